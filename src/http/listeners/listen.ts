@@ -1,10 +1,12 @@
 /** The listeners: plain HTTP/1.1, and TLS with HTTP/2 and HTTP/1.1 on one port. Limits against slow and greedy clients are here. */
 import http, { type Server, type ServerOptions } from 'node:http';
 import http2, {
+  constants,
   type Http2SecureServer,
   type Http2ServerResponse,
   type SecureServerOptions,
   type ServerHttp2Session,
+  type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { randomUUID } from 'node:crypto';
@@ -134,26 +136,30 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
   return (server.address() as AddressInfo).port;
 }
 
-/** For resets to be sent before their connections end, in milliseconds. */
-const resetTime = 100;
+/** Time for clients to receive the resets of their streams before the connections end, in milliseconds. */
+const resetTime = 500;
 
-/** Pings and settings keep none open, only requests; also one on which nobody has ever said anything. */
-function closeStreamless(session: ServerHttp2Session): void {
-  let streams = 0;
+/**
+ * Closes a session without requests, which pings and settings would keep open, and one on which nothing was ever sent. Returns the
+ * streams that are open.
+ */
+function closeStreamless(session: ServerHttp2Session): ReadonlySet<ServerHttp2Stream> {
+  const streams = new Set<ServerHttp2Stream>();
   let since = performance.now();
   session.on('stream', (stream) => {
-    streams += 1;
+    streams.add(stream);
     stream.once('close', () => {
-      streams -= 1;
+      streams.delete(stream);
       since = performance.now();
     });
   });
   const timer = setInterval(() => {
-    if (streams > 0 || performance.now() - since < http1.keepAliveTimeout) return;
+    if (streams.size > 0 || performance.now() - since < http1.keepAliveTimeout) return;
     if (session.closed) session.destroy();
     else session.close();
   }, streamlessInterval);
   session.once('close', () => clearInterval(timer));
+  return streams;
 }
 
 export async function listenHTTP(handle: Face, address: Address): Promise<Listener> {
@@ -209,7 +215,7 @@ export async function listenTLS(
     ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false } : {}),
   };
   const server = http2.createSecureServer(options);
-  const sessions = new Set<ServerHttp2Session>();
+  const sessions = new Map<ServerHttp2Session, ReadonlySet<ServerHttp2Stream>>();
   const sockets = socketsOf(server);
   const secure = new WeakSet<object>();
   server.maxConnections = maxConnections;
@@ -218,10 +224,9 @@ export async function listenTLS(
     secure.has(socket) ? refuse(error, socket) : socket.destroy(),
   );
   server.on('session', (session) => {
-    sessions.add(session);
+    sessions.set(session, closeStreamless(session));
     session.once('close', () => sessions.delete(session));
     session.on('error', () => session.destroy());
-    closeStreamless(session);
   });
   server.on('secureConnection', (socket: Socket) => secure.add(socket));
   // A client that reset its stream must not end the process.
@@ -238,11 +243,13 @@ export async function listenTLS(
     setCertificate: (next) => server.setSecureContext(context(next)),
     close: async (grace) => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const session of sessions) session.close();
+      for (const session of sessions.keys()) session.close();
       const idle = setInterval(() => (server as unknown as Partial<Server>).closeIdleConnections?.(), idleInterval);
       const cut = setTimeout(() => {
-        // Clients take a stream that is closed without an error for complete (http/response/cut-off.ts).
-        for (const session of sessions) session.destroy(new Error('the server is shutting down'));
+        // Each stream by itself: `session.destroy` sends the first reset only, and clients take the other streams for complete
+        // (http/response/cut-off.ts). The session ends with its last stream, when the resets are sent.
+        for (const streams of sessions.values())
+          for (const stream of streams) if (!stream.writableFinished) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       }, grace);
       const end = setTimeout(() => {
         for (const socket of sockets) socket.destroy();

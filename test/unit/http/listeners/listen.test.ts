@@ -135,6 +135,28 @@ describe('over HTTP/2', () => {
     client.destroy();
   });
 
+  test('a shutdown resets every stream of a connection with INTERNAL_ERROR', async () => {
+    const { app: endless } = face({
+      settings: { maxInFlight: 40, maxInFlightPerUser: 40 },
+      routes: [doing((_, res) => void res.write(Buffer.alloc(256 * 1024)))],
+    });
+    const listener = await serve(endless);
+    const client = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
+    client.on('error', () => undefined);
+    const streams = await openStreams(client, 8);
+    const results = streams.map(async (stream) => {
+      try {
+        for await (const _ of stream);
+        return 'complete';
+      } catch {
+        return stream.rstCode;
+      }
+    });
+    await listener.close(1);
+    expect(await Promise.all(results)).toEqual(streams.map(() => http2.constants.NGHTTP2_INTERNAL_ERROR));
+    client.destroy();
+  });
+
   test('the server cuts the oldest response when more than 4,000 small ones are unread', async () => {
     const listener = await serve(app);
     const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
