@@ -57,6 +57,7 @@ export function node(name: string, options: NodeOptions = {}): StoredObject<Node
 }
 
 export class FakeResponse extends Writable {
+  readonly req = { httpVersion: '1.1' };
   statusCode = 200;
   headersSent = false;
   readonly headers: Record<string, string> = {};

@@ -17,6 +17,7 @@ import type { Face } from './face.ts';
 import type { oauthErrorSchema } from '../meta.ts';
 import type { TypeOf } from '../schema.ts';
 import { serveHandshakes } from './web-socket.ts';
+import { reset } from '../response/cut-off.ts';
 import { speaksOAuth } from '../response/write-error.ts';
 
 /** What both listeners allow a client of HTTP/1.1; times in milliseconds. */
@@ -180,7 +181,8 @@ export async function listenHTTP(handle: Face, address: Address): Promise<Listen
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       const idle = setInterval(() => server.closeIdleConnections(), idleInterval);
       const timer = setTimeout(() => {
-        for (const socket of sockets) socket.destroy();
+        // The end of a connection may be the end of a body of HTTP/1.0 (http/response/cut-off.ts).
+        for (const socket of sockets) reset(socket);
       }, grace);
       await closed;
       clearInterval(idle);

@@ -65,6 +65,24 @@ describe('a listener that closes', () => {
   });
 });
 
+test('a shutdown resets the connection of a response over HTTP/1.0, also while its client does not read', async () => {
+  const { promise: isWritten, resolve: written } = Promise.withResolvers<void>();
+  const { app: endless } = face({
+    routes: [
+      doing((_, res) => {
+        res.write(Buffer.alloc(8 * 1024 * 1024));
+        written();
+      }),
+    ],
+  });
+  const listener = await listenHTTP(endless, address);
+  const socket = connect(listener.port, address.host);
+  socket.write('GET /kapis/version HTTP/1.0\r\n\r\n');
+  await isWritten;
+  await listener.close(1);
+  await expect(once(socket.resume(), 'close')).rejects.toMatchObject({ code: 'ECONNRESET' });
+});
+
 test('over HTTP/2 a request that never ends is closed when it is answered, and gives its place back', async () => {
   const listener = await secure();
   const client: ClientHttp2Session = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });

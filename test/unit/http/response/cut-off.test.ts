@@ -1,15 +1,16 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
+import http from 'node:http';
 import http2, { type ClientHttp2Session, type Http2Server } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import type { Route } from '../../../../src/http/route.ts';
 import { StreamedBody } from '../../../../src/http/response/streamed-body.ts';
 import { doing, face } from '../../../labs/http.ts';
 
-let server: Http2Server;
-let client: ClientHttp2Session;
+let server: Http2Server | http.Server;
+let client: ClientHttp2Session | undefined;
 afterEach(() => {
-  client.destroy();
+  client?.destroy();
   server.close();
 });
 
@@ -52,4 +53,14 @@ describe.each(handlers)('a response over HTTP/2 %s', (_, handler) => {
     expect(stream.rstCode).toBe(http2.constants.NGHTTP2_INTERNAL_ERROR);
     await expect(error).resolves.toHaveLength(1);
   });
+});
+
+// Without a length, the end of the connection is the end of the body.
+test.each(handlers)('the connection of a response over HTTP/1.0 %s is reset', async (_, handler) => {
+  const { app } = face({ routes: [doing(handler)] });
+  server = http.createServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').resume();
+  socket.write('GET /kapis/version?timeout=50ms HTTP/1.0\r\n\r\n');
+  await expect(once(socket, 'close')).rejects.toMatchObject({ code: 'ECONNRESET' });
 });
