@@ -1,14 +1,15 @@
 /** Parameters that all requests below /kapis may have. */
 import { durationPattern, longestDuration } from '../runtime/duration.ts';
 import { flagParameter, integerParameter, queryParameters } from '../http/request/parameters.ts';
+import { validTimeout } from '../http/request/request-timeout.ts';
 import { described, text } from '../http/schema.ts';
 
 export const commonShape = {
   pretty: described('Indented JSON', flagParameter.default(false)),
-  // The filter for deadlines parses it (http/filters/deadline.ts).
+  // The filter for deadlines applies it (http/filters/deadline.ts).
   timeout: described(
     'A duration such as "32s" after which the request is given up',
-    text.meta({ pattern: durationPattern, maxLength: longestDuration }).optional(),
+    text.meta({ pattern: durationPattern, maxLength: longestDuration }).transform(validTimeout).optional(),
   ),
 };
 

@@ -92,15 +92,13 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       query: queriesOf(usersDefinition).list,
       responses: json(userListSchema, 'A page of users'),
       errors: [422],
-      authorize(request) {
-        demandJson(request.req.headers);
-        if (request.context.info.verb === 'watch')
+      authorize: authorizeOn(parts),
+      async handler({ req, res, context, query }) {
+        demandJson(req.headers);
+        if (context.info.verb === 'watch')
           throw badRequest(
             'watch is not supported here; watch User objects at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io',
           );
-        return authorizeOn(parts)(request);
-      },
-      async handler({ req, res, context, query }) {
         demandCurrent();
         const all = store.store;
         demandReached(query.oldest, all.resourceVersion);
@@ -117,11 +115,9 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       pathParameters: usernameInPath,
       query: getParameters,
       responses: json(userSchema, 'The user'),
-      authorize(request) {
-        demandJson(request.req.headers);
-        return authorizeOnOthers(parts)(request);
-      },
+      authorize: authorizeOnOthers(parts),
       async handler({ req, res, context, query, granted: { username } }) {
+        demandJson(req.headers);
         demandCurrent();
         const object = store.get(username);
         if (object === undefined) throw notFound(usersResource, username);

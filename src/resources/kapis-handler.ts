@@ -58,7 +58,7 @@ export interface ReadHandlers {
   object(request: ReadRequest): Promise<void>;
 }
 
-/** Authorizes a read, before anything else of the request is looked at. Throws 406 and 403. */
+/** Authorizes a read, before anything else of the request is parsed. Throws 403, then 406. */
 export async function authorizeRead(
   access: ReadAccess,
   definition: ResourceDefinition<unknown>,
@@ -67,9 +67,9 @@ export async function authorizeRead(
   const isWatch = context.info.verb === 'watch';
   const offered = isWatch ? [json, eventStream] : [json];
   const words = isWatch ? offered : [json, `with watch=true also ${eventStream}`];
-  const mediaType = negotiate(headers.accept, offered, (type) => type, words);
   const visible = await visibleNamespaces(access, context, definition);
-  return { mediaType, visible, selected: await selectedBy(access, definition, context) };
+  const selected = await selectedBy(access, definition, context);
+  return { mediaType: negotiate(headers.accept, offered, (type) => type, words), visible, selected };
 }
 
 /** Of the objects that the path is about, and of those that the caller may see. */

@@ -67,20 +67,29 @@ const listeners: readonly Listener[] = ['http', 'https', 'aggregated'];
 
 const routesOf = (listener: Listener): readonly Route[] => faces[listener === 'aggregated' ? 1 : 0]?.[0] ?? [];
 
+interface Sent {
+  readonly query?: string;
+  readonly accept?: string;
+  readonly body?: string;
+}
+
 /** `type`: the media type of a body to send. */
 async function statusOf(
   listener: Listener,
   [method, path, type]: readonly [method: string, path: string, type?: string | undefined],
   caller: Caller,
+  { query = '', accept, body = '{}' }: Sent = {},
 ): Promise<number> {
   const token = tokens.get(caller);
   const tls = listener === 'http' ? {} : { tls: { rejectUnauthorized: false } };
   const socket = connect({ host: '127.0.0.1', port: lab.ports[listener], ...tls });
   const headers = {
     ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-    ...(type === undefined ? {} : { 'content-type': type, 'content-length': '2' }),
+    ...(accept === undefined ? {} : { accept }),
+    ...(type === undefined ? {} : { 'content-type': type, 'content-length': String(body.length) }),
   };
-  const request = { path, method: method.toUpperCase(), headers, body: type === undefined ? undefined : '{}' };
+  const sent = { path: `${path}${query}`, method: method.toUpperCase(), headers };
+  const request = { ...sent, body: type === undefined ? undefined : body };
   return (await checked(open(socket, request))).status;
 }
 
@@ -151,6 +160,33 @@ describe.each(listeners)('at %s', (listener) => {
           unexpected.push(`${route.method} ${request.path}: ${status}`);
       }
     expect(unexpected).toEqual([]);
+  });
+
+  test.each<[what: string, sent: Sent & { readonly type?: string }]>([
+    ['timeout', { query: '?timeout=bad' }],
+    ['parameters', { query: '?limit=x&nonsense=1' }],
+    ['watch', { query: '?watch=1&nonsense=1' }],
+    ['Accept', { accept: 'image/png' }],
+    ['Content-Type', { type: 'text/xml', body: '{bad' }],
+    ['body', { type: 'application/json', body: '{bad' }],
+  ])('callers without rights are refused before an invalid %s is', async (_, { type, ...sent }) => {
+    const unexpected: string[] = [];
+    for (const { method, path, access } of routesOf(listener)) {
+      if (!needsIdentity(access)) continue;
+      const isReviewed = !('rights' in access) || !['none', 'handler'].includes(access.rights);
+      for (const [caller, expected] of [
+        ['nobody', 401] as const,
+        ...(isReviewed ? [['no rights', 403] as const] : []),
+      ]) {
+        const status = await statusOf(listener, [method, filled(path), type], caller, sent);
+        if (status !== expected) unexpected.push(`${method} ${path} for ${caller}: ${status}`);
+      }
+    }
+    expect(unexpected).toEqual([]);
+  });
+
+  test('an invalid timeout is ignored where no such parameter is described', async () => {
+    expect(await statusOf(listener, ['get', '/healthz'], 'nobody', { query: '?timeout=bad' })).toBe(200);
   });
 
   test('a method that no route of a path has is refused before 405 as the strictest of them demands', async () => {

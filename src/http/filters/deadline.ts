@@ -7,7 +7,7 @@ const longest = 60_000;
 const longestProxied = 65_000;
 
 /**
- * No request but a watch or a stream goes on for more than 60 s; `?timeout=32s` asks for less (kubectl does).
+ * Ends requests after 60 s, or after `?timeout=32s` (kubectl sends it) if that is less; watches and streams are not ended here.
  * `late` answers in the handler's place.
  */
 export const deadline =

@@ -1,13 +1,16 @@
 import { parseDuration } from '../../runtime/duration.ts';
 import { badRequest } from '../../runtime/errors.ts';
+import { shown } from './parameters.ts';
 
-/** What `?timeout=32s` asks for, in milliseconds; 0 where it asks for nothing. Throws StatusError 400. */
-export function requestTimeout(query: URLSearchParams): number {
-  const asked = query.get('timeout') ?? '0';
-  const parsed = parseDuration(asked);
-  if (parsed === undefined)
-    throw badRequest(
-      `invalid timeout specified in the request URL: ${JSON.stringify(asked)} is no duration such as "32s"`,
-    );
-  return parsed;
+/** Returns the value of `?timeout=32s`. Throws StatusError 400 if it is invalid. */
+export function validTimeout(given: string): string {
+  if (parseDuration(given) === undefined)
+    throw badRequest(`invalid timeout specified in the request URL: ${shown(given)} is no duration such as "32s"`);
+  return given;
 }
+
+/**
+ * Returns the milliseconds of `?timeout=32s`. 0 if there is none, or if it is invalid: the schema of the query reports that, after the
+ * request is authorized.
+ */
+export const requestTimeout = (query: URLSearchParams): number => parseDuration(query.get('timeout') ?? '') ?? 0;

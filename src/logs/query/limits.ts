@@ -32,7 +32,7 @@ const maxTimer = 2 ** 31 - 1;
 
 /**
  * Returns a signal that is aborted, with the reason, after `timeout`. kube-apiserver breaks off a proxied request after 60 s, or after
- * `timeout`, unless it is a watch; it is aborted shortly before, so that the response can end with the reason. Throws StatusError 400.
+ * `timeout`, unless it is a watch; it is aborted shortly before, so that the response can end with the reason.
  */
 export function streamLimit(context: Pick<RequestContext, 'info' | 'query' | 'onEnd'>): AbortSignal {
   const over = new AbortController();

@@ -33,6 +33,10 @@ describe('a request that does not end', () => {
     ['?timeout=1m30s', 60_000],
     ['?timeout=0s', 60_000],
     ['?timeout=1500ms', 1_500],
+    // The schema of the query refuses these, after the request is authorized.
+    ['?timeout=32', 60_000],
+    ['?timeout=soon', 60_000],
+    ['?timeout=', 60_000],
   ])('with %j is 504 after %d ms and its handler is told', async (query, limit) => {
     const { answer, pass } = silent(query);
     expect(await pass(limit - 1)).toBe(false);
@@ -41,10 +45,4 @@ describe('a request that does not end', () => {
     expect(status).toBe(504);
     expect(json()).toMatchObject({ kind: 'Status', reason: 'Timeout', code: 504 });
   });
-});
-
-test.each(['?timeout=32', '?timeout=soon', '?timeout='])('%j is 400', async (query) => {
-  const answer = await ask(face().app, `${resourcePath}${query}`, as('alice'));
-  expect(answer.status).toBe(400);
-  expect(answer.json()['message']).toContain('invalid timeout specified in the request URL');
 });

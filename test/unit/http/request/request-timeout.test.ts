@@ -1,0 +1,16 @@
+import { expect, test } from '@jest/globals';
+import { requestTimeout, validTimeout } from '../../../../src/http/request/request-timeout.ts';
+
+test('an invalid timeout is refused with its first 64 characters', () => {
+  expect(() => validTimeout('x'.repeat(60_000))).toThrow(
+    `invalid timeout specified in the request URL: "${'x'.repeat(64)}…" is no duration such as "32s"`,
+  );
+});
+
+test.each([
+  ['', 0],
+  ['timeout=1m30s', 90_000],
+  ['timeout=soon', 0],
+])('the deadline of ?%s is %d ms, 0 for the default', (query, milliseconds) => {
+  expect(requestTimeout(new URLSearchParams(query))).toBe(milliseconds);
+});
