@@ -41,9 +41,9 @@ class Waiting {
     this.#filled = undefined;
   }
 
-  /** Resolves at `wake`, at once if something waits. */
+  /** Resolves at the next `wake`. A wake-up before the call is lost: check in the same turn whether there is something to wait for. */
   filled(): Promise<void> {
-    return this.#records.length > 0 ? Promise.resolve() : new Promise((resolve) => (this.#filled = resolve));
+    return new Promise((resolve) => (this.#filled = resolve));
   }
 
   take(): readonly LogRecord[] {
@@ -94,11 +94,11 @@ class Follower {
       await this.#startReading(true);
       this.#lookForContainers().catch((error: unknown) => this.#fail(error));
       for (;;) {
-        await this.#waiting.filled();
         signal.throwIfAborted();
         const records = this.#waiting.take();
         if (records.length > 0) yield records;
         else if (this.#failure !== undefined) throw this.#failure.error;
+        else await this.#waiting.filled();
       }
     } finally {
       signal.removeEventListener('abort', wake);

@@ -1,7 +1,7 @@
 /** The store `pods` at its limits, over logs as kubelet serves them. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import type { Cut, LogRecord, LogStore, TimeOrder, Selection } from '../../../../../src/logs/stores/log-store.ts';
 import { Best, compareIn, type PodLogEntry } from '../../../../../src/logs/stores/pods/entry.ts';
 import { Sizes } from '../../../../../src/logs/stores/pods/export.ts';
@@ -239,6 +239,17 @@ describe('a query', () => {
   });
 });
 
+/** Begins a tail and takes its first record. */
+async function followed(signal = never) {
+  put('a', []);
+  const following = storeWith({ lookInterval: 5 }).follow?.(selection, signal);
+  const first = following?.next();
+  while (cluster.podLogs.open === 0) await sleep(1);
+  cluster.podLogs.write('n/a/c', { time: timeText(begin + 5), log: 'one' });
+  expect(recordsOf(await first)).toMatchObject([{ log: 'one' }]);
+  return following;
+}
+
 describe('a follow', () => {
   test('of too many containers is refused', async () => {
     for (let i = 0; i < 4; i += 1) put(`p${i}`, []);
@@ -268,6 +279,27 @@ describe('a follow', () => {
     cluster.podLogs.write('n/a/c', { time: timeText(begin + 5), log: 'one' });
     for (const next of waiting) expect(recordsOf(await next)).toMatchObject([{ log: 'one' }]);
     for (const one of [first, second, other]) await one?.return({});
+  });
+
+  test('ends when it is aborted while its reader is busy with the last records', async () => {
+    const aborted = new AbortController();
+    const following = await followed(aborted.signal);
+    aborted.abort(new Error('the client has gone'));
+    await expect(following?.next()).rejects.toThrow('the client has gone');
+    while (cluster.podLogs.open > 0) await sleep(1);
+  });
+
+  test('reports a failure that comes while its reader is busy with the last records', async () => {
+    const following = await followed();
+    await new Promise<void>((looked) => {
+      const containers = (): never => {
+        looked();
+        throw new Error('the containers are unknown');
+      };
+      pods.push({ namespace: 'n', name: 'b', createdAt: begin, containers });
+    });
+    await turn();
+    await expect(following?.next()).rejects.toThrow('the containers are unknown');
   });
 
   test('goes on where a stream broke off, without loss or doubles', async () => {
