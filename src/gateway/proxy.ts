@@ -4,7 +4,7 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
 import { badGateway, badRequest, serviceUnavailable, type StatusError, unauthorized } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
-import { cutOff } from '../http/response/cut-off.ts';
+import { cutIfUnread, cutOff } from '../http/response/cut-off.ts';
 import {
   failureOf,
   isChange,
@@ -207,6 +207,7 @@ class Passage implements AnswerHandler {
     if (this.#res.headersSent && this.#context.info.verb === 'watch') {
       this.#giveUp();
       this.#res.end();
+      cutIfUnread(this.#res);
     } else this.#fail(requestEnded(this.#req));
   }
 }

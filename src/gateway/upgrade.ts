@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { RequestContext } from '../http/route.ts';
+import { cutIfUnread } from '../http/response/cut-off.ts';
 import type { UpgradedConnection, Upstream } from '../cluster/client/upstream.ts';
 import { callerOf, begin, refusalOfOurs, requestEnded } from './proxy.ts';
 import { headersDown, headersUp } from './headers.ts';
@@ -76,7 +77,10 @@ async function handBack(
   if (refusal !== undefined) throw refusal;
   begin(res, status, statusMessage, [...headersDown(rawHeaders), 'Connection', 'close']);
   if (context.info.isLongRunning) res.flushHeaders();
-  over.addEventListener('abort', () => answer.destroy());
+  over.addEventListener('abort', () => {
+    answer.destroy();
+    cutIfUnread(res);
+  });
   const mayEnd = (): boolean => over.aborted && context.info.verb === 'watch';
   await pipeline(chunksOf(answer, mayEnd), res).catch(() => res.destroy());
 }

@@ -1,5 +1,7 @@
 /** An export: the text of each record on a line. If records are missing, the last line has the reason. */
 import { BodyWriter } from '../http/response/body-writer.ts';
+import { cutIfUnread } from '../http/response/cut-off.ts';
+import { untilAborted } from '../runtime/promises.ts';
 import type { LogsRequest } from './handler.ts';
 import type { LogQuery } from './query/query.ts';
 import type { LogRecord, LogStore, Selection } from './stores/log-store.ts';
@@ -42,7 +44,8 @@ export async function exportLogs(
   const refused = new AbortController();
   context.onRecheck(recheck, (error) => refused.abort(error));
   const ended = AbortSignal.any([limit, refused.signal]);
-  const pieces = store.export(selection, sort, AbortSignal.any([context.signal, ended]));
+  const signal = AbortSignal.any([context.signal, ended]);
+  const pieces = store.export(selection, sort, signal);
   let body: BodyWriter | undefined;
   try {
     // The status is sent after the first piece: a store that cannot be read is an error.
@@ -57,10 +60,7 @@ export async function exportLogs(
     }
     body = new BodyWriter(res);
     while (next.done !== true && !body.closed) {
-      for (const lines of linesOf(next.value)) {
-        await body.write(lines);
-        ended.throwIfAborted();
-      }
+      for (const lines of linesOf(next.value)) await untilAborted(body.write(lines), signal);
       if (!body.closed) next = await pieces.next();
     }
     const reason = next.done === true ? next.value.partial?.reason : undefined;
@@ -68,6 +68,7 @@ export async function exportLogs(
   } catch (error) {
     if (body === undefined || context.signal.aborted || !ended.aborted) throw error;
     body.end(lastLine((ended.reason as Error).message));
+    cutIfUnread(res);
   } finally {
     await pieces.return({});
   }

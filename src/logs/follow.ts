@@ -1,6 +1,7 @@
 /** A live tail: each record is a line of JSON or a server-sent event. */
 import { once } from 'node:events';
 import { internalError, StatusError } from '../runtime/errors.ts';
+import { untilAborted } from '../runtime/promises.ts';
 import type { RequestContext } from '../http/route.ts';
 import { framed, StreamedBody } from '../http/response/streamed-body.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';
@@ -84,7 +85,7 @@ export async function followLogs(
     while (next.done !== true && !res.closed) {
       tell(Buffer.concat(next.value.map((record) => frame(sse, record))));
       quiet.refresh();
-      if (body.isFull) await body.drained();
+      if (body.isFull) await untilAborted(body.drained(), signal);
       next = await follow.next();
     }
     if (next.done === true && next.value.partial !== undefined)

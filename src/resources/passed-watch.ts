@@ -1,6 +1,7 @@
 /** A watch of a resource that is not cached: kube-apiserver's events, with the objects as /kapis shows them. */
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { badRequest, expired, forbidden, type StatusError } from '../runtime/errors.ts';
+import { untilAborted } from '../runtime/promises.ts';
 import type { RequestContext } from '../http/route.ts';
 import { framed } from '../http/response/streamed-body.ts';
 import type { KubeRequest } from '../cluster/client/client.ts';
@@ -23,6 +24,11 @@ import type { UncachedResource } from './uncached-resource.ts';
 const handedOn = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVersionMatch', 'sendInitialEvents'];
 /** Parameters of a watch that kube-apiserver filters. */
 const passable = new Set(['label', ...Object.keys(passableShape)]);
+
+/** Milliseconds after its duration until a watch is ended here. */
+const grace = 2_000;
+/** The longest time of setTimeout, in milliseconds. */
+const maxTimer = 2 ** 31 - 1;
 
 /** All of these selectors hold. */
 const joined = (selectors: readonly string[]): string | undefined =>
@@ -55,7 +61,8 @@ function demandPassable(definition: ResourceDefinition<unknown>, query: URLSearc
 /** `resumed`: the version of the last event that the client has. */
 function upstreamQuery(
   { query, info }: RequestContext,
-  { allowWatchBookmarks, timeoutSeconds }: WatchOptions,
+  { allowWatchBookmarks }: WatchOptions,
+  duration: number,
   resumed: number | undefined,
 ): NonNullable<KubeRequest['query']> {
   return {
@@ -67,7 +74,7 @@ function upstreamQuery(
     fieldSelector: joined([nameSelector(info.name), withoutLeadingDots(query.get('fieldSelector') ?? '')]),
     watch: 'true',
     allowWatchBookmarks: String(allowWatchBookmarks),
-    timeoutSeconds: Math.ceil(watchDuration(timeoutSeconds) / 1000),
+    timeoutSeconds: Math.ceil(duration / 1000),
   };
 }
 
@@ -109,12 +116,13 @@ interface Relay {
   readonly show: (event: UpstreamEvent) => ReturnType<typeof shown>;
   readonly hasInitialEvents: boolean;
   readonly keepsAlive: boolean;
+  readonly signal: AbortSignal;
 }
 
 async function relay(
   events: AsyncIterable<UpstreamEvent>,
   { format, body }: WatchAnswer,
-  { show, hasInitialEvents, keepsAlive }: Relay,
+  { show, hasInitialEvents, keepsAlive, signal }: Relay,
 ): Promise<void> {
   const sayAlive = (): void => {
     if (!body.isFull) body.write(framed(body.framing, [keepAliveFrame()]));
@@ -129,7 +137,7 @@ async function relay(
       const { pieces, version } = show(event);
       silence?.refresh();
       body.write(framed(body.framing, frame(format, event.type, pieces, isInitial ? undefined : version)));
-      if (body.isFull) await body.drained();
+      if (body.isFull) await untilAborted(body.drained(), signal);
     }
   } finally {
     clearTimeout(silence);
@@ -153,7 +161,8 @@ export async function passWatch(
   const over = AbortSignal.any([context.signal, ended.signal]);
   const keepsAlive = mediaType === eventStream;
   const resumed = keepsAlive ? lastEventID(req) : undefined;
-  const { body } = await resource.watch(context, upstreamQuery(context, options, resumed), over);
+  const duration = watchDuration(options.timeoutSeconds);
+  const { body } = await resource.watch(context, upstreamQuery(context, options, duration, resumed), over);
   const begun = beginWatch(req, res, keepsAlive);
   const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
   const recheck = async (): Promise<void> => {
@@ -167,16 +176,19 @@ export async function passWatch(
   });
   // kube-apiserver authorized the watch for the user who began it.
   context.onUserChange(() => ended.abort());
+  // kube-apiserver ends the watch, which a client that does not read never learns.
+  const overdue = setTimeout(() => ended.abort(), Math.min(duration + grace, maxTimer));
   try {
     const show = (event: UpstreamEvent): ReturnType<typeof shown> => shown(event, view, resource);
     const hasInitialEvents = options.sendInitialEvents && resumed === undefined;
     const events = eventsOf(body as AsyncIterable<Buffer>);
-    if (req.method !== 'HEAD') await relay(events, begun, { show, hasInitialEvents, keepsAlive });
+    if (req.method !== 'HEAD') await relay(events, begun, { show, hasInitialEvents, keepsAlive, signal: over });
   } catch (error) {
     // Once begun, an answer can only end.
     if (!over.aborted)
       context.log.info('a watch that is passed on broke off', { resource: definition.underlying.resource, error });
   } finally {
+    clearTimeout(overdue);
     body.destroy();
   }
   if (refusal === undefined) begun.body.end();

@@ -98,6 +98,15 @@ test('what the client has said before the answer comes after it', async () => {
   socket.destroy();
 });
 
+test('a large response in the place of an upgrade arrives whole', async () => {
+  const much = 'x'.repeat(20_000_000);
+  kube.grant = (_, socket) => void socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${much.length}\r\n\r\n${much}`);
+  const { told, closed } = talk(spdy());
+  await closed;
+  expect(told().endsWith(`\r\n\r\n${much}`)).toBe(true);
+  await forgotten();
+});
+
 test('a reason phrase that nobody may write is that of the status', async () => {
   kube.grant = (_, socket) => {
     socket.resume().once('end', () => socket.end());

@@ -64,6 +64,8 @@ export function serveHandshakes(server: object, handle: Face): void {
     if (head.length > 0) socket.unshift(head);
     const res = Object.assign(new ServerResponse(req), { [mark]: true, shouldKeepAlive: false });
     res.assignSocket(socket as Socket);
+    // Node does that for responses whose connection is not upgraded.
+    socket.on('drain', () => res.emit('drain'));
     res.once('finish', () => {
       const cut = setTimeout(() => socket.destroy(), linger);
       socket.once('close', () => clearTimeout(cut));

@@ -13,6 +13,15 @@ export function reset(socket: Socket): void {
   socket.destroy();
 }
 
+/** Milliseconds for the client to read the rest of a response that has ended. */
+const linger = 2_000;
+
+/** Cuts a response that is about to end, if its client does not read the rest: it would keep what it holds for as long as it likes. */
+export function cutIfUnread(res: Response): void {
+  const cut = setTimeout(() => cutOff(res), linger);
+  res.once('close', () => clearTimeout(cut));
+}
+
 /**
  * Ends a response that is incomplete, so that its client knows. Over HTTP/1.1 the connection ends before the body does. Over HTTP/1.0
  * the end of the connection may be the end of the body, so the connection is reset; TLS needs no reset, because the end without

@@ -1,14 +1,12 @@
 import type { Response } from 'express';
 import { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
-import { cutOff, http2StreamOf } from './cut-off.ts';
+import { cutIfUnread, cutOff, http2StreamOf } from './cut-off.ts';
 
 /** How a body is laid out where it is handed on: as it is, or in the chunks of RFC 9112 section 7.1. */
 export type Framing = 'plain' | 'chunked';
 
 const lineEnd = Buffer.from('\r\n');
-/** For the rest of an answer that is over, in milliseconds. */
-const linger = 2_000;
 
 /** Bytes that may wait for a reader, and one more part. */
 const most = 16 * 1024;
@@ -81,9 +79,7 @@ export class StreamedBody {
     const isLate = this.#out.writableLength > 0;
     if (this.#last !== undefined) this.#out.write(this.#last);
     res.end();
-    if (!isLate) return;
-    const cut = setTimeout(() => this.cut(), linger);
-    res.once('close', () => clearTimeout(cut));
+    if (isLate) cutIfUnread(res);
   }
 
   get #isOpen(): boolean {
