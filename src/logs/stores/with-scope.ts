@@ -28,7 +28,9 @@ export function withScope(store: LogStore, drop: Drop): LogStore {
       for (;;) {
         const piece = await pieces.next();
         if (piece.done === true) return piece.value;
-        yield filter(piece.value);
+        const records = filter(piece.value);
+        // A tail would write an empty chunk, which ends the body.
+        if (records.length > 0) yield records;
       }
     } finally {
       await pieces.return({});

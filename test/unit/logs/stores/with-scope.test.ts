@@ -48,6 +48,18 @@ test('records outside of the selection are dropped and counted, however they are
   ]);
 });
 
+test('a piece without any record of the selection is dropped: an empty chunk would end the response', async () => {
+  const outside = [{ ...record('of another namespace'), namespace: 'b' }];
+  async function* mixed(): AsyncGenerator<readonly LogRecord[], Cut> {
+    yield outside;
+    yield records;
+    return {};
+  }
+  const scoped = withScope(fakeStore({ follow: mixed }), () => undefined);
+  const first = await scoped.follow?.(selection, never).next();
+  expect(first?.value).toHaveLength(2);
+});
+
 test('a caller who is allowed to see all namespaces receives every record', async () => {
   const scoped = withScope(store, () => {
     throw new Error('dropped');
