@@ -9,8 +9,8 @@ import {
   failureOf,
   isChange,
   unknownOutcome,
-  type AnswerFlow,
-  type AnswerHandler,
+  type ResponseFlow,
+  type ResponseHandler,
   type Upstream,
 } from '../cluster/client/upstream.ts';
 import { headersDown, headersUp } from './headers.ts';
@@ -90,13 +90,13 @@ async function* chunksOf(req: IncomingMessage): AsyncGenerator<Buffer> {
 }
 
 /** What happens to an answer on its way back. */
-class Passage implements AnswerHandler {
+class Passage implements ResponseHandler {
   readonly #upstream: Upstream;
   readonly #req: Request;
   readonly #res: Response;
   readonly #context: RequestContext;
   readonly #settle: (error?: Error) => void;
-  #flow: AnswerFlow | undefined;
+  #flow: ResponseFlow | undefined;
   #isOver = false;
   /** What has come since the last write. */
   #pieces: Buffer[] = [];
@@ -136,7 +136,7 @@ class Passage implements AnswerHandler {
   }
 
   /** The request is on its way. */
-  started(flow: AnswerFlow): void {
+  started(flow: ResponseFlow): void {
     this.#flow = flow;
     if (this.#isOver) flow.abort();
   }

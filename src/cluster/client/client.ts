@@ -10,7 +10,13 @@ import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type ClusterAccess, type TLSOptions } from './access.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
 import { addressOf, connectionOptions, Connections, type Address } from '../wire/connections.ts';
-import { streamed, whole, type UpstreamResponse, type AnswerHeaders, type UpstreamRequest } from '../wire/response.ts';
+import {
+  streamed,
+  whole,
+  type UpstreamResponse,
+  type ResponseHeaders,
+  type UpstreamRequest,
+} from '../wire/response.ts';
 import { fieldsOf, headOf } from '../wire/request-head.ts';
 
 export interface KubeRequest {
@@ -34,7 +40,7 @@ export interface KubeRequest {
 
 export interface KubeResponse {
   readonly status: number;
-  readonly headers: AnswerHeaders;
+  readonly headers: ResponseHeaders;
   readonly body: Readable;
 }
 

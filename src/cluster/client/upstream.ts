@@ -9,10 +9,10 @@ import { badGateway, StatusError, timeout } from '../../runtime/errors.ts';
 import { unreachable } from './kube-error.ts';
 import { impersonationHeaders, type Impersonated } from './impersonation.ts';
 import { type Address, Connections } from '../wire/connections.ts';
-import { AnswerTimeout, isSafe, type AnswerFlow, type AnswerHandler } from '../wire/connection.ts';
+import { ResponseTimeout, isSafe, type ResponseFlow, type ResponseHandler } from '../wire/connection.ts';
 import { assertOneIdentity, fieldsOf, headOf } from '../wire/request-head.ts';
 
-export type { AnswerFlow, AnswerHandler };
+export type { ResponseFlow, ResponseHandler };
 
 export interface PassedRequest {
   readonly method: string;
@@ -43,7 +43,7 @@ export interface UpgradeAnswer {
 
 export interface Upstream {
   /** Throws StatusError for a request that cannot be written; of whatever happens to it later the handler hears. */
-  send(request: PassedRequest, handler: AnswerHandler): Promise<AnswerFlow>;
+  send(request: PassedRequest, handler: ResponseHandler): Promise<ResponseFlow>;
   /** On a connection of its own. Throws StatusError where there is no answer, and the reason of the signal. */
   upgrade(request: PassedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeAnswer>;
   /** kube-apiserver did not take our own credential: it is read again before the next request. */
@@ -168,6 +168,6 @@ export const unknownOutcome = (why: string, cause?: unknown): StatusError =>
 export function failureOf(error: Error, request: Pick<PassedRequest, 'method'>, isSent: boolean): StatusError {
   if (error instanceof StatusError) return error;
   const isLost = isSent && isChange(request);
-  if (error instanceof AnswerTimeout) return isLost ? unknownOutcome(silence) : tooLate();
+  if (error instanceof ResponseTimeout) return isLost ? unknownOutcome(silence) : tooLate();
   return isLost ? unknownOutcome('kube-apiserver gave no answer', error) : unreachable(error).toStatusError();
 }

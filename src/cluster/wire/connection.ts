@@ -1,14 +1,14 @@
 /** One connection to kube-apiserver, which takes one request at a time. */
 import type { Socket } from 'node:net';
-import { AnswerParser, type AnswerEvents } from './response-parser.ts';
+import { ResponseParser, type ResponseEvents } from './response-parser.ts';
 
-export interface AnswerHandler extends AnswerEvents {
+export interface ResponseHandler extends ResponseEvents {
   /** There is no answer, or no more of it. `isSent`: the request may have been done. */
   onError(error: Error, isSent: boolean): void;
 }
 
 /** Of an answer. */
-export interface AnswerFlow {
+export interface ResponseFlow {
   pause(): void;
   resume(): void;
   /** Nobody hears of the answer any more. */
@@ -16,7 +16,7 @@ export interface AnswerFlow {
 }
 
 /** A request on its way, over whichever connection. */
-export class Passing implements AnswerFlow {
+export class Passing implements ResponseFlow {
   readonly request: Sent;
   over: UpstreamConnection | undefined;
   readonly #keeper: Keeper;
@@ -51,7 +51,7 @@ export interface Sent {
   readonly timeout: number;
   /** Between two pieces of the answer, in milliseconds; for ever unless stated. */
   readonly silence?: number;
-  readonly handler: AnswerHandler;
+  readonly handler: ResponseHandler;
 }
 
 /** Who keeps connections. */
@@ -65,9 +65,9 @@ export interface Keeper {
   onAbort(passing: Passing): void;
 }
 
-export class AnswerTimeout extends Error {}
+export class ResponseTimeout extends Error {}
 
-const tooLate = (): AnswerTimeout => new AnswerTimeout('there is no answer in time');
+const tooLate = (): ResponseTimeout => new ResponseTimeout('there is no answer in time');
 
 const connectTimeout = 5_000;
 /** Less than kube-apiserver's 90 s, which would close a connection just as it is used. */
@@ -82,10 +82,10 @@ export interface Landing {
   readonly callback: (length: number) => boolean;
 }
 
-export class UpstreamConnection implements AnswerEvents {
+export class UpstreamConnection implements ResponseEvents {
   readonly #socket: Socket;
   readonly #keeper: Keeper;
-  readonly #parser = new AnswerParser(this);
+  readonly #parser = new ResponseParser(this);
   #passing: Passing | undefined;
   #isOpen = false;
   #isSent = false;
@@ -265,7 +265,7 @@ export class UpstreamConnection implements AnswerEvents {
     this.#socket.destroy();
     if (passing === undefined) return;
     const { request } = passing;
-    const isStale = this.#hasServed && !this.#hasHeard && !(error instanceof AnswerTimeout);
+    const isStale = this.#hasServed && !this.#hasHeard && !(error instanceof ResponseTimeout);
     if (isStale && isSafe(request) && request.body === undefined) this.#keeper.onStale(passing);
     else request.handler.onError(error, this.#isSent);
   }

@@ -1,7 +1,7 @@
 /** Connections to one server: as many as there are requests at a time, up to a maximum, kept for later ones. */
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTLS, type ConnectionOptions, createSecureContext } from 'node:tls';
-import { UpstreamConnection, Passing, type AnswerFlow, type Keeper, type Landing, type Sent } from './connection.ts';
+import { UpstreamConnection, Passing, type ResponseFlow, type Keeper, type Landing, type Sent } from './connection.ts';
 import type { TLSOptions } from '../client/access.ts';
 
 /** Where kube-apiserver is, and how it is known. */
@@ -57,7 +57,7 @@ export class Connections implements Keeper {
     this.#isSecure = address.url.protocol === 'https:';
   }
 
-  send(request: Sent): AnswerFlow {
+  send(request: Sent): ResponseFlow {
     if (this.#isClosed) throw new Error(stopped);
     if (this.#tls !== this.#address.tls) this.#retireAll();
     const passing = new Passing(request, this);

@@ -1,7 +1,7 @@
 /** Reads answers of HTTP/1.1 (RFC 9112), one after the other, however their bytes are cut. What is not just so is refused. */
 
 /** What hears of an answer. Names and values of headers stand by turns, as they came, a byte a character. */
-export interface AnswerEvents {
+export interface ResponseEvents {
   onHead(status: number, message: string, headers: string[]): void;
   onData(chunk: Buffer): void;
   onEnd(trailers: string[]): void;
@@ -19,8 +19,8 @@ const chunkSize = /^([0-9a-fA-F]{1,13})[ \t]*(?:;[^\r\n\0]*)?$/;
 
 type State = 'idle' | 'head' | 'length' | 'until close' | 'size' | 'chunk' | 'after chunk' | 'trailers';
 
-export class AnswerParser {
-  readonly #events: AnswerEvents;
+export class ResponseParser {
+  readonly #events: ResponseEvents;
   #state: State = 'idle';
   #isHead = false;
   /** Of the body, or of its chunk: the bytes that are still to come. */
@@ -29,7 +29,7 @@ export class AnswerParser {
   #partial: Buffer | undefined;
   #mayGoOn = false;
 
-  constructor(events: AnswerEvents) {
+  constructor(events: ResponseEvents) {
     this.#events = events;
   }
 

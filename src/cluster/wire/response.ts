@@ -1,14 +1,14 @@
 /** An answer as those read it who ask for themselves: as a whole, or its body as a stream. */
 import { Readable } from 'node:stream';
-import type { AnswerFlow, AnswerHandler, Sent } from './connection.ts';
+import type { ResponseFlow, ResponseHandler, Sent } from './connection.ts';
 import type { Connections } from './connections.ts';
 
 /** By lower-case name; a list where it came more than once. */
-export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+export type ResponseHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface UpstreamResponse<Body> {
   readonly status: number;
-  readonly headers: AnswerHeaders;
+  readonly headers: ResponseHeaders;
   readonly body: Body;
 }
 
@@ -23,9 +23,9 @@ export function whole(
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let status = 0;
-    let headers: AnswerHeaders = {};
+    let headers: ResponseHeaders = {};
     const end = (): void => signal?.removeEventListener('abort', giveUp);
-    const handler: AnswerHandler = {
+    const handler: ResponseHandler = {
       onHead(code, _, raw) {
         status = code;
         headers = headersOf(raw);
@@ -92,7 +92,7 @@ export function streamed(
 }
 
 class Body extends Readable {
-  flow: AnswerFlow | undefined;
+  flow: ResponseFlow | undefined;
   readonly #end: () => void;
 
   constructor(end: () => void) {
@@ -117,7 +117,7 @@ class Body extends Readable {
   }
 }
 
-function headersOf(raw: readonly string[]): AnswerHeaders {
+function headersOf(raw: readonly string[]): ResponseHeaders {
   const headers: Record<string, string | string[]> = {};
   for (let at = 0; at < raw.length; at += 2) {
     const name = (raw[at] as string).toLowerCase();

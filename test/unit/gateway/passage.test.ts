@@ -7,12 +7,12 @@ import type { AddressInfo } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { pass } from '../../../src/gateway/proxy.ts';
 import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
-import type { AnswerFlow, AnswerHandler, PassedRequest, Upstream } from '../../../src/cluster/client/upstream.ts';
+import type { ResponseFlow, ResponseHandler, PassedRequest, Upstream } from '../../../src/cluster/client/upstream.ts';
 
 interface Exchange {
   readonly request: PassedRequest;
   /** To which kube-apiserver answers. */
-  readonly handler: AnswerHandler;
+  readonly handler: ResponseHandler;
   /** The request is on its way. */
   readonly start: () => void;
   /** That of the connection. */
@@ -39,9 +39,9 @@ beforeEach(async () => {
       onUserChange: (listener: () => void) => (changeUser = listener),
       onEnd: (cleanup: () => void) => res.once('close', cleanup),
     } as unknown as RequestContext;
-    const started = Promise.withResolvers<AnswerFlow>();
+    const started = Promise.withResolvers<ResponseFlow>();
     const start = (): void => started.resolve({ pause, resume, abort });
-    const send = (request: PassedRequest, handler: AnswerHandler): Promise<AnswerFlow> => {
+    const send = (request: PassedRequest, handler: ResponseHandler): Promise<ResponseFlow> => {
       // The handler listens to its context once it has sent the request.
       setImmediate(() =>
         resolve({

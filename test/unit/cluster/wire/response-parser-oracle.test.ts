@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { request } from 'node:http';
 import { Duplex } from 'node:stream';
-import { AnswerParser } from '../../../../src/cluster/wire/response-parser.ts';
+import { ResponseParser } from '../../../../src/cluster/wire/response-parser.ts';
 
 interface Reading {
   readonly status: number;
@@ -23,7 +23,7 @@ function ownReading(method: string, pieces: readonly Buffer[]): Reading | undefi
   let head: Pick<Reading, 'status' | 'headers'> | undefined;
   let trailers: readonly string[] | undefined;
   let body = '';
-  const parser = new AnswerParser({
+  const parser = new ResponseParser({
     onHead: (status, _, headers) => void (head = { status, headers }),
     onData: (chunk) => void (body += chunk.toString('latin1')),
     onEnd: (last) => void (trailers = last),

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { AnswerParser } from '../../../../src/cluster/wire/response-parser.ts';
+import { ResponseParser } from '../../../../src/cluster/wire/response-parser.ts';
 
 interface Heard {
   head?: [number, string, string[]];
@@ -13,7 +13,7 @@ interface Heard {
 /** What is heard of bytes that come in such pieces; `isLast`: the connection ends behind them. */
 function heard(pieces: readonly string[], { method = 'GET', isLast = false } = {}): Heard {
   const told: Heard = { body: '' };
-  const parser = new AnswerParser({
+  const parser = new ResponseParser({
     onHead: (...head) => void (told.head = head),
     onData: (chunk) => void (told.body += chunk.toString('latin1')),
     onEnd: (trailers) => void (told.trailers = trailers),
@@ -140,7 +140,7 @@ test.each([ok, `${ok}${length(5)}\r\nhell`, `${ok}${chunked}\r\n5\r\nhello\r\n`,
 );
 
 test('what comes unasked is refused, also behind an answer', () => {
-  const parser = new AnswerParser({ onHead: () => undefined, onData: () => undefined, onEnd: () => undefined });
+  const parser = new ResponseParser({ onHead: () => undefined, onData: () => undefined, onEnd: () => undefined });
   expect(() => parser.read(Buffer.from('a'))).toThrow('more came than was asked for');
   parser.expect('GET');
   parser.read(Buffer.from(`${ok}${length(0)}\r\n`));
