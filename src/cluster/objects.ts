@@ -50,12 +50,12 @@ export class Objects<T extends KubeObject> {
   }
 
   /** `path`: below the collection. */
-  request<R>(path: string, options: KubeRequest = {}): Promise<R> {
+  request<R>(path: string, options: Omit<KubeRequest, 'signal'> = {}): Promise<R> {
     return this.#client.json<R>(`${this.#path}${path}`, { ...options, signal: AbortSignal.timeout(timeout) });
   }
 
   /** The response has the metadata alone: the rest is known. */
-  async #write(path: string, options: KubeRequest): Promise<boolean> {
+  async #write(path: string, options: Omit<KubeRequest, 'signal'>): Promise<boolean> {
     try {
       await this.request(path, { headers: metadataHeaders, ...options });
       return true;
