@@ -6,7 +6,7 @@ import type { RequestContext } from '../http/route.ts';
 import { framed } from '../http/response/streamed-body.ts';
 import type { KubeRequest } from '../cluster/client/client.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
-import { membersOf } from '../cluster/cache/json-scan.ts';
+import { MalformedResponseError, membersOf } from '../cluster/cache/json-scan.ts';
 import { lines } from '../cluster/cache/kube-responses.ts';
 import { splitAtCommas } from '../apimachinery/list/field-path.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
@@ -88,7 +88,7 @@ async function* eventsOf(body: AsyncIterable<Buffer>): AsyncGenerator<UpstreamEv
     const members = membersOf(line, 0);
     const part = (key: string): Buffer => {
       const member = members.find((candidate) => candidate.key === key);
-      if (member === undefined) throw new SyntaxError(`a watch event has no ${key}`);
+      if (member === undefined) throw new MalformedResponseError(`a watch event has no ${key}`);
       return line.subarray(member.value, member.end);
     };
     yield { type: JSON.parse(part('type').toString('utf8')) as EventType, object: part('object') };

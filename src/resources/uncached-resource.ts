@@ -5,7 +5,7 @@ import type { RequestContext } from '../http/route.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../cluster/client/client.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
-import { membersOf } from '../cluster/cache/json-scan.ts';
+import { MalformedResponseError, membersOf } from '../cluster/cache/json-scan.ts';
 import { ManagedFields } from '../cluster/cache/managed-fields.ts';
 import { splitList, withTypeMeta } from '../cluster/cache/kube-responses.ts';
 import { storeObject, type StoredObject } from '../cluster/cache/stored-object.ts';
@@ -43,7 +43,7 @@ function versioned(object: KubeObject, bytes: Buffer): [KubeObject, Buffer] {
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== '') return [object, bytes];
   const at = membersOf(bytes, bytes.indexOf('{')).find(({ key }) => key === 'metadata');
-  if (at === undefined) throw new SyntaxError('an object has no metadata');
+  if (at === undefined) throw new MalformedResponseError('an object has no metadata');
   const { resourceVersion: _, ...rest } = metadata;
   const known = { ...rest, resourceVersion: '0' };
   return [

@@ -12,6 +12,11 @@ const closeBracket = 0x5d;
 const comma = 0x2c;
 const colon = 0x3a;
 
+/** A response of kube-apiserver has another form. Messages quote none of it, so the log shows them; it shows no SyntaxError's. */
+export class MalformedResponseError extends Error {
+  override readonly name = 'MalformedResponseError';
+}
+
 /** A member of an object: its key and the offsets of the key's quote, of the value and of the value's end. */
 export interface Member {
   readonly key: string;
@@ -36,7 +41,7 @@ function skipString(text: Buffer, at: number): number {
     if (byte === quote) return i + 1;
     if (byte === backslash) i += 1;
   }
-  throw new SyntaxError('a JSON text ends inside a string');
+  throw new MalformedResponseError('a JSON text ends inside a string');
 }
 
 /** The offset behind the value that starts at `at`. */
@@ -60,7 +65,7 @@ export function skipValue(text: Buffer, at: number): number {
         if (depth === 0) return i;
       }
     }
-    throw new SyntaxError('a JSON text ends inside an object or an array');
+    throw new MalformedResponseError('a JSON text ends inside an object or an array');
   }
   let i = at;
   while (i < length) {
@@ -68,7 +73,7 @@ export function skipValue(text: Buffer, at: number): number {
     if (byte === comma || byte === closeBrace || byte === closeBracket || isSpace(byte)) break;
     i += 1;
   }
-  if (i === at) throw new SyntaxError(`a JSON value is missing at byte ${at}`);
+  if (i === at) throw new MalformedResponseError(`a JSON value is missing at byte ${at}`);
   return i;
 }
 
@@ -78,7 +83,8 @@ const decodedKey = (text: string): string => (text.includes('\\') ? (JSON.parse(
 /** Where the value stands of the key that ends before `keyEnd`. */
 function valueBehind(text: Buffer, keyEnd: number): number {
   const separator = skipSpace(text, keyEnd);
-  if (text[separator] !== colon) throw new SyntaxError(`no colon behind the key that ends at byte ${keyEnd}`);
+  if (text[separator] !== colon)
+    throw new MalformedResponseError(`no colon behind the key that ends at byte ${keyEnd}`);
   return skipSpace(text, separator + 1);
 }
 
@@ -90,12 +96,12 @@ function nextBehind(text: Buffer, end: number): number {
 
 /** The members of the object whose brace stands at `at`, in their order. `until`: stop behind the member of that key. */
 export function membersOf(text: Buffer, at: number, until?: string): Member[] {
-  if (text[at] !== openBrace) throw new SyntaxError(`no JSON object at byte ${at}`);
+  if (text[at] !== openBrace) throw new MalformedResponseError(`no JSON object at byte ${at}`);
   const found: Member[] = [];
   let i = skipSpace(text, at + 1);
   while (text[i] !== closeBrace) {
     const start = i;
-    if (text[start] !== quote) throw new SyntaxError(`no JSON key at byte ${start}`);
+    if (text[start] !== quote) throw new MalformedResponseError(`no JSON key at byte ${start}`);
     const keyEnd = skipString(text, start);
     const value = valueBehind(text, keyEnd);
     const end = skipValue(text, value);
@@ -124,7 +130,7 @@ function isKey(text: Buffer, start: number, end: number, key: Buffer): boolean {
 export function valueOf(text: Buffer, at: number, key: Buffer): number | undefined {
   let i = text[at] === openBrace ? skipSpace(text, at + 1) : nextBehind(text, at);
   while (text[i] !== closeBrace) {
-    if (text[i] !== quote) throw new SyntaxError(`no JSON key at byte ${i}`);
+    if (text[i] !== quote) throw new MalformedResponseError(`no JSON key at byte ${i}`);
     const keyEnd = skipString(text, i);
     const value = valueBehind(text, keyEnd);
     if (isKey(text, i + 1, keyEnd - 1, key)) return value;
@@ -135,7 +141,7 @@ export function valueOf(text: Buffer, at: number, key: Buffer): number | undefin
 
 /** Views of the elements of the array whose bracket stands at `at`. */
 export function elementsOf(text: Buffer, at: number): Buffer[] {
-  if (text[at] !== openBracket) throw new SyntaxError(`no JSON array at byte ${at}`);
+  if (text[at] !== openBracket) throw new MalformedResponseError(`no JSON array at byte ${at}`);
   const found: Buffer[] = [];
   let i = skipSpace(text, at + 1);
   while (text[i] !== closeBracket) {

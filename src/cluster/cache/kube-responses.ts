@@ -1,7 +1,7 @@
 /** Takes lists and watch streams of kube-apiserver apart. Objects stay in the bytes in which they came. */
 import { KubeError } from '../client/kube-error.ts';
 import type { ChangeType, KubeObject } from '../client/kube-object.ts';
-import { decodeWithoutManagedFields, elementsOf, membersOf } from './json-scan.ts';
+import { decodeWithoutManagedFields, elementsOf, MalformedResponseError, membersOf } from './json-scan.ts';
 
 /** metav1.ListMeta. */
 export interface ListMeta {
@@ -19,7 +19,7 @@ export interface SplitList {
   readonly items: readonly Buffer[];
 }
 
-/** Splits a list without decoding its items. Throws SyntaxError for any other body. */
+/** Splits a list without decoding its items. Throws MalformedResponseError for any other body. */
 export function splitList(body: Buffer): SplitList {
   const list = new Map(membersOf(body, 0).map((member) => [member.key, member]));
   const decode = (key: string): unknown => {
@@ -30,7 +30,8 @@ export function splitList(body: Buffer): SplitList {
   const kind = decode('kind');
   const apiVersion = decode('apiVersion');
   const metadata = decode('metadata') as ListMeta | undefined;
-  if (typeof kind !== 'string' || typeof apiVersion !== 'string') throw new SyntaxError('the response is not a list');
+  if (typeof kind !== 'string' || typeof apiVersion !== 'string')
+    throw new MalformedResponseError('the response is not a list');
   return {
     kind: kind.replace(/List$/, ''),
     apiVersion,
@@ -71,7 +72,7 @@ export function objectBytes(line: Buffer, type: string): Buffer {
   if (line.toString('latin1', 0, head.length) === head && line.at(-1) === closeBrace)
     return line.subarray(head.length, -1);
   const member = membersOf(line, 0, 'object').at(-1);
-  if (member?.key !== 'object') throw new SyntaxError('a watch event has no object');
+  if (member?.key !== 'object') throw new MalformedResponseError('a watch event has no object');
   return line.subarray(member.value, member.end);
 }
 

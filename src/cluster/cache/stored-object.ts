@@ -1,5 +1,5 @@
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
-import { membersOf, skipValue, valueOf, type Member } from './json-scan.ts';
+import { MalformedResponseError, membersOf, skipValue, valueOf, type Member } from './json-scan.ts';
 import type { KubeObject, OwnerReference } from '../client/kube-object.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import type { Packed } from './packed.ts';
@@ -213,11 +213,11 @@ const annotationsKey = Buffer.from('annotations');
 const comma = 0x2c;
 const none: Readonly<Record<string, never>> = {};
 
-/** Throws SyntaxError if the bytes are no object with metadata and a numeric resourceVersion. */
+/** Throws MalformedResponseError if the bytes are no object with metadata and a numeric resourceVersion. */
 export function storeObject<F>(object: KubeObject, source: Buffer, options: StoredObjectOptions<F>): StoredObject<F> {
   const top = membersOf(source, source.indexOf('{'));
   const at = top.find(({ key }) => key === 'metadata');
-  if (at === undefined) throw new SyntaxError('an object has no metadata');
+  if (at === undefined) throw new MalformedResponseError('an object has no metadata');
   const metadata = membersOf(source, at.value);
   const text = ({ start, end }: Member): Buffer => source.subarray(start, end);
 
@@ -254,7 +254,7 @@ export function storeObject<F>(object: KubeObject, source: Buffer, options: Stor
 
   const resourceVersion = Number(object.metadata.resourceVersion);
   if (version === undefined || !Number.isSafeInteger(resourceVersion))
-    throw new SyntaxError('an object has no numeric resourceVersion');
+    throw new MalformedResponseError('an object has no numeric resourceVersion');
   const managed = metadata.find(({ key }) => key === 'managedFields');
   const {
     name,

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import * as fc from 'fast-check';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { membersOf } from '../../../src/cluster/cache/json-scan.ts';
 import { createLogger, logRequest, type RequestLine } from '../../../src/runtime/logger.ts';
 import { logOfLines } from '../../fakes/log.ts';
 
@@ -49,6 +50,16 @@ test.each(['hunter2', '{"a": "b", "c": hunter2}', '{"token":"hunter2'])(
     });
   },
 );
+
+test('an error about a response of kube-apiserver is written with its message', () => {
+  let error: unknown;
+  try {
+    membersOf(Buffer.from('[]'), 0);
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(logged('x', { error })).toMatchObject({ error: { message: 'no JSON object at byte 0' } });
+});
 
 const jwt = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl';
 

@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import {
   decodeWithoutManagedFields,
   elementsOf,
+  MalformedResponseError,
   membersOf,
   skipValue,
   valueOf,
@@ -66,7 +67,7 @@ describe('scanning', () => {
   });
 
   test.each(['{"a":"', '{"a":{', '{"a":}', '{"a"', '{a:1}', '[1]', ''])('refuses %j', (text) => {
-    expect(() => membersOf(Buffer.from(text), 0)).toThrow(SyntaxError);
+    expect(() => membersOf(Buffer.from(text), 0)).toThrow(MalformedResponseError);
   });
 });
 

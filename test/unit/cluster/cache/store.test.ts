@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import type { Change } from '../../../../src/cluster/cache/history.ts';
 import type { OrderName } from '../../../../src/cluster/cache/order.ts';
+import { MalformedResponseError } from '../../../../src/cluster/cache/json-scan.ts';
 import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
 import { Store } from '../../../../src/cluster/cache/store.ts';
 import { storeObject, type StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
@@ -352,6 +353,6 @@ describe('a stored object', () => {
     ['an odd resourceVersion', '{"kind":"A","metadata":{"name":"n","resourceVersion":"x"}}'],
   ])('is refused with %s', (_, source) => {
     const object = { metadata: { name: 'n' }, ...(JSON.parse(source) as object) } as KubeObject;
-    expect(() => storeObject(object, Buffer.from(source), options)).toThrow(SyntaxError);
+    expect(() => storeObject(object, Buffer.from(source), options)).toThrow(MalformedResponseError);
   });
 });
