@@ -79,20 +79,21 @@ export class Lifecycle {
 
   /** Drains every component, waits for `announce`, and stops one after the other. A component that fails does not keep the others. */
   async stop(times: StopTimes): Promise<void> {
-    for (const named of this.#started) await this.#attempt(named, () => named.component.drain?.());
+    for (const named of this.#started) await this.#attempt('drain', named, () => named.component.drain?.());
     if (times.announce > 0) await sleep(times.announce);
     await this.#stopStarted(times);
   }
 
   async #stopStarted(times: StopTimes): Promise<void> {
-    for (const named of this.#started.splice(0)) await this.#attempt(named, () => named.component.stop?.(times));
+    for (const named of this.#started.splice(0))
+      await this.#attempt('stop', named, () => named.component.stop?.(times));
   }
 
-  async #attempt({ name }: NamedComponent, action: () => Promise<void> | void): Promise<void> {
+  async #attempt(call: 'drain' | 'stop', { name }: NamedComponent, action: () => Promise<void> | void): Promise<void> {
     try {
       await action();
     } catch (error) {
-      this.#log.error('component did not stop', { component: name, error });
+      this.#log.error(`component did not ${call}`, { component: name, error });
     }
   }
 }

@@ -99,7 +99,7 @@ test.each(['drain', 'stop'] as const)(
     const all = ['drain c', 'drain b', 'drain a', 'stop c', 'stop b', 'stop a'];
     expect(calls).toEqual(all.filter((made) => made !== `${call} b`));
     expect(lines().map((line) => JSON.parse(line) as unknown)).toEqual([
-      expect.objectContaining({ level: 'error', message: 'component did not stop', component: 'b' }),
+      expect.objectContaining({ level: 'error', message: `component did not ${call}`, component: 'b' }),
     ]);
   },
 );
