@@ -12,8 +12,8 @@ export function buildCertificate(
   const source =
     tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined
       ? servingFromFiles(tlsCertFile, tlsPrivateKeyFile)
-      : servingFromSecret({ client, namespace, hosts, clock: () => clock.now(), log });
-  return lifecycle.add('serving-certificate', new ServingCertificate({ client, namespace, live, source, log }));
+      : servingFromSecret({ client, namespace, hosts, clock, log });
+  return lifecycle.add('serving-certificate', new ServingCertificate({ client, namespace, live, source, clock, log }));
 }
 
 /** The names and addresses by which the TLS listeners are reached. */

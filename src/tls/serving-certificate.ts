@@ -2,10 +2,11 @@ import type { LiveConfiguration } from '../config/live.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { Topic } from '../runtime/lifecycle.ts';
+import { repeat, type Clock } from '../runtime/time.ts';
 import { publishAuthority, publishCABundle } from './publish.ts';
 import type { Serving, ServingSource } from './serving.ts';
 
-/** Milliseconds between two reads of the certificate, after each of which its CA is published where it is missing. */
+/** About so many milliseconds lie between two reads of the certificate, after each of which its CA is published where it is missing. */
 const interval = 30_000;
 
 export interface ServingCertificateOptions {
@@ -13,6 +14,7 @@ export interface ServingCertificateOptions {
   readonly namespace: string;
   readonly live: Pick<LiveConfiguration, 'subscribe'>;
   readonly source: ServingSource;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
@@ -21,7 +23,7 @@ export class ServingCertificate {
   readonly replaced = new Topic<Serving>();
   readonly #options: ServingCertificateOptions;
   #value: Serving | undefined;
-  #timer: ReturnType<typeof setInterval> | undefined;
+  readonly #stopped = new AbortController();
 
   constructor(options: ServingCertificateOptions) {
     this.#options = options;
@@ -30,12 +32,12 @@ export class ServingCertificate {
   async start(): Promise<void> {
     this.#value = await this.#options.source();
     await this.#publish(this.#value);
-    this.#timer = setInterval(() => void this.#refresh(), interval);
+    void repeat(this.#options.clock, interval, this.#stopped.signal, () => this.#refresh());
     this.#options.live.subscribe(() => void this.#refresh());
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#stopped.abort();
   }
 
   /** Throws before the start. */
@@ -51,12 +53,12 @@ export class ServingCertificate {
       const next = await source();
       if (next.cert !== before?.cert) {
         this.replaced.publish(next);
-        log.info('the serving certificate was changed');
+        log.info('serving certificate changed');
       }
       this.#value = next;
       await this.#publish(next);
     } catch (error) {
-      log.warn('the serving certificate could not be looked at again', { error });
+      log.warn('serving certificate could not be read or applied', { error });
     }
   }
 

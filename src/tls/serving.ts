@@ -10,6 +10,7 @@ import { ensure } from '../cluster/objects.ts';
 import type { KubeObject } from '../cluster/cache/informer.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
+import type { Clock } from '../runtime/time.ts';
 import { newMaterial, trustedBy, upToDate, type ServingMaterial } from './authority.ts';
 
 export interface Serving {
@@ -53,10 +54,9 @@ export function servingFromSecret(options: {
   namespace: string;
   hosts: () => readonly string[];
   log: Logger;
-  /** Milliseconds since the epoch. */
-  clock?: () => number;
+  clock: Pick<Clock, 'now'>;
 }): ServingSource {
-  const { client, namespace, hosts, log, clock = Date.now } = options;
+  const { client, namespace, hosts, log, clock } = options;
   const path = `/api/v1/namespaces/${namespace}/secrets`;
   const name = objectNames.servingCertSecret;
   return async () => {
@@ -65,10 +65,10 @@ export function servingFromSecret(options: {
       kind: 'Secret',
       type: 'kubernetes.io/tls',
       metadata: { name, namespace },
-      data: encode(await newMaterial(hosts(), clock())),
+      data: encode(await newMaterial(hosts(), clock.now())),
     }));
     const found = decode(secret);
-    let material = await upToDate(found, hosts(), clock());
+    let material = await upToDate(found, hosts(), clock.now());
     if (material !== found) {
       try {
         await client.json(`${path}/${name}`, { method: 'PUT', body: { ...secret, data: encode(material) } });

@@ -5,13 +5,14 @@ import type { Serving } from '../../../src/tls/serving.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { configuration } from '../../fakes/configuration.ts';
 import { logOfLines } from '../../fakes/log.ts';
-import { settle } from '../../labs/cluster-fakes.ts';
+import { FakeClock, settle } from '../../labs/cluster-fakes.ts';
 
 const namespace = 'platform-system';
 const serving = (name: string): Serving => ({ key: `key ${name}`, cert: `cert ${name}`, ca: `ca ${name}`, own: false });
 
 let cluster: MemoryCluster;
 let live: LiveConfiguration;
+let clock: FakeClock;
 let current: Serving | Error;
 let certificate: ServingCertificate;
 let replaced: string[];
@@ -19,6 +20,7 @@ let lines: () => string[];
 beforeEach(() => {
   cluster = new MemoryCluster();
   live = new LiveConfiguration();
+  clock = new FakeClock();
   current = serving('1');
   replaced = [];
   const logged = logOfLines();
@@ -31,6 +33,7 @@ beforeEach(() => {
       if (current instanceof Error) throw current;
       return current;
     },
+    clock,
     log: logged.log,
   });
   certificate.replaced.subscribe(({ cert }) => replaced.push(cert));
@@ -63,6 +66,17 @@ test('the serving certificate is replaced and its CA published when another one 
   expect(replaced).toEqual(['cert 2']);
   expect(certificate.value).toEqual(current);
   expect(published()).toEqual({ 'ca.crt': 'ca 2' });
+});
+
+test('the serving certificate is read again every 30 seconds until the stop', async () => {
+  await certificate.start();
+  current = serving('2');
+  await clock.advance(30_000);
+  expect(certificate.value).toEqual(current);
+  certificate.stop();
+  current = serving('3');
+  await clock.advance(60_000);
+  expect(certificate.value).toEqual(serving('2'));
 });
 
 test('the serving certificate stays in force when none can be read, with a warning', async () => {

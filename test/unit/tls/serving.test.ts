@@ -22,10 +22,10 @@ interface Replica {
 const replica = (
   cluster: MemoryCluster,
   hosts: () => readonly string[] = () => ['localhost'],
-  clock: () => number = Date.now,
+  now: () => number = Date.now,
 ): Replica => {
   const client = cluster.client();
-  return { client, serving: servingFromSecret({ client, namespace, hosts, log, clock }) };
+  return { client, serving: servingFromSecret({ client, namespace, hosts, log, clock: { now } }) };
 };
 
 /** Puts what a server made that long ago into the Secret. */
