@@ -24,7 +24,8 @@ async function run(argv: readonly string[]): Promise<number> {
   const [command, ...rest] = argv;
   const tool = tools.get(command ?? '');
   if (tool === undefined) return await (await import('./cli/serve.ts')).serve(argv, ended.signal);
-  // A tool has nothing to end in order: it is not to be asked twice while it waits for its input.
+  // A tool has nothing to stop in order: the first signal ends it while it waits for its input, or while its modules were imported.
+  if (ended.signal.aborted) process.exit(1);
   ended.signal.addEventListener('abort', () => process.exit(1));
   return await tool(rest);
 }
