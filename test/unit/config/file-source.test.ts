@@ -33,6 +33,18 @@ test('the configuration of a file is in force after the start', async () => {
   expect(live.value.authentication.issuer).toBe('https://platform.example');
 });
 
+test('a later version of the file is in force once it is read', async () => {
+  await writeFile(file, yaml);
+  await source.start();
+  const replaced = new Promise<string>((resolve) => {
+    live.subscribe(({ authentication: { issuer } }) => {
+      if (issuer !== 'https://platform.example') resolve(issuer);
+    });
+  });
+  await writeFile(file, yaml.replace('platform.example', 'other.example'));
+  expect(await replaced).toBe('https://other.example');
+});
+
 test('the start fails and names the file and its problems where the configuration is invalid', async () => {
   await writeFile(file, yaml.replace('PlatformConfiguration', 'Other'));
   await expect(source.start()).rejects.toThrow(`${file} is invalid:\nkind`);
