@@ -68,7 +68,7 @@ interface Verified {
 /** The token as the key of a cache: never the token itself. */
 export const fingerprint = (token: string): string => hash('sha256', token, 'base64');
 
-/** A token for others cannot be taken back from them before it expires (API.md 2). Milliseconds. */
+/** A token for others cannot be taken back from them before it expires. Milliseconds. */
 const longestForOthers = 10 * 60_000;
 
 /** Nothing that we sign is longer; a longer one is not worth a look. */

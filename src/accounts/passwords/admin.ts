@@ -12,7 +12,7 @@ const alphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789';
 const passwordLength = 20;
 
 /**
- * The first administrator's password (API.md 8): if the configuration refers to the Secret platform-admin and there is none, one is
+ * The first administrator's password: if the configuration refers to the Secret platform-admin and there is none, one is
  * made with a password of 116 bits and its hash. A template could not: it would make another one at each rendering.
  */
 export async function ensureAdminSecret(options: {

@@ -1,5 +1,5 @@
 /**
- * Which user of ours somebody from elsewhere is (API.md 2): the one that is linked to just that identity, never one of the same name or
+ * Which user of ours somebody from elsewhere is: the one that is linked to just that identity, never one of the same name or
  * e-mail address. With the mapping `auto` who has none gets one.
  */
 import type { LiveConfiguration } from '../../config/live.ts';

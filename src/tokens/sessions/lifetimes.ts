@@ -1,4 +1,4 @@
-/** How long sessions live (API.md 2). */
+/** How long sessions live. */
 import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { timesOf, type Session } from './session.ts';
 

@@ -1,6 +1,6 @@
 /**
  * Refresh tokens: each is good once and for a successor, which a retry within the grace gets too; one that was used before ends its
- * session (RFC 9700 section 4.14.2, API.md 2).
+ * session (RFC 9700 section 4.14.2).
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { rfc3339, type Clock, parseMilliseconds } from '../../runtime/time.ts';
