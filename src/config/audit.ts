@@ -1,6 +1,7 @@
 /** `audit`: what is written down of each request, and where to (audit.k8s.io/v1, as kube-apiserver's --audit-policy-file has it). */
 import { z } from 'zod';
 import { anyObject, bytes, caCertificate, duration, secretKeyRef } from './fields.ts';
+import { isHTTPURL } from './https-url.ts';
 
 const level = z.enum(['None', 'Metadata', 'Request', 'RequestResponse']);
 const stage = z.enum(['RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic']);
@@ -57,12 +58,6 @@ const policy = z
     omitManagedFields,
   }));
 
-function webhookURL(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, username, password } = new URL(text);
-  return /^https?:$/.test(protocol) && username === '' && password === '';
-}
-
 export const audit = z.strictObject({
   policy: policy.prefault({}).describe('A level for everything, or rules as in a Policy of audit.k8s.io/v1'),
   log: z
@@ -85,7 +80,7 @@ export const audit = z.strictObject({
     .strictObject({
       url: z
         .string()
-        .refine(webhookURL, 'must be an http or https URL without a name and password, which belong into tokenRef')
+        .refine(isHTTPURL, 'must be an http or https URL without a name and password, which belong into tokenRef')
         .describe('Gets EventLists of audit.k8s.io/v1 by POST'),
       caCertificate,
       tokenRef: secretKeyRef.optional().describe('Sent to it as a bearer'),

@@ -1,10 +1,13 @@
 /** User info in a URL would be published or ignored without notice. */
 export const hasUserInfo = ({ username, password }: URL): boolean => username !== '' || password !== '';
 
-export const isHTTPSURL = (text: string): boolean => {
+const isURL = (text: string, protocols: readonly string[]): boolean => {
   const url = URL.parse(text);
-  return url?.protocol === 'https:' && !hasUserInfo(url);
+  return url !== null && protocols.includes(url.protocol) && !hasUserInfo(url);
 };
+
+export const isHTTPSURL = (text: string): boolean => isURL(text, ['https:']);
+export const isHTTPURL = (text: string): boolean => isURL(text, ['http:', 'https:']);
 
 /** Text of error messages. They do not quote the URL, because it may contain a password. */
 export const httpsURLExpected = 'must be an https URL without username and password';

@@ -1,6 +1,7 @@
 /** `logging`: the log store, and a section of settings for each kind of log store. */
 import { z } from 'zod';
 import { anyObject, bytes, caCertificate, secretKeyRef } from './fields.ts';
+import { isHTTPURL } from './https-url.ts';
 
 const podsStore = z.strictObject({
   maxBytesPerContainer: bytes('64Mi').describe(
@@ -9,9 +10,8 @@ const podsStore = z.strictObject({
 });
 
 const storeURL = (text: string): boolean => {
-  if (!URL.canParse(text)) return false;
-  const { protocol, username, password, search, hash } = new URL(text);
-  return /^https?:$/.test(protocol) && [username, password, search, hash].join('') === '';
+  const { search, hash } = URL.parse(text) ?? {};
+  return isHTTPURL(text) && search === '' && hash === '';
 };
 
 const store = {
