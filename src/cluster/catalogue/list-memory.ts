@@ -1,7 +1,7 @@
 /** Memory for lists that are not cached. It is apart from the memory of the caches: no request for such a list evicts a cache. */
 import { serviceUnavailable, tooManyRequests } from '../../runtime/errors.ts';
 import { Shares } from '../../runtime/shares.ts';
-import { mebibytes, retryAfter, type MemoryShare } from './memory-limit.ts';
+import { mebibytes, memoryShare, retryAfter, type MemoryShare } from './memory-limit.ts';
 
 const busy = 'please try again later';
 
@@ -24,25 +24,11 @@ export class ListMemory {
    * and 503 for a list that is too large alone or where all together hold too much.
    */
   share(holder: string, name: string): MemoryShare {
-    let mine = 0;
-    let isReleased = false;
-    const set = (bytes: number): void => {
-      this.#held += bytes - mine;
-      this.#byHolder.add(holder, bytes - mine);
-      mine = bytes;
-    };
-    return {
-      name,
-      hold: (bytes) => {
-        if (isReleased) return;
-        if (bytes > mine) this.#demandRoom({ holder, name, bytes, mine });
-        set(bytes);
-      },
-      release: () => {
-        isReleased = true;
-        set(0);
-      },
-    };
+    const demandRoom = (bytes: number, mine: number): void => this.#demandRoom({ holder, name, bytes, mine });
+    return memoryShare(name, demandRoom, (bytes) => {
+      this.#held += bytes;
+      this.#byHolder.add(holder, bytes);
+    });
   }
 
   #demandRoom({ holder, name, bytes, mine }: { holder: string; name: string; bytes: number; mine: number }): void {

@@ -21,6 +21,32 @@ export const retryAfter = 30;
 
 export const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
+/** `demandRoom` throws if a share of `mine` bytes cannot grow to `bytes`; `add` counts the difference. */
+export function memoryShare(
+  name: string,
+  demandRoom: (bytes: number, mine: number) => void,
+  add: (bytes: number) => void,
+): MemoryShare {
+  let mine = 0;
+  let isReleased = false;
+  const set = (bytes: number): void => {
+    add(bytes - mine);
+    mine = bytes;
+  };
+  return {
+    name,
+    hold(bytes) {
+      if (isReleased) return;
+      if (bytes > mine) demandRoom(bytes, mine);
+      set(bytes);
+    },
+    release() {
+      isReleased = true;
+      set(0);
+    },
+  };
+}
+
 export class MemoryLimit {
   readonly #options: MemoryLimitOptions;
   #held = 0;
@@ -35,26 +61,12 @@ export class MemoryLimit {
 
   /** `essential`: is counted, and never refused. */
   share(name: string, essential = false): MemoryShare {
-    let mine = 0;
-    let released = false;
-    const set = (bytes: number): void => {
-      this.#held += bytes - mine;
-      mine = bytes;
+    const demandRoom = (bytes: number, mine: number): void => {
+      const isTooMuch = (): boolean => this.#held - mine + bytes > this.#options.maxBytes();
+      while (isTooMuch() && this.#options.makeRoom());
+      if (!essential && isTooMuch()) throw this.#tooMuch(name, bytes, this.#held - mine);
     };
-    return {
-      name,
-      hold: (bytes) => {
-        if (released) return;
-        const isTooMuch = (): boolean => bytes > mine && this.#held - mine + bytes > this.#options.maxBytes();
-        while (isTooMuch() && this.#options.makeRoom());
-        if (!essential && isTooMuch()) throw this.#tooMuch(name, bytes, this.#held - mine);
-        set(bytes);
-      },
-      release: () => {
-        released = true;
-        set(0);
-      },
-    };
+    return memoryShare(name, demandRoom, (bytes) => (this.#held += bytes));
   }
 
   #tooMuch(name: string, bytes: number, others: number): StatusError {
