@@ -18,7 +18,7 @@ import { demandReached } from '../apimachinery/reading.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { queriesOf } from '../apimachinery/list/query.ts';
 import { commonShape } from '../apimachinery/common-parameters.ts';
-import { getParameters } from '../apimachinery/list/parameters.ts';
+import { getParameters } from '../apimachinery/list/kapis-parameters.ts';
 import { recordOf, unparsedBody } from '../http/request/json-body.ts';
 import { attributesOf, authorizeOn, authorizeOnOthers, targetOf, usernameInPath, usersResource } from './caller.ts';
 import { jsonPatch, mergePatch } from './display-name.ts';

@@ -13,7 +13,7 @@ import { writeList, type Streamed } from '../http/response/write.ts';
 import type { StoredObject } from '../cluster/cache/stored-object.ts';
 import { decodeContinue, encodeContinue } from '../apimachinery/list/continue-token.ts';
 import type { ObjectFilter } from '../apimachinery/list/filters.ts';
-import { collectionParameters, objectParameters, selectorsOf } from '../apimachinery/list/kubernetes-parameters.ts';
+import { apisCollectionParameters, apisObjectParameters, selectorsOf } from '../apimachinery/list/apis-parameters.ts';
 import { listOptions, requestedVersion, watchOptions, type ListOptions } from '../apimachinery/list/list-options.ts';
 import { select } from '../apimachinery/list/query.ts';
 import { asked, demandServed, demandUnderlying, reached, recalled } from '../apimachinery/reading.ts';
@@ -124,7 +124,7 @@ export class ApisHandlers<F> {
     const { definition } = this.#resource;
     const target = targetOf(req);
     checkTarget(target, true, `${definition.kind}List`);
-    const query = collectionParameters.parse(context.query);
+    const query = apisCollectionParameters.parse(context.query);
     const options = listOptions(query);
     const filters = selectorsOf(query, definition, '');
     const view = this.#views.of(target, context.query);
@@ -174,7 +174,7 @@ export class ApisHandlers<F> {
     const { served, kind } = resource.definition;
     const target = targetOf(req);
     checkTarget(target, false, kind);
-    const query = objectParameters.parse(context.query);
+    const query = apisObjectParameters.parse(context.query);
     const version = requestedVersion(query);
     const view = this.#views.of(target, context.query);
     await this.#synced(context);
@@ -190,7 +190,7 @@ export class ApisHandlers<F> {
   async #watch({ req, res, context }: ApisRequest): Promise<void> {
     const resource = this.#resource;
     const target = targetOf(req, streamTypes);
-    const query = collectionParameters.parse(context.query);
+    const query = apisCollectionParameters.parse(context.query);
     const options = watchOptions(query);
     const filters = selectorsOf(query, resource.definition, context.info.name);
     const view = this.#views.of(target, context.query, true);

@@ -4,7 +4,7 @@ import type { Slots } from '../runtime/slots.ts';
 import type { RequestInfo, Route } from '../http/route.ts';
 import { described, text } from '../http/schema.ts';
 import type { Shape } from '../http/request/parameters.ts';
-import { parametersWith } from '../apimachinery/list/parameters.ts';
+import { parametersWith } from '../apimachinery/list/kapis-parameters.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import type { Lanes } from '../apimachinery/watch/lanes.ts';
 import type { Catalogue, CatalogueEntry } from '../cluster/catalogue/catalogue.ts';

@@ -9,7 +9,7 @@ import { negotiate } from '../http/request/negotiate.ts';
 import type { RequestContext } from '../http/route.ts';
 import { among, shared, type ObjectFilter } from '../apimachinery/list/filters.ts';
 import type { WatchOptions } from '../apimachinery/list/list-options.ts';
-import { objectParameters } from '../apimachinery/list/parameters.ts';
+import { kapisObjectParameters } from '../apimachinery/list/kapis-parameters.ts';
 import { queriesOf, type KindQueries } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { reached, recalled } from '../apimachinery/reading.ts';
@@ -152,7 +152,7 @@ export class CachedReads<F> implements ReadHandlers {
     const { req, res, context } = request;
     if (context.info.verb === 'watch') return this.#watch(request);
     const { definition, store } = this.#resource;
-    const query = objectParameters.parse(context.query);
+    const query = kapisObjectParameters.parse(context.query);
     await this.#synced(context);
     const { namespace, name } = context.info;
     // A namespace is said to be in itself (requestinfo.go).

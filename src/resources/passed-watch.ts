@@ -11,7 +11,7 @@ import { lines } from '../cluster/cache/kube-responses.ts';
 import { splitAtCommas } from '../apimachinery/list/field-path.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import type { WatchOptions } from '../apimachinery/list/list-options.ts';
-import { passableShape } from '../apimachinery/list/parameters.ts';
+import { passableShape } from '../apimachinery/list/kapis-parameters.ts';
 import type { WatchQuery } from '../apimachinery/list/query.ts';
 import type { View } from '../apimachinery/list/views.ts';
 import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';

@@ -1,6 +1,6 @@
 /** The two routes of a resource on /kapis: its collection, and an object of it by name. Both may be watched. */
 import { eventStream } from '../apimachinery/watch/response.ts';
-import { objectDescriptions } from '../apimachinery/list/parameters.ts';
+import { objectDescriptions } from '../apimachinery/list/kapis-parameters.ts';
 import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { parsedByHandler } from '../http/request/parameters.ts';

@@ -9,7 +9,7 @@ import { Store } from '../cluster/cache/store.ts';
 import type { ListMemory } from '../cluster/catalogue/list-memory.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import { demandReached } from '../apimachinery/reading.ts';
-import { objectParameters } from '../apimachinery/list/parameters.ts';
+import { kapisObjectParameters } from '../apimachinery/list/kapis-parameters.ts';
 import { queriesOf, type KindQueries } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
@@ -64,7 +64,7 @@ export class ReadThrough implements ReadHandlers {
   async object(request: ReadRequest): Promise<void> {
     const { req, res, context } = request;
     if (context.info.verb === 'watch') return this.#watch(request);
-    const query = objectParameters.parse(context.query);
+    const query = kapisObjectParameters.parse(context.query);
     await this.#responses.object(req, res, context, query, await this.#resource.get(context));
   }
 

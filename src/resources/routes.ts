@@ -5,7 +5,7 @@ import { defineRoute } from '../http/define-route.ts';
 import { parsedByHandler } from '../http/request/parameters.ts';
 import type { Route } from '../http/route.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from '../apimachinery/api-groups.ts';
-import { collectionParameters, objectParameters } from '../apimachinery/list/kubernetes-parameters.ts';
+import { apisCollectionParameters, apisObjectParameters } from '../apimachinery/list/apis-parameters.ts';
 import { queriesOf } from '../apimachinery/list/query.ts';
 import { demandUnderlying } from '../apimachinery/reading.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
@@ -121,7 +121,7 @@ function aggregatedRoutes(resource: Resource<unknown>, authorizer: Authorizer): 
         summary: `${verb('List or watch')} objects of kind ${kind}`,
         description: 'kube-apiserver has the same parameters and rights.',
         access: authorizedByResource,
-        query: parsedByHandler(collectionParameters.descriptions),
+        query: parsedByHandler(apisCollectionParameters.descriptions),
         responses: {},
         hot: true,
         authorize: ({ context }) => demandUnderlying(authorizer, context, resource),
@@ -134,7 +134,7 @@ function aggregatedRoutes(resource: Resource<unknown>, authorizer: Authorizer): 
         description: 'kube-apiserver has the same parameters and rights.',
         access: authorizedByResource,
         pathParameters: { name: 'The name' },
-        query: parsedByHandler(objectParameters.descriptions),
+        query: parsedByHandler(apisObjectParameters.descriptions),
         responses: {},
         hot: true,
         authorize: ({ context }) => demandUnderlying(authorizer, context, resource),

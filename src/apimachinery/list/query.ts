@@ -14,7 +14,7 @@ import {
   type SentOptions,
   type WatchOptions,
 } from './list-options.ts';
-import { parametersOf, type getParameters, type KindParameters } from './parameters.ts';
+import { parametersOf, type getParameters, type KindParameters } from './kapis-parameters.ts';
 import type { Sorting } from './sorting.ts';
 
 /** What a response shows of an object, and how. */

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { StatusError } from '../../../../src/runtime/errors.ts';
-import { collectionParameters, objectParameters } from '../../../../src/apimachinery/list/kubernetes-parameters.ts';
+import { apisCollectionParameters, apisObjectParameters } from '../../../../src/apimachinery/list/apis-parameters.ts';
 import { listOptions, requestedVersion, watchOptions } from '../../../../src/apimachinery/list/list-options.ts';
 
-const parseListOptions = (query: URLSearchParams): unknown => listOptions(collectionParameters.parse(query));
-const parseWatchOptions = (query: URLSearchParams): unknown => watchOptions(collectionParameters.parse(query));
-const parseGetOptions = (query: URLSearchParams): unknown => requestedVersion(objectParameters.parse(query));
+const parseListOptions = (query: URLSearchParams): unknown => listOptions(apisCollectionParameters.parse(query));
+const parseWatchOptions = (query: URLSearchParams): unknown => watchOptions(apisCollectionParameters.parse(query));
+const parseGetOptions = (query: URLSearchParams): unknown => requestedVersion(apisObjectParameters.parse(query));
 
 /** What the options are, or how they are refused. */
 function outcome(parse: (options: URLSearchParams) => unknown, text: string): unknown {

@@ -1,7 +1,11 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { StatusError } from '../../../../src/runtime/errors.ts';
-import { getParameters, objectParameters, parametersOf } from '../../../../src/apimachinery/list/parameters.ts';
+import {
+  getParameters,
+  kapisObjectParameters,
+  parametersOf,
+} from '../../../../src/apimachinery/list/kapis-parameters.ts';
 import { pageOf, queriesOf, type ListPage, type ListQuery } from '../../../../src/apimachinery/list/query.ts';
 import { byCodePoint } from '../../../../src/apimachinery/list/sorting.ts';
 import { nodes, type NodeFields } from '../../../../src/resources/kinds/nodes.ts';
@@ -217,8 +221,8 @@ describe('a list of /kapis', () => {
       managedFields: true,
       pretty: true,
     });
-    expect(objectParameters.parse(new URLSearchParams('watch=false&pretty=1'))).toMatchObject({ pretty: true });
-    expect(() => objectParameters.parse(new URLSearchParams('watch=perhaps'))).toThrow('watch');
+    expect(kapisObjectParameters.parse(new URLSearchParams('watch=false&pretty=1'))).toMatchObject({ pretty: true });
+    expect(() => kapisObjectParameters.parse(new URLSearchParams('watch=perhaps'))).toThrow('watch');
     expect(() => getParameters.parse(new URLSearchParams('limit=1'))).toThrow(
       'limit: unknown parameter; known parameters are managedFields, fields, pretty, timeout',
     );

@@ -7,7 +7,7 @@ import { commonShape } from '../common-parameters.ts';
 import { parseFieldPath } from './field-path.ts';
 import { among, fieldFilter, shared, type ObjectFilter } from './filters.ts';
 import { optionsShape } from './list-options.ts';
-import { labelSelector, parsed } from './parameters.ts';
+import { labelSelector, parsed } from './kapis-parameters.ts';
 import { parseFieldSelector } from './selectors.ts';
 
 /** Convert_Slice_string_To_bool. */
@@ -35,7 +35,7 @@ const outputShape = {
 };
 
 /** Parameters of a list or watch. */
-export const collectionParameters = lenientParameters({
+export const apisCollectionParameters = lenientParameters({
   labelSelector,
   fieldSelector: described('Kubernetes field selector of at most 32 terms', parsed(parseFieldSelector).optional()),
   limit: described('Items of a chunk', int64('limit')),
@@ -45,12 +45,12 @@ export const collectionParameters = lenientParameters({
 });
 
 /** Parameters of a get. */
-export const objectParameters = lenientParameters({
+export const apisObjectParameters = lenientParameters({
   resourceVersion: described('How old the answer may be', text.optional()),
   ...outputShape,
 });
 
-type Selectors = Pick<ReturnType<typeof collectionParameters.parse>, 'labelSelector' | 'fieldSelector'>;
+type Selectors = Pick<ReturnType<typeof apisCollectionParameters.parse>, 'labelSelector' | 'fieldSelector'>;
 
 /**
  * Returns the filters of the selectors, of which that over fields knows only the resource's own field labels. `name`: of the single object

@@ -104,7 +104,7 @@ export const passableShape = { ...selectorShape, ...objectShape, ...optionShape 
 /** Parameters of a get of an object that cannot be watched. */
 export const getParameters = queryParameters(objectShape);
 /** Parameters of a get. */
-export const objectParameters = queryParameters({ ...objectShape, watch: optionShape.watch });
+export const kapisObjectParameters = queryParameters({ ...objectShape, watch: optionShape.watch });
 
 type Definition<F> = Pick<ResourceDefinition<F>, 'statuses' | 'statusOf' | 'filters' | 'selectedBy'>;
 
