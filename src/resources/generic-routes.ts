@@ -21,7 +21,7 @@ import {
   type ReadRequest,
 } from './kapis-handler.ts';
 import { anySchemas, readRoutes } from './read-routes.ts';
-import { passedWatches, ReadThrough } from './read-through.ts';
+import { passedWatches, UncachedReads } from './uncached-reads.ts';
 
 export interface GenericParts {
   readonly catalogue: Pick<Catalogue, 'find' | 'use' | 'apiResources' | 'listMemory'>;
@@ -101,7 +101,7 @@ class GenericReads {
     const use = await catalogue.use(entry);
     if (use === undefined) {
       const options = { client, access: this.#access, memory: catalogue.listMemory, watches: this.#watches };
-      return this.#remember(entry, () => new ReadThrough(entry.definition, options))[what](read);
+      return this.#remember(entry, () => new UncachedReads(entry.definition, options))[what](read);
     }
     const { resource } = use;
     const release = (): void => use.release();

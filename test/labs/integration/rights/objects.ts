@@ -12,7 +12,7 @@ export interface Type {
   /** Other names at /kapis. */
   readonly aliases: readonly string[];
   /** Read as the caller at /kapis, without a cache. */
-  readonly isReadThrough?: boolean;
+  readonly isUncached?: boolean;
 }
 
 const type = (group: string, resource: string, namespaced: boolean, ...aliases: string[]): Type => ({
@@ -26,7 +26,7 @@ const type = (group: string, resource: string, namespaced: boolean, ...aliases: 
 const rbacGroup = 'rbac.authorization.k8s.io';
 export const types = {
   configmaps: type('', 'configmaps', true),
-  secrets: { ...type('', 'secrets', true), isReadThrough: true },
+  secrets: { ...type('', 'secrets', true), isUncached: true },
   services: type('', 'services', true),
   pods: type('', 'pods', true),
   deployments: type('apps', 'deployments', true, 'deployments.apps', 'deployments.v1.apps'),

@@ -111,7 +111,7 @@ function collections(objects: readonly TestObject[]): fc.Arbitrary<Request> {
         transport === 'get' ? '' : watchQuery,
       ];
       // kube-apiserver filters such a watch, by fewer things.
-      const isOther = transport !== 'get' && type.isReadThrough === true;
+      const isOther = transport !== 'get' && type.isUncached === true;
       const selects = (one: TestObject): boolean =>
         one.type === type && (within === '' || one.namespace === within) && matches(one);
       return {

@@ -21,7 +21,7 @@ import { UncachedResource } from './uncached-resource.ts';
 export const passedWatches = (): Slots =>
   new Slots({ what: 'watches of resources that are not cached', total: 100, perUser: 25 });
 
-export interface ReadThroughOptions {
+export interface UncachedReadsOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly access: ReadAccess;
   readonly memory: ListMemory;
@@ -30,13 +30,13 @@ export interface ReadThroughOptions {
 }
 
 /** Reads of a resource that is not cached. */
-export class ReadThrough implements ReadHandlers {
-  readonly #options: ReadThroughOptions;
+export class UncachedReads implements ReadHandlers {
+  readonly #options: UncachedReadsOptions;
   readonly #resource: UncachedResource;
   readonly #queries: KindQueries<unknown>;
   readonly #responses: ResourceResponses<unknown>;
 
-  constructor(definition: ResourceDefinition<unknown>, options: ReadThroughOptions) {
+  constructor(definition: ResourceDefinition<unknown>, options: UncachedReadsOptions) {
     this.#options = options;
     this.#resource = new UncachedResource(definition, options.client);
     this.#queries = queriesOf(definition);
