@@ -12,14 +12,14 @@ import { readingGroup } from '../cluster/catalogue/generic.ts';
 import type { Kind } from '../cluster/catalogue/resource.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { nearComponents } from './components.ts';
+import { CachedReads } from './cached-reads.ts';
 import {
   authorizeRead,
-  CachedReads,
   type AuthenticatedRequest,
   type ReadGrant,
   type ReadHandlers,
   type ReadRequest,
-} from './kapis-handler.ts';
+} from './read-request.ts';
 import { anySchemas, readRoutes } from './read-routes.ts';
 import { passedWatches, UncachedReads } from './uncached-reads.ts';
 

@@ -17,7 +17,7 @@ import type { View } from '../apimachinery/list/views.ts';
 import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';
 import { beginWatch, eventStream, refuse, watchDuration, type WatchAnswer } from '../apimachinery/watch/response.ts';
 import { frame, keepAliveFrame, keepAliveInterval, type EventType } from '../apimachinery/watch/frames.ts';
-import { lastEventID, type ReadRequest } from './kapis-handler.ts';
+import { lastEventID, type ReadRequest } from './read-request.ts';
 import type { UncachedResource } from './uncached-resource.ts';
 
 /** A watch has a bookmark about each minute, and where it has none a client comes again. */

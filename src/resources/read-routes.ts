@@ -8,7 +8,7 @@ import { inHeader, type ParameterDescription, type ResponseDescriptions, type Ro
 import { listSchema, objectMetaSchema } from '../http/meta.ts';
 import { named, object, oneOf, open, text, type Schema } from '../http/schema.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import type { AuthenticatedRequest, ReadHandlers, ReadRequest } from './kapis-handler.ts';
+import type { AuthenticatedRequest, ReadHandlers, ReadRequest } from './read-request.ts';
 
 interface ReadSchemas {
   readonly list: Schema;

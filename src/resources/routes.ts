@@ -15,7 +15,8 @@ import type { ApiResource, Resource } from '../cluster/catalogue/resource.ts';
 import { ApisHandlers } from './apis-handler.ts';
 import { componentResources, componentRoutes } from './components.ts';
 import { genericRoutes, type GenericParts } from './generic-routes.ts';
-import { authorizeRead, CachedReads } from './kapis-handler.ts';
+import { CachedReads } from './cached-reads.ts';
+import { authorizeRead } from './read-request.ts';
 import { readRoutes, schemasOf } from './read-routes.ts';
 
 export interface KapisDeps {

@@ -13,7 +13,7 @@ import { kapisObjectParameters } from '../apimachinery/list/kapis-parameters.ts'
 import { queriesOf, type KindQueries } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
-import type { ReadHandlers, ReadRequest } from './kapis-handler.ts';
+import type { ReadHandlers, ReadRequest } from './read-request.ts';
 import { passWatch } from './passed-watch.ts';
 import { UncachedResource } from './uncached-resource.ts';
 

@@ -1,11 +1,8 @@
-/** `/kapis/{group}/{version}/{resource}[/{name}]`: the list language of the platform over the objects of the core API. */
-import type { Request, Response } from 'express';
+/** Reads of cached resources at /kapis (docs/api.md). UncachedReads serves the others. */
+import type { Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { copied } from '../runtime/bounded-cache.ts';
-import { badRequest, expired, notFound, serviceUnavailable } from '../runtime/errors.ts';
-import type { authenticated } from '../http/access.ts';
-import type { RouteRequest } from '../http/define-route.ts';
-import { negotiate } from '../http/request/negotiate.ts';
+import { expired, notFound, serviceUnavailable } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { among, shared, type ObjectFilter } from '../apimachinery/list/filters.ts';
 import type { WatchOptions } from '../apimachinery/list/list-options.ts';
@@ -21,56 +18,12 @@ import {
   type ReadAccess,
   type Visible,
 } from '../apimachinery/visible-namespaces.ts';
+import { lastEventID, type ReadHandlers, type ReadRequest } from './read-request.ts';
 import { followSelecting, sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from '../apimachinery/watch/response.ts';
 import type { Lanes } from '../apimachinery/watch/lanes.ts';
 import type { WatchRequest } from '../apimachinery/watch/watch.ts';
 import { Watches } from '../apimachinery/watch/watches.ts';
-
-const json = 'application/json';
-
-/** Throws 400 for what is none of ours. */
-export function lastEventID({ headers }: Request): number | undefined {
-  const id = headers['last-event-id'];
-  if (id === undefined || id === '') return undefined;
-  if (typeof id === 'string' && /^\d{1,15}$/.test(id)) return Number(id);
-  throw badRequest('Last-Event-ID must be the id of an event of this watch, which is a resourceVersion');
-}
-
-/** What a caller may read, found out before the query is parsed. */
-export interface ReadGrant {
-  readonly mediaType: string;
-  /** Whose objects the caller may be shown. */
-  readonly visible: Visible;
-  /** What other resources select of them. */
-  readonly selected: readonly ObjectFilter<unknown>[];
-}
-
-export type AuthenticatedRequest = Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res' | 'context'>;
-
-export interface ReadRequest<G = ReadGrant> extends AuthenticatedRequest {
-  readonly granted: G;
-}
-
-/** What serves a collection and its objects. */
-export interface ReadHandlers {
-  collection(request: ReadRequest): Promise<void>;
-  object(request: ReadRequest): Promise<void>;
-}
-
-/** Authorizes a read, before anything else of the request is parsed. Throws 403, then 406. */
-export async function authorizeRead(
-  access: ReadAccess,
-  definition: ResourceDefinition<unknown>,
-  { req: { headers }, context }: AuthenticatedRequest,
-): Promise<ReadGrant> {
-  const isWatch = context.info.verb === 'watch';
-  const offered = isWatch ? [json, eventStream] : [json];
-  const words = isWatch ? offered : [json, `with watch=true also ${eventStream}`];
-  const visible = await visibleNamespaces(access, context, definition);
-  const selected = await selectedBy(access, definition, context);
-  return { mediaType: negotiate(headers.accept, offered, (type) => type, words), visible, selected };
-}
 
 /** Of the objects that the path is about, and of those that the caller may see. */
 function scopeFilters<F>(
