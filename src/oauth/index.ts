@@ -24,7 +24,7 @@ import { PasswordLogin, type PasswordLoginParts } from './password-login.ts';
 import { providerLoginRoutes } from './endpoints/provider-login.ts';
 import { revocationEndpoint } from './endpoints/revocation.ts';
 import { tokenEndpoint } from './endpoints/token.ts';
-import { tokenReviewEndpoint } from './endpoints/token-review.ts';
+import { tokenReviewEndpoint } from './endpoints/token-review-webhook.ts';
 import { userinfoEndpoint } from './endpoints/userinfo.ts';
 
 export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, Omit<PasswordLoginParts, 'multipleLogin'> {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { gatewayAuthenticator } from '../../../../src/auth/authenticators/index.ts';
-import { expiryOf, issuerOf, tokenReview } from '../../../../src/auth/authenticators/token-review.ts';
+import { expiryOf, issuerOf, tokenReview } from '../../../../src/auth/authenticators/kube-token-review.ts';
 import { fingerprint } from '../../../../src/tokens/jwt.ts';
 import type { Source, TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
 import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
