@@ -7,7 +7,7 @@ import { isKnown, negotiate } from '../http/request/negotiate.ts';
 import { authenticated } from '../http/access.ts';
 import { defineRoute, type RouteRequest } from '../http/define-route.ts';
 import { json as jsonResponse, type ResponseDescriptions, type Route } from '../http/route.ts';
-import { typeMeta } from '../http/meta.ts';
+import { typeMeta } from '../http/meta-schemas.ts';
 import { flag, list, named, object, text, type TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
 import type { ApiResource, ResourceDefinition } from '../cluster/catalogue/resource.ts';

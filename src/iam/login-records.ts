@@ -10,7 +10,7 @@ import { demandJson } from '../http/request/negotiate.ts';
 import { described, type TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
 import { commonShape, limitParameter } from '../apimachinery/common-parameters.ts';
-import { accountOf, authorizeOnOthers, usernameInPath } from './caller.ts';
+import { accountOf, authorizeOnOthers, usernameInPath } from './target-user.ts';
 import { loginRecordListSchema } from './schemas.ts';
 import { apiVersion, base } from './user-store.ts';
 

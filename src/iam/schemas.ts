@@ -2,7 +2,7 @@
 import type { LoginOutcome } from '../accounts/logins/history.ts';
 import { shortestPassword } from '../accounts/passwords/rules.ts';
 import { longestPassword } from '../accounts/passwords/passwords.ts';
-import { doneSchema, listSchema, nothing, objectMetaSchema, typeMeta } from '../http/meta.ts';
+import { doneSchema, listSchema, nothing, objectMetaSchema, typeMeta } from '../http/meta-schemas.ts';
 import {
   anyObject,
   count,

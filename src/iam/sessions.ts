@@ -8,12 +8,12 @@ import { notFound } from '../runtime/errors.ts';
 import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type RequestContext, type Route } from '../http/route.ts';
-import { doneSchema } from '../http/meta.ts';
+import { doneSchema } from '../http/meta-schemas.ts';
 import { demandJson } from '../http/request/negotiate.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { writeDone, writeJson } from '../http/response/write.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
-import { accountOf, authorizeOnOthers, usernameInPath } from './caller.ts';
+import { accountOf, authorizeOnOthers, usernameInPath } from './target-user.ts';
 import { sessionListSchema, type ShownSession } from './schemas.ts';
 import { apiVersion, base, group } from './user-store.ts';
 

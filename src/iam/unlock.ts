@@ -9,10 +9,10 @@ import { forbidden } from '../runtime/errors.ts';
 import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
-import { doneSchema } from '../http/meta.ts';
+import { doneSchema } from '../http/meta-schemas.ts';
 import { writeDone } from '../http/response/write.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
-import { accountOf, authorizeOn, usernameInPath, usersResource } from './caller.ts';
+import { accountOf, authorizeOn, usernameInPath, usersResource } from './target-user.ts';
 import { base } from './user-store.ts';
 
 export interface UnlockParts {

@@ -14,7 +14,7 @@ import type { JSONValue } from '../http/request/json-body.ts';
 import { writeJson } from '../http/response/write.ts';
 import { badRequest, forbidden, type StatusError } from '../runtime/errors.ts';
 import { readBody } from '../runtime/promises.ts';
-import { usersResource, type Target } from './caller.ts';
+import { usersResource, type Target } from './target-user.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
 import { demandJsonPatch } from './json-patch.ts';
 

@@ -10,7 +10,7 @@ import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
 import { queryParameters } from '../http/request/parameters.ts';
-import { jsonPatchSchema } from '../http/meta.ts';
+import { jsonPatchSchema } from '../http/meta-schemas.ts';
 import { demandJson } from '../http/request/negotiate.ts';
 import { described, oneOrNone, text as anyText } from '../http/schema.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
@@ -20,7 +20,14 @@ import { queriesOf } from '../apimachinery/list/query.ts';
 import { commonShape } from '../apimachinery/common-parameters.ts';
 import { getParameters } from '../apimachinery/list/kapis-parameters.ts';
 import { recordOf, unparsedBody } from '../http/request/json-body.ts';
-import { attributesOf, authorizeOn, authorizeOnOthers, targetOf, usernameInPath, usersResource } from './caller.ts';
+import {
+  attributesOf,
+  authorizeOn,
+  authorizeOnOthers,
+  targetOf,
+  usernameInPath,
+  usersResource,
+} from './target-user.ts';
 import { jsonPatch, mergePatch } from './display-name.ts';
 import { deletedUserSchema, deleteOptionsSchema, userListSchema, userPatchSchema, userSchema } from './schemas.ts';
 import { base, usersDefinition, UserStore } from './user-store.ts';

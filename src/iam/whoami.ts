@@ -8,7 +8,7 @@ import { demandJson } from '../http/request/negotiate.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
-import { ownAccount } from './caller.ts';
+import { ownAccount } from './target-user.ts';
 import { whoAmISchema } from './schemas.ts';
 import { apiVersion, base } from './user-store.ts';
 

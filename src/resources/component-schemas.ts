@@ -1,5 +1,5 @@
 /** Responses of components.ts. */
-import { nothing, partialSchema as partial, typeMeta } from '../http/meta.ts';
+import { nothing, partialSchema as partial, typeMeta } from '../http/meta-schemas.ts';
 import { count, described, flag, list, mapOf, named, object, text, time, type TypeOf } from '../http/schema.ts';
 
 const replicas = named(

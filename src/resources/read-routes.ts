@@ -5,7 +5,7 @@ import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { parsedByHandler } from '../http/request/parameters.ts';
 import { inHeader, type ParameterDescription, type ResponseDescriptions, type Route } from '../http/route.ts';
-import { listSchema, objectMetaSchema } from '../http/meta.ts';
+import { listSchema, objectMetaSchema } from '../http/meta-schemas.ts';
 import { named, object, oneOf, open, text, type Schema } from '../http/schema.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import type { AuthenticatedRequest, ReadHandlers, ReadRequest } from './read-request.ts';

@@ -5,7 +5,7 @@ import {
   type BodyDescription,
   type ParameterDescription,
 } from '../../http/route.ts';
-import { objectMetaSchema } from '../../http/meta.ts';
+import { objectMetaSchema } from '../../http/meta-schemas.ts';
 import { jsonSchemaOf, parameterOf, withName, type JSONSchema } from './json-schema.ts';
 import {
   bodyOf,

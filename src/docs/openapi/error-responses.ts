@@ -1,7 +1,7 @@
 /** Error responses of a route, derived from the rest of its definition. */
 import { needsIdentity, type Access } from '../../http/access.ts';
 import type { ResponseDescription, ContentDescription, Route } from '../../http/route.ts';
-import { oauthErrorSchema, statusSchema } from '../../http/meta.ts';
+import { oauthErrorSchema, statusSchema } from '../../http/meta-schemas.ts';
 import { text } from '../../http/schema.ts';
 import { contentOf, type JSONSchema } from './json-schema.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';

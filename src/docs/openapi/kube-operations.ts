@@ -1,6 +1,6 @@
 /** Parameters and schemas of Kubernetes' operations that all resources share. */
 import { inQuery, type BodyDescription, type ContentDescription, type ParameterDescription } from '../../http/route.ts';
-import { jsonPatchSchema, objectMetaSchema, statusDetailsSchema, typeMeta } from '../../http/meta.ts';
+import { jsonPatchSchema, objectMetaSchema, statusDetailsSchema, typeMeta } from '../../http/meta-schemas.ts';
 import {
   anyObject,
   count,

@@ -14,7 +14,7 @@ import { Duplex } from 'node:stream';
 import type { SecureContextOptions } from 'node:tls';
 import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../../runtime/errors.ts';
 import type { Face } from './face.ts';
-import type { oauthErrorSchema } from '../meta.ts';
+import type { oauthErrorSchema } from '../meta-schemas.ts';
 import type { TypeOf } from '../schema.ts';
 import { serveHandshakes } from './web-socket.ts';
 import { reset } from '../response/cut-off.ts';

@@ -12,7 +12,7 @@ import {
 } from '../../runtime/errors.ts';
 import { KubeError } from '../../cluster/client/kube-error.ts';
 import type { Exchange } from '../exchange.ts';
-import type { oauthErrorSchema, statusSchema } from '../meta.ts';
+import type { oauthErrorSchema, statusSchema } from '../meta-schemas.ts';
 import type { TypeOf } from '../schema.ts';
 import { cutOff } from './cut-off.ts';
 

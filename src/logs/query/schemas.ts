@@ -1,5 +1,5 @@
 /** Responses of log queries. */
-import { partialSchema as partial } from '../../http/meta.ts';
+import { partialSchema as partial } from '../../http/meta-schemas.ts';
 import { count, described, eitherOf, list, named, object, text, time } from '../../http/schema.ts';
 
 /** Responses to kube-apiserver are Kubernetes objects. */
