@@ -9,7 +9,8 @@ import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
 import { rfc3339, type Clock } from '../runtime/time.ts';
 import { ensure } from './objects.ts';
-import { Informer, type KubeObject } from './cache/informer.ts';
+import { Informer } from './cache/informer.ts';
+import type { KubeObject } from './client/kube-object.ts';
 
 interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;

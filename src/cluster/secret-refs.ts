@@ -2,7 +2,8 @@
  * The Secrets that the configuration points at (`passwordRef`, `secretRef`), each watched by its name.
  */
 import type { KubeClient } from './client/client.ts';
-import { Informer, type KubeObject } from './cache/informer.ts';
+import { Informer } from './cache/informer.ts';
+import type { KubeObject } from './client/kube-object.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { Topic } from '../runtime/lifecycle.ts';
 import type { Clock } from '../runtime/time.ts';

@@ -2,7 +2,7 @@
 import { apiServices, objectKeys, objectNames } from '../config/names.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { ensure } from '../cluster/objects.ts';
-import type { KubeObject } from '../cluster/cache/informer.ts';
+import type { KubeObject } from '../cluster/client/kube-object.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
 

@@ -6,7 +6,8 @@
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
-import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
+import { Informer } from '../../cluster/cache/informer.ts';
+import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { Topic } from '../../runtime/lifecycle.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';

@@ -4,7 +4,8 @@
  */
 import { X509Certificate } from 'node:crypto';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
+import { Informer } from '../../cluster/cache/informer.ts';
+import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Clock } from '../../runtime/time.ts';
 

@@ -5,8 +5,6 @@ import type { Collection } from './list-watch.ts';
 import { Reflector } from './reflector.ts';
 import { Synced } from './synced.ts';
 
-export type { KubeObject } from '../client/kube-object.ts';
-
 type ChangeListener<T> = (type: ChangeType, object: T) => void;
 
 export interface InformerOptions extends Collection {

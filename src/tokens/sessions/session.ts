@@ -1,5 +1,5 @@
 /** One Session: what it says in the cluster, under a name that is never used again. */
-import type { KubeObject } from '../../cluster/cache/informer.ts';
+import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import { parseMilliseconds } from '../../runtime/time.ts';
 
 /** Who somebody is at an identity provider. */

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { Informer, type KubeObject } from '../../../../src/cluster/cache/informer.ts';
+import { Informer } from '../../../../src/cluster/cache/informer.ts';
+import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
 import { bookmark, configMap, FakeClock, FakeCluster, settle, status } from '../../../labs/cluster-fakes.ts';
 
