@@ -9,7 +9,7 @@ import { buildCluster } from './cluster/build.ts';
 import { buildCatalogue } from './cluster/catalogue/build.ts';
 import { createKubeClient } from './cluster/client/client.ts';
 import type { Flags } from './config/flags.ts';
-import { readVersion } from './config/names.ts';
+import { readVersion } from './runtime/version.ts';
 import { openapiRoutes } from './docs/aggregated.ts';
 import { customResourcesRoutes } from './docs/custom-resources.ts';
 import { docsRoutes } from './docs/explorer/routes.ts';

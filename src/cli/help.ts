@@ -1,5 +1,5 @@
 import { flagsTable } from '../config/flags.ts';
-import { readVersion } from '../config/names.ts';
+import { readVersion } from '../runtime/version.ts';
 
 const program = 'platform-apiserver';
 

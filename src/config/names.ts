@@ -1,11 +1,3 @@
-import { readFileSync } from 'node:fs';
-
-/** Of package.json, which stands beside src and dist alike. */
-export function readVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}
-
 /**
  * The objects that the server reads and writes in its namespace. The chart's RBAC lists the same names.
  */
