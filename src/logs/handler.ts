@@ -4,11 +4,11 @@ import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { holderOf, type UserInfo } from '../auth/user.ts';
 import { asCaller, demandServed } from '../apimachinery/reading.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
-import { Places } from '../http/filters/in-flight.ts';
 import { negotiate } from '../http/request/negotiate.ts';
 import { write } from '../http/response/write.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { TypeOf } from '../http/schema.ts';
+import { HolderSlots } from '../runtime/holder-slots.ts';
 import { Slots } from '../runtime/slots.ts';
 import { exportLogs, exportType } from './export.ts';
 import { followLogs, followTypes } from './follow.ts';
@@ -55,7 +55,7 @@ export class LogsBounds {
     total: 128 * mebi,
     perUser: 64 * mebi,
   });
-  readonly streams = new Places('exports and tails of logs');
+  readonly streams = new HolderSlots('exports and tails of logs');
 }
 
 /** One user cannot take all slots (with-limit.ts). */

@@ -2,8 +2,8 @@ import { rechecking, type Authorizer } from '../../auth/authorizers/authorizer.t
 import { asksToImpersonate, impersonatedUser } from '../../auth/impersonation-request.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { forbidden } from '../../runtime/errors.ts';
+import { HolderSlots } from '../../runtime/holder-slots.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
-import { Places } from './in-flight.ts';
 
 /** Each asks about one name after the other: watches, of which a user may have many, must not be as many questions at once. */
 const mostReviewsPerUser = 50;
@@ -22,7 +22,7 @@ const extra = { group: authentication, resource: 'userextras' };
  * none left.
  */
 export const impersonation = (authorizer: Authorizer): RequestFilter => {
-  const reviews = new Places('impersonations');
+  const reviews = new HolderSlots('impersonations');
   return (exchange) => {
     const { req, user, isProxied } = exchange;
     if (user === undefined || !asksToImpersonate(req)) return undefined;
@@ -30,7 +30,7 @@ export const impersonation = (authorizer: Authorizer): RequestFilter => {
   };
 };
 
-async function become(exchange: Exchange, user: UserInfo, authorizer: Authorizer, reviews: Places): Promise<void> {
+async function become(exchange: Exchange, user: UserInfo, authorizer: Authorizer, reviews: HolderSlots): Promise<void> {
   const { req } = exchange;
   const giveBack = reviews.take(`user ${user.username}`, mostReviewsPerUser);
   try {

@@ -1,6 +1,6 @@
-import { addressKeys, keysOf, type ShareHolder, Shares } from '../../runtime/shares.ts';
+import { HolderSlots, tooManyUnderWay } from '../../runtime/holder-slots.ts';
+import { addressKeys, type ShareHolder } from '../../runtime/shares.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
-import { tooManyRequests } from '../../runtime/errors.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import { countInFlight } from '../../runtime/metrics.ts';
 import { probes } from './access-log.ts';
@@ -34,7 +34,7 @@ export function inFlight(limits: () => Limits): RequestFilter {
     anonymous: new Pool('anonymous', 'anonymous requests', { total: quarter, share: quarter }),
   };
   const bodies = new Pool('body', 'incomplete logins', { total: whole, share: tenth });
-  const watches = new Places('watches and streams');
+  const watches = new HolderSlots('watches and streams');
   return (exchange) => {
     const { user, sourceIP, info, path } = exchange;
     if (probes.has(path)) return;
@@ -80,7 +80,7 @@ class Pool {
   readonly #what: string;
   readonly #total: Part;
   readonly #share: Part;
-  readonly #places: Places;
+  readonly #ofHolder: HolderSlots;
   #current = 0;
 
   /** `kind`: in the metrics. */
@@ -89,14 +89,15 @@ class Pool {
     this.#what = what;
     this.#total = total;
     this.#share = share;
-    this.#places = new Places(what, `${share.text}requests.maxInFlightPerUser`);
+    this.#ofHolder = new HolderSlots(what, `${share.text}requests.maxInFlightPerUser`);
   }
 
   /** Returns the function that frees the slot; it may be called again. Throws StatusError 429. */
   take(holder: ShareHolder, { maxInFlight, maxInFlightPerUser }: Limits): () => void {
     const total = Math.ceil(maxInFlight * this.#total.factor);
-    if (this.#current >= total) throw underWay(`${total} ${this.#what}`, `${this.#total.text}requests.maxInFlight`);
-    const free = this.#places.take(holder, Math.ceil(maxInFlightPerUser * this.#share.factor));
+    if (this.#current >= total)
+      throw tooManyUnderWay(`${total} ${this.#what}`, `${this.#total.text}requests.maxInFlight`);
+    const free = this.#ofHolder.take(holder, Math.ceil(maxInFlightPerUser * this.#share.factor));
     this.#current += 1;
     countInFlight(this.#kind, 1);
     let isHeld = true;
@@ -109,29 +110,3 @@ class Pool {
     };
   }
 }
-
-/** Slots of each user or address. */
-export class Places {
-  readonly #what: string;
-  readonly #setting: string | undefined;
-  readonly #taken = new Shares('places_taken');
-
-  /** `setting`: what sets the limit, where anything does. */
-  constructor(what: string, setting?: string) {
-    this.#what = what;
-    this.#setting = setting;
-  }
-
-  /** Returns the function that frees the slot. The first word of a key says what it is. Throws StatusError 429. */
-  take(holder: ShareHolder, share: number): () => void {
-    const keys = keysOf(holder);
-    const full = this.#taken.exceeded(keys, 1, share);
-    if (full !== undefined)
-      throw underWay(`${full.share} ${this.#what} of this ${full.key.split(' ')[0]}`, this.#setting);
-    this.#taken.add(keys, 1);
-    return () => this.#taken.add(keys, -1);
-  }
-}
-
-const underWay = (what: string, setting?: string): Error =>
-  tooManyRequests(`${what} are under way${setting === undefined ? '' : ` (${setting})`}; please try again later`, 1);
