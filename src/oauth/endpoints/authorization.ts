@@ -4,7 +4,7 @@
  * the browser back with a code. Errors of step 1 are shown to the user, later ones are sent to the client.
  */
 import type { Directory } from '../../accounts/directory/directory.ts';
-import { holderOf } from '../../tokens/sessions/session.ts';
+import { sessionOwnerOf } from '../../tokens/sessions/session.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import { annotations } from '../../audit/annotations.ts';
 import { describable, isTold, OAuthError } from '../../runtime/errors.ts';
@@ -219,7 +219,7 @@ function createCode(
 ): Promise<string> {
   return sessions.codes.create(
     {
-      ...holderOf(spec),
+      ...sessionOwnerOf(spec),
       clientID: client.name,
       ...(scope === undefined ? {} : { scope }),
       code: {

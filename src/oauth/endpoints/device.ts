@@ -2,7 +2,7 @@
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
-import { holderOf, type Session } from '../../tokens/sessions/session.ts';
+import { sessionOwnerOf, type Session } from '../../tokens/sessions/session.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import { annotations } from '../../audit/annotations.ts';
 import type { Values } from '../../http/request/parameters.ts';
@@ -133,7 +133,7 @@ async function decide(
   const { auditID, sourceIP, log } = context;
   if (!isAllowed) await sessions.revoke(session.metadata.name);
   else {
-    const who = { ...holderOf(spec), authenticatedAt: spec.createdAt, login: metadata.name };
+    const who = { ...sessionOwnerOf(spec), authenticatedAt: spec.createdAt, login: metadata.name };
     if (!(await sessions.devices.letIn(session, who)))
       return userCodePage(page, {
         action,

@@ -67,14 +67,14 @@ export interface Session extends KubeObject {
 
 export const apiVersion = 'iam.platform.io/v1alpha2';
 
-/** Whose a session is, and by what they logged in. */
+/** The user of a session, and the login that started it. */
 export type SessionOwner = Pick<
   SessionSpec,
   'userName' | 'userUID' | 'credentialID' | 'identity' | 'groups' | 'sourceIP' | 'userAgent'
 >;
 
-/** The same for what that login lets in. */
-export const holderOf = ({
+/** Returns the owner for sessions that this session authorizes. */
+export const sessionOwnerOf = ({
   userName,
   userUID,
   credentialID,

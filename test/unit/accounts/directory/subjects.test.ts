@@ -1,6 +1,6 @@
 /** Whom a session stands for, which access tokens, access reviews and audit events repeat. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { holderOf, type Session, type SessionSpec } from '../../../../src/tokens/sessions/session.ts';
+import { sessionOwnerOf, type Session, type SessionSpec } from '../../../../src/tokens/sessions/session.ts';
 import { loggedIn, subjectOf } from '../../../../src/accounts/directory/subjects.ts';
 import type { Subject } from '../../../../src/tokens/subject.ts';
 import { usersPath } from '../../../../src/config/names.ts';
@@ -201,6 +201,9 @@ test('what a login starts is held by the same user, from the same place', () => 
     userAgent: 'curl/8',
   };
   const rest = { clientID: 'people', createdAt: 'now', expiresAt: 'later', scope: 'openid' };
-  expect(holderOf({ ...holder, ...rest })).toEqual(holder);
-  expect(Object.keys(holderOf({ userName: 'bob', userUID: 'uid-bob', ...rest }))).toEqual(['userName', 'userUID']);
+  expect(sessionOwnerOf({ ...holder, ...rest })).toEqual(holder);
+  expect(Object.keys(sessionOwnerOf({ userName: 'bob', userUID: 'uid-bob', ...rest }))).toEqual([
+    'userName',
+    'userUID',
+  ]);
 });
