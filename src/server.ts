@@ -94,12 +94,12 @@ function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   return { ...cluster, ...tokens, ...accounts, ...auth, ...reading, ...own };
 }
 
-function frontRoutes(parts: Parts): readonly Route[] {
+function gatewayRoutes(parts: Parts): readonly Route[] {
   const { client, live, namespace, authorizer, catalogue, granted, certificate, health, version, flags } = parts;
   const routes = [
     ...health.routes,
     metricsRoute,
-    ...oauthRoutes({ ...parts, authenticator: parts.frontAuthentication }),
+    ...oauthRoutes({ ...parts, authenticator: parts.gatewayAuthentication }),
     versionRoute('/kapis/version', version),
     ...kapisRoutes({
       authorizer,
@@ -132,17 +132,17 @@ function aggregatedRoutes(parts: Parts): readonly Route[] {
   return [...routes, indexRoute(routes)];
 }
 
-/** What is served to clients, and what to kube-apiserver. */
-function buildFaces(parts: Parts): { readonly front: Face; readonly aggregated: Face } {
+/** `gateway` serves clients, `aggregated` kube-apiserver. */
+function buildFaces(parts: Parts): { readonly gateway: Face; readonly aggregated: Face } {
   const { client, live } = parts;
   const shared = { ...parts, requests: () => live.value.requests };
-  const front = createFace(frontRoutes(parts), {
+  const gatewayFace = createFace(gatewayRoutes(parts), {
     ...shared,
-    authenticator: parts.frontAuthentication,
+    authenticator: parts.gatewayAuthentication,
     gateway: gateway(client.upstream),
     home: accountPath,
     strictTransport: () => live.value.gateway,
   });
   const aggregated = createFace(aggregatedRoutes(parts), { ...shared, authenticator: parts.aggregatedAuthentication });
-  return { front, aggregated };
+  return { gateway: gatewayFace, aggregated };
 }

@@ -19,7 +19,7 @@ import type { Authorizer } from './authorizers/authorizer.ts';
 export interface AuthParts {
   readonly accessTokens: AccessTokens;
   readonly reviewToken: TokenAuthenticator;
-  readonly frontAuthentication: Authenticator;
+  readonly gatewayAuthentication: Authenticator;
   readonly aggregatedAuthentication: Authenticator;
   readonly authorizer: Authorizer;
 }
@@ -42,7 +42,7 @@ export function buildAuth(
   return {
     accessTokens,
     reviewToken,
-    frontAuthentication: gatewayAuthenticator(byToken),
+    gatewayAuthentication: gatewayAuthenticator(byToken),
     aggregatedAuthentication: aggregatedAuthenticator(
       requestHeader(() => requestHeaders.value, now),
       byToken,

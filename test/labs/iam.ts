@@ -40,7 +40,7 @@ export async function createLab(options: AccountsOptions = {}): Promise<Lab> {
   };
   const release = { namespace, configMap: 'platform-config' };
   const app: RequestListener = createFace([...routesOf(accounts), ...iamRoutes({ ...accounts, authorizer, release })], {
-    authenticator: accounts.frontAuthentication,
+    authenticator: accounts.gatewayAuthentication,
     authorizer,
     requests: () => accounts.live.value.requests,
     watches: new OpenStreams(),

@@ -51,7 +51,7 @@ export function overtakeNextWrite({ client, cluster }: Pick<Accounts, 'client' |
 export const routesOf = (accounts: Accounts): readonly Route[] =>
   oauthRoutes({
     ...accounts,
-    authenticator: accounts.frontAuthentication,
+    authenticator: accounts.gatewayAuthentication,
     issuer: () => accounts.live.value.authentication.issuer,
   });
 

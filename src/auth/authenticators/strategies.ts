@@ -38,9 +38,9 @@ class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
   }
 }
 
-/** Authenticates by the headers of the front proxy. */
-class FrontProxyStrategy extends passport.Strategy {
-  override readonly name = 'front-proxy';
+/** Authenticates by the headers of kube-apiserver's aggregator, the front proxy (request-header.ts). */
+class RequestHeaderStrategy extends passport.Strategy {
+  override readonly name = 'request-header';
   readonly identify: (request: Request) => UserInfo | undefined;
 
   constructor(identify: (request: Request) => UserInfo | undefined) {
@@ -61,7 +61,7 @@ export const gatewayAuthenticator = (tokens: readonly TokenAuthenticator[]): Aut
 export const aggregatedAuthenticator = (
   proxy: (request: Request) => UserInfo | undefined,
   tokens: readonly TokenAuthenticator[],
-): Authenticator => authenticateBy([new FrontProxyStrategy(proxy), ...tokenStrategies(tokens)]);
+): Authenticator => authenticateBy([new RequestHeaderStrategy(proxy), ...tokenStrategies(tokens)]);
 
 /** Strategies for a token in the header Authorization, and for one among the subprotocols of a WebSocket. */
 function tokenStrategies(authenticators: readonly TokenAuthenticator[]): Strategy[] {

@@ -10,7 +10,7 @@ type Addresses = Pick<Flags, 'bindAddress' | 'httpPort' | 'httpsPort' | 'aggrega
 export interface ListenersOptions {
   readonly flags: Addresses;
   /** What is served to clients, and what to kube-apiserver. */
-  readonly front: Face;
+  readonly gateway: Face;
   readonly aggregated: Face;
   readonly certificate: Pick<ServingCertificate, 'value' | 'replaced'>;
   readonly watches: Pick<OpenStreams, 'endAll'>;
@@ -28,13 +28,13 @@ export class Listeners {
   }
 
   async start(): Promise<void> {
-    const { flags, front, aggregated, certificate } = this.#options;
+    const { flags, gateway, aggregated, certificate } = this.#options;
     const { bindAddress: host, aggregatedBindAddress, httpPort, httpsPort, aggregatedPort } = flags;
     certificate.replaced.subscribe((next) => {
       for (const listener of this.#open) listener.setCertificate(next);
     });
-    this.#open.push(await listenHTTP(front, { host, port: httpPort }));
-    this.#open.push(await listenTLS(front, { host, port: httpsPort }, certificate.value, false));
+    this.#open.push(await listenHTTP(gateway, { host, port: httpPort }));
+    this.#open.push(await listenTLS(gateway, { host, port: httpsPort }, certificate.value, false));
     const aggregator = { host: aggregatedBindAddress, port: aggregatedPort };
     this.#open.push(await listenTLS(aggregated, aggregator, certificate.value, true));
   }

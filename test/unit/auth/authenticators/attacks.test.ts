@@ -106,7 +106,7 @@ test('what is no access token for us is no bearer: refresh token, id_token, code
   const { access_token, refresh_token, id_token } = (await made.token(passwordGrant)).json();
   const forOthers = (await made.token({ ...passwordGrant, audience: 'kubernetes' })).json()['access_token'];
   made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({ status: { authenticated: false } }));
-  const authenticate = made.frontAuthentication;
+  const authenticate = made.gatewayAuthentication;
   const judge = async (token: unknown): Promise<unknown> =>
     await authenticate(
       { headers: { authorization: `Bearer ${String(token)}` } } as Parameters<typeof authenticate>[0],
