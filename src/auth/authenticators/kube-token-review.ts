@@ -54,7 +54,7 @@ export function expiryOf(token: string): number | undefined {
   return typeof exp === 'number' ? exp * 1_000 : undefined;
 }
 
-const holderOf = (source: Source): ShareHolder =>
+const sourceHolder = (source: Source): ShareHolder =>
   typeof source === 'string' ? addressKeys(source) : `streams of ${source.streamsOf}`;
 
 /** Sends a TokenReview. Undefined unless kube-apiserver accepts the token for one of the audiences. */
@@ -117,7 +117,7 @@ export function tokenReview(
     const key = fingerprint(token);
     try {
       const slots = typeof source === 'string' ? await slotsFor(issuer) : rechecks;
-      const holder = holderOf(source);
+      const holder = sourceHolder(source);
       return await slots.run(holder, async () => {
         // Another holder's review of the token may have ended while this one waited.
         const known = accepted.get(key);
@@ -135,7 +135,7 @@ export function tokenReview(
 
   /** Joins a review in progress only of the same holder, so that nobody waits for the share of another one. */
   async function review(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
-    const key = `${fingerprint(token)} ${keysOf(holderOf(source))[0]}`;
+    const key = `${fingerprint(token)} ${keysOf(sourceHolder(source))[0]}`;
     let reviewed = asking.get(key);
     if (reviewed === undefined) {
       reviewed = askInTurn(token, issuer, source).finally(() => asking.delete(key));
