@@ -6,14 +6,14 @@ import { KubeError } from '../cluster/client/kube-error.ts';
 import type { RequestedVersion } from './list/list-options.ts';
 import type { Resource } from '../cluster/catalogue/resource.ts';
 import { within } from '../cluster/catalogue/waiting.ts';
-import { impersonatedOf, type UserInfo } from '../auth/user.ts';
+import { upstreamIdentityOf, type UserInfo } from '../auth/user.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { asUser } from '../cluster/client/impersonation.ts';
 
 /** kube-apiserver, asked as the caller. Throws 401 where there is none. */
 export function asCaller(client: Pick<KubeClient, 'stream'>, user: UserInfo | undefined): Pick<KubeClient, 'stream'> {
   if (user === undefined) throw unauthorized();
-  return asUser(client, impersonatedOf(user));
+  return asUser(client, upstreamIdentityOf(user));
 }
 
 /** How long a resourceVersion that lies ahead is waited for, in milliseconds. */

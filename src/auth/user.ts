@@ -1,4 +1,4 @@
-import type { Impersonated } from '../cluster/client/impersonation.ts';
+import type { UpstreamIdentity } from '../cluster/client/impersonation.ts';
 
 /** The caller, as Kubernetes describes a user (authentication.k8s.io/v1 UserInfo). */
 export interface UserInfo {
@@ -41,4 +41,4 @@ export const withAuthenticated = (user: UserInfo): UserInfo =>
     : { ...user, groups: [...user.groups, authenticated] };
 
 /** Returns the user to impersonate at kube-apiserver. `system:` names are allowed only if kube-apiserver has proved the identity itself. */
-export const impersonatedOf = (user: UserInfo): Impersonated => ({ ...user, proved: user.via !== 'token' });
+export const upstreamIdentityOf = (user: UserInfo): UpstreamIdentity => ({ ...user, proved: user.via !== 'token' });

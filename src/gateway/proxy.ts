@@ -14,18 +14,18 @@ import {
   type Upstream,
 } from '../cluster/client/upstream.ts';
 import { headersDown, headersUp } from './headers.ts';
-import { impersonatedOf, type UserInfo } from '../auth/user.ts';
-import type { Impersonated } from '../cluster/client/impersonation.ts';
+import { upstreamIdentityOf, type UserInfo } from '../auth/user.ts';
+import type { UpstreamIdentity } from '../cluster/client/impersonation.ts';
 
-/** In whose name a request is passed on. */
-const known = new WeakMap<UserInfo, Impersonated>();
+/** Identities under which requests are passed on. */
+const known = new WeakMap<UserInfo, UpstreamIdentity>();
 
 /** The caller, or whom the caller may impersonate and asked to be. */
-export function callerOf({ user, impersonated = user }: RequestContext): Impersonated {
+export function callerOf({ user, impersonated = user }: RequestContext): UpstreamIdentity {
   if (impersonated === undefined) throw unauthorized();
   let caller = known.get(impersonated);
   if (caller === undefined) {
-    caller = impersonatedOf(impersonated);
+    caller = upstreamIdentityOf(impersonated);
     known.set(impersonated, caller);
   }
   return caller;
@@ -38,8 +38,8 @@ export function callerOf({ user, impersonated = user }: RequestContext): Imperso
 const enough = 64 * 1024;
 const patience = 5;
 
-/** By its session, its user's groups or the stop of this server. */
-export const requestEnded = (request: Pick<Request, 'method'>): StatusError =>
+/** Returns the error of a request that this server ended: the session ended, the user's groups changed or the server stops. */
+export const passageEnded = (request: Pick<Request, 'method'>): StatusError =>
   isChange(request)
     ? unknownOutcome('this request was ended')
     : serviceUnavailable('this request was ended; try again', 1);
@@ -208,7 +208,7 @@ class Passage implements ResponseHandler {
       this.#giveUp();
       this.#res.end();
       cutIfUnread(this.#res);
-    } else this.#fail(requestEnded(this.#req));
+    } else this.#fail(passageEnded(this.#req));
   }
 }
 

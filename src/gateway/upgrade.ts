@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import type { RequestContext } from '../http/route.ts';
 import { cutIfUnread } from '../http/response/cut-off.ts';
 import type { UpgradedConnection, Upstream } from '../cluster/client/upstream.ts';
-import { callerOf, begin, refusalOfOurs, requestEnded } from './proxy.ts';
+import { callerOf, begin, refusalOfOurs, passageEnded } from './proxy.ts';
 import { headersDown, headersUp } from './headers.ts';
 
 /** For the rest of what one side has said after the other is gone, in milliseconds. */
@@ -46,7 +46,7 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
 /** Of the client, of its session, or of what its user may do: kube-apiserver judges a stream as the one who began it. */
 function endOf(req: Request, context: RequestContext): AbortSignal {
   const over = new AbortController();
-  const end = (): void => over.abort(requestEnded(req));
+  const end = (): void => over.abort(passageEnded(req));
   context.onUserChange(end);
   context.signal.addEventListener('abort', end);
   if (context.signal.aborted) end();

@@ -1,4 +1,4 @@
-import { impersonatedOf, type UserInfo } from '../auth/user.ts';
+import { upstreamIdentityOf, type UserInfo } from '../auth/user.ts';
 import type { ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import { serviceUnavailable } from '../runtime/errors.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
@@ -48,7 +48,7 @@ export async function rightsOf(
   user: UserInfo,
   namespace: string,
 ): Promise<readonly ResourceAttributes[]> {
-  const { status, body } = await asUser(client, impersonatedOf(user)).stream(reviews, {
+  const { status, body } = await asUser(client, upstreamIdentityOf(user)).stream(reviews, {
     method: 'POST',
     lane: 'reviews',
     body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } },

@@ -5,8 +5,8 @@
 import { badRequest, forbidden } from '../../runtime/errors.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from './client.ts';
 
-/** Who asks. */
-export interface Impersonated {
+/** The user as whom a request is sent to kube-apiserver. */
+export interface UpstreamIdentity {
   readonly username: string;
   readonly uid?: string;
   readonly groups: readonly string[];
@@ -27,7 +27,7 @@ const serviceAccount = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
  * kube-apiserver asks its authorizer about each group, and adds some by itself (impersonation.go there): `system:authenticated` to
  * whoever has others, unless they are anonymous, and those of a ServiceAccount where none is named.
  */
-function groupsToName({ username, groups }: Impersonated): readonly string[] {
+function groupsToName({ username, groups }: UpstreamIdentity): readonly string[] {
   const others = groups.filter((name) => name !== authenticated);
   const isAdded = others.length > 0 && !others.includes(unauthenticated) && username !== anonymous;
   if (!isAdded) return groups;
@@ -57,7 +57,7 @@ const extraKey = (key: string): string =>
     .join('');
 
 /** The headers that say for whom a request is. Throws StatusError for a name that cannot, or must not, be impersonated. */
-export function impersonationHeaders(user: Impersonated): Readonly<Record<string, string | readonly string[]>> {
+export function impersonationHeaders(user: UpstreamIdentity): Readonly<Record<string, string | readonly string[]>> {
   const { username, uid, groups, extra = {}, proved } = user;
   if (username === '') throw badRequest('the identity has no name');
   const claimed = [username, ...groups].find((name) => name.startsWith(system) && name !== authenticated);
@@ -79,7 +79,7 @@ export function impersonationHeaders(user: Impersonated): Readonly<Record<string
 }
 
 /** The same client, which impersonates the user in every request. Throws for a request that brings an identity. */
-export function asUser(client: Pick<KubeClient, 'stream'>, user: Impersonated): Pick<KubeClient, 'stream'> {
+export function asUser(client: Pick<KubeClient, 'stream'>, user: UpstreamIdentity): Pick<KubeClient, 'stream'> {
   const identity = impersonationHeaders(user);
   return {
     stream(path: string, { headers = {}, ...options }: KubeRequest = {}): Promise<KubeResponse> {

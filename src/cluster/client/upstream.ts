@@ -7,7 +7,7 @@ import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { badGateway, StatusError, timeout } from '../../runtime/errors.ts';
 import { unreachable } from './kube-error.ts';
-import { impersonationHeaders, type Impersonated } from './impersonation.ts';
+import { impersonationHeaders, type UpstreamIdentity } from './impersonation.ts';
 import { type Address, Connections } from '../wire/connections.ts';
 import { ResponseTimeout, isSafe, type ResponseFlow, type ResponseHandler } from '../wire/connection.ts';
 import { assertOneIdentity, fieldsOf, headOf } from '../wire/request-head.ts';
@@ -21,7 +21,7 @@ export interface PassedRequest {
   /** Names and values by turns, with nobody's credentials or identity among them. */
   readonly headers: readonly string[];
   /** In whose name. */
-  readonly user: Impersonated;
+  readonly user: UpstreamIdentity;
   readonly body?: AsyncIterable<Buffer> | undefined;
   /** Of the body, in bytes, where it is known. */
   readonly length?: number | undefined;
@@ -62,10 +62,10 @@ const shortRequest = 65_000;
 const handshakeTimeout = 60_000;
 const maxHeaderSize = 256 * 1024;
 
-const identities = new WeakMap<Impersonated, readonly string[]>();
+const identities = new WeakMap<UpstreamIdentity, readonly string[]>();
 
 /** Returns the impersonation headers of a caller, which are made once a caller. */
-export function identityOf(user: Impersonated): readonly string[] {
+export function identityOf(user: UpstreamIdentity): readonly string[] {
   let headers = identities.get(user);
   if (headers === undefined) {
     headers = fieldsOf(impersonationHeaders(user));

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import http, { type RequestListener, type ServerResponse } from 'node:http';
 import { duplexPair } from 'node:stream';
 import { gateway } from '../../../src/gateway/index.ts';
-import { requestEnded } from '../../../src/gateway/proxy.ts';
+import { passageEnded } from '../../../src/gateway/proxy.ts';
 import { createUpstream } from '../../../src/cluster/client/upstream.ts';
 import { addressOf } from '../../../src/cluster/wire/connections.ts';
 import { open } from '../../client/http1.ts';
@@ -124,6 +124,6 @@ test.each([
   ['POST', 502, undefined],
   ['DELETE', 502, undefined],
 ])('a %s that is ended is %d: only what changes nothing may be tried again', (method, code, retryAfter) => {
-  const { code: actual, headers } = requestEnded({ method });
+  const { code: actual, headers } = passageEnded({ method });
   expect([actual, headers['Retry-After']]).toEqual([code, retryAfter]);
 });

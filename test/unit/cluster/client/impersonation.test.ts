@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import type { KubeRequest } from '../../../../src/cluster/client/client.ts';
-import { asUser, impersonationHeaders, type Impersonated } from '../../../../src/cluster/client/impersonation.ts';
+import { asUser, impersonationHeaders, type UpstreamIdentity } from '../../../../src/cluster/client/impersonation.ts';
 
-const anna: Impersonated = { username: 'anna', groups: ['dev', 'system:authenticated'], proved: false };
+const anna: UpstreamIdentity = { username: 'anna', groups: ['dev', 'system:authenticated'], proved: false };
 
-const robot: Partial<Impersonated> & { groups: readonly string[] } = {
+const robot: Partial<UpstreamIdentity> & { groups: readonly string[] } = {
   username: 'system:serviceaccount:apps:robot',
   groups: ['system:serviceaccounts', 'system:serviceaccounts:apps', 'system:authenticated'],
 };
@@ -22,7 +22,7 @@ describe('the headers of a user', () => {
     });
   });
 
-  test.each<[string, Partial<Impersonated>, readonly string[] | undefined]>([
+  test.each<[string, Partial<UpstreamIdentity>, readonly string[] | undefined]>([
     ['alone', { groups: ['system:authenticated'] }, ['system:authenticated']],
     ['before another', { groups: ['system:authenticated', 'dev'] }, ['dev']],
     ['without being there', { groups: ['dev', 'ops'] }, ['dev', 'ops']],
@@ -73,7 +73,7 @@ describe('the headers of a user', () => {
     },
   );
 
-  test.each<Partial<Impersonated>>([
+  test.each<Partial<UpstreamIdentity>>([
     { groups: ['a\nb'] },
     { groups: [' a'] },
     { uid: 'a\r' },
@@ -82,7 +82,7 @@ describe('the headers of a user', () => {
     expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 400 }));
   });
 
-  test.each<Partial<Impersonated>>([
+  test.each<Partial<UpstreamIdentity>>([
     { username: 'system:admin' },
     { username: 'system:serviceaccount:default:a' },
     { groups: ['system:masters'] },

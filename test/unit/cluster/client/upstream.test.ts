@@ -1,18 +1,18 @@
 import { expect, test } from '@jest/globals';
 import { createUpstream, failureOf } from '../../../../src/cluster/client/upstream.ts';
-import type { Impersonated } from '../../../../src/cluster/client/impersonation.ts';
+import type { UpstreamIdentity } from '../../../../src/cluster/client/impersonation.ts';
 import { addressOf } from '../../../../src/cluster/wire/connections.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FakeKubeApiserver, upstreamAt } from '../../../fakes/upstream.ts';
 
 /** Nobody is there: what is refused is not even tried. */
 const upstream = upstreamAt('http://127.0.0.1:1');
-const anna: Impersonated = { username: 'anna', groups: ['dev'], proved: false };
+const anna: UpstreamIdentity = { username: 'anna', groups: ['dev'], proved: false };
 
 const nothing = (): void => undefined;
 const ignored = { onHead: nothing, onData: nothing, onEnd: nothing, onError: nothing };
 
-test.each<[string, Impersonated, string[]]>([
+test.each<[string, UpstreamIdentity, string[]]>([
   ['without a user', { ...anna, username: '' }, []],
   ['of a user with a name of Kubernetes', { ...anna, username: 'system:admin' }, []],
   ['of a user in a group of Kubernetes', { ...anna, groups: ['system:masters'] }, []],
