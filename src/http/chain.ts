@@ -26,17 +26,14 @@ import {
   inFlight,
   parameterLimit,
   protocol,
-  queryAsGo,
-  requestInfo,
+  routing,
   securityHeaders,
   sourceIP,
   strictTransportSecurity,
   webSocket,
 } from './filters/index.ts';
-import { createMatch } from './router.ts';
 import type { OpenStreams } from './open-streams.ts';
 import type { Gateway, Route } from './route.ts';
-import { isHandshake } from './listeners/web-socket.ts';
 import { requestEnded, writeError } from './response/write-error.ts';
 
 export interface ChainOptions {
@@ -55,8 +52,7 @@ export interface ChainOptions {
 
 /** Serves these routes behind the filters, to requests of HTTP/1.1 and HTTP/2. */
 export function createFace(routes: readonly Route[], options: ChainOptions): Face {
-  const { requests, gateway } = options;
-  const match = createMatch(routes);
+  const { requests } = options;
   const filters: readonly RequestFilter[] = [
     auditID,
     sourceIP(() => requests().trustedProxies),
@@ -66,19 +62,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     ...(options.strictTransport === undefined ? [] : [strictTransportSecurity(options.strictTransport)]),
     protocol,
     parameterLimit,
-    (exchange) => {
-      const { req, res, path, search, query } = exchange;
-      exchange.info = requestInfo(req.method, path, query);
-      if (gateway?.prefixes.has(exchange.info.prefix) !== true) {
-        exchange.route = match(req, res, path);
-        return;
-      }
-      exchange.isProxied = true;
-      exchange.route = gateway;
-      if (search !== '') exchange.info = requestInfo(req.method, path, queryAsGo(search));
-      // A console of an aggregated API is a stream too, by whatever name.
-      if (isHandshake(res)) exchange.info = { ...exchange.info, isLongRunning: true };
-    },
+    routing(routes, options.gateway),
     deadline(writeError),
     home(options.home),
     authentication(options.authenticator, awaitingAuthentication(requests)),

@@ -10,7 +10,7 @@ export { impersonation } from './impersonation.ts';
 export { awaitingAuthentication, inFlight } from './in-flight.ts';
 export { parameterLimit } from './request-info.ts';
 export { protocol } from './protocol.ts';
-export { queryAsGo, requestInfo } from './request-info.ts';
+export { routing } from './routing.ts';
 export { securityHeaders } from './browser.ts';
 export { strictTransportSecurity } from './browser.ts';
 export { sourceIP } from './source-ip.ts';
