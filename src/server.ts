@@ -2,7 +2,7 @@
  * Builds the server: the builders of all components in order of dependency, then the routes and the listeners. The only file
  * that knows all of them.
  */
-import { buildAccounts } from './accounts/build.ts';
+import { buildAccounts, type AccountParts } from './accounts/build.ts';
 import { buildAudit } from './audit/build.ts';
 import { buildAuth } from './auth/build.ts';
 import { buildCluster } from './cluster/build.ts';
@@ -21,7 +21,7 @@ import { createFace } from './http/chain.ts';
 import { Health } from './http/health.ts';
 import type { Face } from './http/listeners/face.ts';
 import { Listeners, type Ports } from './http/listeners/listeners.ts';
-import { buildStreams } from './http/open-streams.ts';
+import { OpenStreams } from './http/open-streams.ts';
 import { indexRoute, metricsRoute, versionRoute } from './http/process-routes.ts';
 import type { Route } from './http/route.ts';
 import { iamGroup, iamRoutes } from './iam/index.ts';
@@ -39,7 +39,7 @@ import { kinds, nodes } from './resources/kinds/index.ts';
 import { apisRoutes, kapisRoutes } from './resources/routes.ts';
 import { Lifecycle, type StopTimes } from './runtime/lifecycle.ts';
 import type { Logger } from './runtime/logger.ts';
-import { collectProcessMetrics } from './runtime/metrics.ts';
+import { collectProcessMetrics, gauge } from './runtime/metrics.ts';
 import { systemClock } from './runtime/time.ts';
 import { buildCertificate } from './tls/build.ts';
 import { buildTokens } from './tokens/build.ts';
@@ -86,12 +86,21 @@ function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   const logging = buildLogs(cluster, auth, reading);
   const auditor = buildAudit(cluster);
   const certificate = buildCertificate(flags, cluster);
-  const watches = buildStreams(accounts);
+  const openStreams = buildStreams(accounts);
   const health = lifecycle.add('shutdown', new Health(() => lifecycle.checks));
   const version = readVersion();
   const issuer = (): string => live.value.authentication.issuer;
-  const own = { flags, nodesCopy, logging, auditor, certificate, watches, health, version, issuer };
+  const own = { flags, nodesCopy, logging, auditor, certificate, openStreams, health, version, issuer };
   return { ...cluster, ...tokens, ...accounts, ...auth, ...reading, ...own };
+}
+
+/** Builds the open streams, which end when their session or user does. */
+function buildStreams({ sessions, directory }: AccountParts): OpenStreams {
+  const openStreams = new OpenStreams();
+  sessions.ended.subscribe((sid) => openStreams.endSession(sid));
+  directory.invalidated.subscribe(() => void openStreams.recheck());
+  gauge('open_watches', 'Watches and streams that are open now.', () => openStreams.size);
+  return openStreams;
 }
 
 function gatewayRoutes(parts: Parts): readonly Route[] {

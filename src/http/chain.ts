@@ -45,7 +45,7 @@ export interface ChainOptions {
   readonly home?: string;
   /** Settings for Strict-Transport-Security; without them the header is not sent. */
   readonly strictTransport?: () => PlatformConfiguration['gateway'];
-  readonly watches: OpenStreams;
+  readonly openStreams: OpenStreams;
   readonly auditor: Auditor;
   readonly log: Logger;
 }
@@ -69,7 +69,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     audit(options.auditor),
     inFlight(requests),
     // From here on a stream ends with its identity, also while its rights are asked about.
-    options.watches.filter(options.authenticator),
+    options.openStreams.filter(options.authenticator),
     impersonation(options.authorizer),
     authorization(options.authorizer),
     webSocket,

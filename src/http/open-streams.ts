@@ -1,7 +1,5 @@
-import type { AccountParts } from '../accounts/build.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import { StatusError } from '../runtime/errors.ts';
-import { gauge } from '../runtime/metrics.ts';
 import { Slice } from '../runtime/slice.ts';
 import type { Exchange, RequestFilter } from './exchange.ts';
 import { Wheel } from '../runtime/wheel.ts';
@@ -76,15 +74,15 @@ export class OpenStreams {
   }
 
   #add(sid: string, exchange: Exchange): void {
-    const watches = this.#ofSession.get(sid);
-    if (watches === undefined) this.#ofSession.set(sid, new Set([exchange]));
-    else watches.add(exchange);
+    const streams = this.#ofSession.get(sid);
+    if (streams === undefined) this.#ofSession.set(sid, new Set([exchange]));
+    else streams.add(exchange);
   }
 
   #remove(sid: string, exchange: Exchange): void {
-    const watches = this.#ofSession.get(sid);
-    watches?.delete(exchange);
-    if (watches?.size === 0) this.#ofSession.delete(sid);
+    const streams = this.#ofSession.get(sid);
+    streams?.delete(exchange);
+    if (streams?.size === 0) this.#ofSession.delete(sid);
   }
 }
 
@@ -105,13 +103,4 @@ function nextRecheck({ user }: Exchange): number {
   for (const character of user?.username ?? '')
     phase = (phase * 31 + (character.codePointAt(0) ?? 0)) % recheckInterval;
   return now + recheckInterval - ((now + recheckInterval - phase) % recheckInterval);
-}
-
-/** Builds the open streams, which end when their session or user does. */
-export function buildStreams({ sessions, directory }: Pick<AccountParts, 'sessions' | 'directory'>): OpenStreams {
-  const streams = new OpenStreams();
-  sessions.ended.subscribe((sid) => streams.endSession(sid));
-  directory.invalidated.subscribe(() => void streams.recheck());
-  gauge('open_watches', 'Watches and streams that are open now.', () => streams.size);
-  return streams;
 }

@@ -83,7 +83,7 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
       },
     },
     requests: () => requests,
-    watches: new OpenStreams(),
+    openStreams: new OpenStreams(),
     auditor: auditor(),
     log: createLogger({ silent: true }),
     ...options,

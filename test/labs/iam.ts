@@ -43,7 +43,7 @@ export async function createLab(options: AccountsOptions = {}): Promise<Lab> {
     authenticator: accounts.gatewayAuthentication,
     authorizer,
     requests: () => accounts.live.value.requests,
-    watches: new OpenStreams(),
+    openStreams: new OpenStreams(),
     auditor: auditor(),
     log: accounts.log,
   });

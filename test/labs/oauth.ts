@@ -77,7 +77,7 @@ export async function createLab(
     authenticator: async () => undefined,
     authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },
     requests: () => accounts.live.value.requests,
-    watches: new OpenStreams(),
+    openStreams: new OpenStreams(),
     auditor: auditor({ level }, (event) => events.push(event)),
     log: accounts.log,
   });

@@ -13,7 +13,7 @@ export interface ListenersOptions {
   readonly gateway: Face;
   readonly aggregated: Face;
   readonly certificate: Pick<ServingCertificate, 'value' | 'replaced'>;
-  readonly watches: Pick<OpenStreams, 'endAll'>;
+  readonly openStreams: Pick<OpenStreams, 'endAll'>;
 }
 
 export type Ports = Readonly<Record<'http' | 'https' | 'aggregated', number>>;
@@ -47,7 +47,7 @@ export class Listeners {
 
   /** Ends the watches over half of the grace, so that their clients do not come back all at once. */
   async stop({ announce, grace }: StopTimes): Promise<void> {
-    this.#options.watches.endAll(announce === 0 ? 0 : grace / 2);
+    this.#options.openStreams.endAll(announce === 0 ? 0 : grace / 2);
     await Promise.all(this.#open.map((listener) => listener.close(grace)));
   }
 }

@@ -16,14 +16,14 @@ const resource = fakeResource();
 resource.store.replace([node('a')], 10);
 const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.platform.io/v1alpha3/nodes'];
 
-let watches: OpenStreams;
+let openStreams: OpenStreams;
 let judge: () => UserInfo | undefined;
 /** What a group of users may read: `*` all, else the resources of one API group. */
 let rights: Record<string, string>;
 /** Until then the authorizer does not answer. */
 let answers: Promise<void>;
 beforeEach(() => {
-  watches = new OpenStreams();
+  openStreams = new OpenStreams();
   answers = Promise.resolve();
   rights = { readers: '*', halves: '' };
 });
@@ -38,7 +38,7 @@ async function open(
 ): Promise<{ answer: Promise<Answer>; asked: () => number }> {
   let asked = 0;
   judge = () => ({ ...member('readers'), via, ...(sessionID === undefined ? {} : { sessionID }) });
-  const before = watches.size;
+  const before = openStreams.size;
   const authorizer = {
     authorize: async ({ groups }: UserInfo, attributes: object) => {
       asked += 1;
@@ -49,16 +49,16 @@ async function open(
   };
   const authenticator: Authenticator = async () => judge();
   const deps = { authorizer, resources: [resource] };
-  const { app } = face({ routes: [...kapisRoutes(deps), ...apisRoutes(deps)], authenticator, authorizer, watches });
+  const { app } = face({ routes: [...kapisRoutes(deps), ...apisRoutes(deps)], authenticator, authorizer, openStreams });
   const answer = ask(app, `${path}?watch=true&resourceVersion=10`);
   await settle();
-  expect(watches.size).toBe(before + 1);
+  expect(openStreams.size).toBe(before + 1);
   return { answer, asked: () => asked };
 }
 
 const change = async (next: () => UserInfo | undefined): Promise<void> => {
   judge = next;
-  await watches.recheck();
+  await openStreams.recheck();
   await settle();
 };
 
@@ -73,7 +73,7 @@ describe.each(paths)('an open watch of %s, when users change,', (path) => {
     if (path.startsWith('/kapis')) rights = { readers: '*' };
     await change(() => user);
     expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } });
-    expect(watches.size).toBe(0);
+    expect(openStreams.size).toBe(0);
   });
 
   test.each<[string, () => UserInfo | undefined]>([
@@ -97,7 +97,7 @@ describe.each(paths)('an open watch of %s, when users change,', (path) => {
       answers = Promise.reject(refusal);
       answers.catch(() => undefined);
       await change(() => member('readers', 'writers'));
-      expect(watches.size).toBe(1);
+      expect(openStreams.size).toBe(1);
       answers = Promise.resolve();
       await change(() => member());
       expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
@@ -115,7 +115,7 @@ describe.each(paths)('an open watch of %s, when users change,', (path) => {
     expect(asked()).toBe(before);
     await change(() => member('readers', 'writers'));
     expect(asked()).toBeGreaterThan(before);
-    expect(watches.size).toBe(1);
+    expect(openStreams.size).toBe(1);
     // What was asked about is the fresh one: it is refused as soon as it loses the right.
     await change(() => member('writers'));
     expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
@@ -141,27 +141,27 @@ test('a session that ends takes its own watches with it and no others', async ()
   const [first, second] = [await open(path, 'one'), await open(path, 'one')];
   const other = await open(path, 'two');
   const rest = await open(path);
-  watches.endSession('none');
-  expect(watches.size).toBe(4);
-  watches.endSession('one');
+  openStreams.endSession('none');
+  expect(openStreams.size).toBe(4);
+  openStreams.endSession('one');
   expect(await Promise.all([first.answer, second.answer])).toMatchObject([{ status: 200 }, { status: 200 }]);
-  expect(watches.size).toBe(2);
-  watches.endSession('one');
+  expect(openStreams.size).toBe(2);
+  openStreams.endSession('one');
   const again = await open(path, 'one');
-  watches.endSession('two');
+  openStreams.endSession('two');
   expect(await other.answer).toMatchObject({ status: 200, text: '' });
-  expect(watches.size).toBe(2);
-  watches.endSession('one');
+  expect(openStreams.size).toBe(2);
+  openStreams.endSession('one');
   expect(await again.answer).toMatchObject({ status: 200, text: '' });
-  expect(watches.size).toBe(1);
-  watches.endAll(0);
+  expect(openStreams.size).toBe(1);
+  openStreams.endAll(0);
   await rest.answer;
 });
 
 describe('all open watches', () => {
   test.each([0, 5])('end, spread over %i ms', async (spread) => {
     const { answer } = await open(paths[0] as string);
-    watches.endAll(spread);
+    openStreams.endAll(spread);
     expect(await answer).toMatchObject({ status: 200, text: '' });
   });
 });
@@ -190,7 +190,7 @@ test('all open watches of a user are rechecked every ten seconds, in the same mo
     rights = {};
     await jest.advanceTimersByTimeAsync(10_100);
     for (const { answer } of opened) expect((await answer).text).toContain('"code":403');
-    expect([watches.size, jest.getTimerCount()]).toEqual([0, 0]);
+    expect([openStreams.size, jest.getTimerCount()]).toEqual([0, 0]);
   } finally {
     jest.useRealTimers();
   }
@@ -207,9 +207,9 @@ test('a watch by a token of kube-apiserver ends within ten seconds after kube-ap
     await jest.advanceTimersByTimeAsync(10_100);
     await settle();
     // The session of the other watch reports its own end.
-    expect(watches.size).toBe(1);
+    expect(openStreams.size).toBe(1);
     expect((await reviewed.answer).status).toBe(200);
-    watches.endAll(0);
+    openStreams.endAll(0);
     await jest.advanceTimersByTimeAsync(1);
     await answer;
   } finally {
@@ -238,13 +238,13 @@ test('a watch by a refused token ends while reviews of forged tokens fill the qu
       resources: [resource],
     }),
     authenticator: gatewayAuthenticator([review]),
-    watches,
+    openStreams,
   });
   const answer = ask(app, `${path}?watch=true&resourceVersion=10`, {
     headers: { authorization: `Bearer ${tokenOf('robot')}` },
   });
   await settle();
-  expect(watches.size).toBe(1);
+  expect(openStreams.size).toBe(1);
 
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   client.before = ({ body }) => {
@@ -258,10 +258,10 @@ test('a watch by a refused token ends while reviews of forged tokens fill the qu
   now += 10_001;
   await settle();
   await expect(review(tokenOf('robot'), '192.0.2.1')).rejects.toMatchObject({ code: 429 });
-  await watches.recheck();
+  await openStreams.recheck();
   await settle();
-  const remaining = watches.size;
-  watches.endAll(0);
+  const remaining = openStreams.size;
+  openStreams.endAll(0);
   release();
   await settled;
   expect(remaining).toBe(0);
@@ -269,9 +269,9 @@ test('a watch by a refused token ends while reviews of forged tokens fill the qu
 });
 
 test.each<[string, () => Promise<void> | void]>([
-  ['its session ends', () => watches.endSession('s')],
+  ['its session ends', () => openStreams.endSession('s')],
   ['its user is gone', () => change(() => undefined)],
-  ['the server drains', () => watches.endAll(0)],
+  ['the server drains', () => openStreams.endAll(0)],
 ])('a stream that is not let in yet, because rights are asked about, is 503 if %s', async (_, end) => {
   const { promise: asked, resolve: answer } = Promise.withResolvers<void>();
   judge = () => ({ ...member('readers'), sessionID: 's' });
@@ -284,7 +284,7 @@ test.each<[string, () => Promise<void> | void]>([
         return { allowed: true, reason: '' };
       },
     },
-    watches,
+    openStreams,
     gateway: {
       prefixes: new Set(['api']),
       access: authenticated,
@@ -297,5 +297,5 @@ test.each<[string, () => Promise<void> | void]>([
   await new Promise((resolve) => setTimeout(resolve, 5));
   answer();
   expect([(await told).status, passed]).toEqual([503, 0]);
-  expect(watches.size).toBe(0);
+  expect(openStreams.size).toBe(0);
 });
