@@ -8,12 +8,11 @@ import { negotiate } from '../http/request/negotiate.ts';
 import { write } from '../http/response/write.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { TypeOf } from '../http/schema.ts';
-import { HolderSlots } from '../runtime/holder-slots.ts';
-import { Slots } from '../runtime/slots.ts';
 import { exportLogs, exportType } from './export.ts';
 import { followLogs, followTypes } from './follow.ts';
+import { smallResponse, type LogsBounds } from './limits.ts';
 import type { ConfiguredLogStore, StoreUse } from './open-store.ts';
-import { streamLimit } from './query/limits.ts';
+import { streamTimeout } from './query/stream-timeout.ts';
 import type { LogParameters } from './query/parameters.ts';
 import { completeQuery, type LogQuery } from './query/query.ts';
 import type { logsSchema } from './query/schemas.ts';
@@ -42,24 +41,6 @@ export interface LogsRequest {
   readonly context: RequestContext & { readonly user: UserInfo };
   readonly query: LogParameters;
 }
-
-const mebi = 1024 * 1024;
-/** Bytes of a response that is not counted: requests.maxInFlight limits those. */
-const smallResponse = 256 * 1024;
-
-/** Limits on what callers hold, on both faces together. */
-export class LogsBounds {
-  /** In bytes: clients that read slowly, or never, must not hold all memory. */
-  readonly responses = new Slots({
-    what: 'bytes of log responses that are not read yet',
-    total: 128 * mebi,
-    perUser: 64 * mebi,
-  });
-  readonly streams = new HolderSlots('exports and tails of logs');
-}
-
-/** One user cannot take all slots (with-limit.ts). */
-const maxStreamsPerUser = 16;
 
 /** First properties of a response: kind and apiVersion where it is an object of Kubernetes. */
 export type ResponseHead = Readonly<Record<string, string>>;
@@ -129,8 +110,8 @@ export function logsHandler(
     const store = use.storeFor(asCaller(client, user), holder);
     demandCapable(store, query);
     const isStream = query.follow || query.operation === 'export';
-    if (isStream) context.onEnd(bounds.streams.take(holder, maxStreamsPerUser));
-    const limit = streamLimit(context);
+    if (isStream) context.onEnd(bounds.takeStream(holder));
+    const timeout = streamTimeout(context);
     const visible = await visibleLogs(access, context, query);
     const selection = await selectionOf(access.catalogue, query, context, visible);
     const recheck = async (): Promise<void> => {
@@ -138,11 +119,11 @@ export function logsHandler(
       await (query.follow ? demandSame : demandStill)(recheckAccess, context, query, visible);
     };
     if (query.follow) {
-      const ended = AbortSignal.any([use.replaced, limit]);
+      const ended = AbortSignal.any([use.replaced, timeout]);
       return followLogs(request, { mediaType, store, selection, recheck, ended });
     }
     const readable = visible?.size === 0 ? emptyStore : store;
-    if (isStream) return exportLogs(request, query, { store: readable, selection, recheck, ended: limit });
+    if (isStream) return exportLogs(request, query, { store: readable, selection, recheck, ended: timeout });
     const value: TypeOf<typeof logsSchema> = { ...head, ...(await resultOf(readable, query, selection, signal)) };
     const body = Buffer.from(`${JSON.stringify(value, undefined, query.pretty ? 2 : undefined)}\n`);
     if (body.length > smallResponse) context.onEnd(bounds.responses.take(holder, body.length));

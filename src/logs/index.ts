@@ -1,13 +1,14 @@
 /** Log queries: served at /kapis/logging.platform.io, at /kapis/tenant.platform.io, and to the aggregator. */
 import { authorizedByHandler, authorizedByResource } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
-import type { Route } from '../http/route.ts';
+import { parseAccept } from '../http/request/negotiate.ts';
+import { badParameters, invalidParameter } from '../http/request/parameters.ts';
+import type { RequestContext, Route } from '../http/route.ts';
 import { text } from '../http/schema.ts';
 import { exportType } from './export.ts';
 import { followTypes } from './follow.ts';
 import { group, kind, loggingGroups, version } from './group.ts';
 import { logsHandler, type LogsParts } from './handler.ts';
-import { demandNoList } from './query/limits.ts';
 import { logParameters } from './query/parameters.ts';
 import { logsSchema } from './query/schemas.ts';
 import { removedRoutes } from './removed.ts';
@@ -48,6 +49,24 @@ export const loggingRoutes = (parts: LogsParts): Route[] => [
   ),
   ...removedRoutes,
 ];
+
+interface ListRequest {
+  readonly req: { readonly headers: { readonly accept?: string | undefined } };
+  readonly context: Pick<RequestContext, 'query'>;
+}
+
+/** Throws 400 for `kubectl get logs`, which requests a list of objects in pages or as a table, with a command that returns logs. */
+function demandNoList({ req: { headers }, context: { query } }: ListRequest): void {
+  const isTable = parseAccept(headers.accept).some(({ parameters }) => parameters['as'] === 'Table');
+  if (!isTable && !query.has('limit')) return;
+  const command = `kubectl get --raw '/apis/${group}/${version}/logs?namespaces=default&size=10'`;
+  throw badParameters([
+    invalidParameter(
+      query.has('limit') ? 'limit' : 'Accept',
+      `only lists of objects have pages and tables, logs have not; try: ${command}`,
+    ),
+  ]);
+}
 
 /** For kube-apiserver: responses are Kubernetes objects. */
 export const aggregatedLoggingRoutes = (parts: LogsParts): Route[] => [

@@ -1,40 +1,20 @@
 import { timeout } from '../../runtime/errors.ts';
-import { badParameters, invalidParameter } from '../../http/request/parameters.ts';
-import { parseAccept } from '../../http/request/negotiate.ts';
 import { requestTimeout } from '../../http/request/request-timeout.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { group, version } from '../group.ts';
 
-interface ListRequest {
-  readonly req: { readonly headers: { readonly accept?: string | undefined } };
-  readonly context: Pick<RequestContext, 'query'>;
-}
-
-/** Throws 400 for `kubectl get logs`, which requests a list of objects in pages or as a table, with a command that returns logs. */
-export function demandNoList({ req: { headers }, context: { query } }: ListRequest): void {
-  const isTable = parseAccept(headers.accept).some(({ parameters }) => parameters['as'] === 'Table');
-  if (!isTable && !query.has('limit')) return;
-  const command = `kubectl get --raw '/apis/${group}/${version}/logs?namespaces=default&size=10'`;
-  throw badParameters([
-    invalidParameter(
-      query.has('limit') ? 'limit' : 'Accept',
-      `only lists of objects have pages and tables, logs have not; try: ${command}`,
-    ),
-  ]);
-}
-
-/** Milliseconds, of kube-apiserver's --request-timeout. */
+/** kube-apiserver's --request-timeout, in milliseconds. */
 const maxProxied = 60_000;
-/** For the reason to arrive. */
+/** Time that the reason has to arrive, in milliseconds. */
 const margin = 5_000;
-/** Of setTimeout: 24 days. */
+/** Longest delay of setTimeout in milliseconds: 24 days. */
 const maxTimer = 2 ** 31 - 1;
 
 /**
  * Returns a signal that is aborted, with the reason, after `timeout`. kube-apiserver breaks off a proxied request after 60 s, or after
  * `timeout`, unless it is a watch; it is aborted shortly before, so that the response can end with the reason.
  */
-export function streamLimit(context: Pick<RequestContext, 'info' | 'query' | 'onEnd'>): AbortSignal {
+export function streamTimeout(context: Pick<RequestContext, 'info' | 'query' | 'onEnd'>): AbortSignal {
   const over = new AbortController();
   const requested = requestTimeout(context.query);
   const isProxied = context.info.prefix === 'apis';
