@@ -16,7 +16,7 @@ import { docsRoutes } from './docs/explorer/routes.ts';
 import { platformRoutes } from './docs/platform.ts';
 import { describedResource } from './docs/openapi/cluster-schemas.ts';
 import { gateway } from './gateway/index.ts';
-import { configGroup, configRoutes } from './gateway/kubeconfig.ts';
+import { configGroupVersion, configRoutes } from './gateway/kubeconfig.ts';
 import { createFace } from './http/chain.ts';
 import { Health } from './http/health.ts';
 import type { Face } from './http/listeners/face.ts';
@@ -24,7 +24,7 @@ import { Listeners, type Ports } from './http/listeners/listeners.ts';
 import { OpenStreams } from './http/open-streams.ts';
 import { indexRoute, metricsRoute, versionRoute } from './http/process-routes.ts';
 import type { Route } from './http/route.ts';
-import { iamGroup, iamRoutes } from './iam/index.ts';
+import { iamGroupVersion, iamRoutes } from './iam/index.ts';
 import {
   aggregatedLoggingRoutes,
   buildLogs,
@@ -114,7 +114,7 @@ function gatewayRoutes(parts: Parts): readonly Route[] {
       authorizer,
       resources: [parts.nodesCopy],
       every: { catalogue, granted, client, kinds, namespace },
-      otherGroups: [configGroup, iamGroup, ...loggingGroups],
+      otherGroups: [configGroupVersion, iamGroupVersion, ...loggingGroups],
     }),
     ...configRoutes({ externalURL: () => live.value.gateway.externalURL, authority: () => certificate.value.ca }),
     ...iamRoutes({ ...parts, release: { namespace, configMap: flags.configMap } }),

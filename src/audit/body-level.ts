@@ -1,4 +1,5 @@
 /** Of which requests an event may show bodies, and of which never. */
+import { configGroup, iamGroup, resourcesGroup } from '../config/names.ts';
 import type { AuditLevel } from '../config/audit.ts';
 import type { Audited } from './event.ts';
 
@@ -8,9 +9,9 @@ const secretive: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['', new Set(['secrets', 'configmaps', 'serviceaccounts/token'])],
   ['authentication.k8s.io', new Set(['tokenreviews'])],
   // Every resource of the cluster, also by such names as secrets.v1 and sessions.iam.platform.io.
-  ['resources.platform.io', new Set(['secrets', 'configmaps', 'sessions', 'tokenreviews'])],
-  ['iam.platform.io', new Set(['users/password', 'sessions', 'users/sessions'])],
-  ['config.platform.io', new Set(['kubeconfig'])],
+  [resourcesGroup, new Set(['secrets', 'configmaps', 'sessions', 'tokenreviews'])],
+  [iamGroup, new Set(['users/password', 'sessions', 'users/sessions'])],
+  [configGroup, new Set(['kubeconfig'])],
 ]);
 
 /**

@@ -19,21 +19,25 @@ export const objectKeys = {
   ca: 'ca.crt',
 } as const;
 
-const resourcesGroup = 'resources.platform.io';
-const resourcesVersion = 'v1alpha3';
+/** API groups of this server, and the versions that it serves. */
+export const resourcesGroup = 'resources.platform.io';
+export const resourcesVersion = 'v1alpha3';
+export const iamGroup = 'iam.platform.io';
+export const iamVersion = 'v1alpha2';
+export const iamAPIVersion = `${iamGroup}/${iamVersion}` as const;
+export const configGroup = 'config.platform.io';
 export const loggingGroup = 'logging.platform.io';
 export const loggingVersion = 'v1alpha2';
-/** Under which the logs are served too, to who has a token. */
+/** Second group of the log queries, served by the gateway only. */
 export const tenantGroup = 'tenant.platform.io';
-/** By which kube-apiserver passes requests of these groups on to this server. */
+/** APIServices, by which kube-apiserver proxies requests of these groups to this server. */
 export const apiServices = [`${resourcesVersion}.${resourcesGroup}`, `${loggingVersion}.${loggingGroup}`] as const;
-export const usersPath = '/apis/iam.platform.io/v1alpha2/users';
-export const sessionsPath = (namespace: string): string =>
-  `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/sessions`;
+export const usersPath = `/apis/${iamAPIVersion}/users`;
+export const sessionsPath = (namespace: string): string => `/apis/${iamAPIVersion}/namespaces/${namespace}/sessions`;
 export const loginHistoriesPath = (namespace: string): string =>
-  `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/loginhistories`;
+  `/apis/${iamAPIVersion}/namespaces/${namespace}/loginhistories`;
 export const loginFailuresPath = (namespace: string): string =>
-  `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/loginfailuretables`;
+  `/apis/${iamAPIVersion}/namespaces/${namespace}/loginfailuretables`;
 
 /** RFC 1123, as Kubernetes' names are. */
 export const isSubdomain = (name: string): boolean =>

@@ -2,6 +2,7 @@
  * The cluster configuration object, `platform.yaml`: its shape, its defaults and what each key means.
  * This schema is the documentation of the file: complete it before the code that reads a key.
  */
+import { configGroup } from './names.ts';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { audit } from './audit.ts';
@@ -353,7 +354,7 @@ const cache = z.strictObject({
 });
 
 export const platformConfiguration = z.strictObject({
-  apiVersion: z.literal('config.platform.io/v1alpha1'),
+  apiVersion: z.literal(`${configGroup}/v1alpha1`),
   kind: z.literal('PlatformConfiguration'),
   authentication,
   requests: requests.prefault({}),

@@ -1,4 +1,5 @@
 /** `GET …/kubeconfig`: a kubeconfig with which kubectl uses the Kubernetes API through this server, as the caller. */
+import { configGroup } from '../config/names.ts';
 import type { Request } from 'express';
 import { bearerCredentials } from '../auth/authenticators/bearer-credentials.ts';
 import type { UserInfo } from '../auth/user.ts';
@@ -13,7 +14,6 @@ import { described, flag, list, named, object, oneOf, text, type TypeOf } from '
 import { write } from '../http/response/write.ts';
 import type { ApiGroupVersion } from '../apimachinery/api-groups.ts';
 
-const group = 'config.platform.io';
 const version = 'v1alpha2';
 
 interface KubeconfigParts {
@@ -66,7 +66,7 @@ const kubeconfigSchema = named(
 const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
   defineRoute({
     method: 'get',
-    path: `/kapis/${group}/${version}/kubeconfig`,
+    path: `/kapis/${configGroup}/${version}/kubeconfig`,
     summary: 'Get a kubeconfig',
     description:
       'Returns a kubeconfig with which kubectl uses the Kubernetes API through this server. Its credential plugin, `platform-apiserver credential`, logs in when needed. Needs credentials, but no right. Without `gateway.externalURL` in the configuration, the response is 404.',
@@ -142,8 +142,8 @@ function kubeconfigOf(
 }
 
 /** Configuration of clients: served at /kapis/config.platform.io. */
-export const configGroup: ApiGroupVersion = {
-  group,
+export const configGroupVersion: ApiGroupVersion = {
+  group: configGroup,
   version,
   resources: [{ name: 'kubeconfig', singularName: 'kubeconfig', namespaced: false, kind: 'Config', verbs: ['list'] }],
 };

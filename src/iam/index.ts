@@ -1,17 +1,17 @@
 /** The account service: what is served at /kapis/iam.platform.io. */
+import { iamGroup, iamVersion } from '../config/names.ts';
 import type { Route } from '../http/route.ts';
 import type { ApiGroupVersion } from '../apimachinery/api-groups.ts';
 import { loginRecordsRoute, type LoginRecordsParts } from './login-records.ts';
 import { sessionsRoutes, type SessionsParts } from './sessions.ts';
 import { unlockRoute } from './unlock.ts';
-import { group, version } from './user-store.ts';
 import { passwordRoute, type PasswordParts } from './password.ts';
 import { usersRoutes, type UsersParts } from './users.ts';
 import { whoAmIRoute } from './whoami.ts';
 
-export const iamGroup: ApiGroupVersion = {
-  group,
-  version,
+export const iamGroupVersion: ApiGroupVersion = {
+  group: iamGroup,
+  version: iamVersion,
   resources: [
     {
       name: 'users',

@@ -1,4 +1,5 @@
 /** `users/{u}/loginrecords`: logins and failed attempts of a user. Users may read their own. */
+import { iamAPIVersion } from '../config/names.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginHistories } from '../accounts/logins/history.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
@@ -12,7 +13,7 @@ import { writeJson } from '../http/response/write.ts';
 import { commonShape, limitParameter } from '../apimachinery/common-parameters.ts';
 import { accountOf, authorizeOnOthers, usernameInPath } from './target-user.ts';
 import { loginRecordListSchema } from './schemas.ts';
-import { apiVersion, base } from './user-store.ts';
+import { base } from './user-store.ts';
 
 export interface LoginRecordsParts {
   readonly authorizer: Authorizer;
@@ -40,10 +41,10 @@ export const loginRecordsRoute = (parts: LoginRecordsParts): Route =>
       const records = await parts.loginHistories.of(accountOf(parts.directory, target));
       const items = records
         .slice(0, limit === -1 ? undefined : limit)
-        .map((record) => ({ kind: 'LoginRecord' as const, apiVersion, ...record }));
+        .map((record) => ({ kind: 'LoginRecord' as const, apiVersion: iamAPIVersion, ...record }));
       const all: TypeOf<typeof loginRecordListSchema> = {
         kind: 'LoginRecordList',
-        apiVersion,
+        apiVersion: iamAPIVersion,
         metadata: {},
         items,
         totalItems: records.length,

@@ -3,6 +3,7 @@
  * out. For another user they need the right to it, to impersonate each group of the user, and the rights that the user has by name:
  * whoever sets a password can act as that user.
  */
+import { iamGroup } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
 import { OwnPassword, type OwnPasswordParts } from '../accounts/passwords/own.ts';
 import { problemWith } from '../accounts/passwords/rules.ts';
@@ -21,7 +22,7 @@ import { commonParameters } from '../apimachinery/common-parameters.ts';
 import { accountOf, authorizeOnOthers, usernameInPath, usersResource } from './target-user.ts';
 import { powerBeyond, resourcePath, type Release } from './powers.ts';
 import { passwordSchema } from './schemas.ts';
-import { base, group } from './user-store.ts';
+import { base } from './user-store.ts';
 
 export interface PasswordParts extends OwnPasswordParts {
   readonly authorizer: Authorizer;
@@ -118,4 +119,4 @@ async function demandPower(parts: PasswordParts, caller: UserInfo, account: Acco
 }
 
 const invalidPassword = (username: string, field: string, message: string): Error =>
-  invalid({ group, kind: 'User' }, username, [{ reason: 'FieldValueInvalid', field, message }]);
+  invalid({ group: iamGroup, kind: 'User' }, username, [{ reason: 'FieldValueInvalid', field, message }]);

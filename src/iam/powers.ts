@@ -5,7 +5,7 @@
 import type { Account } from '../accounts/directory/account.ts';
 import type { Authorizer, ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import { withAuthenticated, type UserInfo } from '../auth/user.ts';
-import { objectNames } from '../config/names.ts';
+import { iamGroup, objectNames } from '../config/names.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { rightsOf } from './rules.ts';
 
@@ -49,8 +49,8 @@ function powersOf({ namespace, configMap }: Release): readonly ResourceAttribute
     ...every('apiregistration.k8s.io', ['apiservices'], write),
     ...every('certificates.k8s.io', ['certificatesigningrequests/approval'], ['update', 'patch']),
     ...every('', ['nodes/proxy'], ['get', 'create']),
-    ...every('iam.platform.io', ['users'], write),
-    ...every('iam.platform.io', ['users/password'], ['update']),
+    ...every(iamGroup, ['users'], write),
+    ...every(iamGroup, ['users/password'], ['update']),
     ...[system, namespace].flatMap((within) => [
       ...every('', ['secrets'], ['get', 'list', 'watch', ...write], { namespace: within }),
       ...every('', ['configmaps'], write, { namespace: within }),
@@ -60,7 +60,7 @@ function powersOf({ namespace, configMap }: Release): readonly ResourceAttribute
     ]),
     ...ownSecrets.flatMap((name) => every('', ['secrets'], ['get', 'update', 'patch'], { namespace, name })),
     ...every('', ['configmaps'], ['update', 'patch'], { namespace, name: configMap }),
-    ...every('iam.platform.io', ['sessions'], write, { namespace }),
+    ...every(iamGroup, ['sessions'], write, { namespace }),
   ];
 }
 

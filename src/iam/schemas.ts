@@ -1,4 +1,5 @@
 /** Request and response bodies of the account service. */
+import { iamAPIVersion } from '../config/names.ts';
 import type { LoginOutcome } from '../accounts/logins/history.ts';
 import { shortestPassword } from '../accounts/passwords/rules.ts';
 import { longestPassword } from '../accounts/passwords/passwords.ts';
@@ -20,7 +21,6 @@ import {
   type Schema,
   type TypeOf,
 } from '../http/schema.ts';
-import { apiVersion } from './user-store.ts';
 
 const upTo = (length: number) => text.max(length);
 
@@ -63,7 +63,7 @@ const userStatus = named('UserStatus', object({}, { conditions: list(condition),
 /** The parameter `fields` may leave out properties. */
 export const userSchema = named(
   'User',
-  object({ ...typeMeta('User', apiVersion), metadata: objectMetaSchema }, { spec: userSpec, status: userStatus }),
+  object({ ...typeMeta('User', iamAPIVersion), metadata: objectMetaSchema }, { spec: userSpec, status: userStatus }),
 );
 
 /** Status of a completed deletion, or the user while finalizers remain. */
@@ -80,7 +80,7 @@ export const userPatchSchema = named(
   object(
     {},
     {
-      apiVersion: oneOf(apiVersion),
+      apiVersion: oneOf(iamAPIVersion),
       kind: oneOf('User'),
       metadata: anyObject,
       spec: named('UserSpecPatch', open(object({}, orNull(userFields)))),
@@ -106,7 +106,7 @@ export const passwordSchema = named(
 const sessionSchema = named(
   'Session',
   object({
-    ...typeMeta('Session', apiVersion),
+    ...typeMeta('Session', iamAPIVersion),
     metadata: named(
       'SessionMeta',
       object({ name: described('Identifier with which the session is revoked', text) }, { creationTimestamp: time }),
@@ -138,7 +138,12 @@ export type ShownSession = TypeOf<typeof sessionSchema>;
 
 export const sessionListSchema = named(
   'SessionList',
-  object({ ...typeMeta('SessionList', apiVersion), metadata: nothing, items: list(sessionSchema), totalItems: count }),
+  object({
+    ...typeMeta('SessionList', iamAPIVersion),
+    metadata: nothing,
+    items: list(sessionSchema),
+    totalItems: count,
+  }),
 );
 
 const outcomes: Schema<LoginOutcome> = oneOf('LoggedIn', 'WrongPassword', 'NoPassword', 'Disabled', 'Limited');
@@ -146,7 +151,7 @@ const outcomes: Schema<LoginOutcome> = oneOf('LoggedIn', 'WrongPassword', 'NoPas
 const loginRecordSchema = named(
   'LoginRecord',
   object({
-    ...typeMeta('LoginRecord', apiVersion),
+    ...typeMeta('LoginRecord', iamAPIVersion),
     time,
     success: flag,
     reason: described('`NoPassword`: no password is set; `Limited`: too many failures before', outcomes),
@@ -159,7 +164,7 @@ const loginRecordSchema = named(
 export const loginRecordListSchema = named(
   'LoginRecordList',
   object({
-    ...typeMeta('LoginRecordList', apiVersion),
+    ...typeMeta('LoginRecordList', iamAPIVersion),
     metadata: nothing,
     items: list(loginRecordSchema),
     totalItems: described('Number of records without `limit`', count),
@@ -182,7 +187,7 @@ const person = named(
 export const whoAmISchema = named(
   'WhoAmI',
   object({
-    ...typeMeta('WhoAmI', apiVersion),
+    ...typeMeta('WhoAmI', iamAPIVersion),
     metadata: nothing,
     status: named('WhoAmIStatus', object({ userInfo: subject }, { user: person })),
   }),

@@ -1,4 +1,5 @@
 /** `users/{u}/sessions`: lists and revokes the sessions of a user. Users need no right for their own. */
+import { iamAPIVersion, iamGroup } from '../config/names.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { loginOf, loginsOf } from '../accounts/directory/subjects.ts';
 import type { Session } from '../tokens/sessions/session.ts';
@@ -15,7 +16,7 @@ import { writeDone, writeJson } from '../http/response/write.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
 import { accountOf, authorizeOnOthers, usernameInPath } from './target-user.ts';
 import { sessionListSchema, type ShownSession } from './schemas.ts';
-import { apiVersion, base, group } from './user-store.ts';
+import { base } from './user-store.ts';
 
 export interface SessionsParts {
   readonly authorizer: Authorizer;
@@ -49,7 +50,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
         );
         const all: TypeOf<typeof sessionListSchema> = {
           kind: 'SessionList',
-          apiVersion,
+          apiVersion: iamAPIVersion,
           metadata: {},
           items,
           totalItems: items.length,
@@ -85,7 +86,8 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       authorize,
       async handler({ req, res, context, path: { session: sid }, granted: target }) {
         const account = accountOf(directory, target);
-        if ((await loginOf(account, sid, parts)) === undefined) throw notFound({ group, resource: 'sessions' }, sid);
+        if ((await loginOf(account, sid, parts)) === undefined)
+          throw notFound({ group: iamGroup, resource: 'sessions' }, sid);
         await sessions.revoke(sid);
         note(context, account.username, 1);
         await writeDone(req, res);
@@ -104,7 +106,7 @@ function shown({ metadata, spec, status }: Session, current: string | undefined)
   const { userName, clientID, scope, sourceIP, userAgent, createdAt, expiresAt } = spec;
   return {
     kind: 'Session',
-    apiVersion,
+    apiVersion: iamAPIVersion,
     metadata: { name, creationTimestamp },
     // Where a device asked from says more than where somebody let it in.
     spec: { userName, clientID, scope, sourceIP: spec.code?.sourceIP ?? sourceIP, userAgent, createdAt, expiresAt },

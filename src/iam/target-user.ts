@@ -1,4 +1,5 @@
 /** The caller, the user in the path, and whether they are the same. */
+import { iamGroup } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
@@ -7,9 +8,8 @@ import type { authorizedByRoute } from '../http/access.ts';
 import type { RouteRequest } from '../http/define-route.ts';
 import type { RequestContext } from '../http/route.ts';
 import { notFound } from '../runtime/errors.ts';
-import { group } from './user-store.ts';
 
-export const usersResource = { group, resource: 'users' };
+export const usersResource = { group: iamGroup, resource: 'users' };
 export const usernameInPath = { name: 'Username; `~` is your own' };
 
 /** Returns the account of the caller; undefined if another issuer authenticated the caller, also under the same name. */

@@ -1,4 +1,5 @@
 /** Both kinds of users as objects, in a store that the list language reads. */
+import { iamAPIVersion, iamGroup, iamVersion } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { User, Users } from '../accounts/directory/users.ts';
@@ -7,11 +8,8 @@ import { Store } from '../cluster/cache/store.ts';
 import { storeObject, type StoredObject } from '../cluster/cache/stored-object.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 
-export const group = 'iam.platform.io';
-export const version = 'v1alpha2';
-export const base = `/kapis/${group}/${version}`;
-export const apiVersion = `${group}/${version}` as const;
-const served = { group, version, resource: 'users' };
+export const base = `/kapis/${iamAPIVersion}`;
+const served = { group: iamGroup, version: iamVersion, resource: 'users' };
 
 interface UserFields {
   readonly state: string;
@@ -46,7 +44,7 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
 export function objectOf(account: Account): User {
   const { username: name, uid, displayName, email, groups, active, passwordChangeRequired } = account;
   return {
-    apiVersion,
+    apiVersion: iamAPIVersion,
     kind: 'User',
     metadata: { name, uid, resourceVersion: '0', annotations: { 'iam.platform.io/source': 'configuration' } },
     spec: {
@@ -99,7 +97,7 @@ export class UserStore {
   #store(of: object, make: () => User): StoredObject<UserFields> {
     let stored = this.#stored.get(of);
     if (stored === undefined) {
-      const object = { ...make(), apiVersion, kind: 'User' };
+      const object = { ...make(), apiVersion: iamAPIVersion, kind: 'User' };
       stored = storeObject(object, Buffer.from(JSON.stringify(object)), {
         selfLink: ({ metadata }) => `${base}/users/${metadata.name}`,
         fields: (user) => usersDefinition.fields(user),

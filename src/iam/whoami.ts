@@ -1,4 +1,5 @@
 /** The identity of the caller, in the form of kube-apiserver's SelfSubjectReview. */
+import { iamAPIVersion } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { authenticated } from '../http/access.ts';
@@ -10,7 +11,7 @@ import { writeJson } from '../http/response/write.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
 import { ownAccount } from './target-user.ts';
 import { whoAmISchema } from './schemas.ts';
-import { apiVersion, base } from './user-store.ts';
+import { base } from './user-store.ts';
 
 export const whoAmIRoute = (directory: Directory): Route =>
   defineRoute({
@@ -29,7 +30,7 @@ export const whoAmIRoute = (directory: Directory): Route =>
       const account = ownAccount(directory, caller);
       const whoAmI: TypeOf<typeof whoAmISchema> = {
         kind: 'WhoAmI',
-        apiVersion,
+        apiVersion: iamAPIVersion,
         metadata: {},
         status: { userInfo: { username, uid, groups, extra }, user: account && userOf(account) },
       };

@@ -4,7 +4,7 @@
  * none of it.
  */
 import { BoundedCache, copied } from '../../runtime/bounded-cache.ts';
-import { loginHistoriesPath } from '../../config/names.ts';
+import { iamAPIVersion, loginHistoriesPath } from '../../config/names.ts';
 import type { LoginHistorySettings } from '../../config/schema.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -47,7 +47,6 @@ interface Unwritten {
   readonly records: readonly LoginRecord[];
 }
 
-const apiVersion = 'iam.platform.io/v1alpha2';
 /** When the newest record was made: seen without reading them all. */
 const newestKey = 'iam.platform.io/newest-record';
 export const longestUserAgent = 256;
@@ -200,9 +199,9 @@ export class LoginHistories {
   /** The cluster's garbage collector deletes that of a User object; what is configured has no object to belong to. */
   #newOf(uid: string, username: string): Omit<LoginHistory, 'status'> {
     const isConfigured = this.#directory.configured(username)?.uid === uid;
-    const ownerReferences = isConfigured ? [] : [{ apiVersion, kind: 'User', name: username, uid }];
+    const ownerReferences = isConfigured ? [] : [{ apiVersion: iamAPIVersion, kind: 'User', name: username, uid }];
     return {
-      apiVersion,
+      apiVersion: iamAPIVersion,
       kind: 'LoginHistory',
       metadata: { name: uid, ownerReferences },
       spec: { userName: username },

@@ -8,7 +8,7 @@
  * and it outlives them all.
  */
 import { randomUUID } from 'node:crypto';
-import { loginFailuresPath } from '../../config/names.ts';
+import { iamAPIVersion, loginFailuresPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { parseMilliseconds, repeat, rfc3339, type Clock } from '../../runtime/time.ts';
 import { Informer } from '../../cluster/cache/informer.ts';
@@ -146,7 +146,7 @@ export class SharedFailures {
   }
 
   #create(name: string, status: LoginFailureTable['status']): Promise<boolean> {
-    const type = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'LoginFailureTable' };
+    const type = { apiVersion: iamAPIVersion, kind: 'LoginFailureTable' };
     return this.#objects.create({ ...type, metadata: { name }, status });
   }
 

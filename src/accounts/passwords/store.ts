@@ -3,7 +3,7 @@
  * Whoever watches these Secrets, every replica, ends the sessions that began with another password.
  */
 import { randomUUID } from 'node:crypto';
-import { objectKeys, objectNames, usersPath } from '../../config/names.ts';
+import { iamAPIVersion, objectKeys, objectNames, usersPath } from '../../config/names.ts';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -139,7 +139,7 @@ export class PasswordStore {
     }
     const stringData = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
     const ownerReferences = owner && [
-      { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', name: owner.username, uid: owner.uid },
+      { apiVersion: iamAPIVersion, kind: 'User', name: owner.username, uid: owner.uid },
     ];
     const type = owner === undefined ? 'Opaque' : passwordSecretType;
     const metadata = { name, ...(ownerReferences === undefined ? {} : { ownerReferences }) };

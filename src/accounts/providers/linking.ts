@@ -3,7 +3,7 @@
  * e-mail address. With the mapping `auto` who has none gets one.
  */
 import type { LiveConfiguration } from '../../config/live.ts';
-import { usersPath } from '../../config/names.ts';
+import { iamAPIVersion, usersPath } from '../../config/names.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
@@ -78,7 +78,7 @@ export class Linking {
     };
     if (this.#directory.configured(username) !== undefined) throw taken();
     const object = {
-      apiVersion: 'iam.platform.io/v1alpha2',
+      apiVersion: iamAPIVersion,
       kind: 'User',
       metadata: { name: username },
       spec: { displayName, email: this.#emailOf(person, username) ?? undefined, identities: [identity] },

@@ -1,3 +1,4 @@
+import { iamAPIVersion, iamGroup } from '../../config/names.ts';
 import { unauthorized, StatusError } from '../../runtime/errors.ts';
 import type { AccessTokens, StandingToken } from './access-tokens.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
@@ -14,10 +15,10 @@ export class PasswordChangeRequired extends StatusError {
     super(
       'Forbidden',
       403,
-      'the password must be changed first: PUT /kapis/iam.platform.io/v1alpha2/users/~/password with currentPassword and password',
+      `the password must be changed first: PUT /kapis/${iamAPIVersion}/users/~/password with currentPassword and password`,
       {
         details: {
-          group: 'iam.platform.io',
+          group: iamGroup,
           kind: 'users',
           name: user.username,
           causes: [{ reason: 'PasswordChangeRequired' }],

@@ -2,6 +2,7 @@
  * `platform-apiserver credential`: kubectl's credential plugin (client.authentication.k8s.io/v1). Prints a token that is good for a while,
  * refreshes it when it is not, and has somebody log in when it cannot.
  */
+import { iamAPIVersion } from '../../config/names.ts';
 import { readFile } from 'node:fs/promises';
 import { parseCredentialFlags, UsageError, type CredentialFlags } from '../../config/flags.ts';
 import { tokensOf, type TokenServerResponse, shown } from './answers.ts';
@@ -124,9 +125,7 @@ class Plugin {
   async #demandRights({ accessToken }: CachedTokens): Promise<void> {
     if (this.#flags.login !== 'password') return;
     // Whoever cannot be asked is let go on: without rights they are told so by whatever they do next.
-    const { spec } = await this.#server
-      .get('/kapis/iam.platform.io/v1alpha2/users/~', accessToken)
-      .catch(() => nothing);
+    const { spec } = await this.#server.get(`/kapis/${iamAPIVersion}/users/~`, accessToken).catch(() => nothing);
     if ((spec as { passwordChangeRequired?: unknown } | undefined)?.passwordChangeRequired === true)
       throw new Error(`the password must be changed first, in a browser: ${new URL('/oauth/login', this.#url).href}`);
   }

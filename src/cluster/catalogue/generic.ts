@@ -1,9 +1,10 @@
 /** Any resource that discovery names, with what its kind has of its own if there is a file for it. */
+import { resourcesGroup, resourcesVersion } from '../../config/names.ts';
 import type { DiscoveredResource } from '../discovery.ts';
 import type { Kind, ResourceDefinition } from './resource.ts';
 
 /** Where everything that the cluster serves is read. */
-export const readingGroup = { group: 'resources.platform.io', version: 'v1alpha3' };
+export const readingGroup = { group: resourcesGroup, version: resourcesVersion };
 
 const plain: Omit<Kind<unknown>, 'group' | 'resource'> = {
   fields: () => undefined,

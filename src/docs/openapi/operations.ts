@@ -1,4 +1,5 @@
 /** Operations of the descriptions: their names and tags, derived from routes. */
+import { configGroup, iamGroup, loggingGroup, resourcesGroup, tenantGroup } from '../../config/names.ts';
 import type { Route } from '../../http/route.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
 import type { Example } from './examples.ts';
@@ -55,12 +56,12 @@ const sections: readonly Section[] = [
   {
     name: 'resources',
     description: 'Objects of the cluster, and the health of its components; read-only',
-    has: below('resources.platform.io'),
+    has: below(resourcesGroup),
   },
-  { name: 'iam', description: 'Users, their passwords, sessions and login records', has: below('iam.platform.io') },
-  { name: 'logging', description: 'Container logs', has: below('logging.platform.io') },
-  { name: 'tenant', description: 'Container logs, under a second path', has: below('tenant.platform.io') },
-  { name: 'config', description: 'Configuration of clients, such as a kubeconfig', has: below('config.platform.io') },
+  { name: 'iam', description: 'Users, their passwords, sessions and login records', has: below(iamGroup) },
+  { name: 'logging', description: 'Container logs', has: below(loggingGroup) },
+  { name: 'tenant', description: 'Container logs, under a second path', has: below(tenantGroup) },
+  { name: 'config', description: 'Configuration of clients, such as a kubeconfig', has: below(configGroup) },
   {
     name: 'server',
     description: 'The server itself: health, metrics, API discovery and API descriptions',

@@ -1,3 +1,4 @@
+import { resourcesGroup, resourcesVersion } from '../../config/names.ts';
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import type { Column, ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { nodeSchema } from './node-schema.ts';
@@ -140,7 +141,7 @@ export const nodes: ResourceDefinition<NodeFields> = {
   shortNames: [],
   namespaced: false,
   underlying: { group: '', version: 'v1', resource: 'nodes' },
-  served: { group: 'resources.platform.io', version: 'v1alpha3', resource: 'nodes' },
+  served: { group: resourcesGroup, version: resourcesVersion, resource: 'nodes' },
   schema: nodeSchema,
   fields,
   columns,

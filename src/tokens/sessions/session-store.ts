@@ -3,7 +3,7 @@
  * unknown or must be certain.
  */
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
-import { sessionsPath } from '../../config/names.ts';
+import { iamAPIVersion, sessionsPath } from '../../config/names.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
@@ -11,7 +11,7 @@ import { Informer } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { Topic } from '../../runtime/lifecycle.ts';
 import { SessionRequests } from './requests.ts';
-import { apiVersion, type Session, type SessionSpec } from './session.ts';
+import type { Session, SessionSpec } from './session.ts';
 
 /** A watch that was silent for so long may hide a revocation. */
 const longestSilence = 15_000;
@@ -145,7 +145,13 @@ export class SessionStore {
   }
 
   async add(name: string, spec: SessionSpec, status: Session['status']): Promise<Session> {
-    const session = await this.#requests.post({ apiVersion, kind: 'Session', metadata: { name }, spec, status });
+    const session = await this.#requests.post({
+      apiVersion: iamAPIVersion,
+      kind: 'Session',
+      metadata: { name },
+      spec,
+      status,
+    });
     this.#remember(session);
     return session;
   }

@@ -65,8 +65,6 @@ export interface Session extends KubeObject {
   };
 }
 
-export const apiVersion = 'iam.platform.io/v1alpha2';
-
 /** The user of a session, and the login that started it. */
 export type SessionOwner = Pick<
   SessionSpec,
