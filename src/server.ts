@@ -113,7 +113,11 @@ function gatewayRoutes(parts: Parts): readonly Route[] {
     ...kapisRoutes({
       authorizer,
       resources: [parts.nodesCopy],
-      every: { catalogue, granted, client, kinds, namespace },
+      catalogue,
+      granted,
+      client,
+      kinds,
+      namespace,
       otherGroups: [configGroupVersion, iamGroupVersion, ...loggingGroups],
     }),
     ...configRoutes({ externalURL: () => live.value.gateway.externalURL, authority: () => certificate.value.ca }),

@@ -11,8 +11,8 @@ import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 export interface ReadAccess {
   readonly authorizer: Authorizer;
   readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
-  /** Of what a request reads beside the resource that it is about. */
-  readonly catalogue?: Pick<Catalogue, 'find' | 'use'>;
+  /** For resources that a request reads beside its own. */
+  readonly catalogue: Pick<Catalogue, 'find' | 'use'>;
 }
 
 /** Undefined: all that the request is about. */
@@ -29,7 +29,7 @@ const mostCandidates = 1_000;
  * 403 in kube-apiserver's words where there is none.
  */
 export async function visibleNamespaces(
-  { authorizer, granted }: ReadAccess,
+  { authorizer, granted }: Pick<ReadAccess, 'authorizer' | 'granted'>,
   { user, info, query }: Pick<RequestContext, 'user' | 'info' | 'query'>,
   { underlying: { group, resource }, namespaced }: Pick<ResourceDefinition<unknown>, 'underlying' | 'namespaced'>,
 ): Promise<Visible> {

@@ -19,21 +19,20 @@ import { CachedReads } from './cached-reads.ts';
 import { authorizeRead } from './read-request.ts';
 import { readRoutes, schemasOf } from './read-routes.ts';
 
-export interface KapisDeps {
+export interface ApisDeps {
   readonly authorizer: Authorizer;
-  /** Those that are always cached. */
+  /** Resources that are always cached. */
   readonly resources: readonly Resource<unknown>[];
-  /** For all that the cluster serves beside them. */
-  readonly every?: GenericParts & {
-    readonly granted: ReadAccess['granted'];
-    /** The release's. */
-    readonly namespace: string;
-  };
-  /** Groups that others serve and that discovery names too. */
+  /** Groups that other routes serve and that discovery lists too. */
   readonly otherGroups?: readonly ApiGroupVersion[];
 }
 
-const noAccess: ReadAccess['granted'] = { of: () => [], hasSynced: () => true };
+/** With all resources of the cluster beside `resources`. */
+export interface KapisDeps extends ApisDeps, GenericParts {
+  readonly granted: ReadAccess['granted'];
+  /** Namespace of the release. */
+  readonly namespace: string;
+}
 
 const isReadingGroup = ({ group, version }: ApiGroupVersion): boolean =>
   group === readingGroup.group && version === readingGroup.version;
@@ -47,10 +46,9 @@ function lastOnly<A, B>(make: (of: A) => B): (of: A) => B {
   };
 }
 
-/** The groups of these resources. If everything is served, theirs has what the cluster serves too. */
-function groupsOf({ resources, every }: KapisDeps): readonly ApiGroupVersion[] {
+/** Returns the groups of the resources. The reading group lists the resources of the cluster and the components too. */
+function groupsOf({ resources, catalogue }: KapisDeps): readonly ApiGroupVersion[] {
   const own = groupVersionsOf(resources.map(({ definition }) => definition));
-  if (every === undefined) return own;
   const always = [...(own.find(isReadingGroup)?.resources ?? []), ...componentResources];
   /** Another array when they have changed. */
   const named = lastOnly((found: readonly ApiResource[]) => {
@@ -60,7 +58,7 @@ function groupsOf({ resources, every }: KapisDeps): readonly ApiGroupVersion[] {
   const group = {
     ...readingGroup,
     get resources() {
-      return named(every.catalogue.apiResources);
+      return named(catalogue.apiResources);
     },
   };
   return [group, ...own.filter((one) => !isReadingGroup(one))];
@@ -85,24 +83,19 @@ function resourceRoutes(resource: Resource<unknown>, access: ReadAccess, lanes: 
 
 /** For the gateway: discovery and every resource below /kapis. */
 export function kapisRoutes(deps: KapisDeps): Route[] {
-  const { authorizer, resources, every, otherGroups = [] } = deps;
-  const access: ReadAccess = {
-    authorizer,
-    granted: every?.granted ?? noAccess,
-    ...(every === undefined ? {} : { catalogue: every.catalogue }),
-  };
+  const { authorizer, granted, catalogue, resources, otherGroups = [] } = deps;
+  const access: ReadAccess = { authorizer, granted, catalogue };
   const lanes = new Lanes();
   return [
     ...discoveryRoutes('/kapis', [...groupsOf(deps), ...otherGroups]),
     ...resources.flatMap((resource) => resourceRoutes(resource, access, lanes)),
-    ...(every === undefined
-      ? []
-      : [...componentRoutes({ authorizer, ...every }), ...genericRoutes(every, access, lanes)]),
+    ...componentRoutes(deps),
+    ...genericRoutes(deps, access, lanes),
   ];
 }
 
 /** For the aggregated face: discovery and every resource below /apis, with the old paths of a watch. */
-export function apisRoutes({ authorizer, resources, otherGroups = [] }: KapisDeps): Route[] {
+export function apisRoutes({ authorizer, resources, otherGroups = [] }: ApisDeps): Route[] {
   return [
     ...discoveryRoutes('/apis', [...groupVersionsOf(resources.map(({ definition }) => definition)), ...otherGroups]),
     ...resources.flatMap((resource) => aggregatedRoutes(resource, authorizer)),

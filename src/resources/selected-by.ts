@@ -35,7 +35,6 @@ async function filterBy(
   context: RequestContext,
 ): Promise<ObjectFilter<unknown>> {
   const { catalogue } = access;
-  if (catalogue === undefined) throw new Error(`${resource} cannot be read here`);
   const { user, info, query, signal } = context;
   const entry = await catalogue.find(resource, signal);
   const listing = { ...info, verb: 'list', name };
@@ -82,7 +81,7 @@ export async function followSelecting(
   try {
     for (const [parameter, { resource, labels }] of Object.entries(all)) {
       const name = query.get(parameter);
-      if (name === null || catalogue === undefined) continue;
+      if (name === null) continue;
       const use = await useCopy(catalogue, await catalogue.find(resource, signal), { signal });
       stops.push(() => use.release());
       const selected = (object: StoredObject<unknown> | undefined): string =>

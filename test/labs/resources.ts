@@ -2,15 +2,17 @@
 import type { Request, Response } from 'express';
 import { Writable } from 'node:stream';
 import type { Attributes, Authorizer } from '../../src/auth/authorizers/authorizer.ts';
-import { StatusError } from '../../src/runtime/errors.ts';
+import { noSuchPath, StatusError } from '../../src/runtime/errors.ts';
 import { requestInfo } from '../../src/http/filters/request-info.ts';
 import type { Handler, RequestContext, Route } from '../../src/http/route.ts';
 import type { KubeObject } from '../../src/cluster/client/kube-object.ts';
 import { ManagedFields } from '../../src/cluster/cache/managed-fields.ts';
 import { Store } from '../../src/cluster/cache/store.ts';
 import { storeObject, type StoredObject } from '../../src/cluster/cache/stored-object.ts';
+import { ListMemory } from '../../src/cluster/catalogue/list-memory.ts';
 import type { Resource } from '../../src/cluster/catalogue/resource.ts';
 import { nodes, type NodeFields } from '../../src/resources/kinds/nodes.ts';
+import type { KapisDeps } from '../../src/resources/routes.ts';
 import { createLogger } from '../../src/runtime/logger.ts';
 
 export interface NodeOptions {
@@ -157,6 +159,26 @@ export function fakeResource(store: Store<NodeFields> = new Store()): FakeResour
   };
   return resource;
 }
+
+/** Parts of kapisRoutes for a cluster that serves nothing. */
+export const emptyCluster = {
+  catalogue: {
+    find: async (): Promise<never> => {
+      throw noSuchPath();
+    },
+    use: async () => undefined,
+    apiResources: [],
+    listMemory: new ListMemory(() => 1024 * 1024),
+  },
+  granted: { of: () => [], hasSynced: () => true },
+  client: {
+    stream: async (): Promise<never> => {
+      throw new Error('there is no cluster');
+    },
+  },
+  kinds: [],
+  namespace: 'release',
+} satisfies Omit<KapisDeps, 'authorizer' | 'resources'>;
 
 export class FakeAuthorizer implements Authorizer {
   readonly asked: Attributes[] = [];

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { componentResources } from '../../../src/resources/components.ts';
 import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
-import { call, FakeAuthorizer, fakeResource, get, refused } from '../../labs/resources.ts';
+import { call, emptyCluster, FakeAuthorizer, fakeResource, get, refused } from '../../labs/resources.ts';
 
 const otherGroups = [
   {
@@ -9,13 +10,13 @@ const otherGroups = [
     resources: [{ name: 'logs', singularName: 'log', namespaced: false, kind: 'LogQuery', verbs: ['get'] }],
   },
 ];
-const deps = { authorizer: new FakeAuthorizer(), resources: [fakeResource()], otherGroups };
+const deps = { authorizer: new FakeAuthorizer(), resources: [fakeResource()], otherGroups, ...emptyCluster };
 const version = { groupVersion: 'resources.platform.io/v1alpha3', version: 'v1alpha3' };
 
 describe.each([
-  ['/apis', apisRoutes(deps)],
-  ['/kapis', kapisRoutes(deps)],
-])('discovery below %s', (prefix, routes) => {
+  { prefix: '/apis', routes: apisRoutes(deps), others: [] },
+  { prefix: '/kapis', routes: kapisRoutes(deps), others: componentResources },
+])('discovery below $prefix', ({ prefix, routes, others }) => {
   test('names the groups, their versions and their resources', async () => {
     const list = await get(routes, prefix);
     expect(list.text.endsWith('}\n')).toBe(true);
@@ -40,6 +41,7 @@ describe.each([
       groupVersion: 'resources.platform.io/v1alpha3',
       resources: [
         { name: 'nodes', singularName: 'node', namespaced: false, kind: 'Node', verbs: ['get', 'list', 'watch'] },
+        ...others,
       ],
     });
   });
@@ -71,6 +73,7 @@ describe.each([
                   singularResource: 'node',
                   verbs: ['get', 'list', 'watch'],
                 },
+                ...others.map(({ name }) => ({ resource: name })),
               ],
             },
           ],

@@ -8,7 +8,7 @@ import type { UserInfo } from '../../../src/auth/user.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { craftJWT } from '../../fakes/jwt.ts';
-import { fakeResource, node } from '../../labs/resources.ts';
+import { emptyCluster, fakeResource, node } from '../../labs/resources.ts';
 import { settle } from '../../labs/cluster-fakes.ts';
 import { face } from '../../labs/http.ts';
 
@@ -48,7 +48,7 @@ async function open(
     },
   };
   const authenticator: Authenticator = async () => judge();
-  const deps = { authorizer, resources: [resource] };
+  const deps = { authorizer, resources: [resource], ...emptyCluster };
   const { app } = face({ routes: [...kapisRoutes(deps), ...apisRoutes(deps)], authenticator, authorizer, openStreams });
   const answer = ask(app, `${path}?watch=true&resourceVersion=10`);
   await settle();
@@ -236,6 +236,7 @@ test('a watch by a refused token ends while reviews of forged tokens fill the qu
     routes: kapisRoutes({
       authorizer: { authorize: async () => ({ allowed: true, reason: '' }) },
       resources: [resource],
+      ...emptyCluster,
     }),
     authenticator: gatewayAuthenticator([review]),
     openStreams,

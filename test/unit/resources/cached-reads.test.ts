@@ -1,7 +1,16 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { kapisRoutes } from '../../../src/resources/routes.ts';
 import type { Route } from '../../../src/http/route.ts';
-import { call, FakeAuthorizer, fakeResource, get, node, refused, type FakeResource } from '../../labs/resources.ts';
+import {
+  call,
+  emptyCluster,
+  FakeAuthorizer,
+  fakeResource,
+  type FakeResource,
+  get,
+  node,
+  refused,
+} from '../../labs/resources.ts';
 
 const path = '/kapis/resources.platform.io/v1alpha3/nodes';
 let resource: FakeResource;
@@ -10,7 +19,7 @@ let routes: Route[];
 beforeEach(() => {
   resource = fakeResource();
   authorizer = new FakeAuthorizer();
-  routes = kapisRoutes({ authorizer, resources: [resource] });
+  routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
   resource.store.replace([node('a', { second: 1 }), node('b', { second: 2 })], 10);
 });
 

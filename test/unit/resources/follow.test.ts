@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
 import { changesAfter } from '../../labs/cluster-fakes.ts';
-import { call, FakeAuthorizer, fakeResource, node, type Call } from '../../labs/resources.ts';
+import { call, type Call, emptyCluster, FakeAuthorizer, fakeResource, node } from '../../labs/resources.ts';
 
 const served = 'resources.platform.io/v1alpha3/nodes';
 
@@ -160,7 +160,7 @@ test.each(doors)(
       fc.asyncProperty(fc.array(event, { minLength: 5, maxLength: 60 }), async (events) => {
         const resource = fakeResource();
         const { store } = resource;
-        const routes = routesOf({ authorizer: new FakeAuthorizer(), resources: [resource] });
+        const routes = routesOf({ authorizer: new FakeAuthorizer(), resources: [resource], ...emptyCluster });
         store.replace([], 1);
         let version = 1;
         /** Every state that there was, in order. */

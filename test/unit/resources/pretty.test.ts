@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
 import type { Route } from '../../../src/http/route.ts';
-import { call, FakeAuthorizer, fakeResource, get, node, type Call } from '../../labs/resources.ts';
+import { call, type Call, emptyCluster, FakeAuthorizer, fakeResource, get, node } from '../../labs/resources.ts';
 
 const count = 300;
 const filling = 'x'.repeat(20_000);
@@ -18,7 +18,7 @@ beforeEach(() => {
     Array.from({ length: count }, (_, index) => node(`n${index}`, { resourceVersion: 5, annotations })),
     10,
   );
-  const deps = { authorizer: new FakeAuthorizer(), resources: [resource] };
+  const deps = { authorizer: new FakeAuthorizer(), resources: [resource], ...emptyCluster };
   routes = [...kapisRoutes(deps), ...apisRoutes(deps)];
 });
 afterEach(async () => {

@@ -5,12 +5,13 @@ import { kapisRoutes } from '../../../../src/resources/routes.ts';
 import { StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
 import {
   call,
+  type Call,
+  emptyCluster,
   FakeAuthorizer,
   fakeResource,
+  type FakeResource,
   node,
   refused,
-  type Call,
-  type FakeResource,
 } from '../../../labs/resources.ts';
 
 const path = '/kapis/resources.platform.io/v1alpha3/nodes?watch=true&resourceVersion=10';
@@ -32,7 +33,7 @@ beforeEach(() => {
   });
   resource = fakeResource();
   resource.store.replace([node('a', { resourceVersion: 5 })], 10);
-  routes = kapisRoutes({ authorizer: new FakeAuthorizer(), resources: [resource] });
+  routes = kapisRoutes({ authorizer: new FakeAuthorizer(), resources: [resource], ...emptyCluster });
   calls = [];
 });
 afterEach(async () => {

@@ -4,12 +4,13 @@ import { apisRoutes, kapisRoutes } from '../../../../src/resources/routes.ts';
 import type { Route } from '../../../../src/http/route.ts';
 import {
   call,
+  type Call,
+  emptyCluster,
   FakeAuthorizer,
   fakeResource,
+  type FakeResource,
   node,
   refused,
-  type Call,
-  type FakeResource,
 } from '../../../labs/resources.ts';
 
 const path = '/apis/resources.platform.io/v1alpha3/nodes';
@@ -253,7 +254,7 @@ describe('a watch', () => {
       '/kapis/resources.platform.io/v1alpha3/nodes',
     ],
   ])('?%s %o of %s begins before the history if nothing has happened there', async (query, headers, of) => {
-    routes = [...routes, ...kapisRoutes({ authorizer, resources: [resource] })];
+    routes = [...routes, ...kapisRoutes({ authorizer, resources: [resource], ...emptyCluster })];
     const { promise, resolve } = Promise.withResolvers<void>();
     resource.onRecall = (resourceVersion) => {
       expect(resourceVersion).toBe(7);
@@ -373,8 +374,7 @@ describe('a watch', () => {
   });
 
   test('of some fields shows these to all that ask for them, and others to others', async () => {
-    const deps = { authorizer, resources: [resource] };
-    routes = kapisRoutes(deps);
+    routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
     const of = '/kapis/resources.platform.io/v1alpha3/nodes';
     const queries = ['metadata.uid,spec', 'spec,metadata.uid', 'status', 'spec', 'spec&managedFields=true'];
     const begun: Call[] = [];
@@ -399,7 +399,7 @@ describe('a watch', () => {
   describe('of server-sent events', () => {
     const accept = 'text/event-stream';
     const follow = (query: string, headers: Record<string, string> = {}): Promise<Call> => {
-      routes = kapisRoutes({ authorizer, resources: [resource] });
+      routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
       return watch(query, { accept, ...headers }, '/kapis/resources.platform.io/v1alpha3/nodes');
     };
 
@@ -445,7 +445,7 @@ describe('a watch', () => {
     });
 
     test('does not let a client ask again and again for what is too old', async () => {
-      routes = kapisRoutes({ authorizer, resources: [resource] });
+      routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
       const of = '/kapis/resources.platform.io/v1alpha3/nodes';
       const error = await refused(routes, `${of}?watch=true&resourceVersion=1`, { headers: { accept } });
       expect(error).toMatchObject({ code: 410, reason: 'Expired' });

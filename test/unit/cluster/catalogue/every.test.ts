@@ -156,13 +156,11 @@ beforeEach(() => {
   routes = kapisRoutes({
     authorizer,
     resources: [],
-    every: {
-      catalogue,
-      granted: { of: () => granted, hasSynced: () => true },
-      client: cluster,
-      kinds,
-      namespace: 'release',
-    },
+    catalogue,
+    granted: { of: () => granted, hasSynced: () => true },
+    client: cluster,
+    kinds,
+    namespace: 'release',
   });
 });
 afterEach(() => catalogue.stop());
