@@ -68,7 +68,7 @@ interface Verified {
 /** The token as the key of a cache: never the token itself. */
 export const fingerprint = (token: string): string => hash('sha256', token, 'base64');
 
-/** A token for others cannot be taken back from them before it expires. Milliseconds. */
+/** Longest life of a token for others, in milliseconds: it cannot be revoked there (docs/tokens.md). */
 const longestForOthers = 10 * 60_000;
 
 /** Nothing that we sign is longer; a longer one is not worth a look. */

@@ -1,4 +1,4 @@
-/** What leaves HTTP behind on its way to kube-apiserver: exec and its like, over WebSockets and SPDY (API.md 7). */
+/** Upgraded connections through the gateway to kube-apiserver: exec and the like, over WebSockets and SPDY (docs/gateway.md). */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';

@@ -1,4 +1,4 @@
-/** What is passed on to kube-apiserver, and what comes back (API.md 7): faults and attacks, over a server in its place. */
+/** What is passed on to kube-apiserver, and what comes back (docs/gateway.md): faults and attacks, over a server in its place. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';

@@ -1,4 +1,4 @@
-/** `GET /kapis/config.platform.io/v1alpha2/kubeconfig` (API.md 7). */
+/** `GET /kapis/config.platform.io/v1alpha2/kubeconfig` (docs/kubectl.md). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
 import { parse } from 'yaml';

@@ -1,4 +1,4 @@
-/** The log queries of the gateway (API.md 5), over the store `pods`. */
+/** The log queries of the gateway (docs/logs.md), over the store `pods`. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';

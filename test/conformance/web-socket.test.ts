@@ -1,4 +1,4 @@
-/** Watches over WebSockets (RFC 6455, and KUBERNETES.md's "one text message per event"): at the gateway and behind the aggregator. */
+/** Watches over WebSockets (RFC 6455), one text message per event: at the gateway and behind the aggregator. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type OutgoingHttpHeaders } from 'node:http';

@@ -1,4 +1,4 @@
-/** The account service (API.md 6) over a real kube-apiserver, which judges each write as the caller's. */
+/** The account service (docs/accounts.md) over a real kube-apiserver, which authorizes each write as the caller's. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../labs/integration/eventually.ts';
 import { call, gateway, type Answer } from '../labs/integration/http.ts';

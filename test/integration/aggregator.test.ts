@@ -1,4 +1,4 @@
-/** Behind kube-apiserver's aggregator (API.md 4): the same answers by both ways, and both sides' absences. */
+/** Behind kube-apiserver's aggregator: the same responses through it and directly, and what happens while either side is down. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** A well-behaved server: health, figures, logs, limits, TLS and an orderly end (API.md 1). */
+/** Operation of the server: health, metrics, logs, limits, TLS and a graceful shutdown (docs/operations.md). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID, X509Certificate } from 'node:crypto';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The cluster configuration object (API.md 8): live within a second, refused as a whole, and the last good one kept. */
+/** The cluster configuration object (docs/configuration.md): live within a second, refused as a whole, and the last good one kept. */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The gateway beside kube-apiserver itself (API.md 7): whatever a person asks, both say the same. */
+/** The gateway beside kube-apiserver itself (docs/gateway.md): whatever a person asks, both say the same. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Who is calling (API.md 1): tokens of ours and of ServiceAccounts, the aggregator's certificate, and nothing else. */
+/** Authentication: our own tokens, those of ServiceAccounts, the aggregator's certificate, and nothing else (docs/security.md). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   aggregatorCertificate,

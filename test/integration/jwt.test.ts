@@ -20,7 +20,7 @@ describe('an access token', () => {
     expect(verifies(token, key)).toBe(true);
   });
 
-  test('has the claims of RFC 9068 and what API.md adds', async () => {
+  test('has the claims of RFC 9068 and those of this server', async () => {
     const before = Math.floor(Date.now() / 1_000);
     const { access_token: token } = await tokens({ ...passwordForm('alice'), scope: 'openid' });
     const { claims } = decodeToken(token);

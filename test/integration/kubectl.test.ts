@@ -1,4 +1,4 @@
-/** kubectl, of the cluster's own version and years older, through kube-apiserver (API.md 4). */
+/** kubectl, of the cluster's own version and years older, through kube-apiserver. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Protection against guessing (API.md 2). Only limits that hold for minutes are tried: no assertion waits for one to pass. */
+/** Protection against guessing (docs/security.md). Only limits that hold for minutes are tried: no assertion waits for one to pass. */
 // evidence: login-limit-replicas
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** Logs of containers through a real kube-apiserver, as their node serves them (API.md 5). */
+/** Logs of containers through a real kube-apiserver, as their node serves them (docs/logs.md). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createInterface } from 'node:readline';
 import * as consumers from 'node:stream/consumers';

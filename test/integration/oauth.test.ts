@@ -1,4 +1,4 @@
-/** The OAuth endpoints beside the token endpoint, over two replicas and the real cluster (API.md 2). */
+/** The OAuth endpoints beside the token endpoint, over two replicas and the real cluster (docs/tokens.md). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { configure } from '../labs/integration/configure.ts';

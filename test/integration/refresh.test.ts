@@ -1,4 +1,4 @@
-/** Refresh tokens over two replicas: rotation, grace, reuse (API.md 2). */
+/** Refresh tokens over two replicas: rotation, grace, reuse (docs/security.md). */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { configure, type Configuration } from '../labs/integration/configure.ts';
 import { eventually } from '../labs/integration/eventually.ts';

@@ -1,4 +1,4 @@
-/** The rows of errors in API.md 2. */
+/** Errors of the token endpoint (docs/tokens.md, "When it fails"). */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { aggregated, call, gateway, secureGateway, type Answer } from '../labs/integration/http.ts';

@@ -1,4 +1,4 @@
-/** The table of parameters and the row of successes in API.md 2, with the clients that people use. */
+/** Parameters and successful responses of the token endpoint (docs/tokens.md), with the clients that people use. */
 import { describe, expect, test } from '@jest/globals';
 import { lab } from '../labs/integration/lab.ts';
 import { curl } from '../labs/integration/curl.ts';

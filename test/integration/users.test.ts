@@ -1,4 +1,4 @@
-/** User objects (API.md 6): accounts like the configured ones, live on every replica. */
+/** User objects (docs/accounts.md): accounts like the configured ones, live on every replica. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../labs/integration/eventually.ts';
 import { call, gateway, nodesPath } from '../labs/integration/http.ts';

@@ -21,7 +21,7 @@ export function uuidV5(namespace: string, name: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** The uid of a configured user: the same on every replica and after every restart. */
+/** Returns the uid of a configured user: the same on every replica and after every restart. */
 export const configuredUserUID = (issuer: string, username: string): string =>
   uuidV5(uuidV5(urlNamespace, issuer), username);
 

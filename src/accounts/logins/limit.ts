@@ -1,8 +1,8 @@
 /**
- * Login protection: counts failures only, in bounded tables. A hard limit per (user, address), a delay per user that doubles
- * from the third failure on, wider limits per address and per client within a sliding window. Names that do not exist count like
- * those that do. A user is counted by the name that was typed: a count that an e-mail address and a username shared would reveal that
- * they belong together. Failures by names other than the username share one more count per account, which logins by username ignore.
+ * Login protection (docs/security.md): counts failures only, in bounded tables. A hard limit per (user, address), a delay per user that
+ * doubles from the third failure on, wider limits per address and per client within a sliding window. Names that do not exist count like
+ * those that do. A user is counted by the name that was typed: a count that an e-mail address and a username shared would reveal that they
+ * belong together. Failures by names other than the username share one more count per account, which logins by username ignore.
  * Replicas share the first two counts (shared-failures.ts) and the addresses from which users have logged in: from there, failures of
  * others do not delay a user. No login waits for other replicas.
  */

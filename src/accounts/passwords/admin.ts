@@ -12,8 +12,8 @@ const alphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789';
 const passwordLength = 20;
 
 /**
- * The first administrator's password: if the configuration refers to the Secret platform-admin and there is none, one is
- * made with a password of 116 bits and its hash. A template could not: it would make another one at each rendering.
+ * Creates the first administrator's password: if the configuration refers to the Secret platform-admin and it does not exist, the Secret
+ * gets a password of 116 bits and its hash. A template of the chart would create another password at each rendering.
  */
 export async function ensureAdminSecret(options: {
   client: KubeClient;

@@ -1,6 +1,6 @@
 /**
- * Which user of ours somebody from elsewhere is: the one that is linked to just that identity, never one of the same name or
- * e-mail address. With the mapping `auto` who has none gets one.
+ * Finds the user of an identity at a provider (docs/identity-providers.md): the one that is linked to this identity, never one of the
+ * same name or e-mail address. With the mapping `auto` an identity without a user gets a new one.
  */
 import type { LiveConfiguration } from '../../config/live.ts';
 import { iamAPIVersion, usersPath } from '../../config/names.ts';

@@ -13,7 +13,7 @@ export interface TerminalLogin {
 }
 
 const cli = { client_id: 'platform-cli' };
-/** Everybody knows its secret. */
+/** Default client, whose secret is public (docs/tokens.md). */
 const platform = { client_id: 'platform', client_secret: 'platform' };
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 

@@ -1,4 +1,4 @@
-/** What a resource is and how it is read. The handlers work on any resource; `resources/` has one file each. */
+/** Types of resources and kinds. The handlers work on any resource; `resources/kinds/` has a file for each kind with its own fields. */
 import type { z } from 'zod';
 import type { KubeObject } from '../client/kube-object.ts';
 import type { Store } from '../cache/store.ts';

@@ -6,7 +6,7 @@ import { passwordGrant } from './password.ts';
 import { refreshTokenGrant } from './refresh-token.ts';
 import { tokenExchangeGrant } from './token-exchange.ts';
 
-/** Every grant that is served: one file and one line each. */
+/** All grants. A new one needs a file, a line here, and its grant type in config/schema.ts. */
 export const createGrants = (parts: GrantParts): readonly Grant[] => [
   passwordGrant(parts),
   refreshTokenGrant(parts),

@@ -1,4 +1,4 @@
-/** How long sessions live. */
+/** Lifetimes of sessions (docs/tokens.md). */
 import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { timesOf, type Session } from './session.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Refresh tokens: each is good once and for a successor, which a retry within the grace gets too; one that was used before ends its
- * session (RFC 9700 section 4.14.2).
+ * Refresh tokens: each is used once, for its successor, which a retry within the grace period gets too. Using one again after that ends
+ * the session (RFC 9700 section 4.14.2).
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { rfc3339, type Clock, parseMilliseconds } from '../../runtime/time.ts';

@@ -13,7 +13,7 @@ import { Topic } from '../../runtime/lifecycle.ts';
 import { SessionRequests } from './requests.ts';
 import type { Session, SessionSpec } from './session.ts';
 
-/** A watch that was silent for so long may hide a revocation. */
+/** Longest silence of the watch, in milliseconds: a longer one may hide a revocation (docs/security.md). */
 const longestSilence = 15_000;
 /** So often the watch itself proves that it is alive: any other request would prove something about itself only. */
 const watchSeconds = 5;

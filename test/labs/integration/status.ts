@@ -2,7 +2,7 @@
 import { expect } from '@jest/globals';
 import type { Answer, Status } from './http.ts';
 
-/** Throws unless the answer is a Status of this code and reason, with the headers that API.md 1 promises of every answer. */
+/** Throws unless the answer is a Status of this code and reason, with the headers of every response. */
 export function expectStatus(
   answer: Pick<Answer, 'status' | 'headers' | 'text'>,
   code: number,
