@@ -21,7 +21,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'accounts/directory/user-conditions UserConditions waiting',
     'accounts/directory/user-conditions UserConditions sharing',
     'accounts/directory/users Users names',
-    'docs/custom-resources customResourcesRoutes known',
+    'docs/custom-resources CustomResourceDocuments known',
     'cluster/catalogue/catalogue Catalogue copies',
     'cluster/catalogue/catalogue Catalogue refused',
     'cluster/catalogue/granted-namespaces GrantedNamespaces bindings',
