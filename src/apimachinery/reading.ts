@@ -69,7 +69,7 @@ export async function recalled<F>(
   version: RequestedVersion | undefined,
   { signal }: Pick<RequestContext, 'signal'>,
 ): Promise<void> {
-  if (typeof version !== 'number' || !store.isInDoubt(version)) return;
+  if (typeof version !== 'number' || !store.history.isInDoubt(version)) return;
   await recall(version, signal);
   signal.throwIfAborted();
 }

@@ -179,10 +179,10 @@ export const bookmark = (resourceVersion: string, initial = false): unknown => (
 
 /** The changes after a resourceVersion as a watch reads them, oldest first; undefined if they are not all remembered. */
 export function changesAfter<F>(store: Store<F>, resourceVersion: number): readonly Change<F>[] | undefined {
-  const first = store.positionAfter(resourceVersion);
+  const first = store.history.positionAfter(resourceVersion);
   if (first === undefined) return undefined;
   const changes: Change<F>[] = [];
-  for (let change = store.changeAt(first); change !== undefined; change = store.changeAt(first + changes.length))
+  for (let change = store.history.at(first); change !== undefined; change = store.history.at(first + changes.length))
     changes.push(change);
   return changes;
 }

@@ -159,7 +159,7 @@ export class Watch<F> {
    * that then.
    */
   get isLost(): boolean {
-    return !this.#follows && this.#position < this.#store.oldestPosition;
+    return !this.#follows && this.#position < this.#store.history.oldestPosition;
   }
 
   get isOver(): boolean {
@@ -172,8 +172,8 @@ export class Watch<F> {
   }
 
   #sayAlive(): void {
-    const { position, resourceVersion } = this.#store;
-    const isCurrent = this.#isUpToDate && this.#position === position && resourceVersion >= this.#after;
+    const { history, resourceVersion } = this.#store;
+    const isCurrent = this.#isUpToDate && this.#position === history.position && resourceVersion >= this.#after;
     const { framing } = this.channel.options;
     // Who does not read has something to read yet.
     const part = this.#body.isFull
@@ -248,7 +248,7 @@ export class Watch<F> {
   #decide(slice: Slice): boolean {
     const { filters } = this.channel.options;
     const object = this.#present[this.#presentTold];
-    const change = this.#store.changeAt(this.#position);
+    const change = this.#store.history.at(this.#position);
     const states = object === undefined ? [change?.previous, change?.object] : [object];
     let isFirst = true;
     for (const state of states) {
@@ -321,7 +321,7 @@ export class Watch<F> {
       return true;
     }
     this.#present = [];
-    const change = this.#store.changeAt(this.#position);
+    const change = this.#store.history.at(this.#position);
     if (change === undefined) return false;
     this.#position += 1;
     const shown = change.resourceVersion <= this.#after ? undefined : seen(change, passes);

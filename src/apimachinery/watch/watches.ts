@@ -46,8 +46,8 @@ export class Watches<F> {
   serve(req: Request, res: Response, request: WatchRequest<F>): void {
     const store = this.#store;
     const { from, serverSentEvents, isResumed } = request;
-    const position = from === undefined ? store.position : store.positionAfter(from);
-    const tooOld = (): StatusError => expired(`too old resource version: ${from} (${store.oldestResourceVersion})`);
+    const position = from === undefined ? store.history.position : store.history.positionAfter(from);
+    const tooOld = (): StatusError => expired(`too old resource version: ${from} (${store.history.since})`);
     // After 200 a client of server-sent events would ask the same for ever.
     if (position === undefined && serverSentEvents === true && isResumed !== true && !isHandshake(res)) throw tooOld();
     const answer = beginWatch(req, res, serverSentEvents);
@@ -66,7 +66,7 @@ export class Watches<F> {
 
   #follow(): void {
     if (this.#unsubscribe !== undefined) return;
-    this.#position = this.#store.position;
+    this.#position = this.#store.history.position;
     this.#unsubscribe = this.#store.subscribe({
       change: (change) => {
         this.#pending.push(change);

@@ -6,18 +6,17 @@
 import type { Logger } from '../../runtime/logger.ts';
 import type { KubeClient } from '../client/client.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
-import type { Recalled } from './history.ts';
+import type { History, Recalled } from './history.ts';
 import { isKubeError } from '../client/kube-error.ts';
 import { parseWatchEvent } from './kube-responses.ts';
 import { ListWatch } from './list-watch.ts';
 import { hurriedSeconds } from './reflector.ts';
-import type { Store } from './store.ts';
 
 export interface RecallOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   /** Of the collection, such as /api/v1/nodes. */
   readonly path: string;
-  readonly store: Pick<Store<unknown>, 'oldestPosition' | 'oldestResourceVersion' | 'isInDoubt' | 'recall'>;
+  readonly history: Pick<History<unknown>, 'oldestPosition' | 'since' | 'isInDoubt' | 'recall'>;
   /** Makes kube-apiserver find out how far the resource is, as its bookmarks tell no more than that. */
   readonly latest: () => Promise<unknown>;
   readonly log: Logger;
@@ -34,7 +33,7 @@ const longestWait = 4_000;
 export function createRecall({
   client,
   path,
-  store,
+  history,
   latest,
   log,
   clock,
@@ -72,19 +71,19 @@ export function createRecall({
 
   /** False if nothing was found out. */
   async function ask(from: number): Promise<boolean> {
-    const { oldestPosition, oldestResourceVersion } = store;
+    const { oldestPosition, since } = history;
     const limit = new AbortController();
     const cancel = clock.after(longestWait, () => limit.abort());
-    const recalled = await changesAfter(from, oldestResourceVersion, limit.signal);
+    const recalled = await changesAfter(from, since, limit.signal);
     cancel();
     asking = undefined;
-    if (recalled !== undefined) store.recall(oldestPosition, recalled);
+    if (recalled !== undefined) history.recall(oldestPosition, recalled);
     return recalled !== undefined;
   }
 
   function answer(resourceVersion: number): Promise<boolean> {
     if (asking === undefined) {
-      asking = ask(store.isInDoubt(oldest) ? Math.min(oldest, resourceVersion) : resourceVersion);
+      asking = ask(history.isInDoubt(oldest) ? Math.min(oldest, resourceVersion) : resourceVersion);
       oldest = Infinity;
     } else oldest = Math.min(oldest, resourceVersion);
     return asking;
@@ -93,7 +92,7 @@ export function createRecall({
   return async (resourceVersion, signal) => {
     const over = new AbortController();
     const late = sleep(clock, longestWait, AbortSignal.any([signal, over.signal])).then(() => false);
-    while (store.isInDoubt(resourceVersion) && (await Promise.race([answer(resourceVersion), late])));
+    while (history.isInDoubt(resourceVersion) && (await Promise.race([answer(resourceVersion), late])));
     over.abort();
   };
 }

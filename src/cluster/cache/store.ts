@@ -3,7 +3,7 @@
  * the last changes, so that a watch can begin in the past (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
-import { History, maxChanges, type Change, type Recalled } from './history.ts';
+import { History, maxChanges, type Change } from './history.ts';
 import type { ChangeType } from '../client/kube-object.ts';
 import { byName, exchanged, follow, orders, stateAfter, type OrderName } from './order.ts';
 import { Selections, type ObjectFilter, type ObjectOrder } from './selection.ts';
@@ -34,6 +34,8 @@ export class Store<F> {
   readonly #orders: Record<OrderName, StoredObject<F>[]> = { name: [], newest: [], oldest: [] };
   readonly #arena = new Arena(maxPlainBytes);
   readonly #history = new History<F>();
+  /** Its `since` is the oldest resourceVersion from which a watch can begin. */
+  readonly history: Omit<History<F>, 'add' | 'reset'> = this.#history;
   readonly #selections: Selections;
   readonly #listeners = new Set<StoreListener<F>>();
   readonly #waiting = new Set<() => void>();
@@ -68,21 +70,6 @@ export class Store<F> {
   /** Held of the objects: their bytes, and about what the index of them takes. */
   get bytes(): number {
     return this.#arena.bytes + this.#objects.size * indexSize;
-  }
-
-  /** The oldest resourceVersion from which a watch can begin. */
-  get oldestResourceVersion(): number {
-    return this.#history.since;
-  }
-
-  /** Whether a watch might begin at an older one all the same, if somebody asked. */
-  isInDoubt(resourceVersion: number): boolean {
-    return this.#history.isInDoubt(resourceVersion);
-  }
-
-  /** What was found out while `oldestPosition` was this: it is worth nothing if changes were forgotten since. */
-  recall(oldestPosition: number, recalled: Recalled): void {
-    this.#history.recall(oldestPosition, recalled);
   }
 
   /** `namespace` is '' at cluster scope. */
@@ -130,26 +117,6 @@ export class Store<F> {
   subscribe(listener: StoreListener<F>): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
-
-  /** Where the next change will stand among all that there were since the start: a place in the history to read on from. */
-  get position(): number {
-    return this.#history.position;
-  }
-
-  /** Of the oldest change that is remembered. */
-  get oldestPosition(): number {
-    return this.#history.oldestPosition;
-  }
-
-  /** Of the first change after a resourceVersion; undefined if not all changes after it are remembered. */
-  positionAfter(resourceVersion: number): number | undefined {
-    return this.#history.positionAfter(resourceVersion);
-  }
-
-  /** Undefined if it is forgotten or yet to come. */
-  changeAt(position: number): Change<F> | undefined {
-    return this.#history.at(position);
   }
 
   /** All objects by name as they were at a resourceVersion; undefined if that is forgotten or lies ahead. */

@@ -76,7 +76,7 @@ export class CachedResource<F> implements Resource<F> {
       bookmark: (version) => this.store.bookmark(Number(version)),
     });
     const latest = this.#versions.ofCollection;
-    this.recall = createRecall({ client, path: this.#path, store: this.store, latest, log, clock });
+    this.recall = createRecall({ client, path: this.#path, history: this.store.history, latest, log, clock });
   }
 
   start(): void {

@@ -153,7 +153,7 @@ describe('a list', () => {
     const recalled: number[] = [];
     resource.onRecall = async (resourceVersion) => {
       recalled.push(resourceVersion);
-      resource.store.recall(resource.store.oldestPosition, { floor: 0, since: 7 });
+      resource.store.history.recall(resource.store.history.oldestPosition, { floor: 0, since: 7 });
     };
     resource.store.apply('DELETED', node('d', { resourceVersion: 11 }));
     expect(await names(query)).toContain('d@4');

@@ -202,7 +202,7 @@ test.each(doors)(
             store.replace(present.map(stored), version + gone.length);
             for (const { object } of changesAfter(store, begun) ?? []) remove(object.name);
           } else if (step.do === 'watch') {
-            const known = history.filter((entry) => entry.version >= store.oldestResourceVersion);
+            const known = history.filter((entry) => entry.version >= store.history.since);
             const from = step.from % 3 === 0 ? undefined : known[step.from % known.length]?.version;
             const headers = { accept: accept[step.form] ?? '' };
             const connect = (query: string): Call => {

@@ -263,7 +263,7 @@ describe('a watch', () => {
     const begun = await watch(query, headers, of);
     expect(begun.response.headersSent).toBe(false);
     modify('a', 11);
-    resource.store.recall(resource.store.oldestPosition, { floor: 0, since: 7 });
+    resource.store.history.recall(resource.store.history.oldestPosition, { floor: 0, since: 7 });
     modify('a', 12);
     resolve();
     await settle();

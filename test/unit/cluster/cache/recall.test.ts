@@ -46,7 +46,7 @@ beforeEach(() => {
   store = new Store();
   store.replace([stored('a', 2000)], since);
   latest = async () => since;
-  recall = createRecall({ client: cluster, path, store, latest: () => latest(), log, clock });
+  recall = createRecall({ client: cluster, path, history: store.history, latest: () => latest(), log, clock });
 });
 
 /** A question, and whether it has been answered. */
@@ -106,10 +106,10 @@ describe('what happened before a history began', () => {
     ['a change where it begins', [event('MODIFIED', 2200), event('MODIFIED', 2417)], since, since],
   ])('was %s', async (_, events, begins, floor) => {
     const question = await hear(2137, ...events);
-    expect(store.oldestResourceVersion).toBe(begins);
-    expect(store.positionAfter(begins)).toBe(store.position);
+    expect(store.history.since).toBe(begins);
+    expect(store.history.positionAfter(begins)).toBe(store.history.position);
     expect(store.at(begins)?.map(({ name }) => name)).toEqual(['a']);
-    expect(store.positionAfter(begins - 1)).toBeUndefined();
+    expect(store.history.positionAfter(begins - 1)).toBeUndefined();
     expect(store.at(begins - 1)).toBeUndefined();
     expect(question.body.destroyed).toBe(true);
     const before = cluster.requests.length;
@@ -132,7 +132,7 @@ describe('what happened before a history began', () => {
   ])('is not known when %s', async (_, events, floor) => {
     const question = await hear(2137, ...events);
     await question.end();
-    expect(store.oldestResourceVersion).toBe(since);
+    expect(store.history.since).toBe(since);
     expect(store.at(2137)).toBeUndefined();
     const before = cluster.requests.length;
     expect((await ask(floor - 1)).isOver).toBe(true);
@@ -164,7 +164,7 @@ describe('what happened before a history began', () => {
 
   test('is nothing to ask about once changes are forgotten', async () => {
     for (let version = 2418; version < 12_419; version += 1) store.apply('MODIFIED', stored('a', version));
-    expect(store.oldestResourceVersion).toBe(2418);
+    expect(store.history.since).toBe(2418);
     expect((await ask(2417)).isOver).toBe(true);
     expect(cluster.requests).toHaveLength(0);
   });
@@ -176,7 +176,7 @@ describe('what happened before a history began', () => {
     for (let version = 2418; version < 12_419; version += 1) store.apply('MODIFIED', stored('a', version));
     await question.send(bookmark('12500'));
     expect(asked.isOver).toBe(true);
-    expect(store.oldestResourceVersion).toBe(2418);
+    expect(store.history.since).toBe(2418);
   });
 
   test('is void when the history begins anew meanwhile, even at the same version, and is asked again', async () => {
@@ -187,12 +187,12 @@ describe('what happened before a history began', () => {
     store.replace([stored('b', 2300)], since);
     await question.send(bookmark('2500'));
     expect(asked.isOver).toBe(false);
-    expect(store.oldestResourceVersion).toBe(since);
+    expect(store.history.since).toBe(since);
     expect(cluster.last).not.toBe(question);
     await cluster.last.open();
     await cluster.last.send(event('ADDED', 2300), bookmark('2500'));
     expect(asked.isOver).toBe(true);
-    expect(store.oldestResourceVersion).toBe(2300);
+    expect(store.history.since).toBe(2300);
     // What was gone before may be asked for again.
     store.replace([], 2200);
     expect((await ask(2137)).isOver).toBe(false);
@@ -220,7 +220,7 @@ describe('those who ask at once', () => {
     await cluster.last.open();
     await cluster.last.send(event('MODIFIED', 2120), bookmark('2417'));
     expect(asked.every(({ isOver }) => isOver)).toBe(true);
-    expect(store.oldestResourceVersion).toBe(2120);
+    expect(store.history.since).toBe(2120);
     expect(cluster.requests).toHaveLength(2);
     expect(clock.pending()).toEqual([]);
   });
@@ -237,7 +237,7 @@ describe('those who ask at once', () => {
     await cluster.last.open();
     await cluster.last.send(bookmark('2417'));
     expect(asked.map(({ isOver }) => isOver)).toEqual([true, true]);
-    expect(store.oldestResourceVersion).toBe(2150);
+    expect(store.history.since).toBe(2150);
   });
 
   test('all give up where there is no answer', async () => {
@@ -320,7 +320,7 @@ test('a history reaches back exactly as far as nothing happened, whoever asks in
       const asking = createRecall({
         client: real.client(),
         path,
-        store: copy,
+        history: copy.history,
         latest: async () => 0,
         log,
         clock: time,
@@ -338,7 +338,7 @@ test('a history reaches back exactly as far as nothing happened, whoever asks in
       ended();
       copy.bookmark(Number(real.version));
       const oldest = Math.max(floor, Math.min(...questions.map(({ back }) => begun - back)));
-      expect(copy.oldestResourceVersion).toBe(oldest);
+      expect(copy.history.since).toBe(oldest);
       for (const [version, names] of states) {
         const seen = copy.at(version)?.map(({ name, resourceVersion }) => `${name}@${resourceVersion}`);
         expect(seen).toEqual(version < oldest ? undefined : names);

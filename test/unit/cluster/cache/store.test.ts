@@ -221,7 +221,7 @@ describe('a store', () => {
     );
     expect(calls).toEqual(['reset']);
     expect(store.size).toBe(10_001);
-    expect(store.oldestResourceVersion).toBe(20_000);
+    expect(store.history.since).toBe(20_000);
   });
 
   test('whose cluster was restored from a backup begins anew', () => {
@@ -241,23 +241,23 @@ describe('a store', () => {
     const store = new Store<null>();
     store.replace([], 1);
     for (let version = 2; version < 12_500; version += 1) store.apply('MODIFIED', stored('a', version));
-    expect(store.oldestResourceVersion).toBe(2499);
+    expect(store.history.since).toBe(2499);
     expect(changesAfter(store, 2498)).toBeUndefined();
     expect(changesAfter(store, 2499)).toHaveLength(10_000);
     expect(store.at(2499)?.map(short)).toEqual(['a@2499']);
     expect(store.at(20_000)).toBeUndefined();
-    expect(store.position).toBe(12_499);
-    expect(store.oldestPosition).toBe(2499);
-    expect(store.positionAfter(2498)).toBeUndefined();
-    expect(store.positionAfter(2499)).toBe(2499);
-    expect(store.changeAt(2498)).toBeUndefined();
-    expect(store.changeAt(2499)?.resourceVersion).toBe(2500);
-    expect(store.changeAt(12_499)).toBeUndefined();
+    expect(store.history.position).toBe(12_499);
+    expect(store.history.oldestPosition).toBe(2499);
+    expect(store.history.positionAfter(2498)).toBeUndefined();
+    expect(store.history.positionAfter(2499)).toBe(2499);
+    expect(store.history.at(2498)).toBeUndefined();
+    expect(store.history.at(2499)?.resourceVersion).toBe(2500);
+    expect(store.history.at(12_499)).toBeUndefined();
     // Whoever read on from a place in the history finds that broken after a reset.
     store.replace([], 3);
-    expect(store.position).toBe(12_500);
-    expect(store.oldestPosition).toBe(12_500);
-    expect(store.changeAt(12_498)).toBeUndefined();
+    expect(store.history.position).toBe(12_500);
+    expect(store.history.oldestPosition).toBe(12_500);
+    expect(store.history.at(12_498)).toBeUndefined();
   });
 
   test('ignores what it knows already', () => {

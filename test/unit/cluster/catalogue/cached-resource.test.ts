@@ -196,7 +196,7 @@ describe('a cached resource', () => {
     await cluster.last.open();
     await cluster.last.send(bookmark('12'));
     await recalling;
-    expect(nodes.store.oldestResourceVersion).toBe(8);
+    expect(nodes.store.history.since).toBe(8);
     expect(nodes.store.at(8)).toHaveLength(2);
   });
 
