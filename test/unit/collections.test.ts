@@ -85,6 +85,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   'it holds connections, streams and their waiters, which are limited, and no text of theirs is a key': [
     'http/listeners/listen socketsOf sockets',
     'http/listeners/listen listenTLS sessions',
+    'http/listeners/listen closeStreamless streams',
     'http/open-streams OpenStreams open',
     'http/open-streams OpenStreams ofSession',
     'runtime/wheel Wheel slots',
