@@ -8,15 +8,9 @@ import { formatProblem, parseConfiguration, type Problem } from '../config/parse
 import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
 import { rfc3339, type Clock } from '../runtime/time.ts';
-import { ensure } from './objects.ts';
+import { ensureConfigMap, type ConfigMap } from './objects.ts';
 import { Informer } from './cache/informer.ts';
-import type { KubeObject } from './client/kube-object.ts';
 
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
-
-const merge = 'application/merge-patch+json';
 /** Of the saved copy: which ConfigMap it was accepted from. */
 const originAnnotation = 'platform.io/accepted-from';
 /** metav1: an Event's message is cut there anyway. */
@@ -119,22 +113,10 @@ export class PlatformConfigSource {
   }
 
   async #save(text: string): Promise<void> {
-    const path = `/api/v1/namespaces/${this.#namespace}/configmaps`;
-    const name = objectNames.acceptedConfigMap;
-    const data = { [objectKeys.config]: text };
-    const annotations = { [originAnnotation]: this.#name };
-    const saved = await ensure<ConfigMap>(this.#client, path, name, () => ({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { name, namespace: this.#namespace, annotations },
-      data,
-    }));
-    if (saved.data?.[objectKeys.config] !== text || saved.metadata.annotations?.[originAnnotation] !== this.#name)
-      await this.#client.json(`${path}/${name}`, {
-        method: 'PATCH',
-        contentType: merge,
-        body: { metadata: { annotations }, data },
-      });
+    await ensureConfigMap(this.#client, this.#namespace, objectNames.acceptedConfigMap, {
+      data: { [objectKeys.config]: text },
+      annotations: { [originAnnotation]: this.#name },
+    });
   }
 
   #writeEvent(configMap: ConfigMap, reason: string, problems: readonly Problem[]): void {

@@ -6,6 +6,8 @@ import { metadataHeaders, type KubeObject, type ObjectMeta } from './client/kube
 /** Milliseconds for one request, so that a write that hangs does not delay those behind it for long. */
 const timeout = 3_000;
 
+const mergePatch = 'application/merge-patch+json';
+
 export class Objects<T extends KubeObject> {
   readonly #client: Pick<KubeClient, 'json'>;
   readonly #path: string;
@@ -40,7 +42,7 @@ export class Objects<T extends KubeObject> {
    * with the uid or the resourceVersion of the patch.
    */
   patch(path: string, patch: object): Promise<boolean> {
-    return this.#write(`/${path}`, { method: 'PATCH', contentType: 'application/merge-patch+json', body: patch });
+    return this.#write(`/${path}`, { method: 'PATCH', contentType: mergePatch, body: patch });
   }
 
   /** Returns false if the object was changed or deleted since it was read. */
@@ -87,4 +89,34 @@ export async function ensure<T extends KubeObject>(
     if (!isKubeError(error, 409)) throw error;
     return await client.json<T>(`${collection}/${name}`);
   }
+}
+
+export interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+interface ConfigMapContent {
+  readonly data: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** Creates a ConfigMap, or adds the data and annotations that it does not have. */
+export async function ensureConfigMap(
+  client: KubeClient,
+  namespace: string,
+  name: string,
+  { data, annotations = {} }: ConfigMapContent,
+): Promise<void> {
+  const collection = `/api/v1/namespaces/${namespace}/configmaps`;
+  const body = { metadata: { annotations }, data };
+  const { metadata, data: found = {} } = await ensure<ConfigMap>(client, collection, name, () => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace, annotations },
+    data,
+  }));
+  const differs = (wanted: ConfigMapContent['data'], present: ConfigMapContent['data'] = {}): boolean =>
+    Object.entries(wanted).some(([key, value]) => present[key] !== value);
+  if (differs(data, found) || differs(annotations, metadata.annotations))
+    await client.json(`${collection}/${name}`, { method: 'PATCH', contentType: mergePatch, body });
 }

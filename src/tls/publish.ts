@@ -1,14 +1,10 @@
 /** Tells the cluster whom to trust: our CA in ConfigMap platform-apiserver-ca for clients, and in the APIServices for the aggregator. */
 import { apiServices, objectKeys, objectNames } from '../config/names.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
-import { ensure } from '../cluster/objects.ts';
+import { ensureConfigMap } from '../cluster/objects.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
-
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
 
 interface APIService extends KubeObject {
   readonly spec: { readonly caBundle?: string };
@@ -17,17 +13,7 @@ interface APIService extends KubeObject {
 const merge = 'application/merge-patch+json';
 
 export async function publishAuthority(client: KubeClient, namespace: string, ca: string): Promise<void> {
-  const path = `/api/v1/namespaces/${namespace}/configmaps`;
-  const name = objectNames.caConfigMap;
-  const data = { [objectKeys.ca]: ca };
-  const current = await ensure<ConfigMap>(client, path, name, () => ({
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name, namespace },
-    data,
-  }));
-  if (current.data?.[objectKeys.ca] !== ca)
-    await client.json(`${path}/${name}`, { method: 'PATCH', contentType: merge, body: { data } });
+  await ensureConfigMap(client, namespace, objectNames.caConfigMap, { data: { [objectKeys.ca]: ca } });
 }
 
 /** No APIService is no error: the gateway alone may be installed. */

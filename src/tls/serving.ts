@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { objectKeys, objectNames } from '../config/names.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { ensure } from '../cluster/objects.ts';
-import type { KubeObject } from '../cluster/client/kube-object.ts';
+import type { Secret } from '../cluster/secret-refs.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Clock } from '../runtime/time.ts';
@@ -32,10 +32,6 @@ export const servingFromFiles =
     const ca = await readFile(join(dirname(certFile), objectKeys.ca), 'utf8').catch(() => undefined);
     return { cert, key, ca, own: false };
   };
-
-interface Secret extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
 
 const encode = (material: ServingMaterial): Record<string, string> =>
   Object.fromEntries(Object.entries(material).map(([key, pem]) => [key, Buffer.from(String(pem)).toString('base64')]));
