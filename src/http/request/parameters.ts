@@ -97,6 +97,7 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
       const seen = new Set<string>();
       for (const [name, given] of query) {
         const parameter = known.get(name);
+        if (parameter === undefined && seen.has(name)) continue;
         // Finding the closest match takes time, and no more problems than this are shown.
         if (parameter === undefined)
           problems.set(name, problems.size < maxProblems ? [unknownParameter(name, Object.keys(shape), hints)] : ['']);

@@ -116,3 +116,16 @@ test('parameters are described by their names, with those that must be sent', ()
   ]);
   expect(descriptions[1]).not.toHaveProperty('required');
 });
+
+test('an unknown parameter is looked up once, however often it is repeated', () => {
+  let lookUps = 0;
+  const hints = {
+    get wrong() {
+      lookUps += 1;
+      return 'is wrong';
+    },
+  };
+  const { parse } = queryParameters({}, hints);
+  expect(() => parse(new URLSearchParams('wrong=1&'.repeat(900)))).toThrow('wrong: is wrong');
+  expect(lookUps).toBe(1);
+});
