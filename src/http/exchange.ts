@@ -10,7 +10,7 @@ import type { Logger } from '../runtime/logger.ts';
 import { anonymousURL, shownURL } from '../runtime/redaction.ts';
 import { authorizedByPath } from './access.ts';
 import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type RequestInfo } from './route.ts';
-import { cutOff, http2StreamOf } from './response/cut-off.ts';
+import { cutConnection, http2StreamOf } from './response/cut-off.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
 /** The reason of every abort: Node would make a DOMException with a stack for each. */
@@ -201,9 +201,9 @@ export class Exchange implements RequestContext {
    * because the client does not read from TCP.
    */
   cut(): void {
-    const { res } = this;
+    const { req, res } = this;
     const stream = http2StreamOf(res);
-    if (stream === undefined) cutOff(res);
+    if (stream === undefined) cutConnection(req);
     else {
       const { session } = stream;
       // Not CANCEL, as in cutOff.

@@ -17,13 +17,17 @@ export const deadline =
     if (info.isLongRunning) return;
     const asked = isProxied || info.prefix === 'oauth' ? 0 : requestTimeout(exchange.query);
     const limit = asked > 0 ? Math.min(asked, longest) : isProxied ? longestProxied : longest;
-    const timer = setTimeout(() => {
-      // Who does not read it must not keep for ever what it holds.
-      const isAnswered = exchange.res.writableEnded;
+    const expire = (): void => {
+      const { res } = exchange;
+      const isAnswered = res.writableEnded;
+      // A pipelined response waits for the one before it: its reader is not late.
+      if (isAnswered && res.socket === null) return void res.once('socket', () => timer.refresh());
       const error = timeout('the request did not end within its deadline');
       exchange.abort(error);
+      // A client that does not read its response must not keep what it holds.
       if (isAnswered) exchange.cut();
       else late(exchange, error);
-    }, limit);
+    };
+    const timer = setTimeout(expire, limit);
     exchange.onEnd(() => clearTimeout(timer));
   };

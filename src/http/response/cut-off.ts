@@ -1,4 +1,5 @@
 import type { Response } from 'express';
+import type { IncomingMessage } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
@@ -22,6 +23,12 @@ export function cutIfUnread(res: Response): void {
   res.once('close', () => clearTimeout(cut));
 }
 
+/** Ends a connection of HTTP/1.1 or HTTP/1.0. */
+export function cutConnection({ httpVersion, socket }: IncomingMessage): void {
+  if (httpVersion === '1.0' && !(socket instanceof TLSSocket)) reset(socket);
+  else socket.destroy();
+}
+
 /**
  * Ends a response that is incomplete, so that its client knows. Over HTTP/1.1 the connection ends before the body does. Over HTTP/1.0
  * the end of the connection may be the end of the body, so the connection is reset; TLS needs no reset, because the end without
@@ -30,9 +37,9 @@ export function cutIfUnread(res: Response): void {
  */
 export function cutOff(res: Response): void {
   const stream = http2StreamOf(res);
-  if (stream === undefined) {
-    const { socket, req } = res;
-    if (req.httpVersion === '1.0' && socket !== null && !(socket instanceof TLSSocket)) reset(socket);
-    else res.destroy();
-  } else stream.destroy(new Error('the response is incomplete'));
+  if (stream !== undefined) return void stream.destroy(new Error('the response is incomplete'));
+  // A pipelined response does not cut the one before it.
+  if (res.socket === null) res.once('socket', (socket: Socket) => socket.destroy());
+  else if (res.req.httpVersion === '1.0') cutConnection(res.req);
+  res.destroy();
 }

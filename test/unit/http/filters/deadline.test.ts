@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { ask, type Answer } from '../../../fakes/ask.ts';
+import { once } from 'node:events';
+import { ask, send, type Answer } from '../../../fakes/ask.ts';
 import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
 beforeEach(() => {
@@ -45,4 +46,40 @@ describe('a request that does not end', () => {
     expect(status).toBe(504);
     expect(json()).toMatchObject({ kind: 'Status', reason: 'Timeout', code: 504 });
   });
+});
+
+test.each([
+  ['that is ready is sent after it', true, /first[^]*last[^]*second$/],
+  ['that is incomplete ends the connection after it', false, /first[^]*last\r\n0\r\n\r\n/],
+])('a pipelined response behind a watch, beyond its deadline, %s', async (_, isReady, expected) => {
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const { promise: isHandled, resolve: handled } = Promise.withResolvers<void>();
+  const both = doing(async (_req, res, { info, signal }) => {
+    if (info.verb !== 'watch') {
+      if (isReady) res.end('second');
+      else res.write('second');
+      handled();
+      if (isReady) return;
+      await once(signal, 'abort');
+      signal.throwIfAborted();
+    }
+    res.write('first');
+    await ended;
+    res.end('last');
+  }, resourcePath);
+  const head = 'Host: a\r\nAuthorization: Bearer alice\r\n\r\n';
+  const client = send(
+    face({ routes: [both] }).app,
+    `GET ${resourcePath}?watch=true HTTP/1.1\r\n${head}GET ${resourcePath}?timeout=1s HTTP/1.1\r\n${head}`,
+  );
+  let received = '';
+  client.on('data', (bytes: Buffer) => (received += bytes.toString('latin1')));
+  await isHandled;
+  jest.advanceTimersByTime(1_000);
+  await new Promise(setImmediate);
+  end();
+  while (!received.endsWith('second') && !client.readableEnded)
+    await Promise.race([once(client, 'data'), once(client, 'end')]);
+  client.destroy();
+  expect(received).toMatch(expected);
 });
