@@ -1,6 +1,6 @@
-/** What is never written down, neither in the log nor for auditors. */
+/** Names whose values are not logged or audited, also with characters that are not letters at their end (`password[]`). */
 const secret =
-  /^(authorization|cookie|set-cookie|.*password|.*secret|.*token|.*hash|code|.*_code|.*verifier|.*assertion)$/i;
+  /^(authorization|cookie|set-cookie|.*passw(or)?d|.*passphrase|.*pwd|.*(api|access|private)[-_]?key|.*secret|.*token|.*hash|code|.*_code|.*verifier|.*assertion)[^a-z]*$/is;
 
 /** Is the value of a field or parameter of this name never written? */
 export const isSecret = (name: string): boolean => secret.test(name);

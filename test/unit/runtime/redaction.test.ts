@@ -48,6 +48,9 @@ test.each([
   ['/x?b=c;token=a', '/x?b=c;token=redacted'],
   ['/x?b;c', '/x?b;c'],
   ['/x?%74oken=a', '/x?%74oken=redacted'],
+  ['/x?passwd=a&pwd=b&api_key=c&apiKey=d', '/x?passwd=redacted&pwd=redacted&api_key=redacted&apiKey=redacted'],
+  ['/x?password[]=a&user[password]=b', '/x?password[]=redacted&user[password]=redacted'],
+  ['/x?password%00=a&password%0A2=b', '/x?password%00=redacted&password%0A2=redacted'],
 ])('secrets in a query are not shown: %s', (url, shown) => {
   expect(shownURL(url)).toBe(shown);
 });
