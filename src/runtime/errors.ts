@@ -169,6 +169,10 @@ export const unsupportedMediaType = (offered: readonly string[]): StatusError =>
     `the body of the request was in an unknown format - accepted media types include: ${offered.join(', ')}`,
   );
 
+/** 415 for Content-Encoding and for a charset. */
+export const unsupportedEncoding = (message: string): StatusError =>
+  new StatusError('UnsupportedMediaType', 415, message);
+
 export const invalid = (
   kind: { group: string; kind: string },
   name: string,

@@ -460,11 +460,12 @@ describe('is refused', () => {
     expectStatus(await call('alice', method, path, `"${'x'.repeat(1_048_576)}"`, json), 413, 'RequestEntityTooLarge');
     for (const wrong of ['text/plain', 'application/yaml', 'application/x-www-form-urlencoded'])
       expectStatus(await call('alice', method, path, 'a: b', type(wrong)), 415, 'UnsupportedMediaType');
-    expectStatus(
-      await call('alice', method, path, '{}', { ...json, 'content-encoding': 'gzip' }),
-      415,
-      'UnsupportedMediaType',
-    );
+    const send = (headers: Record<string, string>) => call('alice', method, path, '{}', { ...json, ...headers });
+    const compressed = await send({ 'content-encoding': 'gzip' });
+    expectStatus(compressed, 415, 'UnsupportedMediaType');
+    expect(compressed.json()['message']).toBe('the body must not be compressed');
+    for (const charset of ['utf-16', 'latin1', '"iso-8859-1"', 'utf-80'])
+      expectStatus(await send(type(`${json['content-type']}; charset=${charset}`)), 415, 'UnsupportedMediaType');
   });
 });
 

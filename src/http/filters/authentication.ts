@@ -22,7 +22,7 @@ export const authentication =
     const { req, query, sourceIP } = exchange;
     if (query.has('access_token'))
       throw badRequest(
-        'a token in the query would be logged on its way: send it in the header "Authorization: Bearer …"',
+        'a token in the query would be logged on its way: send it in the Authorization header, behind Bearer',
         { headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_request"' } },
       );
     const { access } = exchange.route;

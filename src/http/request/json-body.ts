@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { errorMap, issuesOf } from '../../config/error-map.ts';
-import { badRequest, tooLarge, unsupportedMediaType } from '../../runtime/errors.ts';
+import { badRequest, tooLarge, unsupportedEncoding, unsupportedMediaType } from '../../runtime/errors.ts';
 import { readBody } from '../../runtime/promises.ts';
 import type { BodyDescription, RequestContext } from '../route.ts';
 import type { Schema, TypeOf } from '../schema.ts';
@@ -53,10 +53,13 @@ export const unparsedBody = (content: BodyDescription['content'], required = tru
  * the request ends a body that does not arrive.
  */
 async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JSONValue> {
-  const [type = ''] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');
+  const [type = '', ...parameters] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');
   const contentType = type.trim();
-  if (!mediaTypes.includes(contentType) || !/^identity$/i.test(req.headers['content-encoding'] ?? 'identity'))
-    throw unsupportedMediaType(mediaTypes);
+  if (!mediaTypes.includes(contentType)) throw unsupportedMediaType(mediaTypes);
+  if (parameters.some((parameter) => /^\s*charset\s*=(?!\s*"?utf-8"?\s*$)/.test(parameter)))
+    throw unsupportedEncoding('the body must be in UTF-8');
+  if (!/^identity$/i.test(req.headers['content-encoding'] ?? 'identity'))
+    throw unsupportedEncoding('the body must not be compressed');
   const bytes = await readBody(req, maxSize, () => tooLarge(`the body must not be larger than ${maxSize} bytes`));
   if (bytes.length === 0) return { contentType, value: undefined };
   try {

@@ -48,7 +48,9 @@ function asOAuth(error: StatusError): OAuthError {
         : 'temporarily_unavailable'
       : error.code === 429
         ? 'temporarily_unavailable'
-        : 'invalid_request';
+        : error.code === 403
+          ? 'access_denied'
+          : 'invalid_request';
   return new OAuthError(code, error.message, { status: error.code, headers: error.headers, cause: error.cause });
 }
 

@@ -85,6 +85,7 @@ describe('docs/errors.md', () => {
     notAcceptable: () => errors.notAcceptable([]),
     expired: () => errors.expired('x'),
     tooLarge: () => errors.tooLarge('x'),
+    unsupportedEncoding: () => errors.unsupportedEncoding('x'),
     unsupportedMediaType: () => errors.unsupportedMediaType([]),
     invalid: () => errors.invalid({ group: '', kind: 'Node' }, 'x', []),
     tooManyRequests: () => errors.tooManyRequests('x', 1),

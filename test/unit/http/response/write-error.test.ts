@@ -73,6 +73,7 @@ describe('on the API paths', () => {
 describe('on the paths of OAuth', () => {
   test.each([
     [errors.badRequest('no'), 400, 'invalid_request'],
+    [errors.forbiddenPath('no'), 403, 'access_denied'],
     [errors.tooManyRequests('slower', 7), 429, 'temporarily_unavailable'],
     [errors.serviceUnavailable('later'), 503, 'temporarily_unavailable'],
     [errors.badGateway('upstream'), 502, 'temporarily_unavailable'],
