@@ -100,10 +100,10 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
         if (parameter === undefined && seen.has(name)) continue;
         // Finding the closest match takes time, and no more problems than this are shown.
         if (parameter === undefined)
-          problems.set(name, problems.size < maxProblems ? [unknownParameter(name, Object.keys(shape), hints)] : ['']);
+          problems.set(name, problems.size < maxProblems ? unknownParameter(name, Object.keys(shape), hints) : '');
         else if (!seen.has(name))
           values[name] = parsed(name, parameter.schema, parameter.takesAll ? query.getAll(name) : given, problems);
-        else if (!parameter.takesAll) problems.set(name, ['is given more than once']);
+        else if (!parameter.takesAll) problems.set(name, 'is given more than once');
         seen.add(name);
       }
       if (problems.size > 0) throw badParameters(causesOf(problems));
@@ -134,8 +134,8 @@ export function lenientParameters<const S extends Shape>(shape: S): QueryParamet
   };
 }
 
-/** Messages by the name of the parameter. */
-type Problems = Map<string, readonly string[]>;
+/** The first message of each parameter by its name: the items of one list must not hide the problems of other parameters. */
+type Problems = Map<string, string>;
 
 interface Absent {
   /** Shared by all queries without parameters. */
@@ -160,13 +160,10 @@ function parsed(name: string, schema: z.ZodType, given: unknown, problems: Probl
   try {
     const { success, data, error } = schema.safeParse(given, { error: errorMap });
     if (success) return data;
-    problems.set(
-      name,
-      error.issues.map(({ message }) => message),
-    );
+    problems.set(name, error.issues[0]?.message ?? '');
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;
-    problems.set(name, [error.message]);
+    problems.set(name, error.message);
   }
   return undefined;
 }
@@ -196,9 +193,7 @@ export const invalidParameter = (field: string, message: string): StatusCause =>
 });
 
 const causesOf = (problems: Problems): readonly StatusCause[] =>
-  [...problems].flatMap(([name, messages]) =>
-    messages.map((message) => invalidParameter(name.slice(0, maxShown), message)),
-  );
+  [...problems].map(([name, message]) => invalidParameter(name.slice(0, maxShown), message));
 
 function unknownParameter(name: string, known: readonly string[], hints: Hints): string {
   if (Object.hasOwn(hints, name)) return hints[name] as string;

@@ -31,7 +31,7 @@ const commaList = (what: string, { max, maxLength = maxNameLength, pattern = any
     `${what}; comma-separated, at least one must match`,
     text
       .optional()
-      .transform((given = '') => (given === '' ? [] : [...new Set(given.split(','))]))
+      .transform((given = '') => (given === '' ? [] : given.split(',')))
       .pipe(
         list(
           text
@@ -44,7 +44,8 @@ const commaList = (what: string, { max, maxLength = maxNameLength, pattern = any
               error: ({ input }) => `has an item with characters that no name has, ${shown(input as string)}`,
             }),
         ).max(max, { error: ({ input }) => `has ${(input as unknown[]).length} items, more than ${max}` }),
-      ),
+      )
+      .transform((items) => [...new Set(items)]),
   );
 
 const containing = (what: string): string => `Keywords in the ${what}, in any case`;

@@ -183,12 +183,19 @@ describe('a query is refused', () => {
     expect(error?.details?.causes).toHaveLength(2);
   });
 
-  test('with each invalid item of a list', () => {
-    const error = refusalOf('workloads=A,b,C,A');
-    expect(error?.details?.causes?.map(({ message }) => message)).toEqual([
-      'has an item with characters that no name has, "A"',
-      'has an item with characters that no name has, "C"',
-    ]);
+  test('with the first invalid item of each list', () => {
+    const upperCase = Array.from({ length: 50 }, (_, index) => `A${index}`).join(',');
+    expect(problems(`workloads=b,${upperCase}&workload_query=a(,b(&size=x`)).toEqual({
+      workloads: 'has an item with characters that no name has, "A0"',
+      workload_query: 'has an item with characters that no name has, "a("',
+      size: expect.stringContaining('whole number'),
+    });
+  });
+
+  test('with too many items of a list, equal ones included', () => {
+    expect(problems(`workloads=${Array.from({ length: 101 }, () => 'a').join(',')}`)).toEqual({
+      workloads: 'has 101 items, more than 100',
+    });
   });
 
   test('with conflicts between parameters once each is valid', () => {
