@@ -80,7 +80,8 @@ async function tell(
   asked = early(between),
 ): Promise<Told> {
   for (;;) {
-    const limit = Math.min(size, tenant.limits.entries);
+    const { limits } = tenant;
+    const limit = Math.min(size, limits.entries);
     try {
       const told = entriesOf(await tenant.client.streams(lines, asked, { order, limit, most }, signal), order);
       const first = textOf(between.from);
@@ -89,7 +90,8 @@ async function tell(
       const isCut = told.length >= limit && !(order === 'desc' && hasBefore);
       return { entries, isCut, isCrowded: isCut && hasBefore };
     } catch (error) {
-      if (!(error instanceof LimitExceeded && error.allowed.limit === 'entries' && tenant.learns(error))) throw error;
+      if (!(error instanceof LimitExceeded && error.allowed.limit === 'entries' && tenant.learns(error, limits)))
+        throw error;
     }
   }
 }

@@ -85,7 +85,8 @@ class Loki implements LogStore {
   ): AsyncGenerator<readonly LogRecord[], Cut> {
     const tenant = this.#tenant;
     const reasons = new Set<string>();
-    for (let isBegun = false; ;)
+    for (let isBegun = false; ;) {
+      const { limits } = tenant;
       try {
         const asked = await this.#questions.of(selection, spansOf(selection), signal);
         for (const one of inOrder(asked, order))
@@ -95,8 +96,9 @@ class Loki implements LogStore {
           }
         return cutBy(reasons);
       } catch (error) {
-        if (isBegun || !tenant.learns(error)) throw error;
+        if (isBegun || !tenant.learns(error, limits)) throw error;
       }
+    }
   }
 
   async check(signal: AbortSignal): Promise<void> {

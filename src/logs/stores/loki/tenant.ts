@@ -32,19 +32,22 @@ export class Tenant {
 
   /** Asks again for less where it may ask for less than usual. */
   async within<T>(ask: () => Promise<T>): Promise<T> {
-    for (;;)
+    for (;;) {
+      const { limits } = this;
       try {
         return await ask();
       } catch (error) {
-        if (!this.learns(error)) throw error;
+        if (!this.learns(error, limits)) throw error;
       }
+    }
   }
 
-  /** Whether to ask again helps. */
-  learns(error: unknown): boolean {
+  /** Returns whether to ask again helps. `asked`: the limits that the request kept to; a concurrent one may have learned others since. */
+  learns(error: unknown, asked: LokiLimits): boolean {
     if (!(error instanceof LimitExceeded)) return false;
     const { limit, most } = error.allowed;
     const before = this.#limits[limit];
+    if (before < asked[limit]) return true;
     const now = limit === 'length' ? Math.max(leastLength, Math.floor(before / 2)) : (most ?? before);
     if (now >= before || now < 1) return false;
     this.#limits = { ...this.#limits, [limit]: now };
