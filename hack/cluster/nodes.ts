@@ -1,6 +1,7 @@
 /** Makes the cluster have as many nodes as asked for: nodes by kwok, on which nothing runs. */
 import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { isKubeError } from '../../src/cluster/client/kube-error.ts';
+import { mapConcurrent } from '../../src/runtime/promises.ts';
 import type { Block } from './network.ts';
 import { nodeName, registration, report } from './node.ts';
 import { progress } from './progress.ts';
@@ -91,19 +92,15 @@ async function allSettled(kube: KubeClient): Promise<boolean> {
 async function inParallel<T>(title: string, items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   if (items.length === 0) return;
   const step = progress(title);
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < items.length) {
-      const item = items[next++] as T;
-      step.detail(String(next));
-      await work(item);
-    }
-  };
+  let begun = 0;
   try {
-    await Promise.all(Array.from({ length: parallel }, worker));
+    await mapConcurrent(items, parallel, async (item) => {
+      begun += 1;
+      step.detail(String(begun));
+      await work(item);
+    });
     step.end(true);
   } catch (error) {
-    next = items.length;
     step.end(false);
     throw error;
   }

@@ -1,4 +1,4 @@
-/** Examples of the operations: hack/update-api.ts records them, and test/conformance/examples.test.ts compares them with what is served. */
+/** Examples of the operations: hack/update-examples.ts records them, and test/conformance/examples.test.ts compares them with what is served. */
 import { readFileSync } from 'node:fs';
 import type { OperationDescription } from './operation.ts';
 import type { JSONSchema } from './json-schema.ts';

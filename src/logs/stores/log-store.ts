@@ -116,7 +116,7 @@ export interface LogStore {
   histogram(selection: Selection, interval: Interval, signal: AbortSignal): Promise<Histogram>;
   /** Everything, in pieces of bounded size, each fetched when the one before was taken; returns what cut it short. Who stops ends it upstream. */
   export(selection: Selection, order: TimeOrder, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
-  /** What is written from now on, as it comes. Without it new records are asked for again and again (follow.ts). */
+  /** What is written from now on, as it comes. Without it new records are asked for again and again (polling.ts). */
   follow?(selection: Selection, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
   /** Throws if it cannot be asked now. */
   check(signal: AbortSignal): Promise<void>;

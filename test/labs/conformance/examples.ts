@@ -1,6 +1,6 @@
 /**
  * A session with every operation that the platform's description has, over a cluster in memory. What it sends and gets is
- * api/examples.json, with fixed values in place of those that differ from run to run.
+ * api/examples/platform.json, with fixed values in place of those that differ from run to run.
  */
 import { createHash } from 'node:crypto';
 import { parse } from 'yaml';

@@ -41,9 +41,9 @@ async function main(dir: string, part: string): Promise<void> {
   process.stdin.resume();
   await once(process.stdin, 'end');
   const servers = findAll(dir).filter(({ name }) => isServer(name));
-  // Without the pause in which a cluster would learn that they go.
-  await Promise.all(servers.map((server) => stop(dir, server, 'SIGINT')));
   try {
+    // Without the pause in which a cluster would learn that they go.
+    await Promise.all(servers.map((server) => stop(dir, server, 'SIGINT')));
     await keepLogs(dir, part);
   } finally {
     await stopControlPlane(dir);

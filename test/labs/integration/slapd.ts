@@ -80,9 +80,10 @@ async function unpack(folder: string): Promise<void> {
 }
 
 const env = async (root: string): Promise<Record<string, string>> => {
+  if (root === '') return {};
   const libraries = join(root, 'usr/lib');
   const folders = (await readdir(libraries)).filter((name) => name.endsWith('-linux-gnu'));
-  return root === '' ? {} : { LD_LIBRARY_PATH: folders.map((name) => join(libraries, name)).join(delimiter) };
+  return { LD_LIBRARY_PATH: folders.map((name) => join(libraries, name)).join(delimiter) };
 };
 
 /** One with these entries, in LDIF, and an entry that may look them up. */
