@@ -128,7 +128,7 @@ function aggregatedRoutes(resource: Resource<unknown>, authorizer: Authorizer): 
         description: 'kube-apiserver has the same parameters and rights.',
         access: authorizedByResource,
         pathParameters: { name: 'The name' },
-        query: parsedByHandler(apisObjectParameters.descriptions),
+        query: parsedByHandler((parent === base ? apisObjectParameters : apisCollectionParameters).descriptions),
         responses: {},
         hot: true,
         authorize: ({ context }) => demandUnderlying(authorizer, context, resource),

@@ -139,6 +139,17 @@ describe('OpenAPI 3', () => {
     });
   });
 
+  test('has the parameters of a watch also where it is of one object', async () => {
+    const { paths } = await document(groupPath);
+    const namesOf = (path: string): string[] => {
+      const operation = paths?.[path]?.['get'] as { parameters: { in: string; name: string }[] } | undefined;
+      return (operation?.parameters ?? []).filter((parameter) => parameter.in === 'query').map(({ name }) => name);
+    };
+    const base = '/apis/resources.platform.io/v1alpha3';
+    expect(namesOf(`${base}/watch/nodes/{name}`)).toEqual(namesOf(`${base}/watch/nodes`));
+    expect(namesOf(`${base}/nodes/{name}`)).toEqual(['resourceVersion', 'pretty', 'timeout']);
+  });
+
   test('has the schema that a route has of its own, in both forms', () => {
     const answer = { type: 'object', properties: { total: { type: 'integer', nullable: true } } };
     const schema = object({ total: integer.nullable() });
