@@ -18,14 +18,7 @@ import { completeQuery, type LogQuery } from './query/query.ts';
 import type { logsSchema } from './query/schemas.ts';
 import { demandSame, demandStill, visibleLogs, type LogAccess, type VisibleLogs } from './query/visible.ts';
 import { workloadPods } from './query/workload-pods.ts';
-import {
-  demandCapable,
-  type Found,
-  type Histogram,
-  type LogStore,
-  type Selection,
-  type Statistics,
-} from './stores/log-store.ts';
+import { type Found, type Histogram, type LogStore, type Selection, type Statistics } from './stores/log-store.ts';
 
 export interface LogsParts extends LogAccess {
   readonly logs: Pick<ConfiguredLogStore, 'use'>;
@@ -108,7 +101,6 @@ export function logsHandler(
     const { user, signal } = context;
     const holder = holderOf(user);
     const store = use.storeFor(asCaller(client, user), holder);
-    demandCapable(store, query);
     const isStream = query.follow || query.operation === 'export';
     if (isStream) context.onEnd(bounds.takeStream(holder));
     const timeout = streamTimeout(context);

@@ -23,7 +23,6 @@ export const record = (log: string): LogRecord => ({
 /** Has nothing, unless it is told otherwise. */
 export const fakeStore = (more: Partial<LogStore> = {}): LogStore => ({
   name: 'fake',
-  capabilities: { intervals: ['s'] },
   query: async () => ({ total: 0, records: [] }),
   statistics: async () => ({ containers: 0, logs: 0 }),
   histogram: async () => ({ total: 0, histograms: [] }),

@@ -39,6 +39,7 @@ const keywords = (...log: string[]): Partial<Selection> => ({ keywords: { ...eve
 
 storeSuite('loki', {
   count: 200_000,
+  findsSigns: true,
   begin: (records) =>
     lokiStand(records, {
       small: { max_entries_limit_per_query: 3_000, max_query_series: 40, max_query_length: '31h' },
@@ -49,7 +50,7 @@ storeSuite('loki', {
       test('that may ask for less gets the same', async () => {
         await push(stand().url, small, { tenant: 'small' });
         const store = openLoki(stand().url, 'small');
-        const model = new Model(small, store.capabilities);
+        const model = new Model(small, { findsSigns: true });
         const selections: Partial<Selection>[] = [
           {},
           keywords('panic'),
@@ -66,7 +67,7 @@ storeSuite('loki', {
           .map((record) => ({ ...record, log: record.log.replaceAll('\ufffd', ' ') }));
         await push(stand().url, records, { tenant: 'json', lineOf: asJSON });
         const store = openLoki(stand().url, 'json', { textField: 'log' });
-        const model = new Model(records, store.capabilities);
+        const model = new Model(records, { findsSigns: true });
         for (const selection of [{}, keywords('"double"', 'second line', 'back\\slash'), keywords('{', 'stdout')])
           await expectSame(store, model, { ...everything, ...selection });
         await store.close();
@@ -76,7 +77,7 @@ storeSuite('loki', {
         const records = small.filter(({ namespace }) => namespace === 'ns-2');
         await push(stand().url, records, { tenant: 'plain' });
         const store = openLoki(stand().url, 'plain', { textField: 'log' });
-        await expectSame(store, new Model(records, store.capabilities), { ...everything, ...keywords('refused') });
+        await expectSame(store, new Model(records, { findsSigns: true }), { ...everything, ...keywords('refused') });
         await store.close();
       });
 
@@ -101,7 +102,7 @@ storeSuite('loki', {
 
       test('that has nothing gets nothing', async () => {
         const store = openLoki(stand().url, 'nobody');
-        await expectSame(store, new Model([], store.capabilities), everything);
+        await expectSame(store, new Model([], { findsSigns: true }), everything);
         await store.close();
       });
 
@@ -125,7 +126,7 @@ storeSuite('loki', {
       }));
       await push(stand().url, years, { tenant: 'years' });
       const store = openLoki(stand().url, 'years');
-      const model = new Model(years, store.capabilities);
+      const model = new Model(years, { findsSigns: true });
       for (const start of [undefined, 0, edge - 3 * 365 * 86_400])
         await expectSameYears(store, model, { ...everything, start });
       await store.close();

@@ -4,8 +4,6 @@
  * 504 it is slow, 502 it answers what makes no sense; never an empty answer in the place of one of these.
  */
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { badRequest } from '../../runtime/errors.ts';
-import type { LogQuery } from '../query/query.ts';
 import type { ListPods } from './pods/source.ts';
 import type { SecretReader } from './remote/endpoint.ts';
 
@@ -79,6 +77,19 @@ export interface Cut {
   readonly partial?: { readonly reason: string };
 }
 
+/** Collects why a result is incomplete, each reason once. */
+export class Reasons {
+  readonly #texts = new Set<string>();
+
+  add(text: string): void {
+    this.#texts.add(text);
+  }
+
+  get cut(): Cut {
+    return this.#texts.size === 0 ? {} : { partial: { reason: [...this.#texts].join('; ') } };
+  }
+}
+
 export interface Found extends Cut {
   /** Of all pages. */
   readonly total: number;
@@ -100,17 +111,9 @@ export interface Histogram extends Cut {
   readonly histograms: readonly { readonly time: number; readonly count: number }[];
 }
 
-/** What a store supports. Other queries are refused with 400 before they reach it (demandCapable). */
-export interface Capabilities {
-  /** Keywords of the text are found as they are written; else by their letters and digits, whatever else is between and around these. */
-  readonly findsSigns?: boolean;
-  readonly intervals: readonly Interval['unit'][];
-}
-
 export interface LogStore {
   /** As `logging.store` of the configuration has it. */
   readonly name: string;
-  readonly capabilities: Capabilities;
   query(selection: Selection, page: LogPage, signal: AbortSignal): Promise<Found>;
   statistics(selection: Selection, signal: AbortSignal): Promise<Statistics>;
   histogram(selection: Selection, interval: Interval, signal: AbortSignal): Promise<Histogram>;
@@ -137,13 +140,4 @@ export interface LogStoreType<Settings> {
   open(this: void, settings: Settings, parts: StoreParts): StoreFor;
   /** Its queries return in time with the part that they have read. Other stores get a timeout. */
   readonly limitsOwnTime?: true;
-}
-
-/** Throws 400 saying what the store lacks. */
-export function demandCapable({ name, capabilities }: Pick<LogStore, 'name' | 'capabilities'>, asked: LogQuery): void {
-  const { operation, interval } = asked;
-  if (operation === 'histogram' && !capabilities.intervals.includes(interval.unit))
-    throw badRequest(
-      `interval: the log store "${name}" has no buckets of ${interval.count}${interval.unit}; it has those of ${capabilities.intervals.join(', ') || 'no unit at all'}`,
-    );
 }

@@ -20,11 +20,10 @@ export interface StoreDecorator {
 }
 
 export function wrapped(store: LogStore, { ask, stream }: StoreDecorator): LogStore {
-  const { name, capabilities } = store;
+  const { name } = store;
   const follow = store.follow?.bind(store);
   return {
     name,
-    capabilities,
     query: (selection, page, signal) => ask('query', signal, (own) => store.query(selection, page, own)),
     statistics: (selection, signal) => ask('statistics', signal, (own) => store.statistics(selection, own)),
     histogram: (selection, interval, signal) =>

@@ -1,6 +1,5 @@
 /** What the answers must be, by looking at each record. */
 import type {
-  Capabilities,
   Histogram,
   Interval,
   LogRecord,
@@ -85,7 +84,7 @@ export class Model {
   readonly #found = new WeakMap<Selection, readonly LogRecord[]>();
   readonly #words = new Map<LogRecord, readonly string[]>();
 
-  constructor(records: readonly LogRecord[], { findsSigns = false }: Capabilities) {
+  constructor(records: readonly LogRecord[], { findsSigns = false }: { readonly findsSigns?: boolean | undefined }) {
     this.#records = records.toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
     this.#findsSigns = findsSigns;
   }

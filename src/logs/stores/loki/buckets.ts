@@ -1,7 +1,7 @@
 /** What histograms are made up of: Loki has steps, which begin at a multiple of themselves, and tells where each ends. */
 import { badRequest } from '../../../runtime/errors.ts';
 import { demandFewBuckets, lengthOf, mostBuckets } from '../../query/intervals.ts';
-import type { Interval, TimeOrder } from '../log-store.ts';
+import { Reasons, type Interval, type TimeOrder } from '../log-store.ts';
 import { mapFewAtOnce } from '../remote/paging.ts';
 import { secondsOf } from '../../query/times.ts';
 import type { LokiRequest } from './asked.ts';
@@ -71,7 +71,7 @@ async function firstSecond(
   order: TimeOrder,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const wanted = { order, reasons: new Set<string>(), most: 1 };
+  const wanted = { order, reasons: new Reasons(), most: 1 };
   for await (const [record] of recordsOf(tenant, { ...asked, end: undefined }, wanted, signal))
     if (record !== undefined) return secondsOf(record.time);
   return undefined;

@@ -1,5 +1,5 @@
 /** The records of a question, which Loki tells by streams and so many at a time: each piece is asked for from where the one before ended. */
-import type { Cut, Found, LogRecord, TimeOrder, LogPage } from '../log-store.ts';
+import { Reasons, type Found, type LogRecord, type TimeOrder, type LogPage } from '../log-store.ts';
 import { mostOfSeveral, mostOnPage, tooLarge } from '../remote/paging.ts';
 import { inOrder } from '../remote/parts.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
@@ -13,13 +13,10 @@ import type { Tenant } from './tenant.ts';
 /** Records of an answer, at first. */
 const firstSize = 1_000;
 
-export const cutBy = (reasons: ReadonlySet<string>): Cut =>
-  reasons.size === 0 ? {} : { partial: { reason: [...reasons].join('; ') } };
-
 interface Wanted {
   readonly order: TimeOrder;
   /** Why some are left out is added. */
-  readonly reasons: Set<string>;
+  readonly reasons: Reasons;
   /** All of them unless stated. */
   readonly most?: number;
 }
@@ -111,7 +108,7 @@ async function ofOneTime(
   query: Query,
   at: bigint,
   known: readonly LokiEntry[],
-  reasons: Set<string>,
+  reasons: Reasons,
 ): Promise<readonly LokiEntry[]> {
   const time = { from: at, to: at + 1n };
   let best = known;
@@ -143,7 +140,7 @@ export async function pageOf(
   signal: AbortSignal,
 ): Promise<Omit<Found, 'total'>> {
   const records: LogRecord[] = [];
-  const reasons = new Set<string>();
+  const reasons = new Reasons();
   let skip = from;
   let characters = 0;
   if (size === 0) return { records };
@@ -161,12 +158,12 @@ export async function pageOf(
         characters += record.log.length;
         if (characters > mostOnPage && records.length > 0) {
           reasons.add(tooLarge);
-          return { records, ...cutBy(reasons) };
+          return { records, ...reasons.cut };
         }
         records.push(record);
-        if (records.length === size) return { records, ...cutBy(reasons) };
+        if (records.length === size) return { records, ...reasons.cut };
       }
     }
   }
-  return { records, ...cutBy(reasons) };
+  return { records, ...reasons.cut };
 }

@@ -4,8 +4,7 @@
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { bucketOf, bucketsBetween } from '../../query/intervals.ts';
 import {
-  intervalUnits,
-  type Capabilities,
+  Reasons,
   type Cut,
   type Found,
   type Histogram,
@@ -21,7 +20,7 @@ import {
 import { Questions } from './asked.ts';
 import { countBySteps, stepOf } from './buckets.ts';
 import { countAll, countContainers } from './counts.ts';
-import { cutBy, pageOf, recordsOf } from './records.ts';
+import { pageOf, recordsOf } from './records.ts';
 import { exactly } from './spans.ts';
 import { Tenant } from './tenant.ts';
 import { ahead, mapFewAtOnce, sum } from '../remote/paging.ts';
@@ -33,7 +32,6 @@ const checked = 300;
 
 class Loki implements LogStore {
   readonly name = 'loki';
-  readonly capabilities: Capabilities = { findsSigns: true, intervals: intervalUnits };
   readonly #tenant: Tenant;
   readonly #questions: Questions;
 
@@ -84,7 +82,7 @@ class Loki implements LogStore {
     signal: AbortSignal,
   ): AsyncGenerator<readonly LogRecord[], Cut> {
     const tenant = this.#tenant;
-    const reasons = new Set<string>();
+    const reasons = new Reasons();
     for (let isBegun = false; ;) {
       const { limits } = tenant;
       try {
@@ -94,7 +92,7 @@ class Loki implements LogStore {
             isBegun = true;
             yield records;
           }
-        return cutBy(reasons);
+        return reasons.cut;
       } catch (error) {
         if (isBegun || !tenant.learns(error, limits)) throw error;
       }

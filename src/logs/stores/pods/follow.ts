@@ -1,11 +1,10 @@
 /** What containers write from now on: a stream of each, also of those that come later. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { badRequest, serviceUnavailable } from '../../../runtime/errors.ts';
-import type { Caller, Cut, LogRecord, Selection } from '../log-store.ts';
+import { Reasons, type Caller, type Cut, type LogRecord, type Selection } from '../log-store.ts';
 import { secondsOf } from '../../query/times.ts';
 import { sizeOf } from './entry.ts';
 import { readLog, type Visit } from './read.ts';
-import { Reasons } from './scan.ts';
 import { sourcesOf, textWanted, type ListPods, type ContainerLog } from './source.ts';
 
 export interface FollowOptions {

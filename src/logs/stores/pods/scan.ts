@@ -1,24 +1,11 @@
 /** Many logs read at once, a few at a time, and what their lines are in the window that is asked for. */
 import { serviceUnavailable } from '../../../runtime/errors.ts';
 import { mapConcurrent } from '../../../runtime/promises.ts';
-import type { Caller, LogRecord, Cut } from '../log-store.ts';
+import type { Caller, LogRecord, Reasons } from '../log-store.ts';
 import { timeText } from '../../query/times.ts';
 import type { PodLogEntry } from './entry.ts';
 import { readLog, type Ended } from './read.ts';
 import type { ContainerLog } from './source.ts';
-
-/** Why a result is not all that there is, each reason once. */
-export class Reasons {
-  readonly #texts = new Set<string>();
-
-  add(text: string): void {
-    this.#texts.add(text);
-  }
-
-  get cut(): Cut {
-    return this.#texts.size === 0 ? {} : { partial: { reason: [...this.#texts].join('; ') } };
-  }
-}
 
 export interface Window {
   /** Whole seconds. */

@@ -1,8 +1,7 @@
 /** Which containers' logs are read: those of pods that live now. */
-import type { Selection } from '../log-store.ts';
+import type { Reasons, Selection } from '../log-store.ts';
 import { matcherOf } from '../../query/workloads.ts';
 import { compareTexts } from './entry.ts';
-import type { Reasons } from './scan.ts';
 
 export interface LogContainer {
   readonly name: string;

@@ -7,9 +7,8 @@ import { serviceUnavailable } from '../../../runtime/errors.ts';
 import { Slots } from '../../../runtime/slots.ts';
 import { bucketOf, bucketsBetween } from '../../query/intervals.ts';
 import {
-  intervalUnits,
+  Reasons,
   type Caller,
-  type Capabilities,
   type Cut,
   type Found,
   type Histogram,
@@ -26,7 +25,7 @@ import {
 import { Best } from './entry.ts';
 import { exportPieces } from './export.ts';
 import { followSources } from './follow.ts';
-import { Reasons, scan, type ScanOptions, type Take, type Window } from './scan.ts';
+import { scan, type ScanOptions, type Take, type Window } from './scan.ts';
 import { isNarrow, sourcesOf, textWanted, type ListPods } from './source.ts';
 import { millisecondsOf, timeText } from '../../query/times.ts';
 
@@ -86,7 +85,6 @@ interface Shared extends PodsOptions {
 
 class PodsStore implements LogStore {
   readonly name = 'pods';
-  readonly capabilities: Capabilities = { findsSigns: true, intervals: intervalUnits };
   readonly #shared: Shared;
   readonly #caller: Caller;
   readonly #holder: string;

@@ -3,8 +3,6 @@ import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { badRequest } from '../../../runtime/errors.ts';
 import { bucketOf, bucketsBetween, demandFewBuckets } from '../../query/intervals.ts';
 import {
-  intervalUnits,
-  type Capabilities,
   type Cut,
   type Found,
   type Histogram,
@@ -39,7 +37,6 @@ export interface SearchStoreOptions {
 
 export class SearchStore implements LogStore {
   readonly name: Server['distribution'];
-  readonly capabilities: Capabilities = { intervals: intervalUnits };
   readonly #client: SearchClient;
   readonly #timeField: string;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import type { TimeOrder } from '../../../../../src/logs/stores/log-store.ts';
+import { Reasons, type TimeOrder } from '../../../../../src/logs/stores/log-store.ts';
 import type { LokiClient, LokiStream } from '../../../../../src/logs/stores/loki/client.ts';
 import { questionOf } from '../../../../../src/logs/stores/loki/logql.ts';
 import { recordsOf } from '../../../../../src/logs/stores/loki/records.ts';
@@ -43,12 +43,12 @@ async function told(
     client: { streams: lokiWith(chunks, leavesOut) },
   } as unknown as Tenant;
   const question = questionOf(everything, { start: undefined, end: 0, visible: undefined }, settings);
-  const reasons = new Set<string>();
+  const reasons = new Reasons();
   const lines: number[] = [];
   const asked = { question, spans: [{ from: second, to: second + 1 }], end: undefined };
   for await (const found of recordsOf(tenant, asked, { order, reasons }, new AbortController().signal))
     lines.push(...found.map(({ log }) => Number(log)));
-  expect([...reasons]).toEqual([]);
+  expect(reasons.cut).toEqual({});
   return lines;
 }
 

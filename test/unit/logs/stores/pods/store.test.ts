@@ -2,10 +2,16 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
-import type { Cut, LogRecord, LogStore, TimeOrder, Selection } from '../../../../../src/logs/stores/log-store.ts';
+import {
+  Reasons,
+  type Cut,
+  type LogRecord,
+  type LogStore,
+  type TimeOrder,
+  type Selection,
+} from '../../../../../src/logs/stores/log-store.ts';
 import { Best, compareIn, type PodLogEntry } from '../../../../../src/logs/stores/pods/entry.ts';
 import { Sizes } from '../../../../../src/logs/stores/pods/export.ts';
-import { Reasons } from '../../../../../src/logs/stores/pods/scan.ts';
 import { sourcesOf, textWanted, type LogPod } from '../../../../../src/logs/stores/pods/source.ts';
 import { podsLimits, podsStore, type PodsLimits } from '../../../../../src/logs/stores/pods/store.ts';
 import { timeText } from '../../../../../src/logs/query/times.ts';
