@@ -9,6 +9,8 @@ type Issue = z.core.$ZodRawIssue;
 
 /** Characters that are compared with known words. */
 const longestCompared = 64;
+/** Unknown keys of one object that are compared with known ones: a caller may send thousands. */
+const maxCompared = 20;
 
 const isQuoted = (input: unknown, pattern: RegExp): boolean => typeof input === 'string' && pattern.test(input);
 
@@ -68,7 +70,7 @@ export function errorMap(issue: Issue): string | undefined {
     }
     case 'unrecognized_keys': {
       const known = issue.inst instanceof z.ZodObject ? Object.keys(issue.inst.shape) : [];
-      return issue.keys.map((key) => unknownKey(key, known)).join('\n');
+      return issue.keys.map((key, at) => unknownKey(key, at < maxCompared ? known : [])).join('\n');
     }
     case 'not_multiple_of':
     case 'invalid_union':

@@ -3,7 +3,7 @@
  * Unknown parameters are ignored, a parameter without a value counts as omitted, and none may be repeated.
  */
 import { errorMap } from '../config/error-map.ts';
-import { descriptionsOf, type QueryParameters, type Shape, type Values } from '../http/request/parameters.ts';
+import { descriptionsOf, shown, type QueryParameters, type Shape, type Values } from '../http/request/parameters.ts';
 import { described, notEmpty, object, others, type Schema } from '../http/schema.ts';
 import { OAuthError, type OAuthErrorCode } from '../runtime/errors.ts';
 
@@ -53,7 +53,7 @@ function problemOf(
 export function readParameters(pairs: Pairs): ReadonlyMap<string, string> {
   const all = new Map<string, string>();
   for (const [name, value] of pairs) {
-    if (all.has(name)) throw new OAuthError('invalid_request', `the parameter ${JSON.stringify(name)} is repeated`);
+    if (all.has(name)) throw new OAuthError('invalid_request', `the parameter ${shown(name)} is repeated`);
     all.set(name, value);
   }
   for (const [name, value] of all) if (value === '') all.delete(name);

@@ -1,8 +1,10 @@
 /**
  * The two error vocabularies of the API: metav1.Status reasons and OAuth error codes.
  * Each error carries what the caller may read (`message`, `details`) and what only the log may hold (`cause`).
- * `http/write-error.ts` is the one place that turns them into bytes.
+ * `http/response/write-error.ts` is the one place that turns them into bytes.
  */
+
+import { maxMessage, maxProblems, shortened } from './problems.ts';
 
 /** metav1.StatusReason (k8s.io/apimachinery pkg/apis/meta/v1/types.go), those that this server gives. */
 export type StatusReason =
@@ -63,6 +65,26 @@ interface StatusOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Characters of a name in `details`. */
+const maxName = 256;
+
+function shortenedDetails(details: StatusDetails): StatusDetails {
+  const { name, causes } = details;
+  let left = maxMessage;
+  const fits = ({ field = '', message = '' }: StatusCause): boolean => (left -= field.length + message.length) >= 0;
+  return {
+    ...details,
+    ...(name === undefined ? {} : { name: shortened(name, maxName) }),
+    ...(causes === undefined ? {} : { causes: causes.slice(0, maxProblems).map(shortenedCause).filter(fits) }),
+  };
+}
+
+const shortenedCause = ({ field, message, ...cause }: StatusCause): StatusCause => ({
+  ...cause,
+  ...(field === undefined ? {} : { field: shortened(field, maxName) }),
+  ...(message === undefined ? {} : { message: shortened(message, maxMessage / 2) }),
+});
+
 /** An error that is answered as metav1.Status. Made by the constructors below, one a reason. */
 export class StatusError extends Error {
   readonly reason: StatusReason;
@@ -72,11 +94,11 @@ export class StatusError extends Error {
   readonly #continueToken: string | undefined;
 
   constructor(reason: StatusReason, code: number, message: string, options: StatusOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(shortened(message, maxMessage), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'StatusError';
     this.reason = reason;
     this.code = code;
-    this.details = options.details;
+    this.details = options.details && shortenedDetails(options.details);
     this.#continueToken = options.continueToken;
     const retry = options.details?.retryAfterSeconds;
     this.headers = { ...(retry === undefined ? {} : { 'Retry-After': String(retry) }), ...options.headers };
@@ -263,7 +285,7 @@ export class OAuthError extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(error: OAuthErrorCode, description: string, options: OAuthOptions = {}) {
-    super(description, options.cause === undefined ? undefined : { cause: options.cause });
+    super(shortened(description, maxMessage), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'OAuthError';
     this.error = error;
     this.code = options.status ?? oauthStatus[error];

@@ -1,10 +1,10 @@
 import type { Request } from 'express';
-import { errorMap, issuesOf } from '../../config/error-map.ts';
+import { errorMap } from '../../config/error-map.ts';
 import { badRequest, tooLarge, unsupportedEncoding, unsupportedMediaType } from '../../runtime/errors.ts';
 import { readBody } from '../../runtime/promises.ts';
 import type { BodyDescription, RequestContext } from '../route.ts';
 import type { Schema, TypeOf } from '../schema.ts';
-import { badParameters, invalidParameter } from './parameters.ts';
+import { badParameters, bodyProblems } from './parameters.ts';
 import { parseJSON } from './parse-json.ts';
 
 /** How a body is described, and how it is read. */
@@ -36,9 +36,7 @@ export const jsonBody = <S extends Schema>(schema: S): RequestBody<TypeOf<S>> =>
     const { value } = await readJSON(req, [mediaType]);
     const { success, data, error } = schema.safeParse(value, { error: errorMap });
     if (success) return data as TypeOf<S>;
-    throw badParameters(
-      issuesOf(error).map(({ path, message }) => invalidParameter(path.join('.') || 'body', message)),
-    );
+    throw badParameters(bodyProblems(error));
   },
 });
 
@@ -49,8 +47,8 @@ export const unparsedBody = (content: BodyDescription['content'], required = tru
 });
 
 /**
- * Reads JSON of one of these media types; without Content-Type it is the first of them. Messages quote nothing of the body. The deadline of
- * the request ends a body that does not arrive.
+ * Reads JSON of one of these media types; without Content-Type it is the first of them. Messages quote no value of the body, which may be a
+ * password, but they name unknown keys. The deadline of the request ends a body that does not arrive.
  */
 async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JSONValue> {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');

@@ -1,7 +1,8 @@
 /** Parameters of a query: one schema describes them, parses them and gives their types. */
 import { z } from 'zod';
-import { errorMap, nearest } from '../../config/error-map.ts';
+import { errorMap, issuesOf, nearest } from '../../config/error-map.ts';
 import { badRequest, StatusError, type StatusCause } from '../../runtime/errors.ts';
+import { describeProblems, maxProblems } from '../../runtime/problems.ts';
 import type { ParameterDescription } from '../route.ts';
 import { text, type Immutable } from '../schema.ts';
 
@@ -15,8 +16,6 @@ export interface QueryParameters<Q> {
 export type Shape = Readonly<Record<string, z.ZodType>>;
 export type Values<S extends Shape> = Immutable<z.output<z.ZodObject<S, z.core.$strict>>>;
 
-/** Causes in a response: a form may have more problems than anybody reads. */
-const maxProblems = 20;
 /** Characters of a value in a message. */
 const maxShown = 64;
 
@@ -188,12 +187,12 @@ export const descriptionsOf = (shape: Shape): readonly ParameterDescription[] =>
 
 export const invalidParameter = (field: string, message: string): StatusCause => ({
   reason: 'FieldValueInvalid',
-  field,
+  field: field.slice(0, maxShown),
   message,
 });
 
 const causesOf = (problems: Problems): readonly StatusCause[] =>
-  [...problems].map(([name, message]) => invalidParameter(name.slice(0, maxShown), message));
+  [...problems].map(([name, message]) => invalidParameter(name, message));
 
 function unknownParameter(name: string, known: readonly string[], hints: Hints): string {
   if (Object.hasOwn(hints, name)) return hints[name] as string;
@@ -202,10 +201,13 @@ function unknownParameter(name: string, known: readonly string[], hints: Hints):
   return `unknown parameter${hint}; known parameters are ${known.join(', ')}`;
 }
 
-/** 400 with all problems of a query. */
-export function badParameters(problems: readonly StatusCause[]): Error {
-  const causes = problems.slice(0, maxProblems);
-  const more = problems.length - causes.length;
-  const texts = causes.map(({ field, message }) => `${field}: ${message}`);
-  return badRequest([...texts, ...(more === 0 ? [] : [`and ${more} more`])].join('; '), { details: { causes } });
-}
+/** Problems of a body in JSON; `body` is the field of those of the whole. */
+export const bodyProblems = (error: z.ZodError): readonly StatusCause[] =>
+  issuesOf(error).map(({ path, message }) => invalidParameter(path.join('.') || 'body', message));
+
+/** 400 with the problems of a query or a body. */
+export const badParameters = (problems: readonly StatusCause[]): Error =>
+  badRequest(
+    describeProblems(problems, ({ field, message }) => `${field}: ${message}`),
+    { details: { causes: problems } },
+  );

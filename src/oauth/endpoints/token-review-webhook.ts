@@ -9,9 +9,11 @@ import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.
 import type { Authenticator } from '../../auth/authenticators/index.ts';
 import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { errorMap, issuesOf } from '../../config/error-map.ts';
+import { describeProblems } from '../../runtime/problems.ts';
+import { errorMap } from '../../config/error-map.ts';
 import { defineRoute } from '../../http/define-route.ts';
 import { inQuery, json, type RequestContext } from '../../http/route.ts';
+import { bodyProblems } from '../../http/request/parameters.ts';
 import { parseJSON } from '../../http/request/parse-json.ts';
 import { described, flag, list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
 import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
@@ -156,6 +158,8 @@ function parse(body: Buffer): Review {
   }
   const { success, data, error } = tokenReviewSchema.safeParse(value, { error: errorMap });
   if (success) return data;
-  const problems = issuesOf(error).map(({ path, message }) => `${path.join('.') || 'the body'} ${message}`);
-  throw new OAuthError('invalid_request', problems.join('; '));
+  throw new OAuthError(
+    'invalid_request',
+    describeProblems(bodyProblems(error), ({ field, message }) => `${field} ${message}`),
+  );
 }
