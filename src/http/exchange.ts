@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { constants } from 'node:http2';
+import type { Socket } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import type { AuditBody } from '../audit/bodies.ts';
 import type { AuditRecord, Failure } from '../audit/record.ts';
@@ -65,10 +66,13 @@ export class Exchange implements RequestContext {
   #over = false;
   #ended = false;
   #removeUnread: (() => void) | undefined;
+  /** Node sets `req.socket` to null once reading the body fails. */
+  readonly #socket: Socket;
 
   constructor(req: Request, res: Response, log: Logger) {
     this.req = req;
     this.res = res;
+    this.#socket = req.socket;
     this.log = log;
     this.#url = req.url;
     const at = req.url.indexOf('?');
@@ -203,7 +207,7 @@ export class Exchange implements RequestContext {
   cut(): void {
     const { req, res } = this;
     const stream = http2StreamOf(res);
-    if (stream === undefined) cutConnection(req);
+    if (stream === undefined) cutConnection(req.httpVersion, this.#socket);
     else {
       const { session } = stream;
       // Not CANCEL, as in cutOff.

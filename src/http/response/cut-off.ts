@@ -1,5 +1,4 @@
 import type { Response } from 'express';
-import type { IncomingMessage } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
@@ -24,7 +23,7 @@ export function cutIfUnread(res: Response): void {
 }
 
 /** Ends a connection of HTTP/1.1 or HTTP/1.0. */
-export function cutConnection({ httpVersion, socket }: IncomingMessage): void {
+export function cutConnection(httpVersion: string, socket: Socket): void {
   if (httpVersion === '1.0' && !(socket instanceof TLSSocket)) reset(socket);
   else socket.destroy();
 }
@@ -40,6 +39,6 @@ export function cutOff(res: Response): void {
   if (stream !== undefined) return void stream.destroy(new Error('the response is incomplete'));
   // A pipelined response does not cut the one before it.
   if (res.socket === null) res.once('socket', (socket: Socket) => socket.destroy());
-  else if (res.req.httpVersion === '1.0') cutConnection(res.req);
+  else if (res.req.httpVersion === '1.0') cutConnection(res.req.httpVersion, res.socket);
   res.destroy();
 }
