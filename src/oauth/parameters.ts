@@ -24,14 +24,17 @@ const valueErrors: Readonly<Partial<Record<string, OAuthErrorCode>>> = {
 
 /** Each schema has a description; an optional one may be left out. */
 export function oauthParameters<const S extends Shape>(shape: S): OAuthParameters<Values<S>> {
-  const all = Object.entries(shape);
-  const schema = others(object(Object.fromEntries(all.map(([name, one]) => [name, notEmpty(one)]))));
+  const names = Object.keys(shape);
+  const known = object(Object.fromEntries(Object.entries(shape).map(([name, one]) => [name, notEmpty(one)])));
   return {
     descriptions: descriptionsOf(shape),
-    schema,
+    schema: others(known),
     parse(pairs) {
       const given = readParameters(pairs);
-      const { success, data, error } = schema.safeParse(Object.fromEntries(given), { error: errorMap });
+      const { success, data, error } = known.safeParse(
+        Object.fromEntries(names.filter((name) => given.has(name)).map((name) => [name, given.get(name)])),
+        { error: errorMap },
+      );
       if (success) return data as Values<S>;
       const problems = error.issues.map(({ path, message }) => problemOf(String(path[0]), message, given));
       const [first] = problems;
