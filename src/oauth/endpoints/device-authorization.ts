@@ -2,8 +2,9 @@
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
+import { retryIfChanged } from '../../tokens/sessions/session-store.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
-import { json } from '../../http/route.ts';
+import { json, type RequestContext } from '../../http/route.ts';
 import { count, described, named, object, text, type TypeOf } from '../../http/schema.ts';
 import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { clientRoute } from '../client-request.ts';
@@ -43,16 +44,17 @@ export function deviceAuthorizationEndpoint({
   async function begin(
     client: Client,
     requested: string | undefined,
-    sourceIP: string,
+    { sourceIP, signal }: RequestContext,
   ): Promise<[code: string, userCode: string]> {
     const scope = grantScope(requested, client.scopes);
     const spec = { clientID: client.name, ...(scope === undefined ? {} : { scope }) };
     const refreshable = client.grantTypes.includes(refreshGrantType);
-    for (;;) {
+    return await retryIfChanged(async () => {
+      signal.throwIfAborted();
       const userCode = newUserCode();
       const code = await sessions.devices.create(spec, { userCode, sourceIP, life: deviceCodeLife, refreshable });
-      if (code !== undefined) return [code, userCode];
-    }
+      return code === undefined ? 'changed' : [code, userCode];
+    });
   }
 
   return {
@@ -72,7 +74,7 @@ export function deviceAuthorizationEndpoint({
         responses: json(deviceAuthorizationSchema, 'The codes for the device and for the user'),
         async handler({ fields, client, context, res }) {
           demandGrant(client, deviceGrantType);
-          const [code, userCode] = await begin(client, fields.scope, context.sourceIP);
+          const [code, userCode] = await begin(client, fields.scope, context);
           const verificationURI = `${issuer()}${devicePath}`;
           const body: TypeOf<typeof deviceAuthorizationSchema> = {
             device_code: code,

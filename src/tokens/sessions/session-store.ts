@@ -163,13 +163,13 @@ export class SessionStore {
     return updated;
   }
 
-  /** Revokes the session, also if others change it meanwhile; returns after the write. */
+  /** Revokes the session, also if others change it meanwhile; returns after the write. Throws as `retryIfChanged`. */
   async end(session: Session): Promise<void> {
-    for (let current: Session | undefined = session; current !== undefined;) {
-      if (current.status.phase === 'Revoked') return;
-      if ((await this.replace(current, { phase: 'Revoked' })) !== undefined) return;
-      current = await this.readAfresh(session.metadata.name);
-    }
+    await retryIfChanged(async (isRetry) => {
+      const current = isRetry ? await this.readAfresh(session.metadata.name) : session;
+      if (current === undefined || current.status.phase === 'Revoked') return 'ended';
+      return (await this.replace(current, { phase: 'Revoked' })) === undefined ? 'changed' : 'ended';
+    });
   }
 
   /** Unless somebody has changed it meanwhile. */
@@ -202,7 +202,7 @@ const versionOf = ({ metadata }: Session): bigint => BigInt(metadata.resourceVer
 
 const maxAttempts = 5;
 
-/** Repeats an attempt whose session was changed by another request meanwhile. Throws 503 after five of them. */
+/** Repeats an attempt whose session was changed, or whose name was taken, by another request meanwhile. Throws 503 after five of them. */
 export async function retryIfChanged<T>(attempt: (isRetry: boolean) => Promise<T | 'changed'>): Promise<T> {
   for (let count = 0; count < maxAttempts; count += 1) {
     const result = await attempt(count > 0);

@@ -397,3 +397,15 @@ describe('the page', () => {
     expect(errorOf(await all.poll())).toBe('400 authorization_pending');
   });
 });
+
+test('a device whose every user code is in use gets 503 after five attempts', async () => {
+  const made = await lab();
+  let writes = 0;
+  made.client.before = ({ method }) => {
+    if (method !== 'POST') return;
+    writes += 1;
+    throw writes > 9 ? new Error('too many attempts') : new KubeError(409, { message: 'exists' });
+  };
+  expect((await begin(made)).status).toBe(503);
+  expect(writes).toBe(5);
+});

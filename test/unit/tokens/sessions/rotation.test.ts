@@ -230,7 +230,7 @@ describe('a refresh', () => {
     const { session, refreshToken } = await sessions.create(login);
     await granted(sessions, refreshToken);
     await clock.advance(lives.refreshGrace + 1);
-    let left = 8;
+    let left = 4;
     client.before = ({ method }) => {
       const current = cluster.get(path, session.metadata.name);
       if (method === 'PUT' && current !== undefined && left-- > 0) cluster.put(path, current);

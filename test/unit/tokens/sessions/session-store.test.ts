@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import { newSessionID } from '../../../../src/tokens/refresh-tokens.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { lab, login, minute, path, second } from '../../../labs/sessions.ts';
@@ -70,4 +71,17 @@ describe('a replica', () => {
     await settle();
     expect(sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toEqual([kept.session.metadata.name]);
   });
+});
+
+test('revoking a session that others change at every write is 503 after five attempts', async () => {
+  const { sessions, client } = await lab().replica();
+  const { session } = await sessions.create(login);
+  let writes = 0;
+  client.before = ({ method }) => {
+    if (method !== 'PUT') return;
+    writes += 1;
+    throw writes > 9 ? new Error('too many attempts') : new KubeError(409, { message: 'changed' });
+  };
+  await expect(sessions.revoke(session.metadata.name)).rejects.toMatchObject({ code: 503 });
+  expect(writes).toBe(5);
 });
