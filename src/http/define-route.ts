@@ -22,6 +22,11 @@ export type PathNames<P extends string> = P extends `${string}/${':' | '*'}${inf
     ? Name
     : never;
 
+/** Decoded. A wildcard (`*path`) has its segments. */
+export type PathValues<P extends string> = {
+  readonly [N in PathNames<P>]: P extends `${string}/*${N}` | `${string}/*${N}/${string}` ? readonly string[] : string;
+};
+
 type UserOf<A extends Access> = A['kind'] extends 'authenticated' | 'authorized' ? UserInfo : UserInfo | undefined;
 
 /** What `authorize` and `handler` know of a request. */
@@ -29,8 +34,7 @@ export interface RouteRequest<P extends string, A extends Access> {
   readonly req: Request;
   readonly res: Response;
   readonly context: RequestContext & { readonly user: UserOf<A> };
-  /** Decoded. Hot routes have none: they read `context.info`. */
-  readonly path: Readonly<Record<PathNames<P>, string>>;
+  readonly path: PathValues<P>;
 }
 
 export interface ParsedRequest<P extends string, A extends Access, Q, B, G> extends RouteRequest<P, A> {

@@ -1,6 +1,6 @@
 /** Paths of earlier versions. Each responds with what replaces it. */
 import { authenticated } from '../http/access.ts';
-import { defineRoute, type PathNames } from '../http/define-route.ts';
+import { defineRoute, type PathNames, type PathValues } from '../http/define-route.ts';
 import type { Route } from '../http/route.ts';
 import { noSuchPath } from '../runtime/errors.ts';
 import { group, version } from './group.ts';
@@ -12,7 +12,7 @@ type Names<P extends string> = Readonly<Record<PathNames<`${Base}/${P}`>, string
 function removed<const P extends string>(
   method: Route['method'],
   path: P,
-  replacement: (path: Names<P>) => string,
+  replacement: (path: PathValues<`${Base}/${P}`>) => string,
 ): Route {
   const whole = `${base}/${path}` as const;
   const names = [...whole.matchAll(/[:*](\w+)/g)].map(([, name = '']) => [name, 'As in the removed endpoint']);

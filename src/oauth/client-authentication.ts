@@ -29,7 +29,10 @@ function basic(header: string): Credentials {
     throw invalidClient(
       'the Authorization header holds no client credentials: base64 of "client_id:client_secret" is expected',
     );
-  return { id: decode(text.slice(0, at)), secrets: meanings(text.slice(at + 1)) };
+  return {
+    id: decode(text.slice(0, at), 'client_id in the Authorization header'),
+    secrets: meanings(text.slice(at + 1)),
+  };
 }
 
 /** Many clients do not encode the secret. The number of meanings depends on the text only, so it reveals nothing of the secret. */

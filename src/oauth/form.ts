@@ -51,10 +51,10 @@ function pairsOf(text: string): [string, string][] {
 }
 
 /** RFC 6749 appendix B: UTF-8, percent-encoded, a plus for a space. */
-export function decode(text: string): string {
+export function decode(text: string, where = 'the form'): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
-    throw new OAuthError('invalid_request', 'the form has an invalid percent-encoding or is not UTF-8');
+    throw new OAuthError('invalid_request', `${where} has an invalid percent-encoding or is not UTF-8`);
   }
 }

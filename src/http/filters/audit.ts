@@ -76,7 +76,7 @@ function tapRequest({ req }: Exchange, body: AuditBody): void {
   };
 }
 
-/** Of HTTP/2 the stream: what Express knows as the response passes some things by its own methods. */
+/** Returns the stream over HTTP/2: Http2ServerResponse does not write everything by its own methods. */
 const wireOf = (res: Exchange['res']): Exchange['res'] | ServerHttp2Stream => http2StreamOf(res) ?? res;
 
 function tapResponse({ res }: Exchange, body: AuditBody): void {

@@ -23,7 +23,7 @@ const linger = 2_000;
 /** Bytes that wait for a client that sends pings and does not read. */
 const mostWaiting = 16 * 1024;
 
-/** Express puts its own prototype in the place of a response's class. */
+/** A property of the responses to handshakes. */
 const mark = Symbol('handshake');
 
 /** Is this the answer to a handshake? */

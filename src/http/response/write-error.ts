@@ -1,15 +1,7 @@
 /** The one place where an error becomes bytes: OAuth's JSON under /oauth and /.well-known, metav1.Status everywhere else. */
 import type { Response } from 'express';
 import { ServerResponse } from 'node:http';
-import {
-  describable,
-  internalError,
-  OAuthError,
-  serviceUnavailable,
-  StatusError,
-  tooLarge,
-  unsupportedMediaType,
-} from '../../runtime/errors.ts';
+import { describable, internalError, OAuthError, serviceUnavailable, StatusError } from '../../runtime/errors.ts';
 import { KubeError } from '../../cluster/client/kube-error.ts';
 import type { Exchange } from '../exchange.ts';
 import type { oauthErrorSchema, statusSchema } from '../meta-schemas.ts';
@@ -18,25 +10,10 @@ import { cutOff } from './cut-off.ts';
 
 export const speaksOAuth = (path: string): boolean => path.startsWith('/oauth/') || path.startsWith('/.well-known/');
 
-/** Express and its body parsers throw errors with a status of their own. */
-function fromLibrary(error: unknown): StatusError | undefined {
-  const { status, type } = error as { status?: unknown; type?: unknown };
-  if (status === 413) return tooLarge('the body of the request is too large');
-  if (status === 415) return unsupportedMediaType(['application/x-www-form-urlencoded']);
-  if (typeof status === 'number' && status >= 400 && status < 500)
-    return new StatusError(
-      'BadRequest',
-      status,
-      type === 'request.aborted' ? 'the request was aborted' : 'the request cannot be read',
-      { cause: error },
-    );
-  return undefined;
-}
-
 function typed(error: unknown, exchange: Exchange): StatusError | OAuthError {
   if (error instanceof StatusError || error instanceof OAuthError) return error;
   if (error instanceof KubeError) return error.toOwnStatusError();
-  return fromLibrary(error) ?? internalError(exchange.auditID, error);
+  return internalError(exchange.auditID, error);
 }
 
 /** RFC 6749 section 5.2 has few codes: the nearest one, and the HTTP status that fits. */

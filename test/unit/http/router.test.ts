@@ -17,15 +17,10 @@ test('a hot route is matched before the routes in front of it', async () => {
 });
 
 test.each(['/kapis/a/b', '/kapis/a/b/', '/kapis/a/b%2E', '/kapis/a/%ZZ', '/kapis/a/nothing/here', '/kapis/a/B'])(
-  'the response at %s is the same with and without hot routes',
+  'the response at %s is the same with and without a hot route',
   async (path) => {
     const [first, second] = await Promise.all(
-      [true, false].map((hot) =>
-        responseOf(
-          ['/kapis/a/b', '/kapis/a/:name'].map((one) => route(one, hot)),
-          path,
-        ),
-      ),
+      [true, false].map((hot) => responseOf([route('/kapis/a/b', hot), route('/kapis/a/:name', false)], path)),
     );
     expect(first).toEqual(second);
   },

@@ -162,6 +162,12 @@ describe('a client is not known', () => {
   });
 });
 
+test('a bad encoding of the name in HTTP Basic is reported where it is', async () => {
+  await expect(lab(platform).authenticate(basic('100%:secret'), {})).rejects.toThrow(
+    'client_id in the Authorization header has an invalid percent-encoding or is not UTF-8',
+  );
+});
+
 // evidence: client-auth-one-method
 test.each([
   ['both ways at once', basic('platform:secret'), { client_id: 'platform', client_secret: 'secret' }],

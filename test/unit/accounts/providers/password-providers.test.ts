@@ -128,13 +128,15 @@ test.each([
   ['a right password', async () => person],
   ['an outage', async () => Promise.reject(new Error('connect ECONNREFUSED'))],
 ])('every connection to an LDAP provider is closed after %s', async (_, authenticate) => {
-  const open: string[] = [];
-  answer = async (host) => {
-    open.push(host);
-    return result({ subject: '1', authenticate, close: () => void open.splice(open.indexOf(host), 1) });
+  const open = new Set<LookUp>();
+  answer = async () => {
+    const found = result({ subject: '1', authenticate, close: () => void open.delete(found) });
+    open.add(found);
+    return found;
   };
   await logIn().catch(() => undefined);
-  expect(open).toEqual([]);
+  expect(lookedUp).not.toEqual([]);
+  expect([...open]).toEqual([]);
 });
 
 test('a fault of an LDAP provider is logged, and the error names the first in the configuration', async () => {
