@@ -9,9 +9,12 @@ import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import { setImmediate as immediate } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import type { Request, Response } from 'express';
+import { Client } from 'undici';
 import type { UserInfo } from '../../src/auth/user.ts';
-import { identityOf, type Upstream } from '../../src/cluster/client/upstream.ts';
+import { createUpstream, identityOf, type Upstream } from '../../src/cluster/client/upstream.ts';
+import { addressOf } from '../../src/cluster/wire/connections.ts';
 import { pass } from '../../src/gateway/proxy.ts';
 import { authenticated } from '../../src/http/access.ts';
 import { BodyWriter } from '../../src/http/response/body-writer.ts';
@@ -290,6 +293,54 @@ async function proxied(): Promise<Compared> {
   };
 }
 
+/** Answers every request as kube-apiserver does for a ServiceAccount, in a thread of its own: its CPU time does not count. */
+const answering = `
+  const { createServer } = require('node:http');
+  const body = Buffer.alloc(500, 'x');
+  const server = createServer((req, res) => {
+    res.writeHead(200, { 'Audit-Id': 'a', 'Cache-Control': 'no-cache, private', 'Content-Type': 'application/json',
+      'X-Kubernetes-Pf-Flowschema-Uid': 'b', 'X-Kubernetes-Pf-Prioritylevel-Uid': 'c', 'Content-Length': body.length });
+    res.end(body);
+  }).listen(0, '127.0.0.1', () => require('node:worker_threads').parentPort.postMessage(server.address().port));
+`;
+
+/** A request to kube-apiserver, beside the least that undici does for it (ADR 9). */
+async function ownConnections(): Promise<Compared> {
+  const worker = new Worker(answering, { eval: true });
+  const [port] = (await once(worker, 'message')) as [number];
+  const url = `http://127.0.0.1:${port}`;
+  const authorization = 'Bearer of-the-server';
+  const credential = { headers: async () => ({ Authorization: authorization }), renew: () => undefined };
+  const upstream = createUpstream({ address: addressOf(url, { rejectUnauthorized: true }), credential });
+  const client = new Client(url);
+  const target = '/api/v1/namespaces/bench/serviceaccounts/reader-1';
+  const headers = ['Accept', 'application/json', 'User-Agent', 'kubectl/v1.36.0'];
+  const caller = { ...alice, proved: false };
+  return {
+    name: 'a request over own connections to kube-apiserver',
+    least: 1.1,
+    short: () =>
+      new Promise<void>((resolve, reject) => {
+        const handler = { onHead: () => undefined, onData: () => undefined, onEnd: () => resolve(), onError: reject };
+        upstream.send({ method: 'GET', target, headers, user: caller, isLongRunning: false }, handler).catch(reject);
+      }),
+    plain: () =>
+      new Promise<void>((resolve, reject) => {
+        const identity = ['Authorization', authorization, ...identityOf(caller)];
+        client.dispatch(
+          { method: 'GET', path: target, headers: [...headers, ...identity] },
+          {
+            onRequestStart: () => undefined,
+            onResponseStart: () => undefined,
+            onResponseData: () => undefined,
+            onResponseEnd: () => resolve(),
+            onResponseError: (_, error) => reject(error),
+          },
+        );
+      }),
+  };
+}
+
 function visits(): Compared {
   const objects = Array.from({ length: 5_000 }, (_, index) => ({ rack: index % 10 }));
   const waiting = { signal: new AbortController().signal };
@@ -332,6 +383,7 @@ for (const make of [
   shortBody,
   smallPieces,
   proxied,
+  ownConnections,
   visits,
   refreshKey,
 ]) {

@@ -154,6 +154,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
 });
 
 test.each(protocols)('a reader that is slow and one that closes get what they read over %s', async (protocol) => {
+  await lab.grow(Math.max(...sizes));
   const lists = [lab.gateway, lab.aggregated].flatMap((face) =>
     tableOf(face, 'pairs')
       .filter(({ isWholeList, accept }) => isWholeList && !accept.includes('as=Table'))
