@@ -1,4 +1,5 @@
 /** Streams whose clients stop reading: they end like others, and free their slots. */
+// evidence: stalled-readers
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { connect, type Socket } from 'node:net';
