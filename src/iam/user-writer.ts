@@ -3,7 +3,6 @@ import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { User, Users } from '../accounts/directory/users.ts';
 import { asCaller } from '../apimachinery/reading.ts';
-import { commonParameters } from '../apimachinery/common-parameters.ts';
 import type { KubeClient, KubeRequest } from '../cluster/client/client.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';
 import type { KubeObject, ObjectMeta } from '../cluster/client/kube-object.ts';
@@ -23,8 +22,22 @@ export type UserRequest = Pick<RouteRequest<string, typeof authorizedByRoute>, '
 /** `isAllowed`: the caller has the right, beside what one may do with one's own user. */
 export type Granted = Target & { readonly isAllowed: boolean };
 
-/** Parsed parameters: those for the response here, and those that kube-apiserver gets. */
-type WriteQuery = Readonly<Record<string, string | boolean | undefined>> & { readonly pretty: boolean };
+/** Parsed parameters: `pretty` is for the response here, and kube-apiserver gets the others. */
+interface WriteQuery {
+  readonly pretty: boolean;
+  readonly timeout?: string | undefined;
+  readonly dryRun?: string | undefined;
+  readonly fieldManager?: string | undefined;
+  readonly fieldValidation?: string | undefined;
+  readonly propagationPolicy?: string | undefined;
+  readonly gracePeriodSeconds?: string | undefined;
+}
+
+type WriteRequest = UserRequest & {
+  readonly query: WriteQuery;
+  readonly body: JSONValue;
+  readonly granted: Granted;
+};
 
 interface WriterParts {
   readonly client: KubeClient;
@@ -59,7 +72,7 @@ export class UserWriter {
       throw badRequest('the patch removes apiVersion, which every object must have');
     if (status < 200 || status > 299) throw KubeError.from(status, text).toStatusError();
     const object = JSON.parse(text) as User & { readonly details?: { readonly uid?: string } };
-    if (parameters['dryRun'] === undefined) await this.#shown(object, username);
+    if (parameters.dryRun === undefined) await this.#shown(object, username);
     const { warning } = headers;
     await writeJson(req, res, withoutManagedFields(object), {
       status,
@@ -82,15 +95,12 @@ export class UserWriter {
     });
   }
 
-  async write(
-    request: UserRequest & { readonly query: WriteQuery; readonly body: JSONValue; readonly granted: Granted },
-    method: 'PUT' | 'PATCH',
-  ): Promise<void> {
+  async write(request: WriteRequest, method: 'PUT' | 'PATCH'): Promise<void> {
     const {
       body,
       granted: { username, own, isAllowed },
     } = request;
-    if (own !== undefined && !isAllowed) return this.#changeOwn(request, own, body);
+    if (own !== undefined && !isAllowed) return this.#changeOwn(request, own);
     this.demandStored(username);
     if (body.contentType === jsonPatch) demandJsonPatch(body.value);
     await this.pass(request, username, request.query, { method, body: body.value, contentType: body.contentType });
@@ -102,12 +112,10 @@ export class UserWriter {
   }
 
   async #changeOwn(
-    { req, res, context: { query, log, auditID, signal } }: UserRequest,
+    { req, res, context: { log, auditID, signal }, query: { pretty, ...parameters }, body }: WriteRequest,
     { username, uid }: Account,
-    body: JSONValue,
   ): Promise<void> {
     this.demandStored(username);
-    commonParameters.parse(query);
     const current = this.#parts.users.get(username);
     const wanted = current && displayNameIn(body, current);
     if (wanted === undefined)
@@ -118,11 +126,14 @@ export class UserWriter {
       method: 'PATCH',
       contentType: mergePatch,
       body: { metadata, spec: { displayName } },
+      query: { ...parameters, timeout: undefined },
       signal,
     });
-    log.info('a user changed their displayName', { auditID, user: username });
-    await this.#shown(object, username);
-    await writeJson(req, res, withoutManagedFields(object));
+    if (parameters.dryRun === undefined) {
+      log.info('a user changed their displayName', { auditID, user: username });
+      await this.#shown(object, username);
+    }
+    await writeJson(req, res, withoutManagedFields(object), { pretty });
   }
 }
 

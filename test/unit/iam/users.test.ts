@@ -90,6 +90,34 @@ describe('a list', () => {
   );
 });
 
+const sent = (): unknown => lab.client.requests.findLast(({ method }) => method === 'PATCH')?.query;
+
+// kube-apiserver authorizes a list with a field selector by name likewise.
+test('a list that fieldSelector limits to one name needs the right to that user only', async () => {
+  may('list users carol');
+  expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=metadata.name%3Dcarol'))).toEqual(['carol']);
+  for (const query of ['', '?fieldSelector=metadata.name%3Dalice', '?fieldSelector=metadata.name!%3Dcarol'])
+    expect(await lab.call(bob, 'GET', `users${query}`)).toMatchObject({ status: 403 });
+});
+
+describe('the parameters of a write', () => {
+  const body = { spec: { displayName: 'Robert' } };
+  const change = (query: string) => lab.call(bob, 'PATCH', `users/bob?${query}`, body, merge);
+
+  test.each(['fieldManager=console', 'dryRun=All', 'fieldValidation=Warn'])(
+    'apply to the displayName of the own user: %s',
+    async (query) => {
+      expect(await change(query)).toMatchObject({ status: 200 });
+      expect(sent()).toMatchObject(Object.fromEntries(new URLSearchParams(query)));
+    },
+  );
+
+  test('can indent the response about the own user', async () => {
+    expect((await change('pretty=true')).text).toMatch(/^{\n {2}"/);
+    expect(sent()).not.toHaveProperty('pretty');
+  });
+});
+
 describe('oneself', () => {
   test.each(['users/~', 'users/bob'])('is always readable: %s', async (path) => {
     const { status, json } = await lab.call(bob, 'GET', path);
