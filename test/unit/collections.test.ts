@@ -133,7 +133,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'logs/stores/pods/follow Waiting taken',
     'logs/stores/pods/follow Follower readings',
     'logs/stores/pods/read Lines begun',
-    'logs/stores/pods/scan Reasons texts',
+    'logs/stores/log-store Reasons texts',
     'logs/stores/pods/scan Missing unreadable',
     'logs/stores/pods/scan Missing refused',
     'logs/stores/pods/scan Missing older',

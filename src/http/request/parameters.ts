@@ -77,12 +77,10 @@ const knownIn = (shape: Shape) =>
 /** Messages for parameters that are not in the shape, by name. */
 type Hints = Readonly<Record<string, string>>;
 
-/**
- * A query with these parameters. Others are refused, and so is one that is given more than once, unless it is a list. A schema may throw
- * a StatusError: its message becomes that of the parameter.
- */
-export function queryParameters<const S extends Shape>(shape: S, hints: Hints = {}): QueryParameters<Values<S>> {
-  const known = knownIn(shape);
+/** Adds what a query has to the values of one without parameters. `missing`: parameters that it must have. */
+type Read = (query: URLSearchParams, values: Record<string, unknown>, missing: Problems) => void;
+
+function parametersOf<const S extends Shape>(shape: S, read: Read): QueryParameters<Values<S>> {
   const absent = absentOf(shape);
   return {
     get descriptions() {
@@ -91,24 +89,35 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
     parse(query) {
       const { values: defaults, missing } = absent();
       if (query.size === 0 && missing.size === 0) return defaults as Values<S>;
-      const values: Record<string, unknown> = { ...defaults };
-      const problems: Problems = new Map([...missing].filter(([name]) => !query.has(name)));
-      const seen = new Set<string>();
-      for (const [name, given] of query) {
-        const parameter = known.get(name);
-        if (parameter === undefined && seen.has(name)) continue;
-        // Finding the closest match takes time, and no more problems than this are shown.
-        if (parameter === undefined)
-          problems.set(name, problems.size < maxProblems ? unknownParameter(name, Object.keys(shape), hints) : '');
-        else if (!seen.has(name))
-          values[name] = parsed(name, parameter.schema, parameter.takesAll ? query.getAll(name) : given, problems);
-        else if (!parameter.takesAll) problems.set(name, 'is given more than once');
-        seen.add(name);
-      }
-      if (problems.size > 0) throw badParameters(causesOf(problems));
+      const values = { ...defaults };
+      read(query, values, missing);
       return values as Values<S>;
     },
   };
+}
+
+/**
+ * A query with these parameters. Others are refused, and so is one that is given more than once, unless it is a list. A schema may throw
+ * a StatusError: its message becomes that of the parameter.
+ */
+export function queryParameters<const S extends Shape>(shape: S, hints: Hints = {}): QueryParameters<Values<S>> {
+  const known = knownIn(shape);
+  return parametersOf(shape, (query, values, missing) => {
+    const problems: Problems = new Map([...missing].filter(([name]) => !query.has(name)));
+    const seen = new Set<string>();
+    for (const [name, given] of query) {
+      const parameter = known.get(name);
+      if (parameter === undefined && seen.has(name)) continue;
+      // Finding the closest match takes time, and no more problems than this are shown.
+      if (parameter === undefined)
+        problems.set(name, problems.size < maxProblems ? unknownParameter(name, Object.keys(shape), hints) : '');
+      else if (!seen.has(name))
+        values[name] = parsed(name, parameter.schema, parameter.takesAll ? query.getAll(name) : given, problems);
+      else if (!parameter.takesAll) problems.set(name, 'is given more than once');
+      seen.add(name);
+    }
+    if (problems.size > 0) throw badParameters(causesOf(problems));
+  });
 }
 
 /**
@@ -117,20 +126,10 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
  */
 export function lenientParameters<const S extends Shape>(shape: S): QueryParameters<Values<S>> {
   const known = knownIn(shape);
-  const absent = absentOf(shape);
-  return {
-    get descriptions() {
-      return descriptionsOf(shape);
-    },
-    parse(query) {
-      const { values: defaults } = absent();
-      if (query.size === 0) return defaults as Values<S>;
-      const values: Record<string, unknown> = { ...defaults };
-      for (const [name, { schema, takesAll }] of known)
-        if (query.has(name)) values[name] = schema.parse(takesAll ? query.getAll(name) : query.get(name));
-      return values as Values<S>;
-    },
-  };
+  return parametersOf(shape, (query, values) => {
+    for (const [name, { schema, takesAll }] of known)
+      if (query.has(name)) values[name] = schema.parse(takesAll ? query.getAll(name) : query.get(name));
+  });
 }
 
 /** The first message of each parameter by its name: the items of one list must not hide the problems of other parameters. */
