@@ -99,13 +99,17 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       query: queriesOf(usersDefinition).list,
       responses: json(userListSchema, 'A page of users'),
       errors: [422],
-      authorize: authorizeOn(parts),
-      async handler({ req, res, context, query }) {
-        demandJson(req.headers);
-        if (context.info.verb === 'watch')
+      async authorize(request) {
+        const granted = await authorizeOn(parts)(request);
+        // Before the query is parsed, which may refuse the parameters of a watch for other reasons.
+        if (request.context.info.verb === 'watch')
           throw badRequest(
             'watch is not supported here; watch User objects at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io',
           );
+        return granted;
+      },
+      async handler({ req, res, context, query }) {
+        demandJson(req.headers);
         demandCurrent();
         const all = store.store;
         demandReached(query.oldest, all.resourceVersion);

@@ -355,7 +355,7 @@ describe.each(['gateway over TLS', 'aggregated'])('%s by HTTP/2', (name) => {
 
   test.each<[string, http2.OutgoingHttpHeaders, number | undefined]>([
     ['TRACE', { ':method': 'TRACE' }, 405],
-    ['a method that is none', { ':method': 'FOO' }, 405],
+    ['a method that is none', { ':method': 'FOO' }, 400],
     ['CONNECT', { ':method': 'CONNECT', ':authority': 'x:443' }, 405],
     ['a path with a space', { ':path': '/a b' }, undefined],
     ['a path without a slash', { ':path': 'x' }, undefined],

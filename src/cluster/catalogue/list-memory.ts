@@ -24,7 +24,8 @@ export class ListMemory {
    * and 503 for a list that is too large alone or where all together hold too much.
    */
   share(holder: string, name: string): MemoryShare {
-    const demandRoom = (bytes: number, mine: number): void => this.#demandRoom({ holder, name, bytes, mine });
+    const demandRoom = (bytes: number, mine: () => number): void =>
+      this.#demandRoom({ holder, name, bytes, mine: mine() });
     return memoryShare(name, demandRoom, (bytes) => {
       this.#held += bytes;
       this.#byHolder.add(holder, bytes);

@@ -21,10 +21,13 @@ export const retryAfter = 30;
 
 export const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
-/** `demandRoom` throws if a share of `mine` bytes cannot grow to `bytes`; `add` counts the difference. */
+/**
+ * `demandRoom` throws if the share, which has `mine()` bytes, cannot grow to `bytes`. It may release shares to make room, this one
+ * included. `add` counts a difference.
+ */
 export function memoryShare(
   name: string,
-  demandRoom: (bytes: number, mine: number) => void,
+  demandRoom: (bytes: number, mine: () => number) => void,
   add: (bytes: number) => void,
 ): MemoryShare {
   let mine = 0;
@@ -37,8 +40,8 @@ export function memoryShare(
     name,
     hold(bytes) {
       if (isReleased) return;
-      if (bytes > mine) demandRoom(bytes, mine);
-      set(bytes);
+      if (bytes > mine) demandRoom(bytes, () => mine);
+      if (!isReleased) set(bytes);
     },
     release() {
       isReleased = true;
@@ -61,10 +64,10 @@ export class MemoryLimit {
 
   /** `essential`: is counted, and never refused. */
   share(name: string, essential = false): MemoryShare {
-    const demandRoom = (bytes: number, mine: number): void => {
-      const isTooMuch = (): boolean => this.#held - mine + bytes > this.#options.maxBytes();
+    const demandRoom = (bytes: number, mine: () => number): void => {
+      const isTooMuch = (): boolean => this.#held - mine() + bytes > this.#options.maxBytes();
       while (isTooMuch() && this.#options.makeRoom());
-      if (!essential && isTooMuch()) throw this.#tooMuch(name, bytes, this.#held - mine);
+      if (!essential && isTooMuch()) throw this.#tooMuch(name, bytes, this.#held - mine());
     };
     return memoryShare(name, demandRoom, (bytes) => (this.#held += bytes));
   }

@@ -49,6 +49,14 @@ test('room is made before anything is refused, and no more than is needed', () =
   expect(rooms).toHaveLength(1);
 });
 
+test('a share that is released to make room for itself holds nothing', () => {
+  const pods = limit.share('pods');
+  pods.hold(6 * mebibyte);
+  rooms = [() => pods.release()];
+  expect(() => pods.hold(11 * mebibyte)).toThrow('11.0 MiB of it were read so far, others hold 0.0 MiB');
+  expect(limit.held).toBe(0);
+});
+
 test('a limit that sinks takes nothing away', () => {
   const pods = limit.share('pods');
   pods.hold(6 * mebibyte);
