@@ -17,7 +17,7 @@ import type { Face } from './face.ts';
 import type { oauthErrorSchema } from '../meta-schemas.ts';
 import type { TypeOf } from '../schema.ts';
 import { serveHandshakes } from './web-socket.ts';
-import { reset } from '../response/cut-off.ts';
+import { cutConnection } from '../response/cut-off.ts';
 import { speaksOAuth } from '../response/write-error.ts';
 
 /** What both listeners allow a client of HTTP/1.1; times in milliseconds. */
@@ -68,11 +68,14 @@ function answer(socket: Duplex, status: number, problem: StatusError, path = '')
 const pathOf = ({ rawPacket }: { readonly rawPacket?: Buffer }): string | undefined =>
   /^[A-Z]+ (\/[^ ?]*)/.exec(rawPacket?.toString('latin1', 0, longestLine) ?? '')?.[1];
 
+/** Returns the response of node:http that the connection carries now. */
+const responseOn = (socket: Duplex): http.ServerResponse | undefined =>
+  (socket as Duplex & { _httpMessage?: http.ServerResponse | null })._httpMessage ?? undefined;
+
 /** Node's parser refused it. */
 function refuse(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
   // An answer that is under way must not get another one in its middle.
-  const { _httpMessage: current } = socket as Duplex & { _httpMessage?: { headersSent: boolean } | null };
-  if (error.code === 'ECONNRESET' || !socket.writable || current?.headersSent === true) socket.destroy();
+  if (error.code === 'ECONNRESET' || !socket.writable || responseOn(socket)?.headersSent === true) socket.destroy();
   else if (error.code === 'HPE_HEADER_OVERFLOW') answer(socket, 431, headersTooLarge());
   else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
     answer(socket, 408, timeout('the request did not arrive in time'));
@@ -181,8 +184,7 @@ export async function listenHTTP(handle: Face, address: Address): Promise<Listen
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       const idle = setInterval(() => server.closeIdleConnections(), idleInterval);
       const timer = setTimeout(() => {
-        // The end of a connection may be the end of a body of HTTP/1.0 (http/response/cut-off.ts).
-        for (const socket of sockets) reset(socket);
+        for (const socket of sockets) cutConnection(responseOn(socket)?.req.httpVersion ?? '', socket);
       }, grace);
       await closed;
       clearInterval(idle);

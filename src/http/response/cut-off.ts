@@ -8,7 +8,7 @@ export const http2StreamOf = (res: Response): ServerHttp2Stream | undefined =>
   (res as Response & { readonly stream?: ServerHttp2Stream }).stream;
 
 /** Resets the connection now: `resetAndDestroy` alone waits for the reader of what is written already. */
-export function reset(socket: Socket): void {
+function reset(socket: Socket): void {
   socket.resetAndDestroy();
   socket.destroy();
 }
