@@ -10,8 +10,8 @@ import { runSuite, type Outcome, type Suite } from './suite.ts';
 
 interface Budgeted extends Omit<Suite, 'limit'> {
   /**
-   * Seconds, beside the other lane on two cores, where everything that is downloaded or built once is there already. Measured on an
-   * idle machine on 2026-11-23: integration 850, log-store 541, unit 77 alone, conformance 155. Busy ones take up to half as long again.
+   * Seconds, beside the other lanes on two cores, where everything that is downloaded or built once is there already. Measured on an
+   * idle machine on 2026-11-23: integration 422 and 517, log-store 676, unit 143, conformance 165. Busy ones take up to half as long again.
    */
   readonly budget: number;
   /** The suites of a lane run one after the other, the lanes beside each other. */
