@@ -69,8 +69,10 @@ const pathOf = ({ rawPacket }: { readonly rawPacket?: Buffer }): string | undefi
   /^[A-Z]+ (\/[^ ?]*)/.exec(rawPacket?.toString('latin1', 0, longestLine) ?? '')?.[1];
 
 /** Returns the response of node:http that the connection carries now. */
-const responseOn = (socket: Duplex): http.ServerResponse | undefined =>
-  (socket as Duplex & { _httpMessage?: http.ServerResponse | null })._httpMessage ?? undefined;
+function responseOn(socket: Duplex): http.ServerResponse | undefined {
+  const { _httpMessage: response } = socket as Duplex & { _httpMessage?: http.ServerResponse | null };
+  return response ?? undefined;
+}
 
 /** Node's parser refused it. */
 function refuse(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {

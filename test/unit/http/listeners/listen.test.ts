@@ -86,8 +86,7 @@ test.each([
   socket.write(`GET /kapis/version HTTP/${version}\r\nHost: platform.example\r\n\r\n`);
   await isWritten;
   await listener.close(1);
-  const closed = new Promise((resolve) => socket.once('close', resolve));
-  await Promise.all([closed, socket.resume()]);
+  await new Promise((resolve) => socket.resume().once('close', resolve));
   expect(error?.code).toBe(code);
 });
 
