@@ -1,10 +1,10 @@
-# make run [NODES=3] [HTTP_PORT=9090] [HTTPS_PORT=9443] [AGGREGATED_PORT=10250], make cluster-up [NODES=3]; make alone
-# lists the targets. With CLUSTER=current the cluster is the one that kubectl is set to.
+# `make` lists the targets. Options: make run [NODES=3] [HTTP_PORT=9090] [HTTPS_PORT=9443] [AGGREGATED_PORT=10250],
+# make cluster-up [NODES=3]. CLUSTER=current uses the cluster of the current kubectl context.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-# The Node that package.json pins, whatever the machine has.
+# The Node.js version that package.json pins, not that of the machine.
 node := node_modules/.bin/node
 installed := node_modules/.package-lock.json
 
@@ -12,29 +12,29 @@ installed := node_modules/.package-lock.json
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# npm writes this file last.
+# npm writes this file when the installation is complete.
 $(installed): package-lock.json
 	npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
 
 .PHONY: run
-run: $(installed) ## start a control plane and the server behind it, here
+run: $(installed) ## start a local control plane and the server
 	@$(node) hack/run/main.ts
 
 .PHONY: kubeconfig
-kubeconfig: $(installed) ## write a kubeconfig for kubectl through the server that make run has started
+kubeconfig: $(installed) ## write a kubeconfig that accesses the cluster through the server of make run
 	@$(node) hack/kubeconfig/main.ts
 
 .PHONY: cluster-up
-cluster-up: $(installed) ## start the control plane, or change its number of nodes
+cluster-up: $(installed) ## start the control plane, or change the number of nodes
 	@$(node) hack/cluster/main.ts up
 
 .PHONY: cluster-down
-cluster-down: $(installed) ## end the control plane and throw its state away
+cluster-down: $(installed) ## stop the control plane and delete its state
 	@$(node) hack/cluster/main.ts down
 
 .PHONY: cluster-status
-cluster-status: $(installed) ## show what runs
+cluster-status: $(installed) ## show the state of the control plane
 	@$(node) hack/cluster/main.ts status
 
 .PHONY: build
@@ -42,27 +42,29 @@ build: $(installed) ## compile src to dist
 	@$(node) node_modules/.bin/tsc -p tsconfig.build.json
 
 .PHONY: test
-test: $(installed) ## run the unit, conformance and integration tests
-	@$(node) test/suites.ts
+test: $(installed) ## run the unit, conformance and integration tests (FILES="test/unit/http" selects files)
+	@$(if $(FILES),$(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
+	  node_modules/jest/bin/jest.js --testTimeout=120000 --runInBand $(FILES),$(node) test/suites.ts)
 
 .PHONY: test-clients
-test-clients: $(installed) ## try kubectl of more minor versions, which are built first
+test-clients: $(installed) ## build more minor versions of kubectl and test with them
 	@$(node) test/clients/kubectl/main.ts
 
 .PHONY: test-loki
-test-loki: $(installed) ## try the log store loki with a real Loki, which is built first
+test-loki: $(installed) ## build Loki and test the log store with it
 	@$(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js --testTimeout=300000 test/loki/
 
 .PHONY: chaos
-chaos: $(installed) ## kill replicas while people log in, refresh and revoke (CHAOS=600 seconds)
+chaos: $(installed) ## kill replicas while users log in, refresh and revoke (CHAOS=600 seconds)
 	@CHAOS=$${CHAOS:-600} $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js test/integration/session-faults.test.ts
 
 .PHONY: fuzz
-fuzz: $(installed) ## send random requests, rights and strings to this server, random responses to its parser; read lists of 100,000 (FUZZ=1000, CASES=20000)
+fuzz: $(installed) ## test with random requests, permissions, strings and upstream responses, and lists of 100,000 objects (FUZZ=1000, CASES=20000)
 	@FUZZ=$${FUZZ:-1000} CASES=$${CASES:-20000} $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js --runInBand test/integration/fuzz.test.ts test/integration/authorization.test.ts \
+	  test/integration/impersonation.test.ts \
 	  test/conformance/hostile-strings.test.ts test/unit/cluster/wire/response-parser-oracle.test.ts
 	@FRAMING_SIZES=100000 $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  --max-old-space-size=8192 node_modules/jest/bin/jest.js --testTimeout=3600000 test/conformance/framing.test.ts
@@ -72,7 +74,7 @@ e2e: $(installed) ## install the chart into a one-node cluster (Linux, root)
 	@$(node) test/e2e/main.ts
 
 .PHONY: bench
-bench: $(installed) ## compare speed with kube-apiserver and nginx
+bench: $(installed) ## compare performance with kube-apiserver and nginx
 	@$(node) test/bench/main.ts
 
 .PHONY: verify
@@ -80,7 +82,7 @@ verify: $(installed) ## check types, style, layers, dead code, generated files, 
 	@$(node) hack/verify/main.ts
 
 .PHONY: update
-update: $(installed) ## bring up to date what is generated, and format
+update: $(installed) ## update generated files, and format
 	@$(node) hack/update-crds.ts
 	@$(node) hack/update-examples.ts
 	@$(node) hack/update-api.ts
@@ -90,17 +92,17 @@ update: $(installed) ## bring up to date what is generated, and format
 	@gofmt -w $$(git ls-files '*.go')
 
 .PHONY: mutants
-mutants: $(installed) ## change the code, one thing at a time, and list the changes that no test notices (FILES="src/auth src/gateway" TESTS=test/unit)
+mutants: $(installed) ## mutate the code and list the mutants that no test detects (FILES="src/auth src/gateway" TESTS=test/unit)
 	@$(node) hack/mutants/main.ts
 
 .PHONY: screenshot
-screenshot: $(installed) ## take the picture of /docs that README.md shows
+screenshot: $(installed) ## take the screenshot of /docs for docs/reference/api.md
 	@$(node) hack/screenshot/main.ts
 
 .PHONY: package
-package: $(installed) ## put the chart and the descriptions of a release into dist/package
+package: $(installed) ## write the chart and API descriptions of a release to dist/package
 	@$(node) hack/package/main.ts
 
 .PHONY: clean
-clean: cluster-down ## also remove what was built
+clean: cluster-down ## delete build output and the control plane
 	rm -rf dist coverage .cluster

@@ -1,4 +1,4 @@
-/** Node strips the types itself, so a line of a test is a line of its source. */
+/** Node.js strips the types and keeps line numbers, so that stack traces match the source. */
 const project = {
   testEnvironment: 'node',
   transform: { '\\.ts$': '<rootDir>/test/strip-types.ts' },
@@ -15,7 +15,7 @@ export default {
       testMatch: ['<rootDir>/test/!(integration)/**/*.test.ts'],
       setupFilesAfterEnv: ['<rootDir>/test/assertions.ts'],
     },
-    // One control plane for all files: its setup runs only when one of them does.
+    // All files share one control plane. Its setup runs only if one of them runs.
     {
       ...project,
       testMatch: ['<rootDir>/test/integration/**/*.test.ts'],

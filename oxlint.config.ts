@@ -1,6 +1,6 @@
 import { defineConfig } from 'oxlint';
 
-/** The layers of src/, lowest first. A part imports from lower layers only: never up, never sideways. */
+/** Layers of src/, lowest first. A folder imports from lower layers only, never from its own or higher ones. */
 const layers = [
   ['runtime'],
   ['config'],
@@ -16,8 +16,8 @@ const layers = [
   ['main'],
 ];
 
-/** One library, one door. */
-const doors: Readonly<Record<string, readonly string[]>> = {
+/** Folders that may import a library. */
+const importers: Readonly<Record<string, readonly string[]>> = {
   '@kubernetes/client-node': ['cluster'],
   undici: ['runtime'],
   jsonwebtoken: ['tokens'],
@@ -36,14 +36,14 @@ const doors: Readonly<Record<string, readonly string[]>> = {
   zod: ['config', 'cluster', 'http', 'docs'],
 };
 
-const useCheckingClient = 'Send requests by test/client, which checks each byte of a response.';
+const useCheckingClient = 'Send requests with test/client, which checks each byte of a response.';
 const clientsOf = (name: string, ...importNames: readonly string[]): object => ({
   name,
   importNames: ['default', ...importNames],
   message: useCheckingClient,
 });
 
-/** The clients of Node and undici, whose servers and types are not restricted. */
+/** HTTP clients of Node.js and undici. Servers and types are not restricted. */
 const clients = [
   clientsOf('node:http', 'request', 'get', 'Agent', 'globalAgent'),
   clientsOf('node:https', 'request', 'get', 'Agent', 'globalAgent'),
@@ -62,19 +62,22 @@ const overrides = layers.flatMap((parts, level) =>
         'no-restricted-imports': [
           'error',
           {
-            paths: Object.entries(doors)
-              .filter(([, rooms]) => !rooms.includes(part))
-              .map(([name, rooms]) => ({
+            paths: Object.entries(importers)
+              .filter(([, folders]) => !folders.includes(part))
+              .map(([name, folders]) => ({
                 name,
-                message: `One library, one door: import it in src/${rooms.join(' and src/')} only.`,
+                message: `Import this library in src/${folders.join(' and src/')} only.`,
               })),
             patterns: [
-              ...Object.entries(doors)
-                .filter(([, rooms]) => !rooms.includes(part))
-                .map(([name]) => ({ group: [`${name}/**`], message: 'One library, one door, also to its parts.' })),
+              ...Object.entries(importers)
+                .filter(([, folders]) => !folders.includes(part))
+                .map(([name]) => ({
+                  group: [`${name}/**`],
+                  message: 'This folder must not import the library; importers in oxlint.config.ts lists which may.',
+                })),
               {
                 group: above.map((name) => (isFile(name) ? `**/${name}.ts` : `**/${name}/**`)),
-                message: 'Imports point down only; the layers stand in oxlint.config.ts.',
+                message: 'Import from lower layers only; oxlint.config.ts lists the layers.',
               },
             ],
           },
@@ -89,7 +92,7 @@ export default defineConfig({
   categories: { correctness: 'error', suspicious: 'error' },
   options: { typeAware: true },
   env: { node: true },
-  // What is there is checked beside what it uses, which is generated (test/labs/integration/generated.ts).
+  // test/clients/generated is checked together with the code that it is compiled with (test/labs/integration/generated.ts).
   ignorePatterns: ['dist/', 'node_modules/', '.cluster/', 'test/clients/generated/'],
   rules: {
     eqeqeq: 'error',
@@ -97,13 +100,13 @@ export default defineConfig({
     'no-console': 'error',
     'import/no-cycle': 'error',
     'import/no-unassigned-import': 'off',
-    // passport's and Express' own way.
+    // passport and Express use callbacks.
     'promise/no-callback-in-promise': 'off',
     'typescript/no-explicit-any': 'error',
     'typescript/no-floating-promises': 'error',
     'typescript/no-misused-promises': 'error',
     'typescript/await-thenable': 'error',
-    // What kube-apiserver sends is believed to have its own API's shape.
+    // Responses of kube-apiserver are trusted to have the shape of its API.
     'typescript/no-unsafe-type-assertion': 'off',
     'typescript/no-unsafe-argument': 'error',
     'typescript/no-unsafe-assignment': 'error',
@@ -115,13 +118,20 @@ export default defineConfig({
   overrides: [
     ...overrides,
     {
-      // It runs in browsers, which get nothing else.
+      // Runs in browsers, which can load no other modules.
       files: ['src/docs/explorer/browser/**'],
       env: { node: false, browser: true },
       rules: {
         'no-restricted-imports': [
           'error',
-          { patterns: [{ regex: '^(?!\\./[^/]+$)', message: 'Only what lies beside it is served.' }] },
+          {
+            patterns: [
+              {
+                regex: '^(?!\\./[^/]+$)',
+                message: 'Import modules of this folder only: no others are served to browsers.',
+              },
+            ],
+          },
         ],
       },
     },
@@ -135,7 +145,7 @@ export default defineConfig({
       },
     },
     { files: ['hack/**', 'test/**', 'src/cli/**'], rules: { 'no-console': 'off' } },
-    // Plain JavaScript has no types of Node.
+    // Plain JavaScript lacks the types of Node.js.
     { files: ['hack/**/*.mjs'], rules: { 'typescript/no-unsafe-member-access': 'off' } },
     {
       files: ['test/conformance/**', 'test/integration/**', 'test/labs/conformance/**', 'test/labs/integration/**'],
@@ -146,39 +156,39 @@ export default defineConfig({
     },
     {
       files: [
-        // They upgrade connections, which the checking client does not.
+        // Upgrade connections, which test/client does not support.
         'test/conformance/streams.test.ts',
         'test/conformance/web-socket.test.ts',
         'test/integration/web-socket.test.ts',
         'test/labs/integration/rights/transport.ts',
-        // They send broken requests, and read trailers and connections that are broken off.
+        // Send malformed requests, and read trailers and aborted connections.
         'test/conformance/gateway.test.ts',
         'test/integration/malformed.test.ts',
-        // It measures what the server keeps of hostile strings.
+        // Measures the memory that the server keeps for hostile strings.
         'test/conformance/hostile-strings.test.ts',
       ],
       rules: { 'no-restricted-imports': 'off' },
     },
     {
       files: [
-        // They call log stores, etcd and a program that waits for a code, not this server.
+        // Call log stores, etcd and a program that waits for an authorization code, not this server.
         'test/conformance/log-store/**',
         'test/labs/integration/control-plane.ts',
         'test/labs/integration/person.ts',
-        // It tests fetch itself.
+        // Tests fetch itself.
         'test/integration/tokens.test.ts',
       ],
       rules: { 'no-restricted-globals': 'off' },
     },
     {
       files: ['test/**'],
-      // Assertions that several tests share are functions called expectSo.
+      // The names of shared assertion functions start with expect.
       rules: {
         'jest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*'] }],
-        'jest/no-restricted-jest-methods': ['error', { retryTimes: 'a test that fails at times has a cause: find it' }],
+        'jest/no-restricted-jest-methods': ['error', { retryTimes: 'Do not retry flaky tests; find the cause.' }],
         'no-restricted-properties': [
           'error',
-          { object: 'test', property: 'failing', message: 'a test that fails is not a test: fix the cause' },
+          { object: 'test', property: 'failing', message: 'Do not mark tests as failing; fix the cause.' },
         ],
       },
     },

@@ -1,12 +1,12 @@
-/** How a generated folder is brought up to date, or checked with --check; used by the hack/update-*.ts scripts. */
+/** Writes a generated folder, or checks it with --check; used by the hack/update-*.ts scripts. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * Makes `folder` hold exactly the files `wanted`, name to text. With --check on the command line nothing is written:
- * each file that differs, is missing or is left over is named, and the process ends with 1.
+ * Makes `folder` contain exactly the files in `wanted`, which maps names to texts. With --check on the command line it writes nothing,
+ * lists each file that differs, is missing or is left over, and sets exit code 1.
  */
-export function bring(folder: string, wanted: ReadonlyMap<string, string>): void {
+export function writeFolder(folder: string, wanted: ReadonlyMap<string, string>): void {
   const check = process.argv.includes('--check');
   const name = (file: string): string => path.relative(process.cwd(), path.join(folder, file));
   const present = existsSync(folder)
@@ -18,7 +18,7 @@ export function bring(folder: string, wanted: ReadonlyMap<string, string>): void
   const leftOver = present.filter((file) => !wanted.has(file));
   if (check) {
     for (const [file] of stale) console.error(`${name(file)} is not up to date: run make update`);
-    for (const file of leftOver) console.error(`${name(file)} is not generated any more: run make update`);
+    for (const file of leftOver) console.error(`${name(file)} is no longer generated: run make update`);
     if (stale.length + leftOver.length > 0) process.exitCode = 1;
     return;
   }

@@ -1,8 +1,8 @@
 /**
- * Makes api/, the descriptions as they are published with a release: what a server says of itself with the issuer that the chart gives it,
- * over a cluster in memory, and what it would say of a cluster that has our CustomResourceDefinitions alone.
+ * Generates api/, the API descriptions of a release: the OpenAPI documents of a server with the chart's issuer and an in-memory cluster,
+ * and those of a cluster that has only the CustomResourceDefinitions of this project.
  *
- * Run: node hack/update-api.ts [--check]; with --check nothing is written and a difference ends with 1.
+ * Usage: node hack/update-api.ts [--check]. With --check it writes nothing, and exits with 1 if a file is not up to date.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,19 +11,19 @@ import { format, resolveConfig } from 'prettier';
 import { parse } from 'yaml';
 import { parseFlags } from '../src/config/flags.ts';
 import { readVersion } from '../src/runtime/version.ts';
-import { documentOf, write, type DocumentForm } from '../src/docs/openapi/custom-documents.ts';
+import { describeDefinition, documentOf, type DocumentForm } from '../src/docs/openapi/custom-documents.ts';
 import type { Definition } from '../src/docs/openapi/custom-resource.ts';
 import { createLogger } from '../src/runtime/logger.ts';
 import { startServer } from '../src/server.ts';
 import { MemoryCluster } from '../test/fakes/cluster.ts';
-import { bring } from './generated.ts';
+import { writeFolder } from './generated.ts';
 
 const api = path.join(import.meta.dirname, '../api');
 const issuer = 'https://platform-apiserver.platform-system.svc';
 const files = ['platform.json', 'platform.v3.json'];
 
-/** The documents by name, as the server answers them. */
-async function served(): Promise<Map<string, string>> {
+/** Returns the documents that the server serves, by name. */
+async function fetchDocuments(): Promise<Map<string, string>> {
   const folder = mkdtempSync(path.join(tmpdir(), 'api-'));
   try {
     const config = path.join(folder, 'platform.yaml');
@@ -44,9 +44,9 @@ async function served(): Promise<Map<string, string>> {
     const log = createLogger({ silent: true });
     const server = await startServer(flags, log, new AbortController().signal, async () => cluster);
     const fetched = files.map(async (file) => {
-      const answer = await fetch(`http://127.0.0.1:${server.ports.http}/swagger/${file}`);
-      if (answer.status !== 200) throw new Error(`${file}: ${answer.status} ${await answer.text()}`);
-      return [file, await answer.text()] as const;
+      const response = await fetch(`http://127.0.0.1:${server.ports.http}/swagger/${file}`);
+      if (response.status !== 200) throw new Error(`${file}: ${response.status} ${await response.text()}`);
+      return [file, await response.text()] as const;
     });
     const all = await Promise.all(fetched);
     await server.stop({ announce: 0, grace: 1_000 });
@@ -56,12 +56,14 @@ async function served(): Promise<Map<string, string>> {
   }
 }
 
-/** Of manifests/crds. */
+/** Returns the documents of the CustomResourceDefinitions in manifests/crds. */
 function customResources(): Map<string, string> {
   const folder = path.join(import.meta.dirname, '../manifests/crds');
   const names = readdirSync(folder).filter((name) => name !== 'kustomization.yaml');
-  const written = names.map((name) => write(parse(readFileSync(path.join(folder, name), 'utf8')) as Definition));
-  const about = { version: readVersion(), issuer, largest: Infinity };
+  const written = names.map((name) =>
+    describeDefinition(parse(readFileSync(path.join(folder, name), 'utf8')) as Definition),
+  );
+  const about = { version: readVersion(), issuer, maxBytes: Infinity };
   const text = (form: DocumentForm): string => Buffer.concat(documentOf(form, written, about)).toString('utf8');
   return new Map([
     ['custom-resources.json', text('v2')],
@@ -71,6 +73,6 @@ function customResources(): Map<string, string> {
 
 const style = (await resolveConfig(path.join(api, 'x.json'))) ?? {};
 const wanted = new Map<string, string>();
-for (const [file, text] of [...(await served()), ...customResources()])
+for (const [file, text] of [...(await fetchDocuments()), ...customResources()])
   wanted.set(file, await format(text, { ...style, parser: 'json' }));
-bring(api, wanted);
+writeFolder(api, wanted);

@@ -1,14 +1,14 @@
 /**
- * Records api/examples/platform.json: a request and a response of each operation of the platform, over a cluster in memory
- * (test/labs/conformance/examples.ts). The descriptions have them; run it before hack/update-api.ts.
+ * Records api/examples/platform.json: a request and a response of each operation of the platform, with an in-memory cluster
+ * (test/labs/conformance/examples.ts). The API descriptions include them, so run it before hack/update-api.ts.
  */
 import path from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { runExamples } from '../test/labs/conformance/examples.ts';
-import { bring } from './generated.ts';
+import { writeFolder } from './generated.ts';
 
 const folder = path.join(import.meta.dirname, '../api/examples');
 const file = 'platform.json';
 const style = (await resolveConfig(path.join(folder, file))) ?? {};
 const text = await format(JSON.stringify(await runExamples()), { ...style, parser: 'json' });
-bring(folder, new Map([[file, text]]));
+writeFolder(folder, new Map([[file, text]]));

@@ -1,16 +1,14 @@
 #!/usr/bin/env node
 /**
- * `platform-apiserver [flags]` serves; `platform-apiserver hash-password`, `check-config FILE` and
- * `credential` are tools; `--help` says more.
- * Exit codes: 0 ended as asked, 1 could not start or go on, 2 wrong command line.
+ * Runs the server, or the command that is the first argument (cli/help.ts). Exit codes: 0 success, 1 failure, 2 wrong command line.
  *
- * Everything else is imported late: a container's first process gets no signal that it does not handle, and one that comes while
- * the modules are still being read must not be lost.
+ * Other modules are imported after the signal handlers are set: the first process of a container receives only signals that it handles,
+ * and a signal that arrives while modules are imported must not be lost.
  */
 const ended = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => {
-    // Asked twice, no waiting.
+    // A second signal ends the process at once.
     if (ended.signal.aborted) process.exit(1);
     ended.abort(signal);
   });
@@ -23,8 +21,11 @@ async function run(argv: readonly string[]): Promise<number> {
   }
   const [command, ...rest] = argv;
   const tool = tools.get(command ?? '');
-  if (tool === undefined) return await (await import('./cli/serve.ts')).serve(argv, ended.signal);
-  // A tool has nothing to stop in order: the first signal ends it while it waits for its input, or while its modules were imported.
+  if (tool === undefined) {
+    (await import('./cli/help.ts')).rejectUnknownCommand(argv);
+    return await (await import('./cli/serve.ts')).serve(argv, ended.signal);
+  }
+  // Commands need no orderly shutdown: the first signal ends them, also while they wait for input or their modules are imported.
   if (ended.signal.aborted) process.exit(1);
   ended.signal.addEventListener('abort', () => process.exit(1));
   return await tool(rest);
@@ -34,11 +35,12 @@ const tools: ReadonlyMap<string, (argv: readonly string[]) => Promise<number>> =
   ['hash-password', async (argv) => await (await import('./cli/hash-password.ts')).hashPassword(argv)],
   ['credential', async (argv) => await (await import('./cli/credential/index.ts')).credential(argv, process.env)],
   ['check-config', async (argv) => await (await import('./cli/check-config.ts')).checkConfig(argv)],
+  ['version', async (argv) => (await import('./cli/version.ts')).version(argv)],
 ]);
 
 try {
   process.exitCode = await run(process.argv.slice(2));
-  // What still holds the event loop after an orderly end is a keep-alive socket at most.
+  // After an orderly end, only keep-alive sockets can keep the event loop alive.
   process.exit();
 } catch (error) {
   const { UsageError } = await import('./config/flags.ts');
@@ -47,6 +49,6 @@ try {
     process.exit(2);
   }
   const { createLogger } = await import('./runtime/logger.ts');
-  createLogger().error('the server cannot start', { error });
+  createLogger().error('startup failed', { error });
   process.exit(1);
 }

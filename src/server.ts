@@ -1,6 +1,5 @@
 /**
- * Builds the server: the builders of all components in order of dependency, then the routes and the listeners. The only file
- * that knows all of them.
+ * Builds the server: all components in order of dependency, then routes and listeners. The only file that knows all of them.
  */
 import { buildAccounts, type AccountParts } from './accounts/build.ts';
 import { buildAudit } from './audit/build.ts';
@@ -8,7 +7,9 @@ import { buildAuth } from './auth/build.ts';
 import { buildCluster } from './cluster/build.ts';
 import { buildCatalogue } from './cluster/catalogue/build.ts';
 import { createKubeClient } from './cluster/client/client.ts';
+import { fileError } from './config/flag-file.ts';
 import type { Flags } from './config/flags.ts';
+import { publicURL } from './config/public-url.ts';
 import { readVersion } from './runtime/version.ts';
 import { openapiRoutes } from './docs/aggregated.ts';
 import { customResourcesRoutes } from './docs/custom-resources.ts';
@@ -17,9 +18,9 @@ import { platformRoutes } from './docs/platform.ts';
 import { describedResource } from './docs/openapi/cluster-schemas.ts';
 import { gateway } from './gateway/index.ts';
 import { configGroupVersion, configRoutes } from './gateway/kubeconfig.ts';
-import { createFace } from './http/chain.ts';
+import { createHttpHandler } from './http/chain.ts';
 import { Health } from './http/health.ts';
-import type { Face } from './http/listeners/face.ts';
+import type { HttpHandler } from './http/listeners/http-handler.ts';
 import { Listeners, type Ports } from './http/listeners/listeners.ts';
 import { OpenStreams } from './http/open-streams.ts';
 import { indexRoute, metricsRoute, versionRoute } from './http/process-routes.ts';
@@ -49,7 +50,7 @@ export interface RunningServer {
   stop(times: StopTimes): Promise<void>;
 }
 
-/** Throws if it cannot serve; `signal` ends a start that is under way. Tests replace `connect` by a cluster in memory. */
+/** Starts the server. Throws if that fails. `signal` aborts the start. Tests replace `connect` with an in-memory cluster. */
 export async function startServer(
   flags: Flags,
   log: Logger,
@@ -57,9 +58,12 @@ export async function startServer(
   connect: typeof createKubeClient = createKubeClient,
 ): Promise<RunningServer> {
   const lifecycle = new Lifecycle(log);
-  const client = await connect({ kubeconfig: flags.kubeconfig });
+  const { kubeconfig } = flags;
+  const client = await connect({ kubeconfig }).catch((error: unknown) => {
+    throw kubeconfig === undefined ? error : fileError('--kubeconfig', kubeconfig, error);
+  });
   const parts = buildParts(flags, { client, lifecycle, clock: systemClock, log });
-  const listeners = lifecycle.add('listeners', new Listeners({ ...parts, ...buildFaces(parts) }));
+  const listeners = lifecycle.add('listeners', new Listeners({ ...parts, ...buildHttpHandlers(parts) }));
   collectProcessMetrics();
   await lifecycle.start(signal);
   log.info('serving', { version: parts.version, ...listeners.ports });
@@ -67,7 +71,7 @@ export async function startServer(
     ports: listeners.ports,
     async stop(times) {
       await lifecycle.stop(times);
-      log.info('ended');
+      log.info('stopped');
     },
   };
 }
@@ -82,7 +86,7 @@ function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   const accounts = buildAccounts(cluster, tokens);
   const auth = buildAuth(cluster, tokens, accounts);
   const reading = buildCatalogue(cluster, kinds);
-  const nodesCopy = reading.catalogue.keep(nodes);
+  const nodesCache = reading.catalogue.cachePermanently(nodes);
   const logging = buildLogs(cluster, auth, reading);
   const auditor = buildAudit(cluster);
   const certificate = buildCertificate(flags, cluster);
@@ -90,16 +94,16 @@ function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   const health = lifecycle.add('shutdown', new Health(() => lifecycle.checks));
   const version = readVersion();
   const issuer = (): string => live.value.authentication.issuer;
-  const own = { flags, nodesCopy, logging, auditor, certificate, openStreams, health, version, issuer };
+  const own = { flags, nodesCache, logging, auditor, certificate, openStreams, health, version, issuer };
   return { ...cluster, ...tokens, ...accounts, ...auth, ...reading, ...own };
 }
 
-/** Builds the open streams, which end when their session or user does. */
+/** Builds the open streams, which are closed when their session is revoked or their user loses access. */
 function buildStreams({ sessions, directory }: AccountParts): OpenStreams {
   const openStreams = new OpenStreams();
   sessions.ended.subscribe((sid) => openStreams.endSession(sid));
   directory.invalidated.subscribe(() => void openStreams.recheck());
-  gauge('open_watches', 'Watches and streams that are open now.', () => openStreams.size);
+  gauge('open_watches', 'Number of open watches and streams.', () => openStreams.size);
   return openStreams;
 }
 
@@ -112,7 +116,7 @@ function gatewayRoutes(parts: Parts): readonly Route[] {
     versionRoute('/kapis/version', version),
     ...kapisRoutes({
       authorizer,
-      resources: [parts.nodesCopy],
+      resources: [parts.nodesCache],
       catalogue,
       granted,
       client,
@@ -132,7 +136,7 @@ function gatewayRoutes(parts: Parts): readonly Route[] {
 function aggregatedRoutes(parts: Parts): readonly Route[] {
   const { authorizer, health, logging, version } = parts;
   const groupRoutes = [
-    ...apisRoutes({ authorizer, resources: [parts.nodesCopy], otherGroups: [loggingGroupVersion] }),
+    ...apisRoutes({ authorizer, resources: [parts.nodesCache], otherGroups: [loggingGroupVersion] }),
     ...aggregatedLoggingRoutes(logging),
   ];
   const routes = [
@@ -145,17 +149,21 @@ function aggregatedRoutes(parts: Parts): readonly Route[] {
   return [...routes, indexRoute(routes)];
 }
 
-/** `gateway` serves clients, `aggregated` kube-apiserver. */
-function buildFaces(parts: Parts): { readonly gateway: Face; readonly aggregated: Face } {
+/** Builds the HTTP handlers: `gateway` serves clients, `aggregated` serves kube-apiserver. */
+function buildHttpHandlers(parts: Parts): { readonly gateway: HttpHandler; readonly aggregated: HttpHandler } {
   const { client, live } = parts;
   const shared = { ...parts, requests: () => live.value.requests };
-  const gatewayFace = createFace(gatewayRoutes(parts), {
+  const gatewayHandler = createHttpHandler(gatewayRoutes(parts), {
     ...shared,
     authenticator: parts.gatewayAuthentication,
-    gateway: gateway(client.upstream),
+    gateway: gateway(client),
     home: accountPath,
+    publicURL: () => publicURL(live.value),
     strictTransport: () => live.value.gateway,
   });
-  const aggregated = createFace(aggregatedRoutes(parts), { ...shared, authenticator: parts.aggregatedAuthentication });
-  return { gateway: gatewayFace, aggregated };
+  const aggregated = createHttpHandler(aggregatedRoutes(parts), {
+    ...shared,
+    authenticator: parts.aggregatedAuthentication,
+  });
+  return { gateway: gatewayHandler, aggregated };
 }

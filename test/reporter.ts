@@ -1,6 +1,6 @@
 /**
- * The reporter of jest that test/suite.ts uses: prints one line a file, and keeps a report that is complete at any moment, even if jest
- * is killed.
+ * Jest reporter used by test/suite.ts: prints one line per file, and keeps a report that is complete at any moment,
+ * even if jest is killed.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -11,24 +11,24 @@ export interface Report {
   readonly skipped: number;
   /** Files that failed before any test ran. */
   readonly broken: number;
-  /** Test files that have started and not ended. */
+  /** Test files that have started but not finished. */
   readonly unfinished: readonly string[];
-  /** The failures of each failed file, as people read them. */
+  /** Failures of each failed file, formatted for people. */
   readonly failures: readonly string[];
-  /** Why no further file was run, in one line. */
+  /** Reason why no further file was run, in one line. */
   readonly aborted?: string | undefined;
-  /** CPU time of jest and of every process that it started and outlived; missing until jest ends. */
+  /** CPU time of jest and of all its finished child processes; missing until jest ends. */
   readonly cpuSeconds?: number;
 }
 
-/** An error message that starts with this ends the run: every further file would fail for the same reason. */
+/** Prefix of an error message that aborts the run, because every further file would fail for the same reason. */
 export const abortMark = 'Test run aborted: ';
 
 interface TestFile {
   readonly path: string;
 }
 
-/** The part of jest's result of one file that is read. */
+/** The parts of jest's result for one file that are used. */
 interface FileResult {
   readonly numPassingTests: number;
   readonly numFailingTests: number;
@@ -39,7 +39,7 @@ interface FileResult {
   readonly console?: readonly { readonly type: string; readonly message: string }[];
 }
 
-/** The part of jest's totals that is read. */
+/** The parts of jest's totals that are used. */
 interface Totals {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
@@ -92,7 +92,7 @@ const print = (lines: readonly string[]): void => {
   process.stderr.write(`${lines.join('\n')}\n`);
 };
 
-/** One line, and one more for each test that failed. */
+/** Returns one line for the file, and one for each failed test. */
 function fileLines(path: string, result: FileResult, isFailed: boolean): string[] {
   const seconds = `${(result.perfStats.runtime / 1_000).toFixed(1)} s`;
   const tests = `${result.numPassingTests + result.numFailingTests} tests`;
@@ -103,7 +103,7 @@ function fileLines(path: string, result: FileResult, isFailed: boolean): string[
   ];
 }
 
-/** With what the tests of the file wrote to the console, as plain lines. */
+/** Returns the failure with the console output of the file's tests. */
 const failureOf = (path: string, { failureMessage, console: entries = [] }: FileResult): string =>
   [
     `FAIL  ${relative('.', path)}`,

@@ -1,9 +1,9 @@
-/** The order of test files for jest: the same in every run, whatever jest remembers of earlier ones. */
+/** Order of test files for jest: the same in every run, independent of jest's cache of earlier ones. */
 import { relative } from 'node:path';
 
 /**
- * The conformance files take longest: started last, one of them would run alone while other workers idle. The unit files collect garbage,
- * which costs five times as much in a worker that has kept the modules of other files.
+ * The conformance files take longest: started last, one of them would run alone while other workers are idle. The unit files collect
+ * garbage, which takes five times as long in a worker that has kept the modules of other files.
  */
 const first = [
   'test/conformance/framing',
@@ -15,10 +15,10 @@ const first = [
   'test/unit/http/listeners/listen',
 ];
 
-/** These stop kube-apiserver: a restart that goes wrong leaves no file after them to fail. */
+/** Files that stop kube-apiserver run last, so that a failed restart makes no other file fail. */
 const last = ['test/integration/gateway', 'test/integration/aggregator', 'test/integration/clients'];
 
-/** Seconds of the integration files that take long, for parts of equal length. */
+/** Seconds of slow integration files, for parts of equal length. */
 const seconds = new Map(
   Object.entries({
     clients: 128,
@@ -41,7 +41,7 @@ interface TestFile {
 
 const nameOf = ({ path }: TestFile): string => relative(process.cwd(), path).replace(/\.test\.ts$/, '');
 
-/** Returns the index in `first` as a negative number, 0 for most files, and the place in `last` from 1 on. */
+/** Returns the index in `first` as a negative number, 0 for most files, or the position in `last` starting at 1. */
 function rankOf(file: TestFile): number {
   const name = nameOf(file);
   return first.includes(name) ? first.indexOf(name) - first.length : last.indexOf(name) + 1;
@@ -52,13 +52,13 @@ const compare = (a: TestFile, b: TestFile): number =>
 
 const secondsOf = (file: TestFile): number => seconds.get(nameOf(file)) ?? usualSeconds;
 
-/** The methods that jest calls; nothing of a run is kept for the next. */
+/** Implements the methods that jest calls, without state between runs. */
 export default class Sequencer {
   sort<T extends TestFile>(tests: readonly T[]): T[] {
     return tests.toSorted(compare);
   }
 
-  /** Returns one of the parts: the longest file first, each goes to the part that is shortest by then. */
+  /** Returns one of the parts. Files are assigned in descending length, each to the shortest part so far. */
   shard<T extends TestFile>(
     tests: readonly T[],
     { shardIndex, shardCount }: { shardIndex: number; shardCount: number },

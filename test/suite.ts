@@ -1,4 +1,7 @@
-/** One suite, run by jest in a process group of its own, which is ended if it takes too long: a test that hangs must not hang the run. */
+/**
+ * Runs one suite with jest in its own process group. A group that takes too long is killed, so that a hanging test
+ * cannot hang the run.
+ */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,15 +9,15 @@ import { join } from 'node:path';
 import type { Report } from './reporter.ts';
 
 export interface Suite {
-  /** The name of its folder. */
+  /** Folder of the suite. */
   readonly name: string;
-  /** Runs only one part of several: `2/3`. */
+  /** Runs only one of several parts, such as `2/3`. */
   readonly part?: string;
   /** Options of jest. */
   readonly options: readonly string[];
   /** Options of Node for jest and its workers. */
   readonly nodeOptions?: readonly string[];
-  /** Seconds after which it is ended. */
+  /** Seconds after which the suite is killed. */
   readonly limit: number;
 }
 
@@ -22,17 +25,17 @@ export interface Outcome {
   readonly passed: number;
   readonly failed: number;
   readonly seconds: number;
-  /** Missing if the suite was ended. */
+  /** Missing if the suite was killed. */
   readonly cpuSeconds: number | undefined;
-  /** Why the suite fails, apart from failed tests; '' if it does not. */
+  /** Reason why the suite failed other than failed tests; '' if there is none. */
   readonly problem: string;
-  /** The failures of each failed file, as people read them. */
+  /** Failures of each failed file, formatted for people. */
   readonly failures: readonly string[];
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** `progress`: what becomes of the lines that jest prints. */
+/** `progress` is the destination of jest's output. */
 export async function runSuite(
   { name, part, options, nodeOptions = [], limit }: Suite,
   progress: 'inherit' | 'ignore' = 'inherit',
@@ -47,7 +50,7 @@ export async function runSuite(
       '--disable-warning=ExperimentalWarning',
       ...nodeOptions,
       'node_modules/jest/bin/jest.js',
-      // Read by the reporter; without --json jest does not write it.
+      // For the reporter; jest itself writes this file only with --json.
       `--outputFile=${file}`,
       `--reporters=${join(import.meta.dirname, 'reporter.ts')}`,
       ...options,
@@ -61,19 +64,19 @@ export async function runSuite(
     const seconds = (performance.now() - started) / 1_000;
     const report = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Report) : undefined;
     const { cpuSeconds, failures = [] } = report ?? {};
-    const verdict = isTooLong ? judgeHanging(report, name, limit) : judge(report, code);
+    const verdict = isTooLong ? verdictOfHanging(report, name, limit) : verdictOf(report, code);
     return { ...verdict, seconds, cpuSeconds, failures };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-/** Waits for the end of jest, which comes after `limit` seconds, or with the end of this process, at the latest. */
+/** Waits until jest ends. Kills it after `limit` seconds, or when this process ends. */
 async function ended(jest: ChildProcess, limit: number): Promise<{ code: number | null; isTooLong: boolean }> {
   const end = (): void => {
     if (jest.pid !== undefined) process.kill(-jest.pid, 'SIGKILL');
   };
-  // Ctrl-C at the terminal does not reach another group.
+  // Ctrl-C at the terminal does not reach another process group.
   const endAll = (signal: NodeJS.Signals): void => {
     end();
     process.kill(process.pid, signal);
@@ -98,23 +101,23 @@ async function ended(jest: ChildProcess, limit: number): Promise<{ code: number 
 
 type Verdict = Pick<Outcome, 'passed' | 'failed' | 'problem'>;
 
-function judgeHanging(report: Report | undefined, name: string, limit: number): Verdict {
+function verdictOfHanging(report: Report | undefined, name: string, limit: number): Verdict {
   const { passed = 0, failed = 0, unfinished = [] } = report ?? {};
   const left =
     unfinished.length === 0
-      ? 'all files had finished: something was left open'
+      ? 'all files had finished, but a handle is still open'
       : `not finished: ${unfinished.map((path) => path.slice(path.lastIndexOf(`test/${name}/`))).join(', ')}`;
-  return { passed, failed: failed + 1, problem: `ended after ${limit} s; ${left}` };
+  return { passed, failed: failed + 1, problem: `killed after ${limit} s; ${left}` };
 }
 
-function judge(report: Report | undefined, code: number | null): Verdict {
+function verdictOf(report: Report | undefined, code: number | null): Verdict {
   if (report === undefined) return { passed: 0, failed: 1, problem: 'jest wrote no report' };
   const { passed, skipped, broken, aborted } = report;
   const failed = report.failed + broken;
   if (aborted !== undefined) return { passed, failed: Math.max(failed, 1), problem: `aborted: ${aborted}` };
-  // What was not run has not passed.
+  // Skipped tests count as failed.
   if (skipped > 0) return { passed, failed: failed + skipped, problem: `${skipped} skipped` };
-  if (passed + failed === 0) return { passed, failed: 1, problem: 'no test' };
-  if (code !== 0 && failed === 0) return { passed, failed: 1, problem: `jest ended with code ${code}` };
-  return { passed, failed, problem: broken > 0 ? `${broken} files that could not be run` : '' };
+  if (passed + failed === 0) return { passed, failed: 1, problem: 'no tests' };
+  if (code !== 0 && failed === 0) return { passed, failed: 1, problem: `jest exited with code ${code}` };
+  return { passed, failed, problem: broken > 0 ? `${broken} files could not be run` : '' };
 }

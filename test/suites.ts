@@ -1,7 +1,8 @@
 /**
- * `node test/suites.ts [unit] [conformance] [conformance/log-store] [integration]` runs the suites, all unless some are named: two
- * halves of integration and the others beside each other, since none keeps two cores busy. It prints the failures, then for each suite its time against its budget and its
- * CPU time, then the number of tests. A suite that hangs is ended; one that takes 1.2 times its budget fails. Exit codes: 0 all passed, 1 not so, 2 wrong command line.
+ * `node test/suites.ts [unit] [conformance] [conformance/log-store] [integration]` runs the named suites, all by default. Two halves of
+ * integration and the others run in parallel, since none keeps two cores busy. It prints the failures, then for each suite its time against
+ * its budget and its CPU time, then the number of tests. A hanging suite is killed; one that takes 1.2 times its budget fails. Exit codes:
+ * 0 all passed, 1 a failure, 2 wrong command line.
  */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -10,33 +11,33 @@ import { runSuite, type Outcome, type Suite } from './suite.ts';
 
 interface Budgeted extends Omit<Suite, 'limit'> {
   /**
-   * Seconds, beside the other lanes on two cores, where everything that is downloaded or built once is there already. Measured on an
-   * idle machine on 2026-11-23: integration 422 and 517, log-store 676, unit 143, conformance 165. Busy ones take up to half as long again.
+   * Seconds in parallel with the other lanes on two cores, with warm caches of downloads and builds. Measured on an idle machine on
+   * 2026-11-23: integration 422 and 517, log-store 676, unit 143, conformance 165. A busy machine takes up to half as long again.
    */
   readonly budget: number;
-  /** The suites of a lane run one after the other, the lanes beside each other. */
+  /** The suites of a lane run sequentially, the lanes in parallel. */
   readonly lane: 'first' | 'second' | 'third';
 }
 
-/** Ends a test that hangs, on however busy a machine; jest's own 5 s end others too. */
+/** Ends only hanging tests, even on a busy machine; jest's default of 5 s would end others, too. */
 const testTimeout = '--testTimeout=120000';
 
 /**
- * Ends a worker whose heap has grown. Jest keeps the modules of all files that one process ran, and each garbage collection scans them:
- * tests that collect garbage took 12 to 25 times their CPU time in the unit suite.
+ * Restarts a worker whose heap has grown. Jest keeps the modules of all files that a process has run, and each garbage collection scans
+ * them. Tests that collect garbage took 12 to 25 times their CPU time in the unit suite.
  */
 const idleMemory = (megabytes: number): string => `--workerIdleMemoryLimit=${megabytes}MB`;
 
 /**
- * Makes garbage collections rarer. Jest loads every module anew for each file, and what is loaded survives each collection of the young
- * generation: with Node's own sizes, collections took twice the time.
+ * Makes garbage collections rarer. Jest reloads every module for each file, and modules survive each collection of the young generation:
+ * with Node's default sizes, collections took twice as long.
  */
 const largeHeap = ['--min-semi-space-size=32', '--max-semi-space-size=64', '--initial-heap-size=512'];
 
 const cores = availableParallelism();
 
 const suites: readonly Budgeted[] = [
-  // A control plane each, one test file after the other.
+  // Each part has its own control plane and runs its test files sequentially.
   ...(['first', 'second'] as const).map((which, index) => ({
     name: 'integration',
     part: `${index + 1}/2`,
@@ -44,9 +45,9 @@ const suites: readonly Budgeted[] = [
     budget: 900,
     options: ['--runInBand', testTimeout],
   })),
-  // One real server after the other: each takes memory of its own.
+  // Sequentially, since each real server needs much memory.
   { name: 'conformance/log-store', lane: 'third', budget: 1_000, options: ['--runInBand', testTimeout] },
-  // All cores: jest leaves one out by itself, and on two cores runs one file after the other.
+  // All cores: by default jest leaves one out, and would run sequentially on two.
   {
     name: 'unit',
     lane: 'first',
@@ -58,7 +59,7 @@ const suites: readonly Budgeted[] = [
     name: 'conformance',
     lane: 'second',
     budget: 240,
-    // More than the cores: many of these files wait for timers of the server.
+    // More workers than cores, since many of these files wait for timers of the server.
     options: [
       `--maxWorkers=${cores + 1}`,
       idleMemory(256),
@@ -67,16 +68,16 @@ const suites: readonly Budgeted[] = [
     ],
   },
 ];
-/** A suite that takes more than so many times its budget fails. */
+/** A suite that takes longer than this multiple of its budget fails. */
 const lateFactor = 1.2;
-/** A suite that takes more than so many times its budget is ended: it hangs, on however busy a machine. */
+/** A suite that takes longer than this multiple of its budget hangs, even on a busy machine, and is killed. */
 const limitFactor = 10;
 
 const named = process.argv.slice(2);
 const unknown = named.filter((name) => !suites.some((suite) => suite.name === name));
 if (unknown.length > 0) {
   console.error(
-    `suites: there is no suite ${unknown.join(', ')}; there are ${[...new Set(suites.map(({ name }) => name))].join(', ')}`,
+    `suites: unknown suite ${unknown.join(', ')}; available suites: ${[...new Set(suites.map(({ name }) => name))].join(', ')}`,
   );
   process.exit(2);
 }
@@ -95,7 +96,7 @@ async function runLane(lane: readonly Budgeted[]): Promise<Finished[]> {
 }
 
 const started = performance.now();
-// Once: the servers of both parts run what is built.
+// Build once for the servers of both parts.
 if (chosen.some(({ name }) => name === 'integration')) {
   await build();
   process.env[builtVariable] = 'true';
@@ -126,7 +127,7 @@ const failures = finished.flatMap(({ outcome }) => outcome.failures);
 if (failures.length > 0) console.log(`\n${failures.join('\n\n')}`);
 console.log(`\n${finished.map(lineOf).join('\n')}`);
 console.log(
-  `${cpuSeconds.toFixed(0)} s of CPU: at least ${(cpuSeconds / cores).toFixed(0)} s on ${cores} cores; it took ${seconds.toFixed(0)} s`,
+  `${cpuSeconds.toFixed(0)} s of CPU, at least ${(cpuSeconds / cores).toFixed(0)} s on ${cores} cores; it took ${seconds.toFixed(0)} s`,
 );
 console.log(`${sum(({ passed }) => passed)} passed, ${sum(({ failed }) => failed)} failed`);
 process.exitCode = sum(({ failed }) => failed) === 0 && !finished.some(isLate) ? 0 : 1;

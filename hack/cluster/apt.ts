@@ -1,16 +1,19 @@
-/** Debian's packages, for programs that the machine does not have. */
+/** Installs Debian packages for programs that this machine lacks. */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { execute } from './exec.ts';
 import { progress } from './progress.ts';
 
-/** The path of a program; the folders of system programs are not in everybody's PATH. */
+/** Returns the path of a program. Also searches the folders of system programs, which PATH may lack. */
 export function findProgram(name: string, more: readonly string[] = []): string | undefined {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin', ...more];
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
 }
 
-/** Of each package the program by which it is known to be there, because another package may have brought it. Throws where there is no apt-get. */
+/**
+ * Installs the packages whose program is missing. `packages` maps a package to a program that it installs: another package may have
+ * installed that program already. Throws if apt-get is missing.
+ */
 export async function installMissing(
   packages: Readonly<Record<string, string>>,
   more: readonly string[] = [],
@@ -21,7 +24,7 @@ export async function installMissing(
   if (missing.length === 0) return;
   if (findProgram('apt-get') === undefined)
     throw new Error(
-      `only on Debian and its like they are installed by themselves; please install: ${missing.join(' ')}`,
+      `apt-get not found, so these packages cannot be installed automatically; install them: ${missing.join(' ')}`,
     );
   await apt('update');
   await apt('install', '--yes', '--no-install-recommends', ...missing);

@@ -4,8 +4,11 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Numbers chosen once for a state folder (ports, the address block) and kept for its next use, in `<folder>/chosen.json`. */
-export async function chosen(
+/**
+ * Returns a number that is chosen once for a state folder, such as a port or the address block. `<folder>/chosen.json` keeps it for the
+ * next start; `choose` gets the number kept before and may replace it.
+ */
+export async function chooseOnce(
   folder: string,
   name: string,
   choose: (before?: number) => Promise<number>,
@@ -22,14 +25,14 @@ export async function chosen(
   return value;
 }
 
-/** The same number below `limit` for the same text each time: two work trees start their search in different places. */
+/** Hashes a text to a number below `limit`, so that two work trees start their search at different numbers. */
 export const seed = (text: string, limit: number): number =>
   createHash('sha256').update(text).digest().readUInt32BE(0) % limit;
 
-/** The first free TCP port of `address` from `first` on. */
+/** Returns the first free TCP port of `address`, from `first` upwards. */
 export async function freePort(first: number, address = '127.0.0.1', taken: readonly number[] = []): Promise<number> {
   for (let port = first; port < 65_536; port++) if (!taken.includes(port) && (await isFree(port, address))) return port;
-  throw new Error(`no free port on ${address} from ${first} on`);
+  throw new Error(`no free port on ${address} from ${first} to 65535`);
 }
 
 export async function isFree(port: number, address = '127.0.0.1'): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** The keys and certificates of one control plane, in a folder from which its programs read them. */
+/** Creates the keys and certificates of a control plane in the folder from which its programs read them. */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ export interface ClusterPki {
   readonly controllerManager: Pair;
 }
 
-/** Makes every key once; a folder without `complete.json` is the rest of an interrupted start. */
+/** Creates every key once. A folder without `complete.json` is left over from an interrupted start and is overwritten. */
 export async function clusterPki(folder: string, block: Block): Promise<ClusterPki> {
   const complete = join(folder, 'complete.json');
   if (existsSync(complete)) return JSON.parse(await readFile(complete, 'utf8')) as ClusterPki;

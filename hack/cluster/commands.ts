@@ -8,30 +8,30 @@ import { findAll } from './processes.ts';
 import { programs } from './programs.ts';
 import { seconds } from './progress.ts';
 
-/** Makes `<dir>/kubeconfig` lead to a cluster: the local one, or with CLUSTER=current the one that kubectl is set to. */
+/** Writes `<dir>/kubeconfig` for the local cluster, which it starts, or with CLUSTER=current for the current context of kubectl. */
 export async function clusterUp(dir: string): Promise<{ readonly kubeconfig: string }> {
-  const begin = performance.now();
+  const startedAt = performance.now();
   if (usesCurrent()) {
     const kubeconfig = await adoptCurrent(dir);
-    console.log(`using the current cluster of kubectl: export KUBECONFIG=${kubeconfig}`);
+    console.log(`using the current context of kubectl: export KUBECONFIG=${kubeconfig}`);
     return { kubeconfig };
   }
-  const { kubeconfig, server } = await startControlPlane({ dir, nodes: wantedNodes() });
-  console.log(`the control plane is ready at ${server} after ${seconds(begin)}: export KUBECONFIG=${kubeconfig}`);
+  const { kubeconfig, server } = await startControlPlane({ dir, nodes: requestedNodes() });
+  console.log(`control plane ready at ${server} after ${seconds(startedAt)}: export KUBECONFIG=${kubeconfig}`);
   return { kubeconfig };
 }
 
 export async function clusterDown(dir: string): Promise<void> {
   await stopControlPlane(dir);
-  console.log('the control plane is down');
+  console.log('control plane stopped');
 }
 
-/** Prints what runs; false if the cluster cannot be used. */
+/** Prints the running processes and the version of the cluster. Returns false if the cluster is missing or does not respond. */
 export async function clusterStatus(dir: string): Promise<boolean> {
   for (const { name, pid } of findAll(dir).toReversed()) console.log(`${name.padEnd(24)} pid ${pid}`);
   const kubeconfig = join(dir, 'kubeconfig');
   if (!existsSync(kubeconfig)) {
-    console.log('no cluster: make cluster-up');
+    console.log('no cluster: run make cluster-up');
     return false;
   }
   const kube = await createKubeClient({ kubeconfig });
@@ -52,16 +52,17 @@ export async function clusterStatus(dir: string): Promise<boolean> {
   }
 }
 
-/** Not the local one. */
+/** Returns true if CLUSTER=current selects the current context of kubectl instead of the local cluster. */
 export function usesCurrent(): boolean {
   const cluster = process.env['CLUSTER'] ?? '';
-  if (!['', 'current'].includes(cluster)) throw new Error('CLUSTER is either unset or current');
+  if (!['', 'current'].includes(cluster))
+    throw new Error(`CLUSTER: expected "current" or no value, got ${JSON.stringify(cluster)}`);
   return cluster === 'current';
 }
 
-/** Copies the current context, alone and with its credentials, so that whoever uses our kubeconfig cannot stray to another. */
+/** Copies only the current context, with its credentials, so that the copy cannot reach another cluster. */
 async function adoptCurrent(dir: string): Promise<string> {
-  if (findAll(dir).length > 0) throw new Error('the local control plane is running: make cluster-down first');
+  if (findAll(dir).length > 0) throw new Error('the local control plane is running: run make cluster-down first');
   const { kubectl } = await programs(['kubectl']);
   const text = await output(kubectl, ['config', 'view', '--minify', '--flatten', '--raw']);
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -70,9 +71,10 @@ async function adoptCurrent(dir: string): Promise<string> {
   return file;
 }
 
-function wantedNodes(): number | undefined {
+function requestedNodes(): number | undefined {
   const text = process.env['NODES'] ?? '';
   if (text === '') return undefined;
-  if (!/^\d{1,6}$/.test(text)) throw new Error(`NODES is a number, not ${text}`);
+  if (!/^\d{1,6}$/.test(text))
+    throw new Error(`NODES: expected a number of at most 6 digits, got ${JSON.stringify(text)}`);
   return Number(text);
 }

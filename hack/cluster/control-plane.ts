@@ -1,4 +1,4 @@
-/** A real control plane on this machine: etcd, kube-apiserver with the aggregator on, kube-controller-manager, and kwok for its nodes. */
+/** Runs a real control plane on this machine: etcd, kube-apiserver with aggregation, kube-controller-manager, and kwok for its nodes. */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { existsSync } from 'node:fs';
@@ -16,32 +16,32 @@ import { programs } from './programs.ts';
 import { until } from './until.ts';
 
 export interface ControlPlaneOptions {
-  /** Holds all of its state; two control planes at a time need two folders. */
+  /** Folder for all of its state. Each control plane needs its own. */
   readonly dir: string;
-  /** How many nodes it shall have; left out, those that it has, three at first. */
+  /** Number of nodes. Default: the nodes that it has, and three in a new cluster. */
   readonly nodes?: number | undefined;
-  /** Leaves nodes and pods to the caller, who may have put etcd's data into `dir`: they are as they are, and kwok does not run. */
-  readonly untended?: boolean;
-  /** For kube-apiserver, after our own. */
+  /** Leaves nodes and pods as they are and does not run kwok, for a caller that put etcd's data into `dir`. */
+  readonly withoutKwok?: boolean;
+  /** Flags of kube-apiserver, appended to the default ones. */
   readonly apiserverFlags?: readonly string[];
 }
 
 export interface ControlPlane {
   readonly dir: string;
-  /** A kubeconfig in group system:masters. */
+  /** Path of a kubeconfig whose user is in group system:masters. */
   readonly kubeconfig: string;
   readonly server: string;
-  /** Where kube-apiserver reaches an aggregated server on this machine; it is ours only if we are root. */
+  /** Address at which kube-apiserver reaches an aggregated server on this machine. Only root can assign it. */
   readonly address: string;
   readonly processes: readonly Running[];
-  /** Ends every process and removes the state. */
+  /** Stops every process and removes the state. */
   stop(): Promise<void>;
 }
 
-/** Milliseconds: a busy machine reads 150,000 objects of etcd in more than a minute. */
-export const readingTime = 600_000;
+/** Milliseconds to wait for a large cluster: reading 150,000 objects from etcd takes over a minute on a busy machine. */
+export const largeClusterTimeout = 600_000;
 
-/** Starts what is not running yet and waits until it answers. */
+/** Starts the processes that are not running yet and waits until kube-apiserver is ready. */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const dir = resolve(options.dir);
   const paths = await programs(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kwok']);
@@ -69,7 +69,11 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ]);
     const kube = await createKubeClient({ kubeconfig });
     try {
-      await ready(kube, () => assertAlive(dir, [etcd, apiserver]), options.untended === true ? readingTime : undefined);
+      await waitForReady(
+        kube,
+        () => assertAlive(dir, [etcd, apiserver]),
+        options.withoutKwok === true ? largeClusterTimeout : undefined,
+      );
       const controllerManager = await ensure(dir, 'kube-controller-manager', [
         paths['kube-controller-manager'],
         `--secure-port=${port['kube-controller-manager']}`,
@@ -77,13 +81,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       ]);
       const processes = [etcd, apiserver, controllerManager];
       const check = (): Promise<void> => assertAlive(dir, processes);
-      if (options.untended !== true) {
+      if (options.withoutKwok !== true) {
         const flags = [`--kubeconfig=${kubeconfig}`, ...kwokFlags(await kwokStages(), block)];
         processes.push(await ensure(dir, 'kwok', [paths.kwok, ...flags]));
         await setNodes(kube, block, options.nodes, check);
       }
-      // The last thing that kube-controller-manager does for a new cluster; pods need it.
-      await found(kube, '/api/v1/namespaces/default/serviceaccounts/default', check);
+      // kube-controller-manager creates it last in a new cluster, and pods need it.
+      await waitForObject(kube, '/api/v1/namespaces/default/serviceaccounts/default', check);
       return { dir, kubeconfig, server, address: block.address, processes, stop: () => stopControlPlane(dir) };
     } finally {
       await kube.close();
@@ -91,13 +95,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   });
 }
 
-/** Ends everything that was started with `dir` and removes its state, but for what the next start uses again. */
+/** Stops all processes of `dir` and removes its state, except for what the next start uses again. */
 export async function stopControlPlane(dir: string): Promise<void> {
   const folder = resolve(dir);
-  if (!existsSync(join(folder, 'chosen.json'))) return; // not a folder of ours
+  if (!existsSync(join(folder, 'chosen.json'))) return; // not a state folder
   await withLock(folder, async () => {
     for (const running of findAll(folder)) {
-      // A server of ours says goodbye to its clients; of the control plane nothing is kept, so it need not tidy up.
+      // The server drains its connections. The control plane's state is removed, so it needs no graceful stop.
       await stop(folder, running, isControlPlane(running) ? 'SIGKILL' : 'SIGTERM');
     }
     await closeBlock(await addressBlock(folder));
@@ -106,12 +110,12 @@ export async function stopControlPlane(dir: string): Promise<void> {
   });
 }
 
-/** The numbers chosen (ports, addresses), and links to programs. */
+/** Chosen ports and addresses, and links to programs. */
 const kept = ['chosen.json', 'bin'];
 
 const isControlPlane = ({ name }: Running): boolean => name === 'etcd' || name === 'kwok' || name.startsWith('kube-');
 
-/** The process as it runs, or started; one that runs with other flags is started anew. */
+/** Returns the running process, or starts it. Restarts a process whose flags have changed. */
 async function ensure(dir: string, name: string, command: Command): Promise<Running> {
   const running = find(dir, name);
   if (running !== undefined && JSON.stringify(running.command) === JSON.stringify(command)) return running;
@@ -119,15 +123,15 @@ async function ensure(dir: string, name: string, command: Command): Promise<Runn
   return start(dir, name, command);
 }
 
-async function ready(kube: KubeClient, check: () => Promise<void>, patience?: number): Promise<void> {
+async function waitForReady(kube: KubeClient, check: () => Promise<void>, timeout?: number): Promise<void> {
   const isReady = async (): Promise<boolean> => {
     const { status, body } = await kube.stream('/readyz');
     body.resume();
     return status === 200;
   };
-  await until('kube-apiserver is ready', check, isReady, patience);
+  await until('kube-apiserver is ready', check, isReady, timeout);
 }
 
-async function found(kube: KubeClient, path: string, check: () => Promise<void>): Promise<void> {
+async function waitForObject(kube: KubeClient, path: string, check: () => Promise<void>): Promise<void> {
   await until(`${path} exists`, check, async () => (await kube.json(path)) !== undefined);
 }

@@ -12,13 +12,13 @@ interface ExecOptions {
   readonly input?: string;
   /** Milliseconds after which the program is killed. */
   readonly timeout?: number;
-  /** Sees standard error as it comes. */
+  /** Receives standard error as it arrives. */
   readonly onStderr?: (text: string) => void;
 }
 
 /**
- * Runs a program to its end and returns its exit code; code 127 if it cannot be started. The library execa would replace these lines
- * only: it knows neither sessions that outlive us nor a deadline for several processes (processes.ts).
+ * Runs a program until it exits and returns its exit code, or 127 if it cannot be started. The library execa would replace only these
+ * lines: it supports neither sessions that outlive this process nor a deadline for several processes (processes.ts).
  */
 export function execute(program: string, args: readonly string[], options: ExecOptions = {}): Promise<Executed> {
   return new Promise((resolve) => {
@@ -44,9 +44,10 @@ export function execute(program: string, args: readonly string[], options: ExecO
   });
 }
 
-/** The standard output of a program that must succeed. */
+/** Runs a program and returns its standard output. Throws if its exit code is not 0. */
 export async function output(program: string, args: readonly string[], options: ExecOptions = {}): Promise<string> {
   const { code, stdout, stderr } = await execute(program, args, options);
-  if (code !== 0) throw new Error(`${program} ${args.join(' ')} failed (${code}): ${(stderr || stdout).trim()}`);
+  if (code !== 0)
+    throw new Error(`${program} ${args.join(' ')} failed with exit code ${code}: ${(stderr || stdout).trim()}`);
   return stdout;
 }

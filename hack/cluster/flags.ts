@@ -1,4 +1,4 @@
-/** The flags of each program of a control plane, but for those that only its starter knows. */
+/** Flags of each program of a control plane, except for those that only control-plane.ts knows. */
 import { join } from 'node:path';
 import type { Block } from './network.ts';
 
@@ -10,7 +10,7 @@ export const etcdFlags = (dir: string, port: number, peerPort: number): string[]
   `--listen-peer-urls=http://127.0.0.1:${peerPort}`,
   `--initial-advertise-peer-urls=http://127.0.0.1:${peerPort}`,
   `--initial-cluster=platform=http://127.0.0.1:${peerPort}`,
-  '--unsafe-no-fsync', // its data need not survive the machine
+  '--unsafe-no-fsync', // its data need not survive a crash of the machine
   `--quota-backend-bytes=${8 * 2 ** 30}`,
   '--log-level=warn',
 ];
@@ -22,7 +22,7 @@ export const apiserverFlags = (pki: string, block: Block): string[] => [
   `--client-ca-file=${pki}/ca.crt`,
   '--authorization-mode=Node,RBAC',
   '--enable-admission-plugins=NodeRestriction',
-  // It taints every new node as not ready, and kube-controller-manager takes that away by a third write of each node.
+  // The plugin taints every new node as not ready, and kube-controller-manager needs a third write per node to remove the taint.
   '--disable-admission-plugins=TaintNodesByCondition',
   '--allow-privileged',
   '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
@@ -37,7 +37,7 @@ export const apiserverFlags = (pki: string, block: Block): string[] => [
   '--requestheader-extra-headers-prefix=X-Remote-Extra-',
   `--proxy-client-cert-file=${pki}/front-proxy-client.crt`,
   `--proxy-client-key-file=${pki}/front-proxy-client.key`,
-  '--enable-aggregator-routing', // to endpoints: nothing here routes ClusterIPs
+  '--enable-aggregator-routing', // routes to endpoints: ClusterIPs are not routed on this machine
 ];
 
 export const controllerManagerFlags = (pki: string, kubeconfig: string): string[] => [
@@ -53,9 +53,9 @@ export const controllerManagerFlags = (pki: string, kubeconfig: string): string[
   `--requestheader-client-ca-file=${pki}/front-proxy-ca.crt`,
   `--cluster-signing-cert-file=${pki}/ca.crt`,
   `--cluster-signing-key-file=${pki}/ca.key`,
-  // ttl-controller writes every node again each time the cluster outgrows a size; our nodes have its annotation from the start.
+  // ttl-controller rewrites every node when the cluster outgrows a size. These nodes have its annotation from the start.
   '--controllers=*,-ttl-controller',
-  // No kubelet renews a lease, so silence is no sign of a dead node.
+  // No kubelet renews leases here, so a missing heartbeat does not mean a dead node.
   '--node-monitor-grace-period=8760h',
   '--node-startup-grace-period=8760h',
   '--kube-api-qps=1000',
@@ -65,7 +65,7 @@ export const controllerManagerFlags = (pki: string, kubeconfig: string): string[
 export const kwokFlags = (stages: string, block: Block): string[] => [
   `--config=${stages}`,
   '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
-  // No leases: a kwok started anew would leave the nodes alone until those of its predecessor expire.
+  // Without leases a restarted kwok manages the nodes at once; otherwise it waits until the old leases expire.
   '--node-lease-duration-seconds=0',
   `--cidr=${block.pods}`,
   `--node-ip=${block.address}`,

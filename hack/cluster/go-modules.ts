@@ -1,4 +1,4 @@
-/** The Go modules of the cluster's programs, pinned in programs/go.mod, and the folder in which what is made of them is kept. */
+/** Go modules of the cluster's programs, pinned in programs/go.mod, and the cache folder for what is built from them. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { output } from './exec.ts';
 
-/** Where `go` is run for them. */
+/** Folder in which `go` runs for these modules. */
 export const modules = join(import.meta.dirname, 'programs');
 
 export async function kubernetesVersion(): Promise<string> {
@@ -16,21 +16,21 @@ export async function kubernetesVersion(): Promise<string> {
 }
 
 /**
- * What every program is built with. The version is linked in as Kubernetes' own build does; without it kube-apiserver
- * calls itself v0.0.0.
+ * Returns the build flags of every program. They link the version in as Kubernetes' own build does; without it kube-apiserver reports
+ * v0.0.0.
  */
 export async function goBuildFlags(): Promise<string[]> {
   const gitVersion = await kubernetesVersion();
   const [gitMajor, gitMinor] = gitVersion.slice(1).split('.');
-  const facts = Object.entries({ gitVersion, gitMajor, gitMinor, gitTreeState: 'clean' });
-  const links = facts.map(([key, value]) => `-X k8s.io/component-base/version.${key}=${value}`);
+  const variables = Object.entries({ gitVersion, gitMajor, gitMinor, gitTreeState: 'clean' });
+  const links = variables.map(([key, value]) => `-X k8s.io/component-base/version.${key}=${value}`);
   return ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', ['-s', '-w', ...links].join(' ')];
 }
 
-/** In the user's cache; anything that changes the bytes of a program changes the folder. */
+/** Returns a folder in the user's cache. Everything that affects the built bytes is part of its name. */
 export async function cacheFolder(): Promise<string> {
   const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], { cwd: modules }).catch((error: unknown) => {
-    throw new Error('the programs of the cluster are built with Go (https://go.dev/dl), which does not start', {
+    throw new Error('cannot run go, which builds the programs of the cluster; install Go (https://go.dev/dl)', {
       cause: error,
     });
   });
@@ -42,13 +42,13 @@ export async function cacheFolder(): Promise<string> {
   return join(base, 'platform-apiserver', hash.digest('hex').slice(0, 16));
 }
 
-/** The folder of a module for what a module holds beside code. */
+/** Returns the folder of a downloaded module, for files that are not code. */
 export async function moduleFolder(module: string): Promise<string> {
   const text = await output('go', ['mod', 'download', '-json', module], { cwd: modules });
   return (JSON.parse(text) as { Dir: string }).Dir;
 }
 
-/** A file with what kwok does to nodes and pods: a kwok built as a module has it not in it but in its module's folder. */
+/** Returns a file with kwok's stages for nodes and pods. They are not part of a kwok built from its module, only of the module's folder. */
 export async function kwokStages(): Promise<string> {
   const cache = await cacheFolder();
   const path = join(cache, 'kwok.yaml');

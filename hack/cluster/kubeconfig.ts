@@ -4,7 +4,7 @@ import type { Pair } from './pki.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** Writes a kubeconfig with one cluster and one user, who has a client certificate. */
+/** Writes a kubeconfig with one cluster and one user, authenticated by a client certificate. */
 export async function writeKubeconfig(
   file: string,
   cluster: { readonly server: string; readonly authority: string },
@@ -27,8 +27,8 @@ export async function writeKubeconfig(
 }
 
 /**
- * Writes the kubeconfig `from`, which has one user, for another: the bearer of the token in `tokenFile`, which is read
- * again as it is renewed.
+ * Copies the kubeconfig `from`, which has one user, and replaces the credentials with the token in `tokenFile`. Clients read that file
+ * again after the token is renewed.
  */
 export async function writeTokenKubeconfig(file: string, from: string, tokenFile: string): Promise<void> {
   const kubeconfig = parse(await readFile(from, 'utf8')) as { users: { name: string }[] };

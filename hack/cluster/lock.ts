@@ -3,8 +3,9 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { once } from 'node:events';
 
 /**
- * Runs `work` while no other process on this machine runs work of the same name; `onWait` is called once if it has to wait.
- * The lock is an abstract Unix socket: the kernel drops it with its holder. The lock files of the library proper-lockfile outlive a crash.
+ * Runs `work` while no other process on this machine runs work of the same name. Calls `onWait` once if it has to wait.
+ * The lock is an abstract Unix socket: the kernel releases it when its holder exits. The library proper-lockfile leaves its lock file after
+ * a crash.
  */
 export async function withLock<T>(name: string, work: () => Promise<T>, onWait?: () => void): Promise<T> {
   const path = `\0platform-apiserver-${createHash('sha256').update(name).digest('hex')}`;
@@ -12,7 +13,7 @@ export async function withLock<T>(name: string, work: () => Promise<T>, onWait?:
   let lock = await listen(path, waiting);
   if (lock === undefined) onWait?.();
   while (lock === undefined) {
-    await ended(path);
+    await waitForRelease(path);
     lock = await listen(path, waiting);
   }
   try {
@@ -38,8 +39,8 @@ async function listen(path: string, waiting: Set<Socket>): Promise<Server | unde
   }
 }
 
-/** Resolves when the holder lets go, or is gone already. */
-function ended(path: string): Promise<void> {
+/** Resolves when the lock is released, or at once if it is free. */
+function waitForRelease(path: string): Promise<void> {
   return new Promise((resolve) => {
     connect(path)
       .on('error', () => undefined)

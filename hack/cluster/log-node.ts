@@ -1,4 +1,4 @@
-/** A node whose kubelet is a kwok of its own, which serves files as the logs of pods (kwok's ClusterLogs). */
+/** Starts a node whose kubelet is a dedicated kwok that serves files as the logs of pods (kwok's ClusterLogs). */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -11,26 +11,26 @@ import { find, start, stop, type Running } from './processes.ts';
 import { programs } from './programs.ts';
 
 export interface LogNodeOptions {
-  /** The state folder of the control plane. */
+  /** State folder of the control plane. */
   readonly dir: string;
   readonly kube: KubeClient;
-  /** The kubeconfig of an administrator. */
+  /** Path of an administrator's kubeconfig. */
   readonly kubeconfig: string;
-  /** Where kube-apiserver reaches a kubelet on this machine. */
+  /** Address at which kube-apiserver reaches a kubelet on this machine. */
   readonly address: string;
-  /** Of the node. */
+  /** Name of the node. */
   readonly name: string;
-  /** By namespace and container; the pods of a namespace have a file together for each name of a container. */
+  /** Log files by namespace and container name. All pods of a namespace share the file of a container name. */
   readonly files: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 const firstPort = 21_250;
-const mark = 'kwok.x-k8s.io/node';
+const annotation = 'kwok.x-k8s.io/node';
 
-/** A line as a kubelet finds it, `time` in RFC 3339. */
+/** Returns a line of a log file as a container runtime writes it (CRI); `time` is in RFC 3339. */
 export const logLine = (time: string, log: string): string => `${time} stdout F ${log}\n`;
 
-/** One of that name that runs already is started anew. */
+/** Starts a log node. Restarts one of the same name that is running. */
 export async function startLogNode(options: LogNodeOptions): Promise<Running> {
   const { dir, kube, kubeconfig, address, name, files } = options;
   const folder = join(dir, name);
@@ -66,7 +66,7 @@ export async function startLogNode(options: LogNodeOptions): Promise<Running> {
     kwok,
     `--kubeconfig=${kubeconfig}`,
     `--config=${config}`,
-    `--manage-nodes-with-annotation-selector=${mark}=${name}`,
+    `--manage-nodes-with-annotation-selector=${annotation}=${name}`,
     '--node-lease-duration-seconds=0',
     `--node-ip=${address}`,
     `--node-port=${port}`,
@@ -75,7 +75,7 @@ export async function startLogNode(options: LogNodeOptions): Promise<Running> {
     `--tls-private-key-file=${join(folder, 'tls.key')}`,
     '--v=WARN',
   ]);
-  // kwok writes its status.
-  await ensure(kube, '/api/v1/nodes', name, () => ({ metadata: { name, annotations: { [mark]: name } } }));
+  // kwok sets the status of the node.
+  await ensure(kube, '/api/v1/nodes', name, () => ({ metadata: { name, annotations: { [annotation]: name } } }));
   return running;
 }

@@ -1,4 +1,4 @@
-/** up, down, status: the local control plane of this work tree; programs NAME…: a folder with links to them. */
+/** Commands: `up`, `down` and `status` of this work tree's control plane; `programs NAME…` prints a folder with links to the programs. */
 import { join } from 'node:path';
 import { clusterDown, clusterStatus, clusterUp } from './commands.ts';
 import { isProgram, linkPrograms } from './programs.ts';
@@ -20,7 +20,7 @@ try {
     case 'programs': {
       const known = names.filter(isProgram);
       if (known.length < names.length)
-        throw new Error(`no such program: ${names.filter((name) => !isProgram(name)).join(', ')}`);
+        throw new Error(`unknown program: ${names.filter((name) => !isProgram(name)).join(', ')}`);
       const folder = join(dir, 'bin');
       await linkPrograms(folder, known);
       console.log(folder);

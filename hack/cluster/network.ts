@@ -1,22 +1,22 @@
 /**
- * Every control plane has a block 10.x.0.0/16 for all of its addresses: Services, nodes, pods, and the one address of this
- * machine at which kube-apiserver finds an aggregated server (EndpointSlices refuse loopback addresses).
- * With root the rest of the block is unreachable: without kube-proxy a packet to a ClusterIP would leave by the default route.
+ * Every control plane uses a block 10.x.0.0/16 for its Services, nodes and pods. One address of the block belongs to this machine:
+ * kube-apiserver reaches aggregated servers there, because EndpointSlices reject loopback addresses.
+ * As root the rest of the block is made unreachable: without kube-proxy a packet to a ClusterIP would leave by the default route.
  */
 import { networkInterfaces, userInfo } from 'node:os';
-import { chosen, seed } from './chosen.ts';
+import { chooseOnce, seed } from './chosen.ts';
 import { execute, output } from './exec.ts';
 
 export interface Block {
-  /** All of it, such as 10.140.0.0/16. */
+  /** Whole block, such as 10.140.0.0/16. */
   readonly cidr: string;
   readonly services: string;
-  /** The ClusterIP of Service default/kubernetes. */
+  /** ClusterIP of the Service default/kubernetes. */
   readonly firstService: string;
   readonly pods: string;
-  /** The address for aggregated servers on this machine. */
+  /** Address of aggregated servers on this machine. */
   readonly address: string;
-  /** The address of the nth node, from 0. */
+  /** Returns the address of a node, by its index from 0. */
   node(index: number): string;
 }
 
@@ -24,7 +24,7 @@ const first = 100;
 const blocks = 150;
 
 export async function addressBlock(folder: string): Promise<Block> {
-  const second = await chosen(folder, 'block', async (before) => {
+  const second = await chooseOnce(folder, 'block', async (before) => {
     if (before !== undefined) return before;
     const start = seed(folder, blocks);
     for (let step = 0; step < blocks; step++) {
@@ -54,7 +54,7 @@ const ownAddresses = (): string[] =>
 
 const isRoot = (): boolean => userInfo().uid === 0;
 
-/** Keeps the block's packets on this machine and gives the machine its address in it; without root it does nothing. */
+/** Keeps the block's packets on this machine and assigns the block's address to it. Does nothing unless run by root. */
 export async function openBlock({ cidr, address }: Block): Promise<void> {
   if (!isRoot()) return;
   await output('ip', ['route', 'replace', 'unreachable', cidr]);
@@ -63,15 +63,15 @@ export async function openBlock({ cidr, address }: Block): Promise<void> {
 
 export async function closeBlock({ cidr, address }: Block): Promise<void> {
   if (!isRoot()) return;
-  // What is gone already needs no removal.
+  // Failures are ignored: the route or the address may be gone already.
   await execute('ip', ['route', 'del', 'unreachable', cidr]);
   await execute('ip', ['address', 'del', `${address}/32`, 'dev', 'lo']);
 }
 
-/** Throws, with the line that mends it, if this machine does not have the block's address. */
+/** Throws an error with the command to run if this machine does not have the block's address. */
 export function assertAddress({ address }: Block): void {
   if (!ownAddresses().includes(address))
     throw new Error(
-      `kube-apiserver reaches an aggregated server only at an address that is not loopback, which takes root once:\n  sudo ip address replace ${address}/32 dev lo`,
+      `address ${address} is missing: kube-apiserver needs an address other than loopback to reach an aggregated server. Add it once as root:\n  sudo ip address replace ${address}/32 dev lo`,
     );
 }

@@ -1,4 +1,4 @@
-/** One node as a kubelet of a mixed fleet registers it and then reports on it; the same number gives the same node. */
+/** Nodes of a mixed fleet, as a kubelet registers them and reports their status. The same index gives the same node. */
 import { createHash } from 'node:crypto';
 import type { Block } from './network.ts';
 
@@ -42,7 +42,7 @@ const cycle = <T>(values: readonly T[], index: number): T => values[index % valu
 const hex = (text: string): string => createHash('sha256').update(text).digest('hex');
 const uuid = (text: string): string => hex(text).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5');
 
-/** What a kubelet creates at its start: all but what it measures. */
+/** Returns the node that a kubelet creates at its start, without measured values. */
 export function registration(index: number, block: Pick<Block, 'node'>): object {
   const name = nodeName(index);
   const isControlPlane = index === 0;
@@ -84,7 +84,7 @@ export function registration(index: number, block: Pick<Block, 'node'>): object 
     spec: {
       providerID: `example://${region}/i-${hex(name).slice(0, 17)}`,
       ...(isControlPlane ? { taints: [{ key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' }] } : {}),
-      // The third is cordoned.
+      // The third node is cordoned.
       ...(index === 2 ? { unschedulable: true } : {}),
     },
     status: {
@@ -111,8 +111,8 @@ export function registration(index: number, block: Pick<Block, 'node'>): object 
   };
 }
 
-/** What it sends from then on, as a patch of the node's status. */
-export const report = (index: number): object => ({
+/** Returns the patch of the node's status that a kubelet sends from then on. */
+export const statusReport = (index: number): object => ({
   status: {
     conditions: conditions.map(([type]) => ({ type, lastHeartbeatTime: seconds(Date.now()) })),
     images: images.map((image, place) => ({
@@ -123,7 +123,7 @@ export const report = (index: number): object => ({
   },
 });
 
-/** A time as metav1.Time has it: whole seconds. */
+/** Formats a time like metav1.Time, in whole seconds. */
 const seconds = (time: number): string => new Date(time).toISOString().replace(/\.\d+/, '');
 
 const conditions = [

@@ -1,9 +1,9 @@
-/** Makes the cluster have as many nodes as asked for: nodes by kwok, on which nothing runs. */
+/** Creates and deletes nodes until the cluster has the requested number. kwok simulates them; nothing runs on them. */
 import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import { mapConcurrent } from '../../src/runtime/promises.ts';
 import type { Block } from './network.ts';
-import { nodeName, registration, report } from './node.ts';
+import { nodeName, registration, statusReport } from './node.ts';
 import { progress } from './progress.ts';
 import { until } from './until.ts';
 
@@ -18,12 +18,12 @@ interface NodeList {
   readonly items: readonly Node[];
 }
 
-/** kube-apiserver gains nothing from more. */
+/** Number of concurrent requests. kube-apiserver is not faster with more. */
 const parallel = 16;
 
 /**
- * Creates the first `count` nodes and deletes the rest of ours; without `count` three, unless there are some.
- * `check` throws if what the work needs has ended.
+ * Creates the first `count` nodes and deletes the other nodes that this module created. Without `count` it creates three, unless the
+ * cluster has nodes. `check` throws if a process of the control plane has exited.
  */
 export async function setNodes(
   kube: KubeClient,
@@ -33,7 +33,7 @@ export async function setNodes(
 ): Promise<void> {
   const complete = new Set<string>();
   const present = new Set<string>();
-  for await (const { metadata, status } of ourNodes(kube)) {
+  for await (const { metadata, status } of createdNodes(kube)) {
     present.add(metadata.name);
     if (status.images !== undefined) complete.add(metadata.name);
   }
@@ -47,7 +47,7 @@ export async function setNodes(
   if (missing.length > 0) await until('the new nodes have their taints', check, () => allSettled(kube), 300_000);
 }
 
-async function* ourNodes(kube: KubeClient): AsyncGenerator<Node> {
+async function* createdNodes(kube: KubeClient): AsyncGenerator<Node> {
   let token: string | undefined;
   do {
     const list: NodeList = await kube.json('/api/v1/nodes', {
@@ -59,7 +59,7 @@ async function* ourNodes(kube: KubeClient): AsyncGenerator<Node> {
   } while (token !== undefined && token !== '');
 }
 
-/** In two writes, as a kubelet does it, so that managedFields look like a kubelet's. */
+/** Creates a node in two writes, as a kubelet does, so that managedFields look like a kubelet's. */
 async function create(kube: KubeClient, block: Block, index: number): Promise<void> {
   const query = { fieldManager: 'kubelet' };
   try {
@@ -71,7 +71,7 @@ async function create(kube: KubeClient, block: Block, index: number): Promise<vo
     method: 'PATCH',
     query,
     contentType: 'application/strategic-merge-patch+json',
-    body: report(index),
+    body: statusReport(index),
     timeout: 60_000,
   });
 }
@@ -79,9 +79,9 @@ async function create(kube: KubeClient, block: Block, index: number): Promise<vo
 const remove = (kube: KubeClient, name: string): Promise<unknown> =>
   kube.json(`/api/v1/nodes/${name}`, { method: 'DELETE', timeout: 60_000 });
 
-/** kube-controller-manager taints a cordoned node; after that nobody writes them. */
+/** Returns true once every node has its final taints. kube-controller-manager taints cordoned nodes; no later write follows. */
 async function allSettled(kube: KubeClient): Promise<boolean> {
-  for await (const { spec } of ourNodes(kube)) {
+  for await (const { spec } of createdNodes(kube)) {
     const has = (taint: string): boolean =>
       (spec.taints ?? []).some(({ key }) => key === `node.kubernetes.io/${taint}`);
     if (has('not-ready') || has('unschedulable') !== (spec.unschedulable ?? false)) return false;
@@ -92,11 +92,11 @@ async function allSettled(kube: KubeClient): Promise<boolean> {
 async function inParallel<T>(title: string, items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   if (items.length === 0) return;
   const step = progress(title);
-  let begun = 0;
+  let started = 0;
   try {
     await mapConcurrent(items, parallel, async (item) => {
-      begun += 1;
-      step.detail(String(begun));
+      started += 1;
+      step.detail(String(started));
       await work(item);
     });
     step.end(true);

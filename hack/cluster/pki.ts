@@ -1,4 +1,4 @@
-/** Certificates of a throw-away cluster: ECDSA P-256, PEM. */
+/** Creates certificates for a throwaway cluster: ECDSA P-256, PEM. */
 import 'reflect-metadata';
 import {
   BasicConstraintsExtension,
@@ -23,7 +23,7 @@ export interface Authority extends Pair {
   issue(subject: Subject): Promise<Pair>;
 }
 
-/** What Kubernetes reads from a certificate: the user name, its group, and for a server the names and addresses it answers at. */
+/** Fields that Kubernetes reads from a certificate: user name, group, and for a server its host names and addresses. */
 interface Subject {
   readonly commonName: string;
   readonly organization?: string;
@@ -31,11 +31,11 @@ interface Subject {
 }
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-const life = 3650 * 24 * 3600_000;
+const lifetime = 3650 * 24 * 3600_000;
 
 const validity = (): { notBefore: Date; notAfter: Date } => ({
   notBefore: new Date(Date.now() - 60_000),
-  notAfter: new Date(Date.now() + life),
+  notAfter: new Date(Date.now() + lifetime),
 });
 
 const generate = (): Promise<webcrypto.CryptoKeyPair> =>
@@ -48,7 +48,7 @@ async function pem(certificate: X509Certificate, key: webcrypto.CryptoKey): Prom
 const privatePem = async (key: webcrypto.CryptoKey): Promise<string> =>
   `${PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
 
-/** The key pair that signs ServiceAccount tokens. */
+/** Generates the key pair that signs ServiceAccount tokens. */
 export async function signingKey(): Promise<{ readonly key: string; readonly publicKey: string }> {
   const keys = await generate();
   const publicKey = PemConverter.encode(await webcrypto.subtle.exportKey('spki', keys.publicKey), 'PUBLIC KEY');
@@ -71,10 +71,10 @@ export async function createAuthority(commonName: string): Promise<Authority> {
   return authorityOf(authority, keys.privateKey);
 }
 
-/** One that was made before, from its PEM. */
+/** Loads a certificate authority from its PEM. */
 export async function loadAuthority({ certificate, key }: Pair): Promise<Authority> {
   const [bytes] = PemConverter.decode(key);
-  if (bytes === undefined) throw new Error('the key of the authority is not PEM');
+  if (bytes === undefined) throw new Error('the key of the certificate authority is not PEM');
   const privateKey = await webcrypto.subtle.importKey('pkcs8', bytes, algorithm, true, ['sign']);
   return authorityOf(new X509Certificate(certificate), privateKey);
 }

@@ -1,6 +1,6 @@
-import { chosen, freePort, isFree, seed } from './chosen.ts';
+import { chooseOnce, freePort, isFree, seed } from './chosen.ts';
 
-/** A port for each name, kept from start to start; below the range from which the kernel takes ports for outgoing connections. */
+/** Returns a port for each name, the same at every start. Ports are below the range that the kernel uses for outgoing connections. */
 export async function choosePorts<Name extends string>(
   folder: string,
   names: readonly Name[],
@@ -8,7 +8,7 @@ export async function choosePorts<Name extends string>(
 ): Promise<Record<Name, number>> {
   const ports = new Map<Name, number>();
   for (const name of names) {
-    const port = await chosen(folder, name, async (before) =>
+    const port = await chooseOnce(folder, name, async (before) =>
       before !== undefined && (inUse || (await isFree(before)))
         ? before
         : freePort(10_000 + seed(folder, 18_000), '127.0.0.1', [...ports.values()]),

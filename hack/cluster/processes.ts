@@ -1,4 +1,4 @@
-/** Processes that outlive the command that starts them, each on record in `<folder>/processes/<name>.json`. */
+/** Manages processes that outlive the command that starts them. `<folder>/processes/<name>.json` records each. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface Running {
   readonly name: string;
   readonly pid: number;
-  /** Clock ticks from the machine's start to the process's, as /proc has it: with the pid it names one process for ever. */
+  /** Clock ticks from the boot of the machine to the start of the process (/proc). With the pid it identifies one process for ever. */
   readonly startTime: string;
   readonly command: readonly string[];
 }
@@ -19,8 +19,8 @@ const record = (folder: string, name: string): string => join(folder, 'processes
 export const logFile = (folder: string, name: string): string => join(folder, `${name}.log`);
 
 /**
- * A process that has ended but that nobody has waited for (Z) is not alive, whatever kill(pid, 0) says. Its first thread may end before
- * the others, which keep its ports.
+ * Returns the start time of a living process. A zombie (Z) is not alive although kill(pid, 0) succeeds, unless it has further threads:
+ * the first thread may exit before the others, which keep the ports open.
  */
 function startTimeOf(pid: number): string | undefined {
   try {
@@ -35,7 +35,7 @@ function startTimeOf(pid: number): string | undefined {
 
 const isAlive = ({ pid, startTime }: Running): boolean => startTimeOf(pid) === startTime;
 
-/** The process of that name, if it is alive. */
+/** Returns the process of that name if it is alive. */
 export function find(folder: string, name: string): Running | undefined {
   try {
     const running = JSON.parse(readFileSync(record(folder, name), 'utf8')) as Running;
@@ -45,13 +45,13 @@ export function find(folder: string, name: string): Running | undefined {
   }
 }
 
-/** All that are alive, the last started first. */
+/** Returns all living processes, the last started first. */
 export function findAll(folder: string): Running[] {
   let files: string[] = [];
   try {
     files = readdirSync(join(folder, 'processes'));
   } catch {
-    // Nothing was ever started here.
+    // No process was ever started in this folder.
   }
   return files
     .filter((file) => file.endsWith('.json'))
@@ -61,14 +61,14 @@ export function findAll(folder: string): Running[] {
 
 export type Command = readonly [program: string, ...args: string[]];
 
-/** A process that we started ourselves. It does not keep us alive, unless `child.ref()` is called. */
+/** Process started by this one. It does not keep this process alive unless `child.ref()` is called. */
 export interface Started extends Running {
   readonly child: ChildProcess;
 }
 
 /**
- * Starts `command` in a session of its own, so that Ctrl-C at the terminal does not reach it. `mode`: the log is written anew (w) or
- * appended to (a).
+ * Starts `command` in its own session, so that Ctrl-C at the terminal does not reach it. `mode` tells whether its log is overwritten (w)
+ * or appended to (a).
  */
 export async function start(folder: string, name: string, command: Command, mode: 'w' | 'a' = 'w'): Promise<Started> {
   await mkdir(join(folder, 'processes'), { recursive: true, mode: 0o700 });
@@ -89,11 +89,11 @@ export async function start(folder: string, name: string, command: Command, mode
   }
 }
 
-/** Ends a process and waits until it is gone; one that does not heed `signal` within `patience` milliseconds is killed. */
-export async function stop(folder: string, running: Running, signal: NodeJS.Signals, patience = 10_000): Promise<void> {
+/** Sends `signal` to a process and waits until it exits. Kills it after `grace` milliseconds. */
+export async function stop(folder: string, running: Running, signal: NodeJS.Signals, grace = 10_000): Promise<void> {
   send(running, signal);
   for (let waited = 0; isAlive(running); waited += 20) {
-    if (waited === patience) send(running, 'SIGKILL');
+    if (waited === grace) send(running, 'SIGKILL');
     await sleep(20);
   }
   rmSync(record(folder, running.name), { force: true });
@@ -107,11 +107,11 @@ function send(running: Running, signal: NodeJS.Signals): void {
   }
 }
 
-/** Throws with the end of the log if one of them has ended. */
+/** Throws an error with the end of the log if a process has exited. */
 export async function assertAlive(folder: string, all: readonly Running[]): Promise<void> {
   for (const running of all)
     if (!isAlive(running))
-      throw new Error(`${running.name} has ended. The end of its log:\n${await logEnd(folder, running.name)}`);
+      throw new Error(`${running.name} has exited. End of its log:\n${await logEnd(folder, running.name)}`);
 }
 
 export async function logEnd(folder: string, name: string, lines = 15): Promise<string> {

@@ -1,7 +1,7 @@
 /**
- * The programs of a cluster. Each comes from the first source that has it: the folder KUBEBUILDER_ASSETS; the prebuilt set that
- * setup-envtest fetches (etcd, kube-apiserver and kubectl only); a build of the Go modules pinned in programs/go.mod.
- * The last two are kept in the user's cache folder, so each is had once a machine.
+ * Provides the programs of a cluster. Each comes from the first source that has it: the folder KUBEBUILDER_ASSETS; the prebuilt set that
+ * setup-envtest fetches (only etcd, kube-apiserver and kubectl); a build of the Go modules pinned in programs/go.mod.
+ * The last two are stored in the user's cache folder, so each program is fetched or built once per machine.
  */
 import { access, constants, copyFile, mkdir, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { cacheFolder, goBuildFlags, kubernetesVersion, modules } from './go-modu
 import { withLock } from './lock.ts';
 import { progress } from './progress.ts';
 
-/** Every program and its Go package; all but coredns stand as tools in programs/go.mod. */
+/** Programs and their Go packages. All but coredns are listed as tools in programs/go.mod. */
 const packages = {
   coredns: './coredns',
   etcd: 'go.etcd.io/etcd/server/v3',
@@ -31,7 +31,7 @@ export const isProgram = (name: string): name is Program => Object.hasOwn(packag
 
 const prebuilt: readonly Program[] = ['etcd', 'kube-apiserver', 'kubectl'];
 
-/** Absolute paths of the programs named, fetched or built first where need be. */
+/** Returns the absolute paths of programs. Fetches or builds missing ones first. */
 export async function programs<Name extends Program>(names: readonly Name[]): Promise<Record<Name, string>> {
   const found = new Map<Name, string>();
   const assets = process.env['KUBEBUILDER_ASSETS'];
@@ -47,14 +47,14 @@ export async function programs<Name extends Program>(names: readonly Name[]): Pr
             cache,
             names.filter((name) => !found.has(name)),
           ),
-        () => console.error('waiting for the programs that another process is building'),
+        () => console.error('waiting for another process that is building the programs'),
       );
     await add(found, names, cache);
   }
   return Object.fromEntries(found) as Record<Name, string>;
 }
 
-/** Links the programs named into `folder`, beside those that are there. */
+/** Links programs into `folder` and keeps the links that it already has. */
 export async function linkPrograms(folder: string, names: readonly Program[]): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const [name, path] of Object.entries(await programs(names))) {
@@ -77,7 +77,7 @@ const executable = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Fetches or builds into the cache what is not there; the caller holds its lock. */
+/** Fetches or builds the programs that the cache lacks. The caller holds its lock. */
 async function obtain(cache: string, names: readonly Program[]): Promise<void> {
   await mkdir(cache, { recursive: true });
   const missing = async (): Promise<Program[]> => {
@@ -104,24 +104,24 @@ async function build(cache: string, name: Program, count: string): Promise<void>
   await rename(path, join(cache, name));
 }
 
-/** The official binaries, where the machine reaches them; else a line that says why not. */
+/** Fetches the official binaries. Prints the reason if they cannot be fetched. */
 async function fetchPrebuilt(cache: string, names: readonly Program[]): Promise<void> {
-  await build(cache, 'setup-envtest', 'fetches the prebuilt ones');
+  await build(cache, 'setup-envtest', 'fetches prebuilt programs');
   const series = (await kubernetesVersion()).replace(/^v(\d+\.\d+)\..*/, '$1.x');
   const tool = join(cache, 'setup-envtest');
   const folder = join(cache, 'envtest');
-  const refused = (why: string): void => {
+  const reportUnavailable = (reason: string): void => {
     console.error(
-      `no prebuilt ${names.join(', ')}, so they are built; setup-envtest: ${why.trim().split('\n').at(-1)}`,
+      `cannot fetch prebuilt ${names.join(', ')}; building from source (setup-envtest: ${reason.trim().split('\n').at(-1)})`,
     );
   };
-  // The index first: it is small, so a machine behind a silent firewall waits seconds and not minutes.
+  // The index is small and fetched first: behind a firewall that drops packets this fails in seconds instead of minutes.
   const index = await execute(tool, ['list', series, '--bin-dir', folder], { timeout: 10_000 });
-  if (index.code !== 0) return refused(index.stderr);
+  if (index.code !== 0) return reportUnavailable(index.stderr);
   const step = progress(`fetching ${names.join(', ')}`);
   const used = await execute(tool, ['use', series, '--bin-dir', folder, '-p', 'path'], { timeout: 600_000 });
   step.end(used.code === 0);
-  if (used.code !== 0) return refused(used.stderr);
+  if (used.code !== 0) return reportUnavailable(used.stderr);
   for (const name of names) {
     const temporary = join(cache, `.${name}`);
     await copyFile(join(used.stdout.trim(), name), temporary);

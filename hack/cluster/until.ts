@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Waits until `holds`; an error of it counts as no. `check` throws when waiting has become senseless.
- * Throws after `patience` milliseconds, naming `what` and the last error.
+ * Waits until `holds` returns true; an error counts as false. `check` throws when waiting is pointless.
+ * Throws after `timeout` milliseconds, with `condition` and the last error in the message.
  */
 export async function until(
-  what: string,
+  condition: string,
   check: () => Promise<void>,
   holds: () => Promise<boolean>,
-  patience = 60_000,
+  timeout = 60_000,
 ): Promise<void> {
-  for (const end = Date.now() + patience; ; await sleep(50)) {
+  for (const end = Date.now() + timeout; ; await sleep(50)) {
     await check();
     let cause: unknown;
     try {
@@ -19,8 +19,8 @@ export async function until(
       cause = error;
     }
     if (Date.now() > end) {
-      const why = cause instanceof Error ? `: ${cause.message}` : '';
-      throw new Error(`waited ${patience / 1000} s in vain until ${what}${why}`, { cause });
+      const reason = cause instanceof Error ? `: ${cause.message}` : '';
+      throw new Error(`timed out after ${timeout / 1000} s waiting until ${condition}${reason}`, { cause });
     }
   }
 }

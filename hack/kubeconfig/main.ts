@@ -1,4 +1,4 @@
-/** make kubeconfig: a kubeconfig for kubectl through the server of make run, as its admin, from the server itself. */
+/** make kubeconfig: writes a kubeconfig with which kubectl reaches the server of make run as its admin. The server issues it. */
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
@@ -12,19 +12,19 @@ const file = join(dir, 'platform.kubeconfig');
 
 const env = await readFile(join(dir, 'env'), 'utf8').catch(() => undefined);
 if (env === undefined) {
-  console.error('no server is running here: start one with "make run"');
+  console.error('the server of this work tree is not running: start it with "make run"');
   process.exit(1);
 }
 const { TLS_URL = '', CA_FILE = '', ADMIN_USERNAME = '', ADMIN_PASSWORD = '', KUBECTL = '' } = parseEnv(env);
 const ca = await readFile(CA_FILE);
 
-async function ask(path: string, headers: Readonly<Record<string, string>>, body?: string): Promise<string> {
+async function fetchText(path: string, headers: Readonly<Record<string, string>>, body?: string): Promise<string> {
   const method = body === undefined ? 'GET' : 'POST';
   const request = https.request(`${TLS_URL}${path}`, { method, ca, headers, agent: false });
   request.end(body);
-  const [answer] = (await once(request, 'response')) as [IncomingMessage];
-  const all = await text(answer);
-  if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}: ${all}`);
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const all = await text(response);
+  if (response.statusCode !== 200) throw new Error(`${path} returned ${response.statusCode}: ${all}`);
   return all;
 }
 
@@ -37,13 +37,13 @@ try {
     client_secret: 'platform',
   });
   const type = { 'Content-Type': 'application/x-www-form-urlencoded' };
-  const { access_token: token } = JSON.parse(await ask('/oauth/token', type, form.toString())) as {
+  const { access_token: token } = JSON.parse(await fetchText('/oauth/token', type, form.toString())) as {
     access_token: string;
   };
   const bearer = { Authorization: `Bearer ${token}` };
-  const kubeconfig = await ask('/kapis/config.platform.io/v1alpha2/kubeconfig?token=embed', bearer);
+  const kubeconfig = await fetchText('/kapis/config.platform.io/v1alpha2/kubeconfig?token=embed', bearer);
   await writeFile(file, kubeconfig, { mode: 0o600 });
-  console.log(`wrote ${file}, which is good for two hours\n\n${KUBECTL} --kubeconfig ${file} get nodes`);
+  console.log(`wrote ${file}, valid for two hours\n\n${KUBECTL} --kubeconfig ${file} get nodes`);
 } catch (error) {
   console.error((error as Error).message);
   process.exit(1);

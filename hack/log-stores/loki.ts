@@ -1,4 +1,4 @@
-/** A real Loki in one process, on loopback and on files. It is built once a machine, of the module pinned in programs/go.mod. */
+/** Runs a real Loki as one process, on loopback and on files. It is built once per machine, from the module pinned in programs/go.mod. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -13,10 +13,10 @@ const modules = join(import.meta.dirname, 'programs');
 const program = 'github.com/grafana/loki/v3/cmd/loki';
 const buildFlags = ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', '-s -w'];
 
-/** The built program, in the user's cache folder. */
+/** Returns the path of the program in the user's cache folder. Builds it if it is missing. */
 async function obtain(): Promise<string> {
   const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], { cwd: modules }).catch((error: unknown) => {
-    throw new Error('Loki is built with Go (https://go.dev/dl), which does not start', { cause: error });
+    throw new Error('cannot run go, which builds Loki; install Go (https://go.dev/dl)', { cause: error });
   });
   const hash = createHash('sha256').update(go).update(buildFlags.join(' '));
   for (const file of ['go.mod', 'go.sum']) hash.update(await readFile(join(modules, file)));
@@ -39,10 +39,10 @@ async function obtain(): Promise<string> {
   return path;
 }
 
-/** By the names of tenants, what is other for one than for all. */
+/** Limits that override the defaults for a tenant, by tenant name. */
 export type TenantLimits = Readonly<Record<string, Readonly<Record<string, string | number>>>>;
 
-/** It has tenants; everything is in `dir`. It needs `port` and the one after it. */
+/** Starts Loki with multi-tenancy and its data in `dir`. Uses `port` and the next one. */
 export async function startLoki(dir: string, port: number, overrides: TenantLimits = {}): Promise<RunningStore> {
   const loki = await obtain();
   await mkdir(dir, { recursive: true });
@@ -58,7 +58,7 @@ export async function startLoki(dir: string, port: number, overrides: TenantLimi
   });
 }
 
-/** What is not about one process, loopback, and records of long ago that come at once, is as Loki has it. */
+/** Changes Loki's defaults only for one process, for loopback, and for bulk loads of old records. */
 const configuration = (dir: string, port: number): object => {
   const host = '127.0.0.1';
   const ring = { kvstore: { store: 'inmemory' } };
@@ -70,7 +70,7 @@ const configuration = (dir: string, port: number): object => {
       http_listen_port: port,
       grpc_listen_address: host,
       grpc_listen_port: port + 1,
-      // A record may have a megabyte.
+      // A record may be 1 MB.
       grpc_server_max_recv_msg_size: 64 * 1024 * 1024,
       grpc_server_max_send_msg_size: 64 * 1024 * 1024,
       log_level: 'warn',
@@ -95,9 +95,9 @@ const configuration = (dir: string, port: number): object => {
     },
     memberlist: { bind_addr: [host], advertise_addr: host, join_members: [] },
     frontend: { address: host },
-    // The chunks of tests are many and small, and all of them overlap.
+    // Tests write many small chunks that all overlap.
     storage_config: { max_chunk_batch_size: 20_000 },
-    // What is still in memory counts, however long ago it was.
+    // Queries include records in memory, regardless of their age.
     querier: { query_ingesters_within: '0s' },
     ingester: {
       chunk_idle_period: '240h',

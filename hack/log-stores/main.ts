@@ -1,4 +1,4 @@
-/** `main.ts NAME [PORT]`: a real log store on loopback, empty, until Ctrl-C. */
+/** `main.ts NAME [PORT]`: runs a real, empty log store on loopback until Ctrl-C. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,9 +12,9 @@ const [name = '', port = '9200'] = process.argv.slice(2);
 const isSearchServer = (text: string): text is SearchServerName => Object.hasOwn(searchServers, text);
 
 async function start(dir: string): Promise<RunningStore> {
-  const chosen = await freePort(Number(port));
-  if (name === 'loki') return await startLoki(dir, chosen);
-  if (isSearchServer(name)) return await startSearchServer(name, dir, chosen);
+  const free = await freePort(Number(port));
+  if (name === 'loki') return await startLoki(dir, free);
+  if (isSearchServer(name)) return await startSearchServer(name, dir, free);
   throw new Error(`usage: main.ts ${[...Object.keys(searchServers), 'loki'].join(' | ')} [PORT]`);
 }
 
@@ -22,7 +22,7 @@ try {
   const dir = await mkdtemp(join(tmpdir(), 'platform-apiserver-log-store-'));
   try {
     const store = await start(dir);
-    console.log(`${name} is at ${store.url}; Ctrl-C ends it and throws its data away`);
+    console.log(`${name} is ready at ${store.url}; Ctrl-C stops it and deletes its data`);
     await Promise.race(['SIGINT', 'SIGTERM'].map((signal) => once(process, signal)));
     await store.stop();
   } finally {

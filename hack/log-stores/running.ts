@@ -1,4 +1,4 @@
-/** A log store as a process of its own, which does not outlive who started it. */
+/** Runs a log store as a process that does not outlive its parent. */
 import { spawn } from 'node:child_process';
 import { findProgram } from '../cluster/apt.ts';
 import { until } from '../cluster/until.ts';
@@ -7,58 +7,58 @@ export interface RunningStore {
   readonly name: string;
   readonly url: string;
   readonly pid: number;
-  /** At once: nobody needs its data. */
+  /** Kills the process: its data is not needed. */
   stop(): Promise<void>;
 }
 
-export interface Starting {
+export interface StoreProcess {
   readonly name: string;
   readonly url: string;
   readonly command: readonly string[];
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** The user and group that it runs as, if another one. */
+  /** Id of the user and group that it runs as; by default those of this process. */
   readonly id?: number | undefined;
-  /** Answers 200 once it can be asked. */
+  /** Path that returns 200 once the store accepts requests. */
   readonly readyPath: string;
 }
 
-const patience = 180_000;
+const readyTimeout = 180_000;
 
-export async function run({ name, url, command, cwd, env, id, readyPath }: Starting): Promise<RunningStore> {
-  // Not to outlive who started it, even if that was killed.
-  const leash = [
+export async function run({ name, url, command, cwd, env, id, readyPath }: StoreProcess): Promise<RunningStore> {
+  // The kernel kills the store when its parent dies, even if the parent was killed.
+  const setprivFlags = [
     '--pdeathsig',
     'KILL',
     ...(id === undefined ? [] : [`--reuid=${id}`, `--regid=${id}`, '--clear-groups']),
   ];
   const [program = '', ...args] =
-    findProgram('setpriv') === undefined ? command : ['setpriv', ...leash, '--', ...command];
+    findProgram('setpriv') === undefined ? command : ['setpriv', ...setprivFlags, '--', ...command];
   const child = spawn(program, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
-  let said = '';
+  let log = '';
   for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (said = `${said}${text}`.slice(-10_000)));
-  const ended = new Promise<void>((resolve) => {
+    stream.setEncoding('utf8').on('data', (text: string) => (log = `${log}${text}`.slice(-10_000)));
+  const exited = new Promise<void>((resolve) => {
     child.once('error', (error) => {
-      said += error.message;
+      log += error.message;
       resolve();
     });
     child.once('exit', () => resolve());
   });
   let isRunning = true;
-  void ended.then(() => (isRunning = false));
+  void exited.then(() => (isRunning = false));
   const stop = async (): Promise<void> => {
     child.kill('SIGKILL');
-    await ended;
+    await exited;
   };
   try {
     await until(
-      `${name} answers`,
+      `${name} is ready`,
       async () => {
-        if (!isRunning) throw new Error(`${name} has ended:\n${said}`);
+        if (!isRunning) throw new Error(`${name} has exited:\n${log}`);
       },
       async () => (await fetch(`${url}${readyPath}`)).ok,
-      patience,
+      readyTimeout,
     );
   } catch (error) {
     await stop();

@@ -1,6 +1,6 @@
 /**
- * Real Elasticsearch and OpenSearch servers, one node each, on loopback. Both projects publish them on Maven Central, as what their own
- * tests run; Maven fetches them by the machine's settings. Each is had once a machine, and unpacked anew for each start.
+ * Runs real Elasticsearch and OpenSearch servers, one node each, on loopback. Both projects publish the servers of their integration tests
+ * on Maven Central; Maven fetches them with the machine's settings. Each is fetched once per machine, and unpacked at each start.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -42,7 +42,7 @@ export type SearchServerName = keyof typeof searchServers;
 const packages = { maven: 'mvn', 'openjdk-17-jre-headless': 'java', unzip: 'unzip' };
 const plugin = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1';
 
-/** The packed server, from the user's cache folder. */
+/** Returns the path of the server's archive in the user's cache folder. Fetches it if it is missing. */
 async function obtain({ kind, version, sha256 }: SearchServer): Promise<string> {
   const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', 'log-stores');
   const path = join(cache, `${kind}-${version}.zip`);
@@ -61,7 +61,7 @@ async function obtain({ kind, version, sha256 }: SearchServer): Promise<string> 
       const found = createHash('sha256')
         .update(await readFile(file))
         .digest('hex');
-      if (found !== sha256) throw new Error(`${kind} ${version} has the SHA-256 ${found}, not ${sha256}`);
+      if (found !== sha256) throw new Error(`${kind} ${version}: expected SHA-256 ${sha256}, got ${found}`);
       await rename(file, path);
       succeeded = true;
     } finally {
@@ -72,11 +72,11 @@ async function obtain({ kind, version, sha256 }: SearchServer): Promise<string> 
   return path;
 }
 
-/** They refuse to be run by root. */
+/** Id of the unprivileged user that runs the servers: they refuse to run as root. */
 const nobody = 65_534;
 const isRoot = (): boolean => userInfo().uid === 0;
 
-/** Unpacks one into `dir`, which others must be able to reach, and starts it; its data is thrown away with that folder. */
+/** Unpacks a server into `dir`, which other users must be able to reach, and starts it. Its data is in that folder too. */
 export async function startSearchServer(name: SearchServerName, dir: string, port: number): Promise<RunningStore> {
   const server = searchServers[name];
   const { kind, version } = server;

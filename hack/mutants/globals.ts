@@ -1,4 +1,4 @@
-/** What `@jest/globals` is to tests that mutants are tried with: jest's own parts, without its module registry. */
+/** Replaces `@jest/globals` in tests that run with mutants: jest's own parts, without its module registry. */
 import { jestExpect } from '@jest/expect';
 import { ModernFakeTimers } from '@jest/fake-timers';
 import { ModuleMocker } from 'jest-mock';

@@ -10,7 +10,7 @@ export interface Mutant {
   readonly column: number;
   readonly mutatorName: string;
   readonly replacement: string;
-  /** Equal as long as the file and the mutant are. */
+  /** Hash of the file and the mutant: unchanged as long as both are. */
   readonly key: string;
 }
 
@@ -31,12 +31,12 @@ const silent = {
   isFatalEnabled: no,
 };
 
-/** Lists the mutants of the files, and writes their sources with all of them to `target`, a JSON file by URL. */
+/** Returns the mutants of the files. Writes the sources with all mutants in them to `target`, a JSON file that maps URLs to sources. */
 export async function instrument(paths: readonly string[], target: string): Promise<Mutant[]> {
   const sources = new Map(paths.map((path) => [path, readFileSync(path, 'utf8')]));
   const { files, mutants } = await new Instrumenter(silent).instrument(
     [...sources].map(([name, content]) => ({ name, content, mutate: true })),
-    // Texts are for people.
+    // Strings are mostly messages for people.
     { plugins: null, ignorers: [], excludedMutations: ['StringLiteral'] },
   );
   const changed = Object.fromEntries(files.map(({ name, content }) => [pathToFileURL(name).href, content]));
@@ -44,8 +44,8 @@ export async function instrument(paths: readonly string[], target: string): Prom
   return mutants
     .filter(({ status }) => status !== 'Ignored')
     .map(({ id, fileName, location: { start, end }, mutatorName, replacement }) => {
-      const place = [start.line, start.column, end.line, end.column].join(':');
-      const key = hash('sha256', [fileName, sources.get(fileName), place, mutatorName, replacement].join('\0'));
+      const position = [start.line, start.column, end.line, end.column].join(':');
+      const key = hash('sha256', [fileName, sources.get(fileName), position, mutatorName, replacement].join('\0'));
       return { id, path: fileName, line: start.line + 1, column: start.column + 1, mutatorName, replacement, key };
     });
 }

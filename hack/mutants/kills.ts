@@ -2,23 +2,23 @@ import { hash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 interface Kill {
-  /** Test file, and what failed in it. */
+  /** Path of the test file. */
   readonly file: string;
+  /** Test that failed in it, or how the process ended. */
   readonly by: string;
   /** SHA-256 of the test file. */
   readonly digest: string;
 }
 
-const digestOf = (file: string): string =>
-  existsSync(file) ? hash('sha256', readFileSync(file)) : 'there is no such file';
+const digestOf = (file: string): string => (existsSync(file) ? hash('sha256', readFileSync(file)) : 'missing file');
 
-/** The mutants that were killed, by their keys, in this run or an earlier one. A kill counts as long as its test file is the same. */
+/** Mutants that were killed in this run or an earlier one, by key. A kill counts as long as its test file is unchanged. */
 export class Kills {
   readonly #path: string;
   readonly #all: Map<string, Kill>;
   readonly #digests = new Map<string, string>();
 
-  /** `path`: a JSON file. */
+  /** Loads the kills from `path`, a JSON file. */
   constructor(path: string) {
     this.#path = path;
     const kept = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Record<string, Kill>) : {};

@@ -8,13 +8,13 @@ import { instrument, type Mutant } from './instrument.ts';
 import { Kills } from './kills.ts';
 import { tryFile } from './try-file.ts';
 
-const usual =
+const defaultFiles =
   'src/auth src/gateway src/apimachinery/visible-namespaces.ts src/logs/query/visible.ts src/logs/stores/with-scope.ts src/oauth src/accounts src/tokens';
 const folder = '.cluster/mutants';
 /** Milliseconds of tests that one mutant may take, unless a single test takes longer. */
 const budget = 15_000;
-/** Tests that start processes of their own, which no mutant reaches, or that take minutes. */
-const left = /\/(framing|hostile-strings)[^/]*\.test\.ts$/;
+/** Tests that take minutes or start separate processes, which no mutant reaches. */
+const excluded = /\/(framing|hostile-strings)[^/]*\.test\.ts$/;
 
 const pathsIn = (text: string): string[] => text.split(/[ ,]+/).filter((path) => path !== '');
 const under = (path: string, pattern: string): string[] =>
@@ -24,23 +24,23 @@ const workers = Number(process.env['WORKERS'] ?? availableParallelism());
 mkdirSync(folder, { recursive: true });
 const sources = `${folder}/sources.json`;
 const mutants = await instrument(
-  pathsIn(process.env['FILES'] || usual).flatMap((path) => under(path, '**/*.ts')),
+  pathsIn(process.env['FILES'] || defaultFiles).flatMap((path) => under(path, '**/*.ts')),
   sources,
 );
 const kills = new Kills(`${folder}/killed.json`);
 const reached = new Set<string>();
 /** Mutants of code that runs while a module is loaded. */
 const loaded = new Set<string>();
-/** Milliseconds that are left for the tests of each mutant. */
+/** Remaining milliseconds for the tests of each mutant. */
 const remaining = new Map(mutants.map(({ id }) => [id, budget]));
 await tryAll();
 print();
 
-/** One test file after the other in each worker: those beside the mutants, the other unit tests, the conformance tests. */
+/** Runs one test file after the other in each worker: first the unit tests of the mutated files, then other unit tests, then conformance. */
 async function tryAll(): Promise<void> {
   const tests = pathsIn(process.env['TESTS'] || 'test/unit test/conformance')
     .flatMap((path) => under(path, path.startsWith('test/unit') ? '**/*.test.ts' : '*.test.ts'))
-    .filter((file) => !left.test(file));
+    .filter((file) => !excluded.test(file));
   const paths = new Set(mutants.map(({ path }) => path.replace(/^src/, 'test/unit').replace(/\.ts$/, '.test.ts')));
   const rank = (file: string): number => (paths.has(file) ? 0 : file.startsWith('test/unit') ? 1 : 2);
   const queue = [...new Set(tests)].toSorted((one, other) => rank(one) - rank(other));
@@ -49,7 +49,7 @@ async function tryAll(): Promise<void> {
     for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
       await tryWith(file);
       kills.save();
-      console.error(`${total - queue.length} of ${total} ${file}: ${alive().length} mutants are left`);
+      console.error(`${total - queue.length} of ${total} ${file}: ${alive().length} mutants remain`);
     }
   };
   await Promise.all(Array.from({ length: workers }, work));
@@ -80,7 +80,7 @@ async function tryWith(file: string): Promise<void> {
       for (const id of ids) loaded.add(id);
     },
     failed: (titles) => {
-      for (const title of titles) console.error(`fails without a mutant, so it is left out: ${file}: ${title}`);
+      for (const title of titles) console.error(`excluded because it fails without a mutant: ${file}: ${title}`);
     },
   });
 }
@@ -90,19 +90,19 @@ function print(): void {
   for (const { id, path, line, column, mutatorName, replacement, key } of mutants) {
     const isKilled = kills.has(key);
     if (!isKilled && !reached.has(id) && loaded.has(id)) continue;
-    for (const what of [path, 'all']) {
-      const total = totals.get(what) ?? { all: 0, killed: 0 };
+    for (const group of [path, 'all']) {
+      const total = totals.get(group) ?? { all: 0, killed: 0 };
       total.all += 1;
       if (isKilled) total.killed += 1;
-      totals.set(what, total);
+      totals.set(group, total);
     }
     if (isKilled) continue;
     const text = readFileSync(path, 'utf8').split('\n')[line - 1]?.trim();
-    const how = reached.has(id) ? 'survived' : 'no test reaches it';
-    console.log(`${path}:${line}:${column} ${how}: ${mutatorName} ${short(replacement)}\n    ${text}`);
+    const status = reached.has(id) ? 'survived' : 'no test reaches it';
+    console.log(`${path}:${line}:${column} ${status}: ${mutatorName} ${short(replacement)}\n    ${text}`);
   }
-  for (const [what, { all, killed: dead }] of totals)
-    console.log(`${what}: ${dead} of ${all} mutants killed, ${((100 * dead) / all).toFixed(1)} %`);
+  for (const [group, { all, killed: dead }] of totals)
+    console.log(`${group}: ${dead} of ${all} mutants killed, ${((100 * dead) / all).toFixed(1)} %`);
 }
 
 function short(text: string): string {

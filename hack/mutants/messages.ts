@@ -1,31 +1,31 @@
-/** Messages to and from the process that tries mutants with one test file. */
+/** Messages to and from the worker process, which tries mutants with one test file. */
 
-/** Indices of tests in the order of their definition. */
+/** Results of a test file without mutants. Tests are identified by index, in the order of their definition. */
 export interface Baseline {
-  /** Milliseconds of each test; undefined if it fails without a mutant, so that its failure proves nothing. */
+  /** Duration of each test in milliseconds; undefined if it fails without a mutant, because its failure then proves nothing. */
   readonly times: readonly (number | undefined)[];
-  /** Tests that reach a mutant, by the id of the mutant, with how often they do. */
+  /** Tests that reach a mutant and the number of hits, by mutant id. */
   readonly reached: Readonly<Record<string, readonly (readonly [test: number, hits: number])[]>>;
-  /** Ids of the mutants that are reached while modules are loaded: what they change is decided before a test begins. */
+  /** Ids of mutants that are reached while modules are loaded: this code runs before the first test, so no switch affects it. */
   readonly loaded: readonly string[];
 }
 
 export interface Job {
   /** Path of the test file. */
   readonly file: string;
-  /** Path of a JSON file: the changed sources by URL. */
+  /** Path of a JSON file that maps URLs to mutated sources. */
   readonly sources: string;
-  /** Ids of the mutants to try, with the milliseconds that all tests of each may take. */
+  /** Ids of the mutants to try, and the total milliseconds that the tests of each may take. */
   readonly mutants: readonly (readonly [id: string, budget: number])[];
-  /** What an earlier process measured with the same file; measured anew unless given. */
+  /** Baseline that an earlier process measured with the same file. The worker measures it if it is missing. */
   readonly baseline?: Baseline;
 }
 
 export type Message =
   | { readonly type: 'baseline'; readonly baseline: Baseline; readonly failed: readonly string[] }
   | { readonly type: 'start'; readonly id: string; readonly expected: number }
-  /** `by`: the test that failed; none if all passed. */
+  /** `by` is the test that failed, undefined if all passed. */
   | { readonly type: 'tried'; readonly id: string; readonly by?: string; readonly milliseconds: number }
-  /** A test that failed with a mutant fails without it too, in this process: try the mutant in a new one. */
+  /** A test failed with the mutant and then without it in the same process: try the mutant in a new process. */
   | { readonly type: 'unclean'; readonly id: string }
   | { readonly type: 'done' };

@@ -3,30 +3,30 @@ import { fileURLToPath } from 'node:url';
 import type { Baseline, Job, Message } from './messages.ts';
 
 export interface Outcome {
-  /** Test that fails with the mutant, or what happened to the process; undefined if all tests passed. */
+  /** Test that fails with the mutant, or how the process ended; undefined if all tests passed. */
   readonly by: string | undefined;
-  /** How long the tests took, or are known to take. */
+  /** Duration of the tests. */
   readonly milliseconds: number;
 }
 
 interface Attempt {
   readonly file: string;
   readonly sources: string;
-  /** Ids of the mutants that no test has killed yet, and the milliseconds that the tests of each may still take. */
+  /** Remaining test milliseconds by mutant id, for the mutants that no test has killed yet. */
   readonly mutants: ReadonlyMap<string, number>;
   readonly report: (id: string, outcome: Outcome) => void;
-  /** Tests that fail without a mutant. */
+  /** Receives the tests that fail without a mutant. */
   readonly failed: (titles: readonly string[]) => void;
-  /** Mutants of code that runs while modules are loaded. */
+  /** Receives the mutants of code that runs while modules are loaded. */
   readonly loaded: (ids: readonly string[]) => void;
 }
 
-/** Turns after which a process is replaced: tests leave memory behind. */
-const turns = 400;
-/** Milliseconds for all tests of a file without a mutant. */
-const longestBaseline = 300_000;
+/** Maximum mutants per process: tests leak memory, so the process is then replaced. */
+const mutantsPerProcess = 400;
+/** Timeout in milliseconds for all tests of a file without a mutant. */
+const baselineTimeout = 300_000;
 
-/** Tries the mutants with one test file. A process that ends, hangs or is no longer clean is replaced. */
+/** Tries the mutants with one test file. Replaces a process that exits, hangs or is no longer clean. */
 export async function tryFile({ file, sources, mutants, report, failed, loaded }: Attempt): Promise<void> {
   let baseline: Baseline | undefined;
   const rest = new Map(mutants);
@@ -35,10 +35,10 @@ export async function tryFile({ file, sources, mutants, report, failed, loaded }
     const job: Job = {
       file,
       sources,
-      // In a new process those that were not clean are the first.
+      // A new process tries the unclean mutants first.
       mutants: [...rest]
         .toSorted(([one], [other]) => Number(unclean.has(other)) - Number(unclean.has(one)))
-        .slice(0, turns),
+        .slice(0, mutantsPerProcess),
       ...(baseline === undefined ? {} : { baseline }),
     };
     let isUnclean = false;
@@ -54,19 +54,19 @@ export async function tryFile({ file, sources, mutants, report, failed, loaded }
         report(message.id, { by: message.by, milliseconds: message.milliseconds });
       } else if (message.type === 'unclean') {
         isUnclean = true;
-        // A test that fails in a new process too, without a mutant, says nothing about the mutant.
+        // If the test fails without the mutant in a new process too, it proves nothing about the mutant.
         if (unclean.has(message.id)) rest.delete(message.id);
         unclean.add(message.id);
       }
     });
     if (end.during !== undefined) {
       rest.delete(end.during);
-      report(end.during, { by: end.why, milliseconds: 0 });
+      report(end.during, { by: end.reason, milliseconds: 0 });
     }
     // Mutants that only failing tests reach are not tried.
     if (end.isDone) for (const [id] of job.mutants) rest.delete(id);
     else if (end.during === undefined && !isUnclean) {
-      failed([`the file itself: ${end.why}`]);
+      failed([`the file itself: ${end.reason}`]);
       return;
     }
     if (rest.size === 0) return;
@@ -75,37 +75,37 @@ export async function tryFile({ file, sources, mutants, report, failed, loaded }
 
 interface End {
   readonly isDone: boolean;
-  /** Mutant that was active, unless it was reported. */
+  /** Mutant that was active and not yet reported when the process ended. */
   readonly during: string | undefined;
-  readonly why: string;
+  readonly reason: string;
 }
 
-function work(job: Job, heard: (message: Message) => void): Promise<End> {
+function work(job: Job, onMessage: (message: Message) => void): Promise<End> {
   return new Promise((resolve) => {
     const child = fork(fileURLToPath(new URL('worker.ts', import.meta.url)), {
       execArgv: ['--disable-warning=ExperimentalWarning', '--max-old-space-size=4096'],
       stdio: ['ignore', 'ignore', process.env['MUTANTS_DEBUG'] === undefined ? 'ignore' : 'inherit', 'ipc'],
     });
     let during: string | undefined;
-    let why = 'the process ended';
+    let reason = 'the process exited';
     let isDone = false;
-    const hang = (): void => {
-      why = 'the process hung';
+    const killHung = (): void => {
+      reason = 'the process hung';
       child.kill('SIGKILL');
     };
-    let timer = setTimeout(hang, longestBaseline);
+    let timer = setTimeout(killHung, baselineTimeout);
     child.on('message', (message: Message) => {
       if (message.type === 'start') {
         during = message.id;
         clearTimeout(timer);
-        timer = setTimeout(hang, 30_000 + 5 * message.expected);
+        timer = setTimeout(killHung, 30_000 + 5 * message.expected);
       } else if (message.type !== 'baseline') during = undefined;
       if (message.type === 'done') isDone = true;
-      heard(message);
+      onMessage(message);
     });
     child.once('exit', () => {
       clearTimeout(timer);
-      resolve({ isDone, during, why });
+      resolve({ isDone, during, reason });
     });
     child.send(job);
   });

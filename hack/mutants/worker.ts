@@ -1,6 +1,6 @@
 /**
- * Tries mutants with the tests of one file, in a process of its own that loads the file once: the changed sources hold every mutant, and
- * which one is active is a variable.
+ * Tries mutants with the tests of one file, in a separate process that loads the file once. The mutated sources contain every mutant; a
+ * variable selects the active one.
  */
 import { jestExpect } from '@jest/expect';
 import type { Circus } from '@jest/types';
@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
 import { jest } from './globals.ts';
 import type { Baseline, Job, Message } from './messages.ts';
 
-/** The changed sources read the active mutant here, and count how often each mutant is reached. */
+/** State shared with the mutated sources: they read the active mutant and count how often each mutant is reached. */
 interface Switch {
   activeMutant: string | undefined;
   currentTestId: string | undefined;
@@ -27,13 +27,13 @@ const switches: Switch = {
 };
 Object.assign(globalThis, { __stryker__: switches });
 
-/** Name of the coverage of hooks that run once for several tests. */
+/** Coverage key of hooks that run once for several tests. */
 const shared = 'hooks';
 const hookTimeout = 15_000;
-/** A mutant that is reached this many times as often as without it runs in a loop without end. */
-const loop = 200;
+/** Factor over the hits of the baseline beyond which a mutant counts as an endless loop. */
+const loopFactor = 200;
 
-const say = (message: Message): void => void process.send?.(message);
+const send = (message: Message): void => void process.send?.(message);
 
 function testsOf(block: Circus.DescribeBlock): Circus.TestEntry[] {
   return block.children.flatMap((child) => (child.type === 'test' ? [child] : testsOf(child)));
@@ -50,7 +50,7 @@ let started = 0;
 const times: number[] = [];
 let firstFailed: Circus.TestEntry | undefined;
 let endsAtFailure = false;
-/** Forgets the metrics of the servers that earlier runs started: each name can be registered once. */
+/** Unregisters the metrics of servers that earlier runs started: each name can be registered once. */
 let forgetMetrics = (): void => undefined;
 
 addEventHandler((event: Circus.Event) => {
@@ -69,7 +69,7 @@ addEventHandler((event: Circus.Event) => {
   if (endsAtFailure) for (const other of tests) other.mode = 'skip';
 });
 
-/** Runs the chosen tests until one fails, or all; returns the one that failed first. */
+/** Runs the chosen tests until one fails, or all of them with `all`. Returns the test that failed first. */
 async function runTests(chosen: ReadonlySet<number>, all = false): Promise<Circus.TestEntry | undefined> {
   jest.useRealTimers();
   jest.restoreAllMocks();
@@ -103,11 +103,11 @@ async function measure(): Promise<Baseline> {
     reached,
     loaded: Object.keys(switches.mutantCoverage.static),
   };
-  say({ type: 'baseline', baseline, failed: failed.map(titleOf) });
+  send({ type: 'baseline', baseline, failed: failed.map(titleOf) });
   return baseline;
 }
 
-/** The tests that reach the mutant, the quickest first, as many as fit into its budget. */
+/** Returns the tests that reach the mutant, the quickest first, as many as fit into its budget. */
 function choose({ times: known, reached }: Baseline, id: string, budget: number): { chosen: number[]; hits: number } {
   const usable = (reached[id] ?? []).filter(([test]) => known[test] !== undefined);
   const sorted = usable.toSorted(([one], [other]) => (known[one] ?? 0) - (known[other] ?? 0));
@@ -125,21 +125,21 @@ async function attempt(baseline: Baseline, id: string, budget: number): Promise<
   const { chosen, hits } = choose(baseline, id, budget);
   if (chosen.length === 0) return true;
   const expected = chosen.reduce((sum, test) => sum + (baseline.times[test] ?? 0), 0);
-  say({ type: 'start', id, expected });
-  const began = performance.now();
+  send({ type: 'start', id, expected });
+  const startedAt = performance.now();
   for (const test of chosen) {
     const entry = tests[test] as Circus.TestEntry;
     entry.timeout = 1_500 + 10 * (baseline.times[test] ?? 0);
   }
-  Object.assign(switches, { activeMutant: id, hitCount: 0, hitLimit: 1_000 + loop * hits });
+  Object.assign(switches, { activeMutant: id, hitCount: 0, hitLimit: 1_000 + loopFactor * hits });
   const failed = await runTests(new Set(chosen));
   Object.assign(switches, { activeMutant: undefined, hitCount: undefined, hitLimit: undefined });
   if (failed !== undefined && (await runTests(new Set([tests.indexOf(failed)]))) !== undefined) {
-    say({ type: 'unclean', id });
+    send({ type: 'unclean', id });
     return false;
   }
   const by = failed === undefined ? {} : { by: titleOf(failed) };
-  say({ type: 'tried', id, ...by, milliseconds: performance.now() - began });
+  send({ type: 'tried', id, ...by, milliseconds: performance.now() - startedAt });
   return true;
 }
 
@@ -164,7 +164,7 @@ async function work({ file, sources, mutants, baseline: known }: Job): Promise<v
   };
   const baseline = known ?? (await measure());
   for (const [id, budget] of mutants) if (!(await attempt(baseline, id, budget))) return;
-  say({ type: 'done' });
+  send({ type: 'done' });
 }
 
 process.once('message', (job: Job) => {

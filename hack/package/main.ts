@@ -1,8 +1,8 @@
 /**
- * Puts together what is released beside the image: the chart, with the descriptions of api/ in its folder `api`, and the descriptions by
- * themselves, each named by its version, with their checksums.
+ * Builds the release files other than the image: the chart, which includes the API descriptions in its folder `api`, an archive of the
+ * API descriptions, and the checksums of both. File names contain the version.
  *
- * Run: node hack/package/main.ts [FOLDER], dist/package unless stated; what it holds is thrown away.
+ * Usage: node hack/package/main.ts [FOLDER]. FOLDER defaults to dist/package; its contents are deleted first.
  */
 import { createHash } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ const work = await mkdtemp(join(tmpdir(), 'package-'));
 try {
   const chart = join(work, name);
   await cp(join(root, 'charts', name), chart, { recursive: true });
-  // The descriptions have the examples in them.
+  // The API descriptions already contain the examples.
   await cp(join(root, 'api'), join(chart, 'api'), { recursive: true, filter: (from) => basename(from) !== 'examples' });
   await output(helm, ['package', chart, '--destination', folder]);
 } finally {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { execute, output } from '../cluster/exec.ts';
 import { programs } from '../cluster/programs.ts';
 
-/** Where the chart puts the server, and what it calls it and its ServiceAccount. */
+/** Name and namespace of the release. The server and its ServiceAccount have the name of the release. */
 export const release = { name: 'platform-apiserver', namespace: 'platform-system' } as const;
 
 type Values = Readonly<Record<string, unknown>>;
@@ -12,9 +12,9 @@ type Values = Readonly<Record<string, unknown>>;
 const chart = join(import.meta.dirname, '../../charts/platform-apiserver');
 
 /**
- * Installs or upgrades the chart for servers that run as processes: nothing here could run its pods. `values` are the
- * chart's own, laid over that. Does nothing if that is what was installed last, so what was edited since stays; else
- * `keep` may put into the values what an upgrade must not undo.
+ * Installs or upgrades the chart without replicas, for servers that run as processes: the local cluster cannot run pods. `values` are
+ * values of the chart that override this. Does nothing if the same chart and values were installed last, so later edits stay. Otherwise
+ * `keep` may add to the values what an upgrade must not undo.
  */
 export async function installChart(
   kubeconfig: string,
@@ -30,7 +30,7 @@ export async function installChart(
   if (status.code === 0 && /^STATUS: deployed$/m.test(status.stdout) && status.stdout.includes(description)) return;
   const what = ['--install', '--create-namespace', '--values', '-', '--description', description];
   const input = JSON.stringify(await keep(wanted));
-  // Else what was edited by kubectl would be a conflict for ever.
+  // Without --force-conflicts, every upgrade would fail on fields that were edited with kubectl.
   await output(helm, ['upgrade', name, chart, ...what, '--force-conflicts', ...where], { input });
 }
 

@@ -7,8 +7,8 @@ import { release } from './chart.ts';
 type Section = Readonly<Record<string, unknown>>;
 
 /**
- * The configuration that stands in the cluster, with `changes` laid over its sections: an upgrade of the chart keeps what people
- * edited. Throws if that is no YAML.
+ * Returns the configuration in the cluster with `changes` merged into its sections, so that an upgrade of the chart keeps manual edits.
+ * Throws if the configuration is not YAML.
  */
 export async function keepConfiguration(
   kube: KubeClient,
@@ -28,8 +28,11 @@ function read(text: string): unknown {
   try {
     return parse(text);
   } catch (cause) {
-    throw new Error(`ConfigMap platform-config holds no YAML; mend it, or delete it to begin anew: ${String(cause)}`, {
-      cause,
-    });
+    throw new Error(
+      `ConfigMap platform-config contains no YAML; fix it, or delete it to start again: ${String(cause)}`,
+      {
+        cause,
+      },
+    );
   }
 }

@@ -4,7 +4,7 @@ import { StringDecoder } from 'node:string_decoder';
 const interval = 50;
 const most = 65_536;
 
-/** Hands over the lines of a file, those that are there and those that come, a piece after the other, until told to stop. */
+/** Passes the present and future lines of a file to `take`, in order. Returns a function that stops it. */
 export function follow(file: string, take: (lines: readonly string[]) => void | Promise<void>): () => void {
   const decoder = new StringDecoder('utf8');
   const buffer = Buffer.alloc(most);

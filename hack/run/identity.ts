@@ -5,9 +5,9 @@ import { writeTokenKubeconfig } from '../cluster/kubeconfig.ts';
 import { release } from './chart.ts';
 
 export interface Identity {
-  /** Leads to the cluster as the chart's ServiceAccount. */
+  /** Path of a kubeconfig that authenticates as the chart's ServiceAccount. */
   readonly kubeconfig: string;
-  /** Ends the renewal of its token. */
+  /** Stops the renewal of its token. */
   close(): void;
 }
 
@@ -15,8 +15,8 @@ const life = 3600;
 const renewal = 300_000;
 
 /**
- * The identity that the server has in a pod, so that the chart's RBAC counts here too. As in a pod the token stands in a
- * file and is renewed there. `kubeconfig` is the administrator's, whose cluster `kube` is.
+ * Creates the identity that the server has in a pod, so that the chart's RBAC applies here too. As in a pod, the token is in a file and is
+ * renewed there. `kubeconfig` is the administrator's, for the same cluster as `kube`.
  */
 export async function serverIdentity(kube: KubeClient, kubeconfig: string, dir: string): Promise<Identity> {
   const tokenFile = join(dir, 'server.token');

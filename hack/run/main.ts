@@ -1,4 +1,4 @@
-/** make run: a control plane, our chart in it, and one server as a process behind the chart's Service. */
+/** make run: starts a control plane, installs the chart, and runs one server as a process behind the chart's Service. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';
@@ -24,6 +24,7 @@ const root = join(import.meta.dirname, '../..');
 const dir = join(root, '.cluster');
 const env = join(dir, 'env');
 const authority = join(dir, 'ca.crt');
+const auditLog = join(dir, 'audit.log');
 const bin = join(dir, 'bin');
 const nodes = '/resources.platform.io/v1alpha3/nodes';
 
@@ -47,7 +48,7 @@ try {
   process.exit(1);
 }
 
-/** Runs one server until it ends; answers our own exit code. */
+/** Runs one server until it exits. Returns the exit code of make run. */
 async function run(): Promise<number> {
   checkPorts();
   await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
@@ -59,7 +60,11 @@ async function run(): Promise<number> {
   const ports = await serverPorts(dir, address);
   const url = `https://127.0.0.1:${ports.https}`;
   const kube = await createKubeClient({ kubeconfig });
-  const named = { authentication: { issuer: url }, gateway: { externalURL: url } };
+  const named = {
+    authentication: { issuer: url },
+    gateway: { externalURL: url },
+    audit: { log: { path: auditLog } },
+  };
   await installChart(kubeconfig, { config: named }, async (values) => ({
     ...values,
     config: await keepConfiguration(kube, named),
@@ -69,11 +74,11 @@ async function run(): Promise<number> {
   const identity = await serverIdentity(kube, kubeconfig, dir);
   const server = await startServer({ dir, kubeconfig: identity.kubeconfig, address, ports });
   const undo = [follow(server.log, showWarnings)];
-  let asked = false;
+  let isStopping = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
-      if (!asked) console.log('the server finishes what it is at and ends, within some seconds');
-      asked = true;
+      if (!isStopping) console.log('the server finishes what it is at and ends, within some seconds');
+      isStopping = true;
       void server.stop();
     });
   try {
@@ -83,14 +88,14 @@ async function run(): Promise<number> {
     if (!usesCurrent()) undo.push(follow(server.log, await startOwnPod({ dir, kube, kubeconfig, address })));
     await announce(kube, kubeconfig, server);
     const code = await server.exited;
-    if (asked) return 0;
+    if (isStopping) return 0;
     console.error(
       `the server has ended${code === null ? ', killed by a signal' : ` with ${code}`}; the end of its log:`,
     );
     console.error(await logEnd(dir, 'server'));
     return code === 0 ? 0 : 1;
   } catch (error) {
-    if (asked) return 0;
+    if (isStopping) return 0;
     throw error;
   } finally {
     await server.stop();
@@ -101,7 +106,7 @@ async function run(): Promise<number> {
   }
 }
 
-/** Tells scripts and people where the server is and how to come in. */
+/** Writes and prints the addresses of the server and the credentials of its admin, for scripts and people. */
 async function announce(kube: KubeClient, kubeconfig: string, server: Server): Promise<void> {
   const path = `/api/v1/namespaces/${release.namespace}`;
   const ca = await kube.json<{ data: Record<string, string> }>(`${path}/configmaps/platform-apiserver-ca`);
@@ -119,19 +124,26 @@ async function announce(kube: KubeClient, kubeconfig: string, server: Server): P
     SERVER_PID: String(server.pid),
   });
   const form = `-d grant_type=password -d username=admin --data-urlencode password=${quote(password ?? '…')} -d client_id=platform -d client_secret=platform`;
-  console.log(`platform-apiserver is ready at ${server.baseURL}
-in a browser: ${server.tlsURL}/docs, with the CA of ${authority}
+  console.log(`platform-apiserver is ready: ${server.tlsURL}
 
-admin's password: ${password ?? 'changed by its owner'}
+In a browser: open ${server.tlsURL} and log in as admin
+  password: ${password ?? 'changed by the user'}
+  certificate: accept the warning of the browser, or import the CA ${authority}
+  API explorer: ${server.tlsURL}/docs
 
-TOKEN=$(curl -sS ${server.baseURL}/oauth/token ${form} | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
-curl -sS -H "Authorization: Bearer $TOKEN" '${server.baseURL}/kapis${nodes}?limit=3'
-${quote(kubectl)} --kubeconfig ${quote(kubeconfig)} get --raw /apis${nodes}
+In a terminal:
+export CURL_CA_BUNDLE=${quote(authority)}
+TOKEN=$(curl -sS ${server.tlsURL}/oauth/token ${form} | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+curl -sS -H "Authorization: Bearer $TOKEN" '${server.tlsURL}/kapis${nodes}?limit=3&fields=status.nodeInfo.kubeletVersion'
+${quote(kubectl)} --kubeconfig ${quote(kubeconfig)} get --raw '/apis${nodes}?limit=1'
 
-Ctrl-C ends the server; make cluster-down ends the control plane. Log: ${server.log}`);
+Plain HTTP: ${server.baseURL}
+Log: ${server.log}
+Audit events: ${auditLog}
+Ctrl-C stops the server; make cluster-down stops the control plane.`);
 }
 
-/** Undefined once its owner has changed it. */
+/** Returns the initial password of the admin, or undefined once the admin has changed it. */
 async function adminPassword(kube: KubeClient, path: string): Promise<string | undefined> {
   try {
     const secret = await kube.json<{ data?: Record<string, string> }>(path);

@@ -1,25 +1,26 @@
-/** A pod that stands for the server, so that there are logs in the cluster: what it logs is what the pod logs. */
+/** Creates a pod that represents the server, so that the cluster has logs: the pod's log is the server's log. */
 import { appendFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { ensure } from '../../src/cluster/objects.ts';
 import { logLine, startLogNode } from '../cluster/log-node.ts';
 import { release } from './chart.ts';
+import { quote } from './env-file.ts';
 
-/** Of its node, whose kubelet is on this machine. */
+/** Name of the pod's node, whose kubelet runs on this machine. */
 const node = 'this-machine';
 const pod = 'this-server';
 const container = 'apiserver';
 
 export interface OwnPodOptions {
-  /** The state folder of the control plane. */
+  /** State folder of the control plane. */
   readonly dir: string;
   readonly kube: KubeClient;
   readonly kubeconfig: string;
   readonly address: string;
 }
 
-/** Answers what is to be told the lines that the server logs. */
+/** Starts the pod. Returns a function that receives the lines that the server logs. */
 export async function startOwnPod({
   dir,
   ...options
@@ -30,7 +31,7 @@ export async function startOwnPod({
   await startLogNode({ ...options, dir, name: node, files: { [namespace]: { [container]: log } } });
   await ensure(options.kube, `/api/v1/namespaces/${namespace}/pods`, pod, () => ({
     metadata: { name: pod },
-    // The Service has its endpoint already, so no label that it selects.
+    // Without labels the Service does not select this pod: it already has its endpoint.
     spec: {
       nodeName: node,
       automountServiceAccountToken: false,
@@ -38,10 +39,34 @@ export async function startOwnPod({
     },
   }));
   return async (lines) => {
-    const now = new Date().toISOString();
-    await appendFile(log, lines.map((line) => logLine(timeOf(line) ?? now, line)).join(''));
+    await appendFile(log, lines.map(podLine).join(''));
   };
 }
 
-/** As the server stamps its lines, and audit events theirs. */
-const timeOf = (line: string): string | undefined => /"(?:time|stageTimestamp)":"([-\d]{10}T[\d:.]+Z)"/.exec(line)?.[1];
+/** Returns a line of the server as a line of the pod. JSON would be escaped once more in every response that contains the line. */
+function podLine(line: string): string {
+  const { time = new Date().toISOString(), level, message, ...fields }: Entry = parse(line) ?? { message: line };
+  const texts = Object.entries(fields).map(([name, value]) => `${name}=${textOf(value)}`);
+  return logLine(time, [level, message, ...texts].filter((one) => one !== undefined).join(' '));
+}
+
+interface Entry extends Readonly<Record<string, unknown>> {
+  readonly time?: string;
+  readonly level?: string;
+  readonly message: string;
+}
+
+function parse(line: string): Entry | undefined {
+  try {
+    return JSON.parse(line) as Entry;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Errors are shown by their message only. */
+function textOf(value: unknown): string {
+  const { message = value } = (value ?? {}) as { readonly message?: unknown };
+  const text = typeof message === 'string' ? message : JSON.stringify(message);
+  return quote(text.replaceAll('\n', ' '));
+}

@@ -1,9 +1,9 @@
-import { chosen, freePort, isFree } from '../cluster/chosen.ts';
+import { chooseOnce, freePort, isFree } from '../cluster/chosen.ts';
 
 type Variable = 'HTTP_PORT' | 'HTTPS_PORT' | 'AGGREGATED_PORT';
 
-/** The port that the variable asks for; undefined if it asks for none. Throws for what is no port. */
-function asked(variable: Variable): number | undefined {
+/** Returns the port in the variable, or undefined if it is not set. Throws if the value is not a port. */
+function portFrom(variable: Variable): number | undefined {
   const text = process.env[variable] ?? '';
   if (text === '') return undefined;
   const port = Number(text);
@@ -12,19 +12,19 @@ function asked(variable: Variable): number | undefined {
   return port;
 }
 
-/** Throws for a variable that is no port, before anything that takes long. */
+/** Validates the port variables before the slow steps. Throws if one is not a port. */
 export function checkPorts(): void {
-  for (const variable of ['HTTP_PORT', 'HTTPS_PORT', 'AGGREGATED_PORT'] as const) asked(variable);
+  for (const variable of ['HTTP_PORT', 'HTTPS_PORT', 'AGGREGATED_PORT'] as const) portFrom(variable);
 }
 
-/** The port that the variable asks for, which must be free; else the first free one from `usual` on. */
+/** Returns the port in the variable, which must be free, or else the first free port from `usual` upwards. */
 async function choose(
   variable: Variable,
   usual: number,
   address: string,
   taken: readonly number[] = [],
 ): Promise<number> {
-  const wanted = asked(variable);
+  const wanted = portFrom(variable);
   if (wanted === undefined) {
     const port = await freePort(usual, address, taken);
     if (port !== usual) console.log(`port ${usual} is taken: ${variable} is ${port}`);
@@ -35,14 +35,14 @@ async function choose(
   return wanted;
 }
 
-/** The HTTPS port is part of the issuer's name and of kubeconfigs, so it is kept for the next run. */
+/** Chooses the server's ports. The HTTPS port is kept for the next run: the issuer's URL and kubeconfigs contain it. */
 export async function serverPorts(
   dir: string,
   address: string,
 ): Promise<{ http: number; https: number; aggregated: number }> {
   const local = '127.0.0.1';
   const http = await choose('HTTP_PORT', 9090, local);
-  const https = await chosen(dir, 'https', (before) => choose('HTTPS_PORT', before ?? 9443, local, [http]));
+  const https = await chooseOnce(dir, 'https', (before) => choose('HTTPS_PORT', before ?? 9443, local, [http]));
   const aggregated = await choose('AGGREGATED_PORT', 10_250, address);
   return { http, https, aggregated };
 }

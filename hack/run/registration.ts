@@ -14,7 +14,7 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** Puts servers that run as processes behind the chart's Service: those named, and no others. */
+/** Makes exactly these processes the endpoints of the chart's Service. */
 export async function setEndpoints(kube: KubeClient, endpoints: readonly Endpoint[]): Promise<void> {
   const path = `/apis/discovery.k8s.io/v1/namespaces/${release.namespace}/endpointslices`;
   const names = endpoints.map(({ address, port }) => `${release.name}-process-${address.replaceAll('.', '-')}-${port}`);
@@ -37,7 +37,7 @@ export async function setEndpoints(kube: KubeClient, endpoints: readonly Endpoin
             'kubernetes.io/service-name': release.name,
             'endpointslice.kubernetes.io/managed-by': 'hack-run',
           },
-          // Always a change, upon which kube-apiserver asks a server at once that it gave up and would ask rarely.
+          // A new value each time: kube-apiserver then checks an unavailable server at once instead of after a long back-off.
           annotations: { 'platform.io/registration': randomUUID() },
         },
         addressType: 'IPv4',
@@ -47,7 +47,7 @@ export async function setEndpoints(kube: KubeClient, endpoints: readonly Endpoin
     });
 }
 
-/** Waits until kube-apiserver passes on requests for every API that the chart's Service serves. */
+/** Waits until kube-apiserver forwards requests for every API of the chart's Service. */
 export async function apisAvailable(kube: KubeClient, check: () => Promise<void>): Promise<void> {
   await until('kube-apiserver reaches the server', check, async () => {
     const { items } = await kube.json<{ items: APIService[] }>('/apis/apiregistration.k8s.io/v1/apiservices');

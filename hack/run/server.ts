@@ -6,17 +6,17 @@ import { until } from '../cluster/until.ts';
 import { release } from './chart.ts';
 
 export interface ServerOptions {
-  /** The state folder of the control plane; the log is `<dir>/<name>.log`. */
+  /** State folder of the control plane. The log is `<dir>/<name>.log`. */
   readonly dir: string;
-  /** Tells several servers of one folder apart; 'server' unless stated. */
+  /** Name of the server within the folder. Default: 'server'. */
   readonly name?: string;
   readonly kubeconfig: string;
-  /** Where the aggregated port is opened. */
+  /** Address on which the aggregated port listens. */
   readonly address: string;
   readonly ports: { readonly http: number; readonly https: number; readonly aggregated: number };
-  /** After our own. */
+  /** Flags appended to the default ones. */
   readonly flags?: readonly string[];
-  /** The folder of the compiled server; that of this checkout unless stated. */
+  /** Folder of the compiled server. Default: that of this checkout. */
   readonly build?: string;
 }
 
@@ -25,26 +25,26 @@ export interface Server {
   readonly baseURL: string;
   readonly tlsURL: string;
   readonly log: string;
-  /** Settles when the process has ended, with its exit code, or null if a signal ended it. */
+  /** Resolves when the process exits, with its exit code, or null if a signal ended it. */
   readonly exited: Promise<number | null>;
-  /** Throws with the end of the log if the process has ended. */
+  /** Throws an error with the end of the log if the process has exited. */
   readonly check: () => Promise<void>;
-  /** Waits until it says that it is ready. */
+  /** Waits until the server reports that it is ready. */
   ready(): Promise<void>;
-  /** By SIGTERM, with half a minute to finish before it is killed. */
+  /** Sends SIGTERM, and kills the server after 30 seconds. */
   stop(): Promise<void>;
 }
 
-/** What `make build` makes. */
+/** Output folder of `make build`. */
 const ownBuild = join(import.meta.dirname, '../../dist');
-/** As in the Dockerfile. */
+/** Node flags, the same as in the Dockerfile. */
 export const nodeFlags = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring'];
 
-/** Ends the server by SIGTERM if its starter dies, even if that was killed. */
+/** Makes the kernel send SIGTERM to the server when its parent dies, even if the parent was killed. */
 const setpriv = '/usr/bin/setpriv';
 export const leash = existsSync(setpriv) ? [setpriv, '--pdeathsig', 'TERM', '--'] : [];
 
-/** Starts one server as a process; `ready()` waits for it. */
+/** Starts a server as a process. `ready()` waits until it is ready. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { dir, name = 'server', ports, build = ownBuild } = options;
   const [program, ...args] = [

@@ -1,9 +1,9 @@
-/** Shows the warnings and errors among the lines that the server logs. */
+/** Prints the warnings and errors among the lines that the server logs. */
 export function showWarnings(lines: readonly string[]): void {
   for (const line of lines) show(line);
 }
 
-/** Requests are left to the log: whoever sent one sees the answer. */
+/** Prints a warning or an error, except request lines: the client sees the response. */
 function show(line: string): void {
   if (!/"level":"(warn|error)"/.test(line) || line.includes('"message":"request"')) return;
   const { level, message, error, problems } = JSON.parse(line) as Record<string, string> & {

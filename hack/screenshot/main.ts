@@ -1,21 +1,21 @@
-/** Takes docs/images/docs.png: the page /docs of a server over a cluster in memory, with somebody logged in and an answer. */
+/** Takes the screenshot docs/images/docs.png: the page /docs of a server with an in-memory cluster, a logged-in user and a response. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { issuer, login, startLab } from '../../test/labs/conformance/lab.ts';
 import { beside } from '../../test/labs/integration/browser.ts';
 import { obtainChromium } from '../../test/labs/integration/clients.ts';
-import { demand } from '../../test/labs/integration/lab.ts';
+import { foundPath } from '../../test/labs/integration/lab.ts';
 
 const file = join(import.meta.dirname, '../../docs/images/docs.png');
-const executablePath = demand(await obtainChromium());
+const executablePath = foundPath(await obtainChromium());
 const lab = await startLab();
 const browser = await chromium.launch({
   executablePath,
   env: { ...process.env, ...beside(executablePath) },
   args: ['--disable-gpu', `--host-resolver-rules=MAP ${new URL(issuer).host}:443 127.0.0.1:${lab.ports.https}`],
 });
-// Its certificate is of an authority that nobody knows.
+// The browser does not trust the lab's certificate authority.
 const page = await browser.newPage({ ignoreHTTPSErrors: true, viewport: { width: 1200, height: 800 } });
 await page.goto(`${issuer}/docs#getNode`);
 await page.getByRole('button', { name: 'Log in' }).click();

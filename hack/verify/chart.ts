@@ -19,7 +19,7 @@ export async function chartLint(): Promise<string[]> {
   return problems.flat();
 }
 
-/** Each document that helm and kustomize render, judged by the schema that kube-apiserver publishes for its kind. */
+/** Validates each document that helm and kustomize render by the schema that kube-apiserver publishes for its kind. */
 export async function rendered(): Promise<string[]> {
   const { helm, kubectl } = await programs(['helm', 'kubectl']);
   const template = ['template', 'platform-apiserver', chart, '--namespace', 'platform-system', '--values'];

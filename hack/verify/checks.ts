@@ -24,7 +24,7 @@ export async function goFormat(): Promise<string[]> {
   return unformatted === '' ? [] : unformatted.split('\n');
 }
 
-/** What is in it is vetted beside what it uses, which is generated (test/labs/integration/generated.ts). */
+/** Its code is vetted together with the generated code that it uses (test/labs/integration/generated.ts). */
 const generated = 'test/clients/generated/';
 
 /** In every module that has code of its own, with the flags that the programs are built with, so that the compiler's cache serves both. */
@@ -40,7 +40,7 @@ export async function goVet(): Promise<string[]> {
   return problems.flat();
 }
 
-/** What a program says if it fails. */
+/** Returns the output of a program that fails. */
 export async function complaint(
   program: string,
   args: readonly string[],
@@ -52,8 +52,8 @@ export async function complaint(
 }
 
 /** Files of the repository, also new ones, that match a pattern of git's. */
-async function tracked(pattern: string): Promise<string[]> {
-  const args = ['ls-files', '--cached', '--others', '--exclude-standard', pattern];
+export async function tracked(...patterns: readonly string[]): Promise<string[]> {
+  const args = ['ls-files', '--cached', '--others', '--exclude-standard', ...patterns];
   const lines = (await output('git', args, { cwd: root })).split('\n');
   return lines.filter((line) => line !== '' && existsSync(join(root, line)));
 }

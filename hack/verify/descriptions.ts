@@ -4,7 +4,7 @@ import { lintFromString, loadConfig } from '@redocly/openapi-core';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { root } from './checks.ts';
 
-/** What is wrong with the descriptions in api/, by the schemas of their versions and by the rules of redocly.yaml. */
+/** Returns the problems of the descriptions in api/, by the schemas of their versions and by the rules of redocly.yaml. */
 export async function descriptions(): Promise<string[]> {
   const config = await loadConfig({ configPath: join(root, 'redocly.yaml') });
   const folder = join(root, 'api');

@@ -4,6 +4,7 @@ import { seconds } from '../cluster/progress.ts';
 import { chartLint, rendered } from './chart.ts';
 import { command, goFormat, goVet, type Check } from './checks.ts';
 import { descriptions } from './descriptions.ts';
+import { prose } from './prose.ts';
 
 const checks: readonly Check[] = [
   // First, because it takes longest where node_modules/.cache does not know the files yet.
@@ -24,6 +25,7 @@ const checks: readonly Check[] = [
   command('generated manifests (make update)', 'hack/update-manifests.ts', '--check'),
   command('configuration reference (make update)', 'hack/update-configuration.ts', '--check'),
   command('published descriptions (make update)', 'hack/update-api.ts', '--check'),
+  { name: 'prose (CONTRIBUTING.md)', run: prose },
   { name: 'descriptions against their schemas and rules', run: descriptions },
   { name: 'Go format (make update)', run: goFormat },
   { name: 'Go vet', run: goVet },

@@ -1,4 +1,4 @@
-/** Users and clients, how they log in, and their sessions. */
+/** Builds the users, clients, logins and sessions. */
 import type { ClusterParts } from '../cluster/build.ts';
 import type { TokenParts } from '../tokens/build.ts';
 import { Sessions } from '../tokens/sessions/sessions.ts';
@@ -48,14 +48,14 @@ export function buildAccounts(
   lifecycle.add('admin-secret', {
     start: () => ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log }),
   });
-  // Just before the directory, so that the configured users are known before the first User is indexed.
+  // Just before the directory, so that configured users are known before the first User is indexed.
   const users = lifecycle.add('users', new Users({ client, namespace, clock, log }));
   const shared = { client, namespace, config: live, secrets, users, passwords, clock, log };
   const directory = lifecycle.add('directory', new Directory(shared));
   const conditions = lifecycle.add('user-conditions', new UserConditions({ ...shared, directory }));
   directory.changed.subscribe((username) => {
-    if (username === undefined) conditions.lookAtAll();
-    else conditions.look(username);
+    if (username === undefined) conditions.checkAll();
+    else conditions.check(username);
   });
   const maySweep = () => lease.isHeld();
   const sessions = lifecycle.add(
@@ -109,7 +109,7 @@ function buildLogins(parts: LoginParts): Pick<AccountParts, 'limiter' | 'loginHi
       sharedFailures.start();
       loginHistories.start();
     },
-    // All at once: each may take seconds to write what is left.
+    // Concurrently, because each may take seconds to write its pending changes.
     async stop() {
       await Promise.all([sharedFailures.stop(), loginHistories.stop(), lastLogins.stop()]);
     },

@@ -1,6 +1,6 @@
 /**
- * What there is: the documents by which clients find the groups and resources, in the old form (metav1.APIGroupList, APIGroup,
- * APIResourceList) and aggregated (apidiscovery.k8s.io, k8s.io/apiserver pkg/endpoints/discovery/aggregated).
+ * Discovery documents, by which clients find API groups and resources. They have a legacy form (metav1.APIGroupList, APIGroup,
+ * APIResourceList) and an aggregated form (apidiscovery.k8s.io, k8s.io/apiserver pkg/endpoints/discovery/aggregated).
  */
 import { createHash } from 'node:crypto';
 import { isKnown, negotiate } from '../http/request/negotiate.ts';
@@ -15,11 +15,11 @@ import type { ApiResource, ResourceDefinition } from '../cluster/catalogue/resou
 export interface ApiGroupVersion {
   readonly group: string;
   readonly version: string;
-  /** Another array when they are others. */
+  /** A new array whenever the resources change. */
   readonly resources: readonly ApiResource[];
 }
 
-/** The groups of these resources, one version each. */
+/** Returns the group versions of these resources. */
 export function groupVersionsOf(definitions: readonly ResourceDefinition<unknown>[]): readonly ApiGroupVersion[] {
   const groups = Map.groupBy(definitions, ({ served: { group, version } }) => `${group}/${version}`);
   return [...groups.values()].map((members) => {
@@ -28,13 +28,21 @@ export function groupVersionsOf(definitions: readonly ResourceDefinition<unknown
   });
 }
 
-const apiResource = ({ served, singular, namespaced, kind, shortNames }: ResourceDefinition<unknown>): ApiResource => ({
+const apiResource = ({
+  served,
+  singular,
+  namespaced,
+  kind,
+  shortNames,
+  categories,
+}: ResourceDefinition<unknown>): ApiResource => ({
   name: served.resource,
   singularName: singular,
   namespaced,
   kind,
   verbs: ['get', 'list', 'watch'],
   ...(shortNames.length === 0 ? {} : { shortNames }),
+  ...(categories === undefined ? {} : { categories }),
 });
 
 const versionSchema = named('GroupVersion', object({ groupVersion: text, version: text }));
@@ -68,7 +76,7 @@ const versionOf = ({ group, version }: ApiGroupVersion): { groupVersion: string;
   version,
 });
 
-/** The versions of one group, the preferred one first. */
+/** Returns the versions of one group. The first one is preferred. */
 function apiGroup(members: readonly [ApiGroupVersion, ...ApiGroupVersion[]]): TypeOf<typeof groupSchema> {
   const versions = members.map(versionOf);
   return { name: members[0].group, versions, preferredVersion: versionOf(members[0]) };
@@ -76,7 +84,7 @@ function apiGroup(members: readonly [ApiGroupVersion, ...ApiGroupVersion[]]): Ty
 
 type AggregatedVersion = 'v2' | 'v2beta1';
 
-/** apidiscovery.k8s.io's APIGroupDiscoveryList. */
+/** Returns an APIGroupDiscoveryList of apidiscovery.k8s.io. */
 function aggregated(version: AggregatedVersion, groups: readonly (readonly ApiGroupVersion[])[]): object {
   return {
     kind: 'APIGroupDiscoveryList',
@@ -86,13 +94,14 @@ function aggregated(version: AggregatedVersion, groups: readonly (readonly ApiGr
       metadata: { name: members[0]?.group, creationTimestamp: null },
       versions: members.map(({ group, version: served, resources }) => ({
         version: served,
-        resources: resources.map(({ name, kind, namespaced, singularName, shortNames, verbs }) => ({
+        resources: resources.map(({ name, kind, namespaced, singularName, shortNames, categories, verbs }) => ({
           resource: name,
           responseKind: { group, version: served, kind },
           scope: namespaced ? 'Namespaced' : 'Cluster',
           singularResource: singularName,
           verbs,
           ...(shortNames === undefined ? {} : { shortNames }),
+          ...(categories === undefined ? {} : { categories }),
         })),
         freshness: 'Current',
       })),
@@ -104,7 +113,7 @@ const json = 'application/json';
 
 type Serve = (request: Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res'>) => Promise<void>;
 
-/** A document in the old form, which every JSON client reads. */
+/** Serves a document in the legacy form. */
 const legacy =
   (document: () => object): Serve =>
   ({ req, res }) =>
@@ -112,8 +121,8 @@ const legacy =
       as === undefined || as === '' ? () => writeJson(req, res, document()) : undefined,
     )();
 
-/** Both forms. Aggregated is asked for by parameters of the media type; a 304 answers a known ETag. */
-function both(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Serve {
+/** Serves both forms. Clients request the aggregated form by parameters of the media type; it supports If-None-Match. */
+function legacyOrAggregated(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Serve {
   const make = (): Readonly<Record<string, { value: object; etag: string }>> =>
     Object.fromEntries(
       (['v2', 'v2beta1'] as const).map((version) => {
@@ -123,7 +132,7 @@ function both(document: object, groups: readonly (readonly ApiGroupVersion[])[])
       }),
     );
   let made: { readonly of: readonly unknown[]; readonly documents: ReturnType<typeof make> } | undefined;
-  /** Made anew when resources came or went. */
+  /** Returns the documents, rebuilt if resources were added or removed. */
   const current = (): ReturnType<typeof make> => {
     const of = groups.flat().map(({ resources }) => resources);
     if (made === undefined || of.some((resources, index) => resources !== made?.of[index]))
@@ -154,7 +163,7 @@ const route = (
   handler: Serve,
 ): Route => defineRoute({ method: 'get', path, ...texts, access: authenticated, responses, handler });
 
-/** The routes of discovery below /apis or /kapis. */
+/** Returns the discovery routes below /apis or /kapis. */
 export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: readonly ApiGroupVersion[]): Route[] {
   const groups = [...Map.groupBy(groupVersions, ({ group }) => group).values()] as [
     ApiGroupVersion,
@@ -171,13 +180,13 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
       {
         summary: 'List the API groups',
         description:
-          'Returns the groups and their versions, as kube-apiserver does for its own. Needs credentials, but no right.',
+          'Returns the API groups and their versions in the same form as kube-apiserver. Needs credentials, but no right.',
       },
       jsonResponse(
         apiGroupListSchema,
-        'The groups; an APIGroupDiscoveryList (apidiscovery.k8s.io, v2 or v2beta1) if `Accept` asks for one',
+        'The groups; an APIGroupDiscoveryList (apidiscovery.k8s.io, v2 or v2beta1) if `Accept` requests one',
       ),
-      both(all, groups),
+      legacyOrAggregated(all, groups),
     ),
     ...groups.map((members) => {
       const document: TypeOf<typeof apiGroupSchema> = { kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) };

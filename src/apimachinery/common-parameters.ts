@@ -1,19 +1,19 @@
-/** Parameters that all requests below /kapis may have. */
-import { durationPattern, longestDuration } from '../runtime/duration.ts';
+/** Parameters that all requests below /kapis accept. */
+import { durationPattern, maxDurationLength } from '../runtime/duration.ts';
 import { flagParameter, integerParameter, queryParameters } from '../http/request/parameters.ts';
 import { validTimeout } from '../http/request/request-timeout.ts';
 import { described, text } from '../http/schema.ts';
 
 export const commonShape = {
-  pretty: described('Indented JSON', flagParameter.default(false)),
-  // The filter for deadlines applies it (http/filters/deadline.ts).
+  pretty: described('Return indented JSON', flagParameter.default(false)),
+  // Applied by http/filters/deadline.ts.
   timeout: described(
-    'A duration such as "32s" after which the request is given up',
-    text.meta({ pattern: durationPattern, maxLength: longestDuration }).transform(validTimeout).optional(),
+    'Duration, such as "32s", after which the request is aborted',
+    text.meta({ pattern: durationPattern, maxLength: maxDurationLength }).transform(validTimeout).optional(),
   ),
 };
 
 export const commonParameters = queryParameters(commonShape);
 
-/** Items of a list; -1 for all. */
-export const limitParameter = integerParameter({ min: -1 }, 'a whole number from 0, or -1 for all').default(-1);
+/** Maximum number of items of a list; -1 for all. */
+export const limitParameter = integerParameter({ min: -1 }, 'an integer of at least 0, or -1 for all').default(-1);

@@ -1,5 +1,5 @@
-/** Which namespaces' objects a caller may be shown. */
-import { demand, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
+/** Determines the namespaces whose objects a caller is allowed to see. */
+import { assertAllowed, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { forbidden, serviceUnavailable, unauthorized } from '../runtime/errors.ts';
 import { mapConcurrent } from '../runtime/promises.ts';
@@ -11,22 +11,22 @@ import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 export interface ReadAccess {
   readonly authorizer: Authorizer;
   readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
-  /** For resources that a request reads beside its own. */
-  readonly catalogue: Pick<Catalogue, 'find' | 'use'>;
+  /** Finds further resources that a request reads. */
+  readonly catalogue: Pick<Catalogue, 'find' | 'acquire'>;
 }
 
-/** Undefined: all that the request is about. */
+/** Names of the visible namespaces; undefined if everything in the scope of the request is visible. */
 export type Visible = ReadonlySet<string> | undefined;
 
-/** Reviews of one request at once. */
-const atOnce = 32;
-/** Reviews of one request in all. */
-const mostCandidates = 1_000;
+/** Concurrent reviews of one request. */
+const concurrency = 32;
+/** Maximum number of reviews of one request. */
+const maxCandidates = 1_000;
 
 /**
- * The caller must be allowed what the request does, on the underlying resource and in its scope. Who may not list or watch in all
- * namespaces is shown those in which a RoleBinding gives the right; of the Namespaces themselves, those that one lets them get. Throws
- * 403 in kube-apiserver's words where there is none.
+ * Authorizes the request on the underlying resource and in its scope. Callers who are not allowed to list or watch in all namespaces see
+ * the namespaces in which a RoleBinding gives them the right; of the Namespaces themselves, those that a RoleBinding allows them to get.
+ * Throws 403 with kube-apiserver's message if there are none.
  */
 export async function visibleNamespaces(
   { authorizer, granted }: Pick<ReadAccess, 'authorizer' | 'granted'>,
@@ -36,39 +36,39 @@ export async function visibleNamespaces(
   if (user === undefined) throw unauthorized();
   const { verb, namespace, name } = info;
   const attributes = { verb, group, resource, namespace, name };
-  // Who may get a namespace by a role in it may be shown it among others.
+  // Callers who are allowed to get a namespace by a role in it see it in lists of namespaces.
   const areNamespaces = group === '' && resource === 'namespaces';
   if (!(namespaced || areNamespaces) || namespace !== '' || verb === 'get') {
-    await demand(authorizer, user, attributes);
+    await assertAllowed(authorizer, user, attributes);
     return undefined;
   }
   if ((await authorizer.authorize(user, attributes)).allowed) return undefined;
   const named = areNamespaces ? name : (query.get('namespace') ?? '');
   if (named === '' && !granted.hasSynced())
-    throw serviceUnavailable('the role bindings are not read yet; a namespace that is named needs none', 1);
+    throw serviceUnavailable('role bindings are not synced yet; try again, or specify a namespace', 1);
   const candidates = named === '' ? granted.of(user) : [named];
-  if (candidates.length > mostCandidates)
+  if (candidates.length > maxCandidates)
     throw forbidden(
       { group, resource },
       name,
-      `User "${user.username}" cannot ${verb} resource "${resource}" in API group "${group}" at the cluster scope, and has role bindings in ${candidates.length} namespaces, more than ${mostCandidates}: name one`,
+      `User "${user.username}" cannot ${verb} resource "${resource}" in API group "${group}" at the cluster scope, and has role bindings in more than ${maxCandidates} namespaces (${candidates.length}): specify a namespace`,
     );
   const visible = await allowedIn(authorizer, user, candidates, (candidate) => ({
     ...attributes,
     ...(areNamespaces ? { verb: verb === 'list' ? 'get' : verb, name: candidate } : {}),
   }));
-  if (visible.size === 0) await demand(authorizer, user, attributes);
+  if (visible.size === 0) await assertAllowed(authorizer, user, attributes);
   return visible;
 }
 
-/** The namespaces in which the caller may do what `attributes` says, each reviewed. */
+/** Returns the namespaces in which the caller is allowed to do what `attributes` describes. Each is reviewed. */
 export async function allowedIn(
   authorizer: Authorizer,
   user: UserInfo,
   candidates: readonly string[],
   attributes: (namespace: string) => ResourceAttributes,
 ): Promise<ReadonlySet<string>> {
-  const reviews = await mapConcurrent(candidates, atOnce, (namespace) =>
+  const reviews = await mapConcurrent(candidates, concurrency, (namespace) =>
     authorizer.authorize(user, { ...attributes(namespace), namespace }),
   );
   return new Set(candidates.filter((_, index) => reviews[index]?.allowed));

@@ -1,14 +1,14 @@
-/** What events of `/oauth` say beside what every event says, by these keys. */
+/** Keys of the annotations of events on `/oauth`. */
 export const annotations = {
-  /** The OAuth client, once it has shown that it is the one. */
+  /** The authenticated OAuth client. */
   client: 'oauth.platform.io/client',
   grantType: 'oauth.platform.io/grant-type',
-  /** The session that was begun or used. */
+  /** The session that was created or used. */
   session: 'oauth.platform.io/session',
-  /** Whose login it was, where there is such a user. */
+  /** The user who logs in, if there is one of this name. */
   username: 'oauth.platform.io/username',
-  /** Whether its user, or what was decided before, lets the client act for them: Allowed or Refused. */
+  /** The decision of the user, now or earlier, whether the client may act for them: Allowed or Refused. */
   authorization: 'oauth.platform.io/authorization',
-  /** What became of it: LoggedIn, WrongPassword, NoPassword, Disabled or Limited. */
+  /** Result of a login: LoggedIn, WrongPassword, NoPassword, Disabled or Limited. */
   login: 'oauth.platform.io/login',
 } as const;

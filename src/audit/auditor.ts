@@ -1,28 +1,30 @@
-/** Audit: who asked what of this server, and what came of it. */
+/** Creates audit records of requests and writes them to the sinks. */
 import type { AuditSettings } from '../config/audit.ts';
-import { AuditBody, BodyRoom } from './bodies.ts';
+import { AuditBody, BodyBudget } from './bodies.ts';
 import type { Audited } from './event.ts';
-import { judge } from './policy.ts';
+import { evaluatePolicy } from './policy.ts';
 import { AuditRecord } from './record.ts';
 import type { Sink } from './sink.ts';
 
 export interface Auditor {
-  /** `received`: when the request came, in milliseconds since the epoch. */
+  /** `received` is the time of the request, in milliseconds since the epoch. */
   begin(request: Audited, received: number): AuditRecord;
-  /** For the body of a request; undefined if there is no request of which one would be shown. */
+  /** Returns a collector for a request body; undefined if the policy shows no bodies at all. */
   body(): AuditBody | undefined;
-  /** A request has come; what is returned says that it is over, and written down. */
+  /** Counts a request. Returns the function to call when the request has ended and its event is written. */
   enter(): () => void;
-  /** Resolves once every request that has come is over. */
+  /** Resolves once all counted requests have ended. */
   idle(): Promise<void>;
 }
 
-/** By the policy in force when a request begins, to the sinks in force when there is something to say. */
+/**
+ * Creates the auditor. A record uses the policy in force when its request starts; an event goes to the sinks in force when it is written.
+ */
 export function createAuditor(policy: () => AuditSettings['policy'], sinks: () => readonly Sink[]): Auditor {
   const emit = (event: string): void => {
     for (const sink of sinks()) sink.write(event);
   };
-  const room = new BodyRoom();
+  const budget = new BodyBudget();
   let open = 0;
   let waiting: (() => void)[] = [];
   const leave = (): void => {
@@ -32,10 +34,10 @@ export function createAuditor(policy: () => AuditSettings['policy'], sinks: () =
     waiting = [];
   };
   return {
-    begin: (request, received) => new AuditRecord(request, judge(policy(), request), received, room, emit),
+    begin: (request, received) => new AuditRecord(request, evaluatePolicy(policy(), request), received, budget, emit),
     body: () =>
       policy().rules.some(({ level }) => level === 'Request' || level === 'RequestResponse')
-        ? new AuditBody(room)
+        ? new AuditBody(budget)
         : undefined,
     enter() {
       open += 1;

@@ -1,44 +1,44 @@
-/** Of which requests an event may show bodies, and of which never. */
+/** Determines which bodies an event may show. */
 import { configGroup, iamGroup, resourcesGroup } from '../config/names.ts';
 import type { AuditLevel } from '../config/audit.ts';
 import type { Audited } from './event.ts';
 
-/** What holds passwords, keys or tokens, by group and resource: of them never more than that they were asked for. */
-const secretive: ReadonlyMap<string, ReadonlySet<string>> = new Map([
-  // Our own configuration is a ConfigMap.
+/** Resources that contain passwords, keys or tokens, by group. Their events never show more than metadata. */
+const sensitive: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  // The configuration of this server is a ConfigMap.
   ['', new Set(['secrets', 'configmaps', 'serviceaccounts/token'])],
   ['authentication.k8s.io', new Set(['tokenreviews'])],
-  // Every resource of the cluster, also by such names as secrets.v1 and sessions.iam.platform.io.
+  // This group serves all resources of the cluster, also under names such as secrets.v1 and sessions.iam.platform.io.
   [resourcesGroup, new Set(['secrets', 'configmaps', 'sessions', 'tokenreviews'])],
   [iamGroup, new Set(['users/password', 'sessions', 'users/sessions'])],
   [configGroup, new Set(['kubeconfig'])],
 ]);
 
 /**
- * The level at which a request is told of, whatever the policy says. What is no resource, such as /oauth/token, has bodies of its own, and
- * so has what is somebody's own server behind kube-apiserver; a stream is no body.
+ * Returns the level of an event, which is at most Metadata for requests whose bodies must not be shown: sensitive resources, non-resource
+ * requests such as /oauth/token, and streams, which include proxied servers behind kube-apiserver.
  */
-export function levelFor(level: AuditLevel, { info }: Audited): AuditLevel {
+export function effectiveLevel(level: AuditLevel, { info }: Audited): AuditLevel {
   if (level !== 'Request' && level !== 'RequestResponse') return level;
   if (!info.isResourceRequest || info.isLongRunning) return 'Metadata';
   const { group, subresource } = info;
   const [resource = ''] = info.resource.split('.', 1);
   const whole = subresource === '' ? resource : `${resource}/${subresource}`;
-  const among = secretive.get(group);
+  const among = sensitive.get(group);
   return among?.has(whole) === true || among?.has(resource) === true ? 'Metadata' : level;
 }
 
-const secretKinds = /^(?:Secret|ConfigMap|TokenReview|TokenRequest|Session)(?:List)?$/;
+const sensitiveKinds = /^(?:Secret|ConfigMap|TokenReview|TokenRequest|Session)(?:List)?$/;
 
-interface Described {
+interface KubeObject {
   readonly kind?: unknown;
   readonly items?: unknown;
 }
 
-/** An object that has no business where it was sent, or in a list of all kinds. */
-export function isSecretive(object: unknown): boolean {
-  if (Array.isArray(object)) return object.some(isSecretive);
+/** Returns true for an object of a sensitive kind, or a list with one, whatever resource the request names. */
+export function isSensitive(object: unknown): boolean {
+  if (Array.isArray(object)) return object.some(isSensitive);
   if (typeof object !== 'object' || object === null) return false;
-  const { kind, items } = object as Described;
-  return (typeof kind === 'string' && secretKinds.test(kind)) || (Array.isArray(items) && items.some(isSecretive));
+  const { kind, items } = object as KubeObject;
+  return (typeof kind === 'string' && sensitiveKinds.test(kind)) || (Array.isArray(items) && items.some(isSensitive));
 }

@@ -4,15 +4,11 @@ import { counter } from '../runtime/metrics.ts';
 import { createAuditor, type Auditor } from './auditor.ts';
 import { Sinks } from './sinks.ts';
 
-/** Milliseconds within which requests that were cut off must have written their events. */
-const longestEnd = 1_000;
+/** Milliseconds for requests that were cut off during shutdown to write their events. */
+const maxDrain = 1_000;
 
 export function buildAudit({ live, secrets, lifecycle, log }: ClusterParts): Auditor {
-  const dropped = counter(
-    'audit_events_dropped_total',
-    'Events of the audit that were lost, by where they should have gone.',
-    'sink',
-  );
+  const dropped = counter('audit_events_dropped_total', 'Audit events dropped, by sink.', 'sink');
   const sinks = new Sinks({ config: live, secrets, log, dropped });
   const auditor = createAuditor(
     () => live.value.audit.policy,
@@ -21,7 +17,7 @@ export function buildAudit({ live, secrets, lifecycle, log }: ClusterParts): Aud
   lifecycle.add('audit', {
     start: () => sinks.start(),
     async stop() {
-      await Promise.race([auditor.idle(), sleep(longestEnd, undefined, { ref: false })]);
+      await Promise.race([auditor.idle(), sleep(maxDrain, undefined, { ref: false })]);
       await sinks.stop();
     },
   });

@@ -1,8 +1,9 @@
-/** What is said of a request: Event of audit.k8s.io/v1 (k8s.io/apiserver pkg/apis/audit/v1/types.go). */
+/** Encodes Events of audit.k8s.io/v1 (k8s.io/apiserver pkg/apis/audit/v1/types.go). */
 import { quoted, redactedJSON } from '../runtime/redaction.ts';
+import { rfc3339 } from '../runtime/time.ts';
 import type { AuditLevel, AuditStage } from '../config/audit.ts';
 
-/** Who, as an event names them. */
+/** A user as an event names them. */
 export interface AuditedUser {
   readonly username: string;
   readonly uid?: string | undefined;
@@ -10,10 +11,10 @@ export interface AuditedUser {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
-/** A request, as far as an event tells of it. */
+/** The parts of a request that an event reports. */
 export interface Audited {
   readonly auditID: string;
-  /** As it came, with the query, but for the secrets in that. */
+  /** Path and query as received, with secrets redacted. */
   readonly shownURL: string;
   readonly info: {
     readonly path: string;
@@ -29,13 +30,13 @@ export interface Audited {
   };
   readonly sourceIP: string;
   readonly userAgent: string;
-  /** Undefined if nobody has shown who they are. */
+  /** Undefined if the caller is not authenticated. */
   readonly user: AuditedUser | undefined;
-  /** Who they act as. */
+  /** The impersonated user. */
   readonly impersonated?: AuditedUser | undefined;
 }
 
-/** metav1.Status, as far as an event has it. */
+/** The fields of metav1.Status that an event has. */
 export interface ResponseStatus {
   readonly code: number;
   readonly status?: string;
@@ -43,23 +44,23 @@ export interface ResponseStatus {
   readonly message?: string;
 }
 
-/** metav1.MicroTime, of milliseconds since the epoch. */
+/** Formats milliseconds since the epoch as metav1.MicroTime. */
 const microTime = (time: number): string =>
-  `${new Date(time).toISOString().slice(0, -1)}${String(Math.floor((time % 1) * 1_000)).padStart(3, '0')}Z`;
+  `${rfc3339(time).slice(0, -1)}${String(Math.floor((time % 1) * 1_000)).padStart(3, '0')}Z`;
 
-/** Longer ones are cut: a caller chooses them. */
+/** Maximum length of User-Agent; the rest is cut, because callers choose it. */
 export const maxUserAgent = 1024;
 
-/** Who has not shown who they are. */
-export const nobody: AuditedUser = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
+/** User of unauthenticated requests. */
+export const anonymousUser: AuditedUser = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
 
-/** Nothing is redacted: the name in the audit is the name that was authorized, even if it looks like a token. */
+/** Encodes a user without redaction: the event must have the name that was authorized, even if it looks like a token. */
 function userText({ username, uid, groups, extra }: AuditedUser): string {
   const shown = extra === undefined || Object.keys(extra).length === 0 ? undefined : extra;
   return JSON.stringify({ username, uid, groups, extra: shown });
 }
 
-/** Only what is there. */
+/** Encodes a member of an object; '' if the value is empty. */
 const member = (name: string, value: string): string => (value === '' ? '' : `,"${name}":${quoted(value)}`);
 
 function objectRef({ info }: Audited, created: string): string {
@@ -70,8 +71,8 @@ function objectRef({ info }: Audited, created: string): string {
 }
 
 /**
- * What all stages of a request have in common: the beginning of an Event as JSON. Joined as text, because the bodies of `endEvent`
- * are JSON already. `received`: milliseconds since the epoch. `created`: the name of a new object, if it is known.
+ * Returns the start of an Event as JSON, with the fields that all stages of a request have in common. It is joined as text, because the
+ * bodies of `endEvent` are JSON already. `received`: milliseconds since the epoch. `created`: name of the created object, if it is known.
  */
 export function beginEvent(
   request: Audited,
@@ -83,31 +84,32 @@ export function beginEvent(
   const { auditID, shownURL, info, sourceIP, userAgent, impersonated } = request;
   return (
     `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${level}","auditID":${quoted(auditID)}` +
-    `,"requestURI":${quoted(shownURL)},"verb":${quoted(info.verb)},"user":${userText(user ?? nobody)}` +
+    `,"requestURI":${quoted(shownURL)},"verb":${quoted(info.verb)},"user":${userText(user ?? anonymousUser)}` +
     (impersonated === undefined ? '' : `,"impersonatedUser":${userText(impersonated)}`) +
     `,"sourceIPs":[${quoted(sourceIP)}]${member('userAgent', userAgent.slice(0, maxUserAgent))}${objectRef(request, created)}` +
     `,"requestReceivedTimestamp":"${microTime(received)}"`
   );
 }
 
-/** What a stage adds. */
+/** Fields that a stage adds. */
 export interface Stage {
   readonly stage: AuditStage;
   /** Milliseconds since the epoch. */
   readonly time: number;
   readonly status?: ResponseStatus | undefined;
-  /** As JSON, with nothing in it that is not to be shown. */
+  /** Redacted JSON. */
   readonly requestObject?: string | undefined;
   readonly responseObject?: string | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
+/** Encodes a member whose value is JSON already; '' if it is undefined. */
 const part = (name: string, text: string | undefined): string => (text === undefined ? '' : `,"${name}":${text}`);
 
 const statusText = ({ code, status = '', reason = '', message = '' }: ResponseStatus): string =>
   `{"metadata":{}${member('status', status)}${member('message', message)}${member('reason', reason)},"code":${code}}`;
 
-/** The rest of the Event. */
+/** Returns the rest of an Event. */
 export const endEvent = ({ stage, time, status, requestObject, responseObject, annotations }: Stage): string =>
   `,"stage":"${stage}","stageTimestamp":"${microTime(time)}"` +
   part('responseStatus', status && statusText(status)) +

@@ -1,4 +1,4 @@
-/** Events as lines: of the standard output, or of a file that is followed by another when it is large. */
+/** Writes events as lines to standard output, or to a file that is rotated by size. */
 import { rename, open, rm, type FileHandle } from 'node:fs/promises';
 import { StandardOutput, type Logger } from '../runtime/logger.ts';
 import type { Sink } from './sink.ts';
@@ -13,33 +13,33 @@ export function standardOutputSink(): Sink {
   };
 }
 
-/** Characters that may wait for a disk; what does not fit is dropped. */
-const mostWaiting = 64 * 1024 * 1024;
+/** Maximum characters that wait for the disk; further events are dropped. */
+const maxWaiting = 64 * 1024 * 1024;
 const newLine = Buffer.from('\n');
-/** After a failure. */
+/** Milliseconds between two attempts after a failure. */
 const pause = 1_000;
 
 export interface FileSinkOptions {
   readonly path: string;
   /** Bytes. */
   readonly maxSize: number;
-  /** `path.1` is the newest of those that are full. */
+  /** Number of rotated files. `path.1` is the newest one. */
   readonly maxBackups: number;
   readonly log: Logger;
-  /** Told how many events were lost. */
+  /** Called with the number of dropped events. */
   readonly dropped: (events: number) => void;
 }
 
 interface OpenFile {
   readonly handle: FileHandle;
   size: number;
-  /** Above which another one follows. */
-  readonly most: number;
+  /** Size at which the file is rotated. */
+  readonly maxSize: number;
 }
 
-async function opened(path: string, most: number): Promise<OpenFile> {
+async function openFile(path: string, maxSize: number): Promise<OpenFile> {
   const handle = await open(path, 'a', 0o600);
-  return { handle, size: (await handle.stat()).size, most };
+  return { handle, size: (await handle.stat()).size, maxSize };
 }
 
 export class FileSink implements Sink {
@@ -47,7 +47,7 @@ export class FileSink implements Sink {
   #waiting: string[] = [];
   #size = 0;
   #file: OpenFile | undefined;
-  /** Half a line may be at the end. */
+  /** The file may end with an incomplete line. */
   #isBroken = false;
   #writing: Promise<void> | undefined;
   #isClosing = false;
@@ -57,13 +57,13 @@ export class FileSink implements Sink {
   }
 
   write(event: string): void {
-    if (this.#size + event.length > mostWaiting) return this.#options.dropped(1);
+    if (this.#size + event.length > maxWaiting) return this.#options.dropped(1);
     this.#waiting.push(event);
     this.#size += event.length;
     this.#writing ??= this.#drain();
   }
 
-  /** What cannot be written now is lost. */
+  /** Writes waiting events once more and drops them if that fails. */
   async close(): Promise<void> {
     this.#isClosing = true;
     while (this.#writing !== undefined) await this.#writing;
@@ -73,7 +73,7 @@ export class FileSink implements Sink {
   }
 
   async #drain(): Promise<void> {
-    // What comes in the same turn goes with it.
+    // Collects the events of the same turn of the event loop.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       const events = this.#waiting;
@@ -89,10 +89,10 @@ export class FileSink implements Sink {
     this.#writing = undefined;
   }
 
-  /** They are written again: a line may then be there twice, and the half of one alone. */
+  /** Waits before the events are written again. A line may then be in the file twice, and an incomplete line may remain. */
   async #fail(cause: Error): Promise<void> {
     const { log, path, dropped } = this.#options;
-    log.error('audit events cannot be written', { path, events: this.#waiting.length, error: cause });
+    log.error('audit log write failed', { path, events: this.#waiting.length, error: cause });
     this.#isBroken = true;
     await Promise.allSettled([this.#file?.handle.close()]);
     this.#file = undefined;
@@ -104,8 +104,8 @@ export class FileSink implements Sink {
 
   async #append(bytes: Buffer): Promise<void> {
     const { path, maxSize } = this.#options;
-    this.#file ??= await opened(path, maxSize);
-    if (this.#file.size > 0 && this.#file.size + bytes.length > this.#file.most) {
+    this.#file ??= await openFile(path, maxSize);
+    if (this.#file.size > 0 && this.#file.size + bytes.length > this.#file.maxSize) {
       await this.#file.handle.close();
       this.#file = undefined;
       this.#file = await this.#next();
@@ -116,16 +116,16 @@ export class FileSink implements Sink {
     this.#file.size += bytes.length;
   }
 
-  /** The same one, which is too large then, where none can follow; that is tried again when it has grown by as much again. */
+  /** Opens the next file. If rotation fails, continues with the same file and tries again when it has grown by `maxSize`. */
   async #next(): Promise<OpenFile> {
     const { path, maxSize, log } = this.#options;
     try {
       await this.#rotate();
-      return await opened(path, maxSize);
+      return await openFile(path, maxSize);
     } catch (error) {
-      log.error('the audit log cannot be followed by another file', { path, error });
-      const file = await opened(path, maxSize);
-      return { ...file, most: file.size + maxSize };
+      log.error('audit log rotation failed', { path, error });
+      const file = await openFile(path, maxSize);
+      return { ...file, maxSize: file.size + maxSize };
     }
   }
 

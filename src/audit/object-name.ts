@@ -1,4 +1,4 @@
-/** What a new object is called: who creates one names it in the body, or lets kube-apiserver choose. */
+/** Finds the name of a created object, which the request body contains or kube-apiserver generates. */
 import { skipValue, valueOf } from '../cluster/cache/json-scan.ts';
 import { AuditBody, type BodyHeaders } from './bodies.ts';
 
@@ -6,24 +6,33 @@ const [kindKey, metadataKey, detailsKey, nameKey] = ['kind', 'metadata', 'detail
   Buffer.from(key),
 ) as [Buffer, Buffer, Buffer, Buffer];
 
-/** metadata.name of the object that was answered, or of what a Status is about; '' if it cannot be told. */
-export function nameIn(answer: AuditBody, headers: BodyHeaders): string {
+/** Returns metadata.name of the object in a response, or the name in the details of a Status; '' if there is none. */
+export function objectNameIn(response: AuditBody, headers: BodyHeaders): string {
   try {
-    const bytes = answer.bytes(headers);
-    return /^application\/vnd\.kubernetes\.protobuf\b/i.test(headers.type) ? ofProtobuf(bytes) : ofJSON(bytes);
+    const bytes = response.bytes(headers);
+    if (/^application\/vnd\.kubernetes\.protobuf\b/i.test(headers.type)) return ofProtobuf(bytes);
+    return /^application\/yaml\b/i.test(headers.type) ? ofYAML(bytes.toString('utf8')) : ofJSON(bytes);
   } catch {
     return '';
   }
 }
 
-/** Scans, because parsing 512 KiB would block the event loop. */
+/** Scans the bytes, because parsing 512 KiB would block the event loop. */
 function ofJSON(bytes: Buffer): string {
   const holder = textOf(bytes, 0, kindKey) === 'Status' ? detailsKey : metadataKey;
   const at = valueOf(bytes, 0, holder);
   return at === undefined ? '' : textOf(bytes, at, nameKey);
 }
 
-/** The text that the object at `at` has under that key; '' if there is none. */
+/** Reads the name in the block style of this server and of kube-apiserver, because parsing would block the event loop. */
+function ofYAML(text: string): string {
+  const holder = /^kind: Status$/m.test(text) ? 'details' : 'metadata';
+  const [block = ''] = new RegExp(`^${holder}:\\n(?: .*\\n)*`, 'm').exec(text) ?? [];
+  const [, quoted = '', name = ''] = /^ {2}name: (?:["'](.*)["']|(.*))$/m.exec(block) ?? [];
+  return quoted + name;
+}
+
+/** Returns the string with this key in the object at `at`; '' if there is none. */
 function textOf(bytes: Buffer, at: number, key: Buffer): string {
   const value = valueOf(bytes, at, key);
   if (value === undefined) return '';
@@ -34,17 +43,17 @@ function textOf(bytes: Buffer, at: number, key: Buffer): string {
 /** k8s.io/apimachinery pkg/runtime/serializer/protobuf: four bytes, then runtime.Unknown. */
 const magic = Buffer.from('k8s\0', 'latin1');
 
-/** Unknown.raw (2) is the object, the metadata (1) of which has its name (1), as every kind that is created has it. */
+/** Reads the object in Unknown.raw (2), whose metadata (1) has the name (1) for all kinds that can be created. */
 function ofProtobuf(bytes: Buffer): string {
   if (!bytes.subarray(0, magic.length).equals(magic)) return '';
   const unknown = bytes.subarray(magic.length);
   const kind = field(field(unknown, 1), 2).toString('utf8');
-  // A Status has its name elsewhere: details (5), name (1).
+  // In a Status the name is in details (5), name (1).
   const object = field(unknown, 2);
   return field(field(object, kind === 'Status' ? 5 : 1), 1).toString('utf8');
 }
 
-/** The first length-delimited field of a number; empty if there is none. Throws for what is no message. */
+/** Returns the first length-delimited field with this number; empty if there is none. Throws if the message is truncated. */
 function field(message: Buffer, wanted: number): Buffer {
   let at = 0;
   const varint = (): number => {

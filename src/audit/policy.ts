@@ -1,8 +1,10 @@
-/** Which rule decides about a request (k8s.io/apiserver pkg/audit/policy/checker.go): the first that matches; none: nothing is written. */
+/**
+ * Evaluates the audit policy as k8s.io/apiserver pkg/audit/policy/checker.go does: the first matching rule applies; without one, no event.
+ */
 import type { AuditLevel, AuditPolicy, AuditStage } from '../config/audit.ts';
-import { nobody, type Audited } from './event.ts';
+import { anonymousUser, type Audited } from './event.ts';
 
-export interface Verdict {
+export interface AuditDecision {
   readonly level: AuditLevel;
   readonly omitStages: readonly AuditStage[];
   readonly omitManagedFields: boolean;
@@ -10,7 +12,7 @@ export interface Verdict {
 
 type Rule = AuditPolicy['rules'][number];
 
-export function judge(policy: AuditPolicy, request: Audited): Verdict {
+export function evaluatePolicy(policy: AuditPolicy, request: Audited): AuditDecision {
   const rule = policy.rules.find((one) => matches(one, request));
   return {
     level: rule?.level ?? 'None',
@@ -22,7 +24,7 @@ export function judge(policy: AuditPolicy, request: Audited): Verdict {
 const isAmong = <T>(all: readonly T[], one: T): boolean => all.length === 0 || all.includes(one);
 
 function matches(rule: Rule, request: Audited): boolean {
-  const { user = nobody, info } = request;
+  const { user = anonymousUser, info } = request;
   if (!isAmong(rule.users, user.username) || !isAmong(rule.verbs, info.verb)) return false;
   if (rule.userGroups.length > 0 && !rule.userGroups.some((group) => user.groups.includes(group))) return false;
   if (rule.namespaces.length > 0 || rule.resources.length > 0) return matchesResource(rule, request);
@@ -40,7 +42,7 @@ function matchesResource({ namespaces, resources }: Rule, { info }: Audited): bo
   if (!info.isResourceRequest || !isAmong(namespaces, info.namespace)) return false;
   const { resource, subresource, name } = info;
   const whole = subresource === '' ? resource : `${resource}/${subresource}`;
-  const isMeant = (pattern: string): boolean =>
+  const isMatch = (pattern: string): boolean =>
     pattern === '*' ||
     pattern === whole ||
     (subresource !== '' && pattern === `*/${subresource}`) ||
@@ -49,7 +51,7 @@ function matchesResource({ namespaces, resources }: Rule, { info }: Audited): bo
     resources.length === 0 ||
     resources.some(
       ({ group, resources: patterns, resourceNames }) =>
-        group === info.group && (patterns.length === 0 || (isAmong(resourceNames, name) && patterns.some(isMeant))),
+        group === info.group && (patterns.length === 0 || (isAmong(resourceNames, name) && patterns.some(isMatch))),
     )
   );
 }

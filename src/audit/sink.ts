@@ -1,7 +1,7 @@
-/** Where events go. */
+/** Destination of events. */
 export interface Sink {
-  /** `event`: an Event of audit.k8s.io/v1 as JSON, on one line. Never throws and never waits. */
+  /** `event` is an Event of audit.k8s.io/v1 as JSON on one line. Never throws and never blocks. */
   write(event: string): void;
-  /** Resolves when what was written is there, or cannot be any more. */
+  /** Resolves when all written events are delivered or dropped. */
   close(): Promise<void>;
 }

@@ -10,7 +10,7 @@ interface Parts {
   readonly config: LiveConfiguration;
   readonly secrets: Pick<SecretRefs, 'read'>;
   readonly log: Logger;
-  /** Told how many events did not get to a sink, 'log' or 'webhook'. */
+  /** Called with the number of events dropped by a sink, 'log' or 'webhook'. */
   readonly dropped: (sink: string, events: number) => void;
 }
 
@@ -27,24 +27,24 @@ function webhookSink(settings: AuditSettings['webhook'], { secrets, log, dropped
   return new WebhookSink({ ...settings, token, log, dropped: (events) => dropped('webhook', events) });
 }
 
-interface Made {
+interface ConfiguredSink {
   readonly settings: string;
   readonly sink: Sink | undefined;
 }
 
-/** The old one if nothing is changed; else what it has is still delivered. */
-function remade(old: Made | undefined, wanted: unknown, make: () => Sink | undefined): Made {
-  const settings = JSON.stringify(wanted);
+/** Returns the old sink if its settings are unchanged. Otherwise creates a new one, and the old one still delivers its events. */
+function updated(old: ConfiguredSink | undefined, next: unknown, make: () => Sink | undefined): ConfiguredSink {
+  const settings = JSON.stringify(next);
   if (old?.settings === settings) return old;
   void old?.sink?.close();
   return { settings, sink: make() };
 }
 
-/** Where the configuration in force wants events to go. */
+/** Sinks according to the configuration in force. */
 export class Sinks {
   readonly #parts: Parts;
-  #log: Made | undefined;
-  #webhook: Made | undefined;
+  #log: ConfiguredSink | undefined;
+  #webhook: ConfiguredSink | undefined;
   #current: readonly Sink[] = [];
 
   constructor(parts: Parts) {
@@ -54,8 +54,8 @@ export class Sinks {
   start(): void {
     const parts = this.#parts;
     parts.config.subscribe(({ audit }) => {
-      this.#log = remade(this.#log, audit.log, () => logSink(audit.log, parts));
-      this.#webhook = remade(this.#webhook, audit.webhook, () => webhookSink(audit.webhook, parts));
+      this.#log = updated(this.#log, audit.log, () => logSink(audit.log, parts));
+      this.#webhook = updated(this.#webhook, audit.webhook, () => webhookSink(audit.webhook, parts));
       this.#current = [this.#log.sink, this.#webhook.sink].filter((sink) => sink !== undefined);
     });
   }

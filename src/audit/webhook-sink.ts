@@ -1,4 +1,4 @@
-/** Events to an HTTP receiver, as EventLists of audit.k8s.io/v1 (k8s.io/apiserver plugin/pkg/audit/webhook and buffered). */
+/** Sends events to an HTTP receiver as EventLists of audit.k8s.io/v1 (k8s.io/apiserver plugin/pkg/audit/webhook and buffered). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../runtime/logger.ts';
 import { OutgoingClient, OutgoingError } from '../runtime/outgoing.ts';
@@ -6,27 +6,27 @@ import type { Sink } from './sink.ts';
 
 export interface WebhookSinkOptions {
   readonly url: string;
-  /** PEM; the only one that the receiver is believed by. */
+  /** PEM of the only CA that is trusted for the receiver. */
   readonly caCertificate?: string | undefined;
-  /** Asked each time; undefined for none. */
+  /** Returns the bearer token for each request; undefined for none. */
   readonly token: () => string | undefined;
   readonly batchMaxSize: number;
   /** Milliseconds. */
   readonly batchMaxWait: number;
-  /** Events that may wait. */
+  /** Maximum number of waiting events. */
   readonly bufferSize: number;
   readonly log: Logger;
-  /** Told how many events were lost. */
+  /** Called with the number of dropped events. */
   readonly dropped: (events: number) => void;
-  /** Milliseconds before the second try; it doubles. */
+  /** Milliseconds before the second attempt. The pause doubles after each attempt. */
   readonly firstPause?: number;
 }
 
-/** Bytes of events that may wait, whatever their number. */
-const mostBytes = 64 * 1024 * 1024;
-const tries = 5;
+/** Maximum characters of waiting events, whatever their number. */
+const maxWaiting = 64 * 1024 * 1024;
+const maxAttempts = 5;
 /** Milliseconds. */
-const patience = 10_000;
+const requestTimeout = 10_000;
 /** Bytes of a response, of which only the status matters. */
 const maxResponse = 1024 * 1024;
 
@@ -46,14 +46,17 @@ export class WebhookSink implements Sink {
 
   write(event: string): void {
     const { bufferSize, batchMaxSize, batchMaxWait, dropped } = this.#options;
-    if (this.#waiting.length >= bufferSize || this.#bytes + event.length > mostBytes) return dropped(1);
+    if (this.#waiting.length >= bufferSize || this.#bytes + event.length > maxWaiting) return dropped(1);
     this.#waiting.push(event);
     this.#bytes += event.length;
     if (this.#waiting.length >= batchMaxSize) this.#send();
     else this.#timer ??= setTimeout(() => this.#send(), batchMaxWait);
   }
 
-  /** What waits is tried once more, until something is not taken: a receiver that is silent must not hold up the end. */
+  /**
+   * Sends waiting events once more, but drops all that are left after the first failure: a receiver that does not respond must not delay
+   * the shutdown.
+   */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#send();
@@ -71,8 +74,8 @@ export class WebhookSink implements Sink {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, this.#options.batchMaxSize);
       this.#bytes -= batch.reduce((sum, { length }) => sum + length, 0);
-      const isTaken = await this.#deliver(batch);
-      if (!isTaken && this.#closing.signal.aborted) this.#dropAll();
+      const isDelivered = await this.#deliver(batch);
+      if (!isDelivered && this.#closing.signal.aborted) this.#dropAll();
     }
     this.#sending = undefined;
   }
@@ -87,37 +90,37 @@ export class WebhookSink implements Sink {
     const { url, log, dropped, firstPause = 500 } = this.#options;
     const body = `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[${batch.join(',')}]}`;
     for (let attempt = 1, pause = firstPause; ; attempt += 1, pause *= 2) {
-      const isAtEnd = this.#closing.signal.aborted;
+      const isClosing = this.#closing.signal.aborted;
       const problem = await this.#post(body);
       if (problem === undefined) return true;
-      if (attempt === tries || !problem.mayPass || isAtEnd) {
+      if (attempt === maxAttempts || !problem.isRetryable || isClosing) {
         dropped(batch.length);
-        log.error('audit events were not taken', { url, events: batch.length, problem: problem.message });
+        log.error('audit webhook delivery failed', { url, events: batch.length, problem: problem.message });
         return false;
       }
       await sleep(pause, undefined, { signal: this.#closing.signal }).catch(() => undefined);
     }
   }
 
-  /** Undefined once they are taken. */
-  async #post(body: string): Promise<{ readonly message: string; readonly mayPass: boolean } | undefined> {
+  /** Posts a batch. Returns undefined if the receiver accepted it. */
+  async #post(body: string): Promise<{ readonly message: string; readonly isRetryable: boolean } | undefined> {
     try {
-      const status = await this.#ask(body);
+      const status = await this.#request(body);
       if (status >= 200 && status < 300) return undefined;
-      return { message: `status ${status}`, mayPass: status >= 500 || status === 429 };
+      return { message: `status ${status}`, isRetryable: status >= 500 || status === 429 };
     } catch (error) {
-      return { message: (error as Error).message, mayPass: true };
+      return { message: (error as Error).message, isRetryable: true };
     }
   }
 
-  async #ask(body: string): Promise<number> {
+  async #request(body: string): Promise<number> {
     const token = this.#options.token();
     const headers = {
       'Content-Type': 'application/json',
       'User-Agent': 'platform-apiserver',
       ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
     };
-    const signal = AbortSignal.timeout(patience);
+    const signal = AbortSignal.timeout(requestTimeout);
     const url = new URL(this.#options.url);
     const request = { method: 'POST', headers, body, signal, maxBytes: maxResponse };
     const { status } = await this.#client.request(url, request).catch((error: unknown) => {

@@ -1,4 +1,4 @@
-/** How requests are authenticated and authorized. */
+/** Builds the authentication and authorization of requests. */
 import type { AccountParts } from '../accounts/build.ts';
 import type { ClusterParts } from '../cluster/build.ts';
 import type { TokenParts } from '../tokens/build.ts';

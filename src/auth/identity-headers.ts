@@ -1,10 +1,10 @@
-/** Decodes header values that name an identity. A header is bytes, which Node gives a character each; Kubernetes' names are UTF-8. */
+/** Decodes header values that name an identity. Node decodes headers as Latin-1, but names in Kubernetes are UTF-8. */
 import { badRequest } from '../runtime/errors.ts';
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Every value of every header, by lower-case name, none joined with another: Node joins repeated headers, and its headersDistinct
- * does not exist for HTTP/2.
+ * Returns all values of all headers by lower-case name, without joining them: Node joins repeated headers, and its headersDistinct does not
+ * exist for HTTP/2.
  */
 export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): Map<string, string[]> {
   const headers = new Map<string, string[]>();
@@ -17,10 +17,10 @@ export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>
   return headers;
 }
 
-/** A byte order mark is part of the name. */
+/** Keeps a byte order mark as part of the name. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Throws 400 for invalid UTF-8: a replacement character would name another user. */
+/** Decodes a header value. Throws 400 for invalid UTF-8, because a replacement character would name a different user. */
 export function identityText(header: string, value: string): string {
   if (isASCII(value)) return value;
   try {
@@ -33,7 +33,7 @@ export function identityText(header: string, value: string): string {
 const isASCII = (text: string): boolean => /^[ -~]*$/.test(text);
 
 /**
- * Returns the key of an extra from the rest of its header's name. One with a bad percent-encoding stays as it came, as in
+ * Decodes the key of an extra from the rest of its header's name. A key with invalid percent-encoding is kept as received, as in
  * unescapeExtraKey of k8s.io/apiserver. Throws 400 for invalid UTF-8.
  */
 export function extraKey(header: string, encoded: string): string {

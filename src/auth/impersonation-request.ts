@@ -1,17 +1,18 @@
-/** Who asks to be somebody else, by kube-apiserver's own headers (k8s.io/apiserver pkg/endpoints/filters/impersonation). */
+/** Impersonation by kube-apiserver's headers (k8s.io/apiserver pkg/endpoints/filters/impersonation). */
 import type { IncomingMessage } from 'node:http';
+import type { Identity } from '../cluster/client/client.ts';
 import { badRequest, forbidden } from '../runtime/errors.ts';
-import { demand, type Authorizer, type ResourceAttributes } from './authorizers/authorizer.ts';
+import { assertAllowed, type Authorizer, type ResourceAttributes } from './authorizers/authorizer.ts';
 import { headerValues, identityText } from './identity-headers.ts';
-import { withAuthenticated, type UserInfo } from './user.ts';
+import { serviceAccountOf, withImpliedGroups, type UserInfo } from './user.ts';
 
-/** A right is asked about for each. */
-const mostNames = 100;
+/** Maximum number of impersonated names, because each requires a review. */
+const maxNames = 100;
 
 const prefix = 'impersonate-';
 const extraPrefix = `${prefix}extra-`;
 
-export const asksToImpersonate = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean => {
+export const requestsImpersonation = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean => {
   for (const name in headers) if (name.startsWith(prefix)) return true;
   return false;
 };
@@ -21,14 +22,14 @@ function decoded(key: string): string {
   try {
     text = decodeURIComponent(key);
   } catch {
-    throw badRequest(`the header ${extraPrefix}${key} has a bad percent-encoding`);
+    throw badRequest(`the header ${extraPrefix}${key} has an invalid percent-encoding`);
   }
   if (/\p{Cc}/u.test(text)) throw badRequest(`the header ${extraPrefix}${key} has a control character in its key`);
   return text;
 }
 
-/** Whom the headers name. Throws 400 where they do not name one user. */
-function named(req: Pick<IncomingMessage, 'rawHeaders'>): UserInfo {
+/** Parses the headers. Throws 400 unless they name exactly one user. */
+function parseHeaders(req: Pick<IncomingMessage, 'rawHeaders'>): UserInfo {
   const extra = new Map<string, string[]>();
   const found = new Map<string, string[]>();
   for (const [header, raw] of headerValues(req)) {
@@ -40,22 +41,21 @@ function named(req: Pick<IncomingMessage, 'rawHeaders'>): UserInfo {
     } else found.set(header.slice(prefix.length), values);
   }
   const { user = [], uid = [], group: groups = [], ...unknown } = Object.fromEntries(found);
-  const [odd] = Object.keys(unknown);
-  if (odd !== undefined) throw badRequest(`there is no header ${prefix}${odd}`);
+  const [unknownHeader] = Object.keys(unknown);
+  if (unknownHeader !== undefined) throw badRequest(`unknown header ${prefix}${unknownHeader}`);
   const [username = '', ...more] = user;
   if (username === '' || more.length > 0 || uid.length > 1)
-    throw badRequest('who impersonates names one user, by one header Impersonate-User');
+    throw badRequest('impersonation requires exactly one header Impersonate-User and at most one Impersonate-Uid');
   return {
     username,
     ...(uid[0] === undefined ? {} : { uid: uid[0] }),
     groups,
     ...(extra.size === 0 ? {} : { extra: Object.fromEntries(extra) }),
-    // Its names are as those of any user of ours: none is Kubernetes' own.
-    via: 'token',
+    via: 'impersonation',
   };
 }
 
-/** A right for each name, as kube-apiserver demands it. */
+/** Returns the right that kube-apiserver requires for each name, in its order: a refusal names the first missing one. */
 function rightsFor({
   username,
   uid,
@@ -64,36 +64,53 @@ function rightsFor({
 }: UserInfo): (ResourceAttributes & { readonly name: string })[] {
   const verb = 'impersonate';
   const group = 'authentication.k8s.io';
+  const account = serviceAccountOf(username);
   return [
-    { verb, group: '', resource: 'users', name: username },
-    ...groups.map((name) => ({ verb, group: '', resource: 'groups', name })),
+    account === undefined
+      ? { verb, group: '', resource: 'users', name: username }
+      : { verb, group: '', resource: 'serviceaccounts', ...account },
     ...(uid === undefined ? [] : [{ verb, group, resource: 'uids', name: uid }]),
+    ...groups.map((name) => ({ verb, group: '', resource: 'groups', name })),
     ...Object.entries(extra).flatMap(([subresource, values]) =>
       values.map((name) => ({ verb, group, resource: 'userextras', subresource, name })),
     ),
   ];
 }
 
+/** Decides which impersonations are allowed. */
+export interface ImpersonationRules {
+  readonly authorizer: Authorizer;
+  /** Returns the identity of this server, which may impersonate everyone. */
+  readonly ownIdentity: () => Promise<Identity>;
+}
+
+/** Throws 403 for the identity of this server: acting as it would give every right. */
+async function assertNotOwn({ username, uid }: UserInfo, { ownIdentity }: ImpersonationRules): Promise<void> {
+  const own = await ownIdentity();
+  if (username === own.username)
+    throw forbidden({ group: '', resource: 'users' }, username, 'it is the identity of the gateway itself');
+  if (uid !== undefined && uid === own.uid)
+    throw forbidden({ group: 'authentication.k8s.io', resource: 'uids' }, uid, 'it is the uid of the gateway itself');
+}
+
 /**
- * Whom the caller asks to be, if they may. Kubernetes' own names are nobody's: they are root's, or a way to be a component.
- * Throws StatusError 400 for headers that make no sense, 403 for a name that the caller may not impersonate.
+ * Returns the impersonated user if the caller is allowed to impersonate all their names, as kube-apiserver decides it. Nobody may impersonate
+ * this server. Throws StatusError 400 for invalid headers and 403 for a forbidden name.
  */
 export async function impersonatedUser(
   req: Pick<IncomingMessage, 'rawHeaders'>,
   user: UserInfo,
-  authorizer: Authorizer,
+  rules: ImpersonationRules,
 ): Promise<UserInfo> {
-  const wanted = named(req);
-  const rights = rightsFor(wanted);
-  if (rights.length > mostNames)
+  const requested = parseHeaders(req);
+  const rights = rightsFor(requested);
+  if (rights.length > maxNames)
     throw badRequest(
-      `nobody impersonates more than ${mostNames} names at once: the user, uid, groups and extra are ${rights.length}`,
+      `a request can impersonate at most ${maxNames} names: user, uid, groups and extra are ${rights.length}`,
     );
-  for (const { resource, group, name } of rights) {
-    if (name === '') throw badRequest(`an empty name among the ${resource} to impersonate`);
-    if (name.startsWith('system:'))
-      throw forbidden({ group, resource }, name, "nobody impersonates what is Kubernetes' own through the gateway");
-  }
-  for (const right of rights) await demand(authorizer, user, right);
-  return withAuthenticated(wanted);
+  for (const { resource, name } of rights)
+    if (name === '') throw badRequest(`the impersonated ${resource} include an empty name`);
+  for (const right of rights) await assertAllowed(rules.authorizer, user, right);
+  await assertNotOwn(requested, rules);
+  return withImpliedGroups(requested);
 }

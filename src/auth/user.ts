@@ -7,11 +7,11 @@ export interface UserInfo {
   readonly groups: readonly string[];
   readonly extra?: Readonly<Record<string, readonly string[]>>;
   /**
-   * What proved the identity: our own token, or kube-apiserver. Only kube-apiserver may prove `system:` names, and only our own tokens have
-   * accounts.
+   * Proof of the identity: a token of this server, kube-apiserver, or the reviewed right to impersonate it. A token never proves a
+   * `system:` name, and only tokens of this server belong to accounts.
    */
-  readonly via: 'token' | 'token-review' | 'request-header';
-  /** The session of one of our own tokens: streams end with it. */
+  readonly via: 'token' | 'token-review' | 'request-header' | 'impersonation';
+  /** The session of a token of this server. Streams end when it is revoked. */
   readonly sessionID?: string;
 }
 
@@ -22,8 +22,8 @@ const anonymous = 'system:anonymous';
 const serviceAccount = /^system:serviceaccount:([^:]+):[^:]+$/;
 
 /**
- * Returns the holder of a share of scarce slots or memory. Anyone who may create ServiceAccounts in a namespace can have any number of
- * usernames, so all ServiceAccounts of a namespace are one holder.
+ * Returns the holder that a user's share of scarce slots or memory is counted for. All ServiceAccounts of a namespace share one holder,
+ * because anyone who is allowed to create ServiceAccounts there can have any number of usernames.
  */
 export function holderOf(user: Pick<UserInfo, 'username'> | undefined): string {
   const username = user?.username ?? '';
@@ -40,5 +40,33 @@ export const withAuthenticated = (user: UserInfo): UserInfo =>
     ? user
     : { ...user, groups: [...user.groups, authenticated] };
 
-/** Returns the user to impersonate at kube-apiserver. `system:` names are allowed only if kube-apiserver has proved the identity itself. */
+/**
+ * Returns the namespace and name of a ServiceAccount; undefined for other users and for names that no ServiceAccount can have (SplitUsername
+ * of k8s.io/apiserver).
+ */
+export function serviceAccountOf(username: string): { readonly namespace: string; readonly name: string } | undefined {
+  const [, namespace = '', name = ''] = /^system:serviceaccount:([^:]*):([^:]*)$/.exec(username) ?? [];
+  const isValid = label.test(namespace) && namespace.length <= 63 && subdomain.test(name) && name.length <= 253;
+  return isValid ? { namespace, name } : undefined;
+}
+
+/** Matches DNS labels (RFC 1123). */
+const label = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+/** Matches DNS subdomains (RFC 1123). */
+const subdomain = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+
+/** Returns the impersonated user with the groups that kube-apiserver adds (pkg/endpoints/filters/impersonation of k8s.io/apiserver). */
+export function withImpliedGroups(user: UserInfo): UserInfo {
+  const { username, groups } = user;
+  if (username === anonymous)
+    return groups.includes(unauthenticated) ? user : { ...user, groups: [...groups, unauthenticated] };
+  const namespace = groups.length === 0 ? serviceAccountOf(username)?.namespace : undefined;
+  if (namespace === undefined) return withAuthenticated(user);
+  return withAuthenticated({
+    ...user,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`],
+  });
+}
+
+/** Returns the user to impersonate at kube-apiserver. A token of this server never proves a `system:` name. */
 export const upstreamIdentityOf = (user: UserInfo): UpstreamIdentity => ({ ...user, proved: user.via !== 'token' });

@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
+import { readFlagFile } from '../config/flag-file.ts';
 import { parseArguments } from '../config/flags.ts';
 import { formatProblem } from '../config/parse.ts';
 import { parseWrapped } from './wrapped-configuration.ts';
 
-/** Says everything that is wrong with a configuration. Returns the exit code: 0 valid, 1 invalid, 2 unreadable. Throws UsageError. */
+/** Prints all problems of a configuration. Returns the exit code: 0 valid, 1 invalid, 2 unreadable. Throws UsageError. */
 export async function checkConfig(
   argv: readonly string[],
   input: NodeJS.ReadableStream = process.stdin,
@@ -13,9 +13,9 @@ export async function checkConfig(
   const name = file === '-' ? 'standard input' : file;
   let text: string;
   try {
-    text = file === '-' ? await textOf(input) : await readFile(file, 'utf8');
+    text = file === '-' ? await textOf(input) : await readFlagFile('check-config', file);
   } catch (error) {
-    console.error(`check-config: ${error instanceof Error ? error.message : String(error)}`);
+    console.error(error instanceof Error ? error.message : String(error));
     return 2;
   }
   const parsed = parseWrapped(text);

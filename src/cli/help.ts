@@ -1,39 +1,101 @@
-import { flagsTable } from '../config/flags.ts';
+import { credentialFlagsTable, flagsTable, UsageError } from '../config/flags.ts';
+import { nearest } from '../config/error-map.ts';
 import { readVersion } from '../runtime/version.ts';
 
 const program = 'platform-apiserver';
+/** Columns of the help. */
+const width = 80;
 
-/** How each command is called and what it does; the one without a name serves. */
-const commands: readonly [string, string][] = [
-  ['[flags]', 'serves until SIGTERM or SIGINT'],
-  [
-    'check-config FILE',
-    'says everything that is wrong with a cluster configuration, or its ConfigMap; - is standard input',
-  ],
-  [
-    'credential [--server=URL] [--ca-file=FILE] [--login=device|password] [--username=NAME] [--audience=NAME] [--logout]',
-    'prints a token for kubectl, whose credential plugin it is; logs in where it must, and out with --logout',
-  ],
-  ['hash-password', 'asks for a password, or reads it from standard input, and prints its hash'],
-  ['--version', 'prints the version'],
-];
+type Row = readonly [term: string, description: string];
 
-/** What a command line that asks for help or the version gets; undefined if it asks for neither. */
+interface Command {
+  readonly call: string;
+  readonly description: string;
+  readonly flags?: () => readonly Row[];
+}
+
+const commands: Readonly<Record<string, Command>> = {
+  'check-config': {
+    call: 'check-config FILE',
+    description:
+      'Report all problems of a configuration file, or of the ConfigMap that contains it. The FILE - is standard input.',
+  },
+  credential: {
+    call: 'credential [flags]',
+    description:
+      'Print a token for kubectl, as its credential plugin. Refreshes the token, or logs in if that is not possible.',
+    flags: credentialFlagsTable,
+  },
+  'hash-password': {
+    call: 'hash-password',
+    description: 'Print the hash of a password, which is entered at the terminal or read from standard input.',
+  },
+  version: { call: 'version', description: 'Print the version.' },
+};
+
+/** Returns the response to --help or --version; undefined if the command line has neither. */
 export function informationFor(argv: readonly string[]): string | undefined {
   const end = argv.indexOf('--');
-  const asked = end === -1 ? argv : argv.slice(0, end);
-  if (asked.includes('--help') || asked.includes('-h')) return help(asked[0] ?? '');
-  return asked[0] === '--version' ? `${program} ${readVersion()}` : undefined;
+  const given = end === -1 ? argv : argv.slice(0, end);
+  if (given.includes('--help') || given.includes('-h')) return help(given[0] ?? '');
+  return given[0] === '--version' ? versionLine() : undefined;
+}
+
+export const versionLine = (): string => `${program} ${readVersion()}`;
+
+/** Throws UsageError if the command line starts with a word: all commands are known at this point. */
+export function rejectUnknownCommand([first = '']: readonly string[]): void {
+  if (first === '' || first.startsWith('-')) return;
+  const names = Object.keys(commands);
+  const near = nearest(first, names);
+  throw new UsageError(
+    `unknown command ${JSON.stringify(first)}${near === undefined ? `; the commands are ${names.join(', ')}` : `; did you mean "${near}"?`}`,
+  );
 }
 
 function help(name: string): string {
-  const tool = commands.find(([call]) => call.split(' ')[0] === name && !name.startsWith('-'));
-  if (tool !== undefined) return `usage: ${program} ${tool[0]}\n\n${tool[1]}`;
-  const calls = commands.map(([call, what]): [string, string] => [`${program} ${call}`, what]);
-  return `usage: ${program} [flags | command]\n\n${table(calls)}\n\nflags:\n${table(flagsTable())}`;
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command !== undefined)
+    return [
+      `Usage: ${program} ${command.call}`,
+      wrapped(command.description, width).join('\n'),
+      ...(command.flags === undefined ? [] : [`Flags:\n${table(command.flags())}`]),
+    ].join('\n\n');
+  const rows = Object.values(commands).map(({ call, description }): Row => [call, description]);
+  return `Usage: ${program} [flags]
+       ${program} COMMAND
+
+Without a command, it serves until it receives SIGTERM or SIGINT.
+
+Commands:
+${table(rows)}
+
+Flags:
+${table(flagsTable())}
+
+"${program} COMMAND --help" describes a command.`;
 }
 
-function table(rows: readonly [string, string][]): string {
-  const width = Math.max(...rows.map(([first]) => first.length));
-  return rows.map(([first, second]) => `  ${first.padEnd(width)}  ${second}`).join('\n');
+/** Returns two columns. Descriptions are wrapped; those beside a long term start on the next line. */
+function table(rows: readonly Row[]): string {
+  const indent = 24;
+  const margin = ' '.repeat(indent);
+  return rows
+    .map(([term, description]) => {
+      const lines = wrapped(description, width - indent).join(`\n${margin}`);
+      const start = `  ${term}`;
+      return start.length + 2 > indent ? `${start}\n${margin}${lines}` : `${start.padEnd(indent)}${lines}`;
+    })
+    .join('\n');
+}
+
+/** Breaks text at spaces into lines of at most `columns` characters. */
+function wrapped(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > columns) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
 }

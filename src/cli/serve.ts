@@ -4,30 +4,30 @@ import { parseFlags } from '../config/flags.ts';
 import { createLogger } from '../runtime/logger.ts';
 import { startServer, type RunningServer } from '../server.ts';
 
-/** Serves until `ended` is aborted; its reason is the signal that asked for it. Returns the exit code. Throws UsageError. */
+/** Runs the server until `ended` is aborted. The abort reason is the signal. Returns the exit code. Throws UsageError. */
 export async function serve(argv: readonly string[], ended: AbortSignal): Promise<number> {
   const log = createLogger();
   const flags = parseFlags(argv, process.env);
-  // A bug in one request must not end the others.
-  process.on('unhandledRejection', (error) => log.error('a rejected promise was not handled', { error }));
-  process.on('uncaughtException', (error) => log.error('an error was not caught', { error }));
-  // Loading modules does not use the pool; reading the names of its threads does.
+  // A bug in one request must not affect the others.
+  process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }));
+  process.on('uncaughtException', (error) => log.error('uncaught exception', { error }));
+  // Must be set before lowerWorkers, the first user of the pool. Importing modules does not use it.
   process.env['UV_THREADPOOL_SIZE'] ??= String(poolSizeFor(availableParallelism()));
   await lowerWorkers().catch((error: unknown) =>
-    log.warn('could not lower the priority of hashing threads', { error }),
+    log.warn('failed to lower the priority of hashing threads', { error }),
   );
   let server: RunningServer;
   try {
     server = await startServer(flags, log, ended);
   } catch (error) {
     if (ended.aborted) return 0;
-    // Behind what it has said before: the last line tells why.
-    log.error('the server cannot start', { error });
+    // Logged last, so that the last line gives the reason.
+    log.error('startup failed', { error });
     return 1;
   }
   if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve));
   log.info('shutting down', { signal: String(ended.reason) });
-  // In a cluster, whoever routes to us needs a moment to see that we are not ready; at a terminal, nobody routes.
+  // In a cluster, load balancers need a few seconds to see that the server is not ready. At a terminal there are none.
   await server.stop({ announce: ended.reason === 'SIGTERM' ? 4_000 : 0, grace: 20_000 });
   return 0;
 }

@@ -1,35 +1,54 @@
 import { objectKeys } from '../config/names.ts';
-import { parseConfiguration, type Parsed } from '../config/parse.ts';
+import { parseConfiguration, yamlProblem, type Parsed } from '../config/parse.ts';
 import { readYAML } from '../config/yaml.ts';
 
-/** Parses a file of a user: also a ConfigMap with the configuration, alone or among other documents. A file of another kind is one problem, not one for each key. */
+/**
+ * Parses a configuration file, or a file with a ConfigMap that contains the configuration, alone or among other documents. For a file of
+ * another kind it returns one problem instead of one for each key.
+ */
 export function parseWrapped(text: string): Parsed {
-  const among = text
-    .split(separator)
-    .map(heldIn)
-    .find((one) => one !== undefined);
-  if (among !== undefined) return parseConfiguration(among);
-  const content = mappingIn(text);
-  if (content === undefined || content['kind'] === 'PlatformConfiguration' || 'authentication' in content)
-    return parseConfiguration(text);
-  const message = `is no cluster configuration: that is a mapping with apiVersion, kind: PlatformConfiguration and authentication, or a ConfigMap with one in data['${objectKeys.config}'], as "helm template" makes it of values`;
+  const documents = documentsOf(text).map(readYAML);
+  const contents = documents.map((yaml) => (yaml.ok ? recordOf(yaml.content) : undefined));
+  const configuration = contents.map(configurationIn).find((one) => one !== undefined);
+  if (configuration !== undefined) return parseInner(configuration);
+  const broken = documents.flatMap((yaml) => (yaml.ok ? [] : yaml.problems));
+  if (broken.length > 0) return { ok: false, problems: broken.map(yamlProblem) };
+  const [content, ...others] = contents.filter((one) => one !== undefined);
+  if (others.length === 0 && (content === undefined || isConfiguration(content))) return parseConfiguration(text);
+  const message = `is not a cluster configuration: expected a mapping with apiVersion, kind: PlatformConfiguration and authentication, or a ConfigMap with one in ${inner}, as "helm template" renders it`;
   return { ok: false, problems: [{ path: '', message }] };
 }
 
-/** Between YAML documents. */
-const separator = /^---(?:\s.*)?$/m;
+const inner = `data['${objectKeys.config}']`;
 
-/** Returns the configuration that a ConfigMap holds. */
-function heldIn(text: string): string | undefined {
-  const content = mappingIn(text);
-  const held = content?.['kind'] === 'ConfigMap' ? recordOf(content['data'])?.[objectKeys.config] : undefined;
-  return typeof held === 'string' ? held : undefined;
+/** Lines of a YAML error count from the start of the text in the ConfigMap. */
+function parseInner(configuration: string): Parsed {
+  const yaml = readYAML(configuration);
+  if (yaml.ok) return parseConfiguration(configuration);
+  return {
+    ok: false,
+    problems: yaml.problems.map((problem) => yamlProblem({ ...problem, position: `${inner}, ${problem.position}` })),
+  };
 }
 
-/** Undefined also if the text is no YAML: parseConfiguration says why. */
-function mappingIn(text: string): Record<string, unknown> | undefined {
-  const yaml = readYAML(text);
-  return yaml.ok ? recordOf(yaml.content) : undefined;
+const isConfiguration = (content: Readonly<Record<string, unknown>>): boolean =>
+  content['kind'] === 'PlatformConfiguration' || 'authentication' in content;
+
+/** Splits a YAML stream. Each document starts with as many empty lines as there are lines before it, so that positions are those of the file. */
+function documentsOf(text: string): string[] {
+  const documents: string[] = [];
+  let lines = 0;
+  for (const document of text.split(/^---(?=\s|$)/m)) {
+    documents.push('\n'.repeat(lines) + document);
+    lines += document.split('\n').length - 1;
+  }
+  return documents;
+}
+
+/** Returns the configuration that a ConfigMap contains. */
+function configurationIn(content: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const text = content?.['kind'] === 'ConfigMap' ? recordOf(content['data'])?.[objectKeys.config] : undefined;
+  return typeof text === 'string' ? text : undefined;
 }
 
 const recordOf = (value: unknown): Record<string, unknown> | undefined =>

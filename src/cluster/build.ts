@@ -1,4 +1,4 @@
-/** The way to the cluster, and what every other component follows there: the configuration, its Secrets and the lease. */
+/** Builds the components that all others depend on: the Kubernetes client, the configuration, its Secrets and the lease. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { ConfigurationFile } from '../config/file-source.ts';
@@ -15,7 +15,7 @@ import { PlatformConfigSource } from './config-map-source.ts';
 import { Lease } from './lease.ts';
 import { SecretRefs } from './secret-refs.ts';
 
-/** What the builders of all other components need. */
+/** Dependencies of the builders of all other components. */
 export interface ClusterParts {
   readonly client: Cluster;
   readonly namespace: string;
@@ -36,12 +36,12 @@ export function buildCluster(
   const live = new LiveConfiguration();
   live.warned.subscribe((warnings) => {
     const problems = warnings.map(formatProblem);
-    if (problems.length > 0) log.warn('the configuration in force is incomplete', { problems });
-    else log.info('the configuration in force is complete again');
+    if (problems.length > 0) log.warn('configuration has unresolved references', { problems });
+    else log.info('all references of the configuration are resolved');
   });
   gauge(
     'configuration_problems',
-    'Problems of the newest configuration, and of what the one in force refers to; 0 when all is well.',
+    'Problems of the latest configuration, and unresolved references of the active one. 0 if there are none.',
     () => live.problems.length + live.warnings.length,
   );
   lifecycle.add('client', { stop: () => client.close() });
@@ -61,6 +61,6 @@ export function buildCluster(
 }
 
 function warningOf({ problems, warnings }: LiveConfiguration): string {
-  const refused = `the newest one was refused: ${problems.map(formatProblem).join('; ')}`;
-  return [...(problems.length === 0 ? [] : [refused]), ...warnings.map(formatProblem)].join('; ');
+  const rejected = `the latest configuration was rejected: ${problems.map(formatProblem).join('; ')}`;
+  return [...(problems.length === 0 ? [] : [rejected]), ...warnings.map(formatProblem)].join('; ');
 }

@@ -1,6 +1,6 @@
 /**
- * Feeds the configuration in force from its ConfigMap, watched: a change is live within a second. An invalid one is refused as a
- * whole and told by an Event; the last accepted one is saved, so that a restart which meets an invalid one starts from it.
+ * Loads the configuration from its ConfigMap and watches it: a change takes effect within a second. An invalid configuration is rejected
+ * as a whole and reported by an Event. The last accepted configuration is saved, so that a restart with an invalid one can use it.
  */
 import type { LiveConfiguration } from '../config/live.ts';
 import { objectKeys, objectNames } from '../config/names.ts';
@@ -11,10 +11,10 @@ import { rfc3339, type Clock } from '../runtime/time.ts';
 import { ensureConfigMap, type ConfigMap } from './objects.ts';
 import { Informer } from './cache/informer.ts';
 
-/** Of the saved copy: which ConfigMap it was accepted from. */
+/** Annotation of the saved configuration: the name of the ConfigMap that it was accepted from. */
 const originAnnotation = 'platform.io/accepted-from';
-/** metav1: an Event's message is cut there anyway. */
-const longestMessage = 1_000;
+/** Maximum characters of the message of an Event; kube-apiserver allows 1,024 bytes. */
+const maxEventMessage = 1_000;
 
 export class PlatformConfigSource {
   readonly #client: KubeClient;
@@ -53,12 +53,12 @@ export class PlatformConfigSource {
         this.#writeEvent(configMap, 'ConfigurationIncomplete', warnings);
     });
     this.#informer.onChange((type, configMap) => {
-      if (type === 'DELETED') this.#refuse(configMap, [{ path: '', message: `ConfigMap ${this.#name} was deleted` }]);
-      else this.#take(configMap);
+      if (type === 'DELETED') this.#reject(configMap, [{ path: '', message: `ConfigMap ${this.#name} was deleted` }]);
+      else this.#apply(configMap);
     });
   }
 
-  /** Resolves when there is a configuration to work with. Throws when there is none, not even an earlier one. */
+  /** Resolves when a configuration is active. Throws if there is no valid one, not even a saved one. */
   async start(signal: AbortSignal): Promise<void> {
     this.#informer.start();
     await this.#informer.waitForSync(signal);
@@ -72,25 +72,25 @@ export class PlatformConfigSource {
     await this.#saving;
   }
 
-  #take(configMap: ConfigMap): void {
+  #apply(configMap: ConfigMap): void {
     const text = configMap.data?.[objectKeys.config];
     if (text === undefined) {
-      this.#refuse(configMap, [{ path: `data.${objectKeys.config}`, message: 'is missing' }]);
+      this.#reject(configMap, [{ path: `data.${objectKeys.config}`, message: 'is missing' }]);
       return;
     }
     const parsed = parseConfiguration(text);
     if (!parsed.ok) {
-      this.#refuse(configMap, parsed.problems);
+      this.#reject(configMap, parsed.problems);
       return;
     }
     this.#live.accept(parsed.value);
     this.#log.info('configuration accepted', { resourceVersion: configMap.metadata.resourceVersion });
-    this.#later('the accepted configuration could not be saved', () => this.#save(text));
+    this.#enqueue('saving the accepted configuration failed', () => this.#save(text));
   }
 
-  #refuse(configMap: ConfigMap, problems: readonly Problem[]): void {
+  #reject(configMap: ConfigMap, problems: readonly Problem[]): void {
     this.#live.refuse(problems);
-    this.#log.error('configuration refused; the last good one stays in force', {
+    this.#log.error('configuration rejected, keeping the last valid one', {
       resourceVersion: configMap.metadata.resourceVersion,
       problems: problems.map(formatProblem),
     });
@@ -101,15 +101,15 @@ export class PlatformConfigSource {
     const problems = this.#live.problems;
     const path = `/api/v1/namespaces/${this.#namespace}/configmaps/${objectNames.acceptedConfigMap}`;
     const saved = await this.#client.json<ConfigMap>(path).catch(() => undefined);
-    const mine = saved?.metadata.annotations?.[originAnnotation] === this.#name;
-    const parsed = parseConfiguration((mine ? saved.data?.[objectKeys.config] : undefined) ?? '');
+    const hasSameOrigin = saved?.metadata.annotations?.[originAnnotation] === this.#name;
+    const parsed = parseConfiguration((hasSameOrigin ? saved.data?.[objectKeys.config] : undefined) ?? '');
     if (!parsed.ok)
       throw new Error(
-        `there is no valid configuration in ConfigMap ${this.#namespace}/${this.#name}:\n${problems.map(formatProblem).join('\n')}`,
+        `no valid configuration in ConfigMap ${this.#namespace}/${this.#name}:\n${problems.map(formatProblem).join('\n')}`,
       );
     this.#live.accept(parsed.value);
     this.#live.refuse(problems);
-    this.#log.warn('started from the configuration that was accepted last');
+    this.#log.warn('started with the last accepted configuration');
   }
 
   async #save(text: string): Promise<void> {
@@ -129,21 +129,21 @@ export class PlatformConfigSource {
       involvedObject: { apiVersion: 'v1', kind: 'ConfigMap', name, namespace: this.#namespace, uid, resourceVersion },
       type: 'Warning',
       reason,
-      message: problems.map(formatProblem).join('; ').slice(0, longestMessage),
+      message: problems.map(formatProblem).join('; ').slice(0, maxEventMessage),
       source: { component: 'platform-apiserver' },
       firstTimestamp: now,
       lastTimestamp: now,
       count: 1,
     };
-    this.#later('the Event could not be written', async () => {
+    this.#enqueue('writing an Event failed', async () => {
       await this.#client.json(`/api/v1/namespaces/${this.#namespace}/events`, { method: 'POST', body });
     });
   }
 
-  /** One write after the other, and none that fails matters to those who wait for the configuration. */
-  #later(what: string, task: () => Promise<void>): void {
+  /** Runs the writes one after the other. A failed write is only logged; it does not affect the configuration. */
+  #enqueue(failure: string, task: () => Promise<void>): void {
     this.#saving = this.#saving.then(task).catch((error: unknown) => {
-      this.#log.warn(what, { error });
+      this.#log.warn(failure, { error });
     });
   }
 }

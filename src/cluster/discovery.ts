@@ -1,6 +1,6 @@
 /**
- * What the cluster serves, kept current by aggregated discovery (apidiscovery.k8s.io). Names are resolved as kubectl does
- * (k8s.io/client-go restmapper): groups in the cluster's order of priority, in each the preferred version.
+ * Resources that the cluster serves, kept current by aggregated discovery (apidiscovery.k8s.io). Names are resolved like in kubectl
+ * (k8s.io/client-go restmapper): groups in the cluster's order of priority, and the preferred version within each group.
  */
 import { Topic } from '../runtime/lifecycle.ts';
 import type { Logger } from '../runtime/logger.ts';
@@ -23,33 +23,36 @@ export interface DiscoveredResource {
   readonly kind: string;
   readonly namespaced: boolean;
   readonly verbs: readonly string[];
-  /** Of the CustomResourceDefinition behind it: with another one its objects may look different. '' if there is none. */
+  /** Revision of the CustomResourceDefinition; '' if there is none. When it changes, objects may have another shape. */
   readonly revision: string;
 }
 
-type Found = Omit<DiscoveredResource, 'revision'>;
+type ServedResource = Omit<DiscoveredResource, 'revision'>;
 
 interface GroupVersion {
   readonly group: string;
   readonly version: string;
-  readonly resources: readonly Found[];
-  /** Its server cannot be asked now. */
+  readonly resources: readonly ServedResource[];
+  /** The aggregated API server of the group is unavailable. */
   readonly stale: boolean;
 }
 
 const refreshInterval = 60_000;
-/** After a CustomResourceDefinition or an APIService changed, in milliseconds: kube-apiserver's own documents follow with a delay. */
-const burst = [50, 250, 700, 2_000, 7_000];
-/** kube-apiserver takes a changed definition in some time after it is written. */
+/**
+ * Delays in milliseconds before the refreshes after a CustomResourceDefinition or an APIService changed. There are several, because
+ * kube-apiserver updates its discovery documents with a delay.
+ */
+const refreshDelays = [50, 250, 700, 2_000, 7_000];
+/** Milliseconds until kube-apiserver applies a changed CustomResourceDefinition. */
 const settleTime = 1_000;
-const answerTime = 30_000;
-const largestDocument = 64 * 1024 * 1024;
+const requestTimeout = 30_000;
+const maxDocument = 64 * 1024 * 1024;
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const apiServices = '/apis/apiregistration.k8s.io/v1/apiservices';
 const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 
-/** apidiscovery.k8s.io's APIGroupDiscoveryList, as far as it is read. */
+/** The fields of apidiscovery.k8s.io APIGroupDiscoveryList that are used. */
 interface Aggregated {
   readonly kind?: string;
   readonly items?: readonly {
@@ -71,20 +74,20 @@ interface Aggregated {
 
 interface Root {
   readonly groupVersions: readonly GroupVersion[];
-  /** The document is sent only if it has changed. */
+  /** Sent with the next request, so that an unchanged document is not transferred again. */
   readonly etag: string | undefined;
 }
 
-const nothing: Root = { groupVersions: [], etag: undefined };
+const emptyRoot: Root = { groupVersions: [], etag: undefined };
 const roots = ['/api', '/apis'] as const;
 
 const ignore = (): void => undefined;
 
-const keyOf = ({ group, version, resource }: Pick<Found, 'group' | 'version' | 'resource'>): string =>
+const keyOf = ({ group, version, resource }: Pick<ServedResource, 'group' | 'version' | 'resource'>): string =>
   `${resource}.${version}.${group}`;
 
 export class Discovery {
-  /** What the cluster serves has changed. */
+  /** The resources have changed. */
   readonly changed = new Topic();
   readonly #client: Pick<KubeClient, 'stream'>;
   readonly #log: Logger;
@@ -92,16 +95,17 @@ export class Discovery {
   readonly #stopped = new AbortController();
   readonly #reflectors: readonly Reflector<KubeObject>[];
   readonly #read = new Map<(typeof roots)[number], Root>();
-  /** By `{plural}.{group}`. */
+  /** Revisions of the CustomResourceDefinitions, by `{plural}.{group}`. */
   readonly #revisions = new Map<string, string>();
   #resources: readonly DiscoveredResource[] = [];
   #byKey = new Map<string, DiscoveredResource>();
   #byPlural = new Map<string, DiscoveredResource[]>();
-  #described = '';
+  /** `#resources` as JSON, to detect changes. */
+  #serialized = '';
   readonly #synced = new Synced();
   #refreshing: Promise<void> | undefined;
-  #again = false;
-  #step = burst.length;
+  #isRefreshRequested = false;
+  #step = refreshDelays.length;
   #cancel: (() => void) | undefined;
 
   constructor({ client, log, clock }: { client: Pick<KubeClient, 'stream'>; log: Logger; clock: Clock }) {
@@ -124,11 +128,11 @@ export class Discovery {
         }),
         replace: (items) => {
           replace(items);
-          this.#soon();
+          this.#startRefreshes();
         },
         apply: (type, object) => {
           apply(type, object);
-          this.#soon();
+          this.#startRefreshes();
         },
       });
     };
@@ -143,7 +147,7 @@ export class Discovery {
   }
 
   start(): void {
-    this.#soon(0);
+    this.#startRefreshes(0);
     for (const reflector of this.#reflectors) reflector.start();
   }
 
@@ -157,17 +161,17 @@ export class Discovery {
     return this.#synced.done;
   }
 
-  /** Resolves when both roots have been read; throws the signal's reason when that is aborted before. */
+  /** Resolves when both roots have been read. Throws the reason of the signal if it is aborted first. */
   waitForSync(signal: AbortSignal): Promise<void> {
     return this.#synced.wait(signal);
   }
 
-  /** All, of the preferred group first, as an array that is another one after each change. */
+  /** All resources, preferred groups first. Each change creates a new array. */
   get resources(): readonly DiscoveredResource[] {
     return this.#resources;
   }
 
-  /** `deployments`, `deployments.apps`, `deployments.v1.apps`, `pods.v1.`: undefined for what is not served. */
+  /** Resolves `deployments`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`. Returns undefined for resources that are not served. */
   resolve(name: string): DiscoveredResource | undefined {
     const candidates = this.#byPlural.get(name);
     if (candidates !== undefined) return candidates[0];
@@ -178,8 +182,8 @@ export class Discovery {
     return explicit ?? this.#byPlural.get(name.slice(0, at))?.find((candidate) => candidate.group === group);
   }
 
-  /** The same resource as it is served now. */
-  find(resource: Pick<Found, 'group' | 'version' | 'resource'>): DiscoveredResource | undefined {
+  /** Returns the current state of the resource, or undefined if it is no longer served. */
+  find(resource: Pick<ServedResource, 'group' | 'version' | 'resource'>): DiscoveredResource | undefined {
     return this.#byKey.get(keyOf(resource));
   }
 
@@ -202,8 +206,8 @@ export class Discovery {
       });
   }
 
-  /** Asks again and again for a while. */
-  #soon(delay = burst[0] ?? 0): void {
+  /** Starts a series of refreshes. */
+  #startRefreshes(delay = refreshDelays[0] ?? 0): void {
     if (this.#stopped.signal.aborted) return;
     this.#step = 0;
     this.#schedule(delay);
@@ -219,26 +223,26 @@ export class Discovery {
 
   async #refresh(): Promise<void> {
     if (this.#refreshing !== undefined) {
-      this.#again = true;
+      this.#isRefreshRequested = true;
       return;
     }
     this.#refreshing = this.#readRoots();
     await this.#refreshing;
     this.#refreshing = undefined;
     if (this.#stopped.signal.aborted) return;
-    const again = this.#again;
-    this.#again = false;
-    this.#schedule(again ? 0 : (burst[this.#step] ?? (this.#synced.done ? refreshInterval : 1_000)));
+    const isRequested = this.#isRefreshRequested;
+    this.#isRefreshRequested = false;
+    this.#schedule(isRequested ? 0 : (refreshDelays[this.#step] ?? (this.#synced.done ? refreshInterval : 1_000)));
   }
 
-  /** Never throws: what cannot be read stays as it was. */
+  /** Never throws: a root that cannot be read keeps its last state. */
   async #readRoots(): Promise<void> {
     for (const root of roots) {
       try {
-        this.#read.set(root, await this.#root(root, this.#read.get(root) ?? nothing));
+        this.#read.set(root, await this.#root(root, this.#read.get(root) ?? emptyRoot));
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
-        this.#log.warn('what the cluster serves cannot be asked', { path: root, error });
+        this.#log.warn('API discovery failed', { path: root, error });
       }
     }
     this.#build();
@@ -247,17 +251,17 @@ export class Discovery {
   async #root(path: (typeof roots)[number], before: Root): Promise<Root> {
     const { status, headers, body } = await this.#client.stream(path, {
       headers: { accept, ...(before.etag === undefined ? {} : { 'if-none-match': before.etag }) },
-      signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(answerTime)]),
+      signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(requestTimeout)]),
     });
-    const tooLarge = (): Error => new Error(`the response of ${path} is larger than ${largestDocument} bytes`);
-    const text = (await readBody(body, largestDocument, tooLarge)).toString('utf8');
+    const tooLarge = (): Error => new Error(`the response of ${path} is larger than ${maxDocument} bytes`);
+    const text = (await readBody(body, maxDocument, tooLarge)).toString('utf8');
     if (status === 304) return before;
     if (status !== 200) throw KubeError.from(status, text);
     const document = JSON.parse(text) as Aggregated;
     if (document.kind !== 'APIGroupDiscoveryList') throw new Error(`expected an APIGroupDiscoveryList at ${path}`);
     const { etag } = headers;
     return {
-      groupVersions: groupVersionsOf(document).map((one) => keepKnown(one, before)),
+      groupVersions: groupVersionsOf(document).map((current) => keepKnown(current, before)),
       etag: typeof etag === 'string' ? etag : undefined,
     };
   }
@@ -267,11 +271,11 @@ export class Discovery {
     const resources = roots
       .flatMap((root) => this.#read.get(root)?.groupVersions ?? [])
       .flatMap((groupVersion) => groupVersion.resources)
-      .map((found) => ({ ...found, revision: this.#revisions.get(`${found.resource}.${found.group}`) ?? '' }));
-    const described = JSON.stringify(resources);
-    const changed = described !== this.#described;
+      .map((served) => ({ ...served, revision: this.#revisions.get(`${served.resource}.${served.group}`) ?? '' }));
+    const serialized = JSON.stringify(resources);
+    const changed = serialized !== this.#serialized;
     if (changed) {
-      this.#described = described;
+      this.#serialized = serialized;
       this.#resources = resources;
       this.#byKey = new Map(resources.map((resource) => [keyOf(resource), resource]));
       this.#byPlural = Map.groupBy(resources, ({ resource }) => resource);
@@ -290,7 +294,7 @@ function groupVersionsOf({ items = [] }: Aggregated): GroupVersion[] {
         version,
         stale: freshness === 'Stale',
         resources: resources
-          // Some have subresources alone.
+          // An entry without a kind has only subresources.
           .filter(({ responseKind }) => (responseKind?.kind ?? '') !== '')
           .map(({ resource, responseKind, scope, singularResource, shortNames = [], verbs = [] }) => ({
             group,
@@ -307,9 +311,9 @@ function groupVersionsOf({ items = [] }: Aggregated): GroupVersion[] {
   );
 }
 
-/** A server that cannot be asked now still serves what it served. */
-function keepKnown(now: GroupVersion, { groupVersions }: Root): GroupVersion {
-  if (!now.stale || now.resources.length > 0) return now;
-  const before = groupVersions.find(({ group, version }) => group === now.group && version === now.version);
-  return before === undefined ? now : { ...now, resources: before.resources };
+/** Keeps the known resources of a group whose API server is unavailable. */
+function keepKnown(current: GroupVersion, { groupVersions }: Root): GroupVersion {
+  if (!current.stale || current.resources.length > 0) return current;
+  const before = groupVersions.find(({ group, version }) => group === current.group && version === current.version);
+  return before === undefined ? current : { ...current, resources: before.resources };
 }

@@ -1,6 +1,6 @@
 /**
- * Which of several replicas does what one should do: the holder of a coordination.k8s.io/v1 Lease (k8s.io/client-go
- * tools/leaderelection). For a moment two may believe that they hold it: what is done under it must bear that.
+ * Leader election between replicas with a coordination.k8s.io/v1 Lease (k8s.io/client-go tools/leaderelection). Two replicas may briefly
+ * both believe that they hold the Lease, so the work of the leader must tolerate that.
  */
 import { repeat, rfc3339, type Clock } from '../runtime/time.ts';
 import type { KubeClient } from './client/client.ts';
@@ -22,21 +22,21 @@ export interface LeaseOptions {
   readonly client: Pick<KubeClient, 'json'>;
   readonly namespace: string;
   readonly name: string;
-  /** Another one for each replica. */
+  /** Unique per replica. */
   readonly identity: string;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 const duration = 15_000;
-const retry = 5_000;
+const retryInterval = 5_000;
 
 export class Lease {
   readonly #options: LeaseOptions;
   readonly #leases: Objects<LeaseObject>;
   readonly #clock: Clock;
-  /** The Lease as it was seen, and when it was first seen so: clocks of other machines say nothing. */
-  #seen: { readonly version: string | undefined; readonly at: number } | undefined;
+  /** Last observed version of the Lease and the local time of its first observation. Clocks of other machines are not trusted. */
+  #observed: { readonly version: string | undefined; readonly at: number } | undefined;
   #heldUntil = 0;
   #failing = false;
   #trying: Promise<void> | undefined;
@@ -51,7 +51,7 @@ export class Lease {
 
   start(): void {
     const run = (): Promise<void> => (this.#trying = this.#try());
-    void run().then(() => repeat(this.#clock, retry, this.#stopped.signal, run));
+    void run().then(() => repeat(this.#clock, retryInterval, this.#stopped.signal, run));
   }
 
   isHeld(): boolean {
@@ -61,7 +61,7 @@ export class Lease {
   /** Releases the Lease, so that another replica need not wait until it expires. */
   async stop(): Promise<void> {
     this.#stopped.abort();
-    // It may acquire the Lease, or change it between the read and the write below.
+    // The attempt in progress may acquire the Lease, or change it between the read and the write below.
     await this.#trying;
     if (this.#clock.now() >= this.#heldUntil) return;
     try {
@@ -69,7 +69,7 @@ export class Lease {
       const lease = await this.#leases.get(name);
       if (lease?.spec.holderIdentity === identity) await this.#leases.replace(this.#claimed(lease, ''));
     } catch {
-      // It expires.
+      // The Lease expires.
     }
   }
 
@@ -82,13 +82,13 @@ export class Lease {
       else this.#heldUntil = 0;
       this.#failing = false;
     } catch (error) {
-      if (!this.#failing) log.warn('the lease cannot be read or written now', { name, error });
+      if (!this.#failing) log.warn('lease read or write failed', { name, error });
       this.#failing = true;
     }
     if (held !== this.isHeld()) log.info(held ? 'lease lost' : 'lease acquired', { name, identity });
   }
 
-  /** True if this replica holds the Lease now, false if another one does or was faster. */
+  /** Returns true if this replica now holds the Lease, false if another replica holds it or was faster. */
   async #acquire(): Promise<boolean> {
     const { name, namespace, identity } = this.#options;
     const lease = await this.#leases.get(name);
@@ -99,8 +99,9 @@ export class Lease {
     const { holderIdentity = '' } = lease.spec;
     const { resourceVersion } = lease.metadata;
     const now = this.#clock.now();
-    if (this.#seen?.version !== resourceVersion) this.#seen = { version: resourceVersion, at: now };
-    const isFree = holderIdentity === '' || holderIdentity === identity || now - (this.#seen?.at ?? now) >= duration;
+    if (this.#observed?.version !== resourceVersion) this.#observed = { version: resourceVersion, at: now };
+    const isFree =
+      holderIdentity === '' || holderIdentity === identity || now - (this.#observed?.at ?? now) >= duration;
     return isFree && (await this.#leases.replace(this.#claimed(lease, identity)));
   }
 

@@ -1,9 +1,9 @@
-/** Reads and writes of the objects of one collection. */
+/** Reads and writes the objects of one collection. */
 import type { KubeClient, KubeRequest } from './client/client.ts';
 import { isKubeError } from './client/kube-error.ts';
 import { metadataHeaders, type KubeObject, type ObjectMeta } from './client/kube-object.ts';
 
-/** Milliseconds for one request, so that a write that hangs does not delay those behind it for long. */
+/** Milliseconds for one request. Short, so that a hanging write does not delay the next ones for long. */
 const timeout = 3_000;
 
 const mergePatch = 'application/merge-patch+json';
@@ -12,7 +12,7 @@ export class Objects<T extends KubeObject> {
   readonly #client: Pick<KubeClient, 'json'>;
   readonly #path: string;
 
-  /** `path`: of the collection, such as /api/v1/namespaces/x/secrets. */
+  /** `path`: the path of the collection, such as /api/v1/namespaces/x/secrets. */
   constructor(client: Pick<KubeClient, 'json'>, path: string) {
     this.#client = client;
     this.#path = path;
@@ -27,7 +27,7 @@ export class Objects<T extends KubeObject> {
     }
   }
 
-  /** Returns false if there is an object of this name. */
+  /** Returns false if an object of this name exists. */
   create(object: T): Promise<boolean> {
     return this.#write('', { method: 'POST', body: object });
   }
@@ -38,8 +38,8 @@ export class Objects<T extends KubeObject> {
   }
 
   /**
-   * Sends a JSON merge patch (RFC 7396). `path`: a name, perhaps with a subresource. Returns false if the object is gone, or is not the one
-   * with the uid or the resourceVersion of the patch.
+   * Sends a JSON merge patch (RFC 7396). `path`: the name, optionally with a subresource. Returns false if the object is gone, or if its
+   * uid or resourceVersion differs from that of the patch.
    */
   patch(path: string, patch: object): Promise<boolean> {
     return this.#write(`/${path}`, { method: 'PATCH', contentType: mergePatch, body: patch });
@@ -51,12 +51,12 @@ export class Objects<T extends KubeObject> {
     return this.#write(`/${name}`, { method: 'DELETE', headers: {}, body });
   }
 
-  /** `path`: below the collection. */
+  /** `path`: relative to the collection. */
   request<R>(path: string, options: Omit<KubeRequest, 'signal'> = {}): Promise<R> {
     return this.#client.json<R>(`${this.#path}${path}`, { ...options, signal: AbortSignal.timeout(timeout) });
   }
 
-  /** The response has the metadata alone: the rest is known. */
+  /** Requests only the metadata as the response, because the rest of the object is known. */
   async #write(path: string, options: Omit<KubeRequest, 'signal'>): Promise<boolean> {
     try {
       await this.request(path, { headers: metadataHeaders, ...options });
@@ -69,7 +69,7 @@ export class Objects<T extends KubeObject> {
 }
 
 /**
- * Reads an object, or creates the one that `make` returns if there is none. If another replica was faster (409), its object is read: all
+ * Reads an object, or creates it from `make` if it does not exist. If another replica was faster (409), its object is read, so that all
  * replicas use the same one.
  */
 export async function ensure<T extends KubeObject>(
@@ -100,7 +100,7 @@ interface ConfigMapContent {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** Creates a ConfigMap, or adds the data and annotations that it does not have. */
+/** Creates a ConfigMap, or sets the data and annotations that are missing or different. */
 export async function ensureConfigMap(
   client: KubeClient,
   namespace: string,

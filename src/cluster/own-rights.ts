@@ -1,39 +1,39 @@
 import type { KubeClient } from './client/client.ts';
 import type { Clock } from '../runtime/time.ts';
 
-/** Milliseconds. Rights change while the server runs, and a kube-apiserver that is starting knows none. */
+/** Milliseconds. Rights change while the server runs, and a starting kube-apiserver does not have all roles yet. */
 const maxReviewAge = 5_000;
 
-/** Rights of this server's own ServiceAccount in the whole cluster (SelfSubjectAccessReview), reviewed again after 5 s. */
+/** Cluster-wide rights of this server's own ServiceAccount (SelfSubjectAccessReview), cached for 5 s. */
 export class OwnRights {
   readonly #client: Pick<KubeClient, 'json'>;
   readonly #clock: Clock;
-  /** By group and resource: no more than the cluster has. */
-  readonly #answers = new Map<string, { readonly until: number; readonly answer: Promise<boolean> }>();
+  /** Reviews by group and resource. The resources of the cluster limit their number. */
+  readonly #reviews = new Map<string, { readonly expiry: number; readonly isAllowed: Promise<boolean> }>();
 
   constructor({ client, clock }: { client: Pick<KubeClient, 'json'>; clock: Clock }) {
     this.#client = client;
     this.#clock = clock;
   }
 
-  /** Throws KubeError when the cluster cannot be asked. */
+  /** Throws KubeError if the review fails. */
   async mayListAndWatch({ group, resource }: { readonly group: string; readonly resource: string }): Promise<boolean> {
     const key = `${resource}.${group}`;
-    const kept = this.#answers.get(key);
-    if (kept !== undefined && kept.until > this.#clock.now()) return await kept.answer;
-    const answer = this.#review(group, resource);
-    this.#answers.set(key, { until: this.#clock.now() + maxReviewAge, answer });
+    const cached = this.#reviews.get(key);
+    if (cached !== undefined && cached.expiry > this.#clock.now()) return await cached.isAllowed;
+    const isAllowed = this.#review(group, resource);
+    this.#reviews.set(key, { expiry: this.#clock.now() + maxReviewAge, isAllowed });
     try {
-      return await answer;
+      return await isAllowed;
     } catch (error) {
-      this.#answers.delete(key);
+      this.#reviews.delete(key);
       throw error;
     }
   }
 
-  /** The cluster has refused what was allowed: ask again. */
+  /** Drops the cached review after kube-apiserver refused a request that the review allowed. */
   forget({ group, resource }: { readonly group: string; readonly resource: string }): void {
-    this.#answers.delete(`${resource}.${group}`);
+    this.#reviews.delete(`${resource}.${group}`);
   }
 
   async #review(group: string, resource: string): Promise<boolean> {

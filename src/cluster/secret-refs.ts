@@ -1,5 +1,5 @@
 /**
- * The Secrets that the configuration points at (`passwordRef`, `secretRef`), each watched by its name.
+ * Secrets that the configuration refers to (`passwordRef`, `secretRef`), each watched by name.
  */
 import type { KubeClient } from './client/client.ts';
 import { Informer } from './cache/informer.ts';
@@ -17,7 +17,7 @@ export interface Secret extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** The value under the key, trimmed of the line end that `echo` leaves; undefined if there is none. */
+/** Returns the value of the key without the trailing newline that `echo` adds, or undefined if there is no value. */
 export function secretValue(secret: Secret | undefined, key: string): string | undefined {
   const encoded = secret?.data?.[key];
   return encoded === undefined
@@ -28,7 +28,7 @@ export function secretValue(secret: Secret | undefined, key: string): string | u
 }
 
 export class SecretRefs {
-  /** Any of the Secrets has changed, or all of them have been read. */
+  /** One of the Secrets has changed, or all of them have been read. */
   readonly changed = new Topic();
   readonly #client: KubeClient;
   readonly #namespace: string;
@@ -43,7 +43,7 @@ export class SecretRefs {
     this.#log = options.log;
   }
 
-  /** Watches exactly these Secrets from now on. */
+  /** Sets the names of the watched Secrets. */
   follow(names: ReadonlySet<string>): void {
     for (const [name, informer] of this.#informers)
       if (!names.has(name)) {
@@ -62,7 +62,7 @@ export class SecretRefs {
       informer.onChange(() => this.changed.publish());
       informer.start();
       this.#informers.set(name, informer);
-      // That one is not there is no change.
+      // A missing Secret causes no change event.
       void this.#publishRead(informer);
     }
   }
@@ -72,26 +72,26 @@ export class SecretRefs {
     if (this.hasSynced()) this.changed.publish();
   }
 
-  /** Resolves when every followed Secret was read once, or the signal fires. */
+  /** Resolves when every watched Secret has been read once. Throws the reason of the signal if it is aborted first. */
   async settled(signal?: AbortSignal): Promise<void> {
     await Promise.all([...this.#informers.values()].map((informer) => informer.waitForSync(signal)));
   }
 
-  /** Whether that there is no Secret means that there is none. */
+  /** Returns true once every watched Secret has been read: from then on an undefined value means that it is missing. */
   hasSynced(): boolean {
     return [...this.#informers.values()].every((informer) => informer.hasSynced());
   }
 
-  /** Why nothing is to be read there, for people. */
+  /** Returns a message that explains why the value is missing, or undefined if there is a value. */
   problemOf({ name, key }: SecretKeyRef): string | undefined {
     const secret = this.#informers.get(name)?.get(this.#namespace, name);
-    if (secret === undefined) return `there is no Secret "${name}" in the namespace ${this.#namespace}`;
+    if (secret === undefined) return `Secret "${name}" not found in namespace "${this.#namespace}"`;
     const value = secretValue(secret, key);
-    if (value === undefined) return `the Secret "${name}" has no key "${key}"`;
-    return value === '' ? `the key "${key}" of the Secret "${name}" is empty` : undefined;
+    if (value === undefined) return `Secret "${name}" has no key "${key}"`;
+    return value === '' ? `key "${key}" of Secret "${name}" is empty` : undefined;
   }
 
-  /** Undefined if there is none (yet). */
+  /** Returns undefined if there is no value, or if the Secret has not been read yet. */
   read({ name, key }: SecretKeyRef): string | undefined {
     return secretValue(this.#informers.get(name)?.get(this.#namespace, name), key);
   }

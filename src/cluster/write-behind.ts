@@ -1,22 +1,23 @@
 /**
- * Writes to the cluster that nobody waits for: what comes for one key in the meantime becomes one write, no key is written more
- * often than once in an interval, one write goes out after the other, and what fails is tried again, in bounded memory.
+ * Writes to the cluster in the background. Values for the same key are merged into one write, at most one per interval. Writes go out one
+ * after the other, failed ones are retried, and the memory is bounded.
  */
 import { sleep, type Clock } from '../runtime/time.ts';
 import { KubeError } from './client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
 
+/** Times in milliseconds. */
 const interval = 1_000;
-const retryAfter = 10_000;
-/** Between two writes: no flood of logins becomes one of writes. */
+const retryDelay = 10_000;
+/** Pause between two writes, so that many logins do not cause a burst of writes. */
 const pause = 20;
-/** Keys that wait. */
-const most = 2_000;
-/** What is left when the server ends must be written in that time. */
-const lastMoment = 3_000;
+/** Time for the remaining writes when the server stops. */
+const stopTimeout = 3_000;
+/** Maximum waiting keys; values for further keys are dropped. */
+const maxKeys = 2_000;
 
 interface WriteBehindOptions<T extends object | string | true> {
-  /** As the log calls it. */
+  /** Name of the written data in log messages. */
   readonly what: string;
   readonly write: (key: string, value: T) => Promise<void>;
   readonly merge: (waiting: T, later: T) => T;
@@ -31,7 +32,7 @@ export class WriteBehind<T extends object | string | true> {
   #writing: { readonly key: string; readonly value: T } | undefined;
   #cancel: (() => void) | undefined;
   #pass: Promise<void> | undefined;
-  #until = Infinity;
+  #deadline = Infinity;
   readonly #stopping = new AbortController();
 
   constructor(options: WriteBehindOptions<T>) {
@@ -39,15 +40,15 @@ export class WriteBehind<T extends object | string | true> {
     this.#clock = options.clock;
   }
 
-  /** Costs the caller nothing and never throws. */
+  /** Schedules a write. Returns immediately and never throws. */
   put(key: string, value: T): void {
     const before = this.#waiting.get(key);
-    if (before === undefined && this.#waiting.size >= most) return;
+    if (before === undefined && this.#waiting.size >= maxKeys) return;
     this.#waiting.set(key, before === undefined ? value : this.#options.merge(before, value));
-    this.#later(interval);
+    this.#schedule(interval);
   }
 
-  /** What was put and is perhaps not written yet. */
+  /** Returns the value that waits or is being written, or undefined. */
   unwritten(key: string): T | undefined {
     const waiting = this.#waiting.get(key);
     const writing = this.#writing?.key === key ? this.#writing.value : undefined;
@@ -56,18 +57,18 @@ export class WriteBehind<T extends object | string | true> {
       : this.#options.merge(writing, waiting);
   }
 
-  /** Writes what waits, within seconds. */
+  /** Writes the waiting values, within `stopTimeout`. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#cancel?.();
-    this.#until = this.#clock.now() + lastMoment;
+    this.#deadline = this.#clock.now() + stopTimeout;
     await this.#pass;
     await this.#writeAll();
   }
 
-  #later(time: number): void {
+  #schedule(delay: number): void {
     if (this.#stopping.signal.aborted || this.#pass !== undefined) return;
-    this.#cancel ??= this.#clock.after(time, () => {
+    this.#cancel ??= this.#clock.after(delay, () => {
       this.#cancel = undefined;
       this.#pass = this.#run();
     });
@@ -76,27 +77,27 @@ export class WriteBehind<T extends object | string | true> {
   async #run(): Promise<void> {
     const isDone = await this.#writeAll();
     this.#pass = undefined;
-    if (this.#waiting.size > 0) this.#later(isDone ? interval : retryAfter);
+    if (this.#waiting.size > 0) this.#schedule(isDone ? interval : retryDelay);
   }
 
-  /** Each key once; false if the cluster does not take them now. */
+  /** Writes each waiting key once. Returns false after the first failure that is worth a retry. */
   async #writeAll(): Promise<boolean> {
     const { write, merge, what, log } = this.#options;
-    // Not those that come meanwhile.
+    // A snapshot: keys that are added meanwhile are written in the next pass.
     const keys = [...this.#waiting.keys()];
     for (const key of keys) {
       const value = this.#waiting.get(key);
       if (value === undefined) continue;
-      if (this.#clock.now() > this.#until) return false;
+      if (this.#clock.now() > this.#deadline) return false;
       this.#waiting.delete(key);
       this.#writing = { key, value };
       try {
         await write(key, value);
       } catch (error) {
-        log.warn(`${what} could not be written`, { key, error });
-        if (isRefused(error)) continue;
+        log.warn(`writing ${what} failed`, { key, error });
+        if (isPermanent(error)) continue;
         const later = this.#waiting.get(key);
-        // Behind the others, which it must not hold up.
+        // Moves the key to the end, so that it does not delay the others.
         this.#waiting.delete(key);
         this.#waiting.set(key, later === undefined ? value : merge(value, later));
         return false;
@@ -109,5 +110,5 @@ export class WriteBehind<T extends object | string | true> {
   }
 }
 
-/** It will be so each time. */
-const isRefused = (error: unknown): boolean => error instanceof KubeError && [400, 413, 422].includes(error.code);
+/** Returns true if a retry would fail in the same way. */
+const isPermanent = (error: unknown): boolean => error instanceof KubeError && [400, 413, 422].includes(error.code);

@@ -1,4 +1,4 @@
-/** `audit`: what is written down of each request, and where to (audit.k8s.io/v1, as kube-apiserver's --audit-policy-file has it). */
+/** `audit`: which requests are recorded, and where (audit.k8s.io/v1, like --audit-policy-file of kube-apiserver). */
 import { z } from 'zod';
 import { anyObject, bytes, caCertificate, duration, secretKeyRef } from './fields.ts';
 import { isHTTPURL } from './https-url.ts';
@@ -8,24 +8,24 @@ const stage = z.enum(['RequestReceived', 'ResponseStarted', 'ResponseComplete', 
 const texts = z.array(z.string()).default([]);
 
 const rule = z.strictObject({
-  level: level.describe('Of the requests that it matches; None: nothing is written'),
-  users: texts.describe('Whose requests; everybody unless stated'),
-  userGroups: texts.describe('Members of any of these'),
-  verbs: texts.describe('Such as get, list and create; all unless stated'),
+  level: level.describe('Level for matching requests. None records nothing'),
+  users: texts.describe('Users whose requests match. Default: all'),
+  userGroups: texts.describe('Groups whose members match. Default: all'),
+  verbs: texts.describe('Verbs, such as get, list and create. Default: all'),
   resources: z
     .array(
       z.strictObject({
-        group: z.string().default('').describe('Of the API; "" is the core group'),
-        resources: texts.describe('By their plural; all of the group unless stated'),
-        resourceNames: texts.describe('Names of objects; all unless stated'),
+        group: z.string().default('').describe('API group. "" is the core group'),
+        resources: texts.describe('Plural names of resources. Default: all of the group'),
+        resourceNames: texts.describe('Names of objects. Default: all'),
       }),
     )
     .default([])
-    .describe('As in "pods", "pods/log", "*", "*/scale", "pods/*"; of the group "" in the core API'),
-  namespaces: texts.describe('"" for what is in none'),
+    .describe('Resources, such as "pods", "pods/log", "*", "*/scale" and "pods/*"'),
+  namespaces: texts.describe('Namespaces. "" matches requests without a namespace'),
   nonResourceURLs: texts.describe('Paths such as "/oauth/token" and "/healthz*"'),
-  omitStages: z.array(stage).default([]).describe('At which nothing is written, beside those of the policy'),
-  omitManagedFields: z.boolean().optional().describe('The same as that of the policy, for this rule'),
+  omitStages: z.array(stage).default([]).describe('Stages that are not recorded, in addition to those of the policy'),
+  omitManagedFields: z.boolean().optional().describe('Overrides omitManagedFields of the policy'),
 });
 
 const probes = ['/healthz*', '/livez*', '/readyz*'];
@@ -35,67 +35,69 @@ const policy = z
     apiVersion: z.literal('audit.k8s.io/v1').optional(),
     kind: z.literal('Policy').optional(),
     metadata: z.looseObject({}).optional(),
-    level: level.optional().describe('Of every request but probes, written when it is answered: in the place of rules'),
+    level: level
+      .optional()
+      .describe('Level for all requests except probes, as an alternative to rules. Records the end of the response'),
     rules: z
       .array(rule)
-      .min(1, 'must have one: the first that matches a request decides')
+      .min(1, 'must have at least one rule; the first rule that matches a request applies')
       .optional()
-      .describe('The first that matches a request decides; nothing is written where none does'),
+      .describe('The first rule that matches a request applies. Requests without a matching rule are not recorded'),
     omitStages: z
       .array(stage)
       .optional()
-      .describe('At which nothing is written; without rules by default RequestReceived, else none'),
-    omitManagedFields: z.boolean().default(false).describe('Of the objects that are written down'),
+      .describe('Stages that are not recorded. Default: RequestReceived without rules, none with rules'),
+    omitManagedFields: z
+      .boolean()
+      .default(false)
+      .describe('Whether to omit metadata.managedFields of recorded objects'),
   })
-  .refine(({ level: everywhere, rules }) => everywhere === undefined || rules === undefined, {
+  .refine(({ level: single, rules }) => single === undefined || rules === undefined, {
     ...anyObject,
     path: ['level'],
-    error: 'must not stand beside rules: each rule has its own',
+    error: 'must not be combined with rules: each rule has its own level',
   })
-  .transform(({ level: everywhere = 'Metadata', rules, omitStages, omitManagedFields }) => ({
-    rules: rules ?? [rule.parse({ level: 'None', nonResourceURLs: probes }), rule.parse({ level: everywhere })],
+  .transform(({ level: single = 'Metadata', rules, omitStages, omitManagedFields }) => ({
+    rules: rules ?? [rule.parse({ level: 'None', nonResourceURLs: probes }), rule.parse({ level: single })],
     omitStages: omitStages ?? (rules === undefined ? ['RequestReceived' as const] : []),
     omitManagedFields,
   }));
 
 export const audit = z.strictObject({
-  policy: policy.prefault({}).describe('A level for everything, or rules as in a Policy of audit.k8s.io/v1'),
+  policy: policy.prefault({}).describe('One level for all requests, or rules as in a Policy of audit.k8s.io/v1'),
   log: z
     .strictObject({
       path: z
         .string()
         .default('-')
-        .refine(
-          (text) => text === '-' || text.startsWith('/'),
-          'must be "-" for the standard output, or an absolute path',
-        )
-        .describe('A file, or - for the standard output'),
-      maxSize: bytes('100Mi').describe('A file that has grown to this is followed by a new one'),
-      maxBackups: z.int().min(1).max(1000).default(10).describe('Files kept beside the one that is written'),
+        .refine((text) => text === '-' || text.startsWith('/'), 'must be "-" for standard output, or an absolute path')
+        .describe('Path of a file, or - for standard output'),
+      maxSize: bytes('100Mi').describe('Size at which the file is rotated'),
+      maxBackups: z.int().min(1).max(1000).default(10).describe('Number of rotated files to keep'),
     })
     .nullable()
     .prefault({})
-    .describe('Where events are written as lines of JSON; null: nowhere'),
+    .describe('Destination of events as lines of JSON. null disables it'),
   webhook: z
     .strictObject({
       url: z
         .string()
-        .refine(isHTTPURL, 'must be an http or https URL without a name and password, which belong into tokenRef')
-        .describe('Gets EventLists of audit.k8s.io/v1 by POST'),
+        .refine(isHTTPURL, 'must be an http or https URL without username and password; use tokenRef')
+        .describe('URL to which EventLists of audit.k8s.io/v1 are posted'),
       caCertificate,
-      tokenRef: secretKeyRef.optional().describe('Sent to it as a bearer'),
-      batchMaxSize: z.int().min(1).max(10_000).default(400).describe('Events of one request to it'),
-      batchMaxWait: duration('1s', '10ms', '1m').describe('How long an event waits for others'),
+      tokenRef: secretKeyRef.optional().describe('Bearer token for the webhook'),
+      batchMaxSize: z.int().min(1).max(10_000).default(400).describe('Maximum number of events per request'),
+      batchMaxWait: duration('1s', '10ms', '1m').describe('Maximum time that an event waits for its batch to fill'),
       bufferSize: z
         .int()
         .min(1)
         .max(1_000_000)
         .default(10_000)
-        .describe('Events that may wait; more are dropped and counted'),
+        .describe('Maximum number of waiting events. Further events are dropped and counted'),
     })
     .nullable()
     .default(null)
-    .describe('Who is sent events; null: nobody'),
+    .describe('Webhook that receives events. null disables it'),
 });
 
 export type AuditSettings = z.output<typeof audit>;

@@ -1,20 +1,19 @@
 /**
- * Describes a value that the schema refuses, where the schema has no message of its own. No message repeats a value: it might be a secret
- * in the wrong place.
+ * Messages for invalid values, unless the schema has its own message. Messages never repeat a value, which might be a misplaced secret.
  */
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 
 type Issue = z.core.$ZodRawIssue;
 
-/** Characters that are compared with known words. */
-const longestCompared = 64;
-/** Unknown keys of one object that are compared with known ones: a caller may send thousands. */
+/** Maximum number of characters that are compared with known words. */
+const maxComparedLength = 64;
+/** Maximum number of unknown keys per object that are compared with known keys, because a caller may send thousands. */
 const maxCompared = 20;
 
 const isQuoted = (input: unknown, pattern: RegExp): boolean => typeof input === 'string' && pattern.test(input);
 
-/** By zod's name of what was expected. */
+/** Messages by zod's name of the expected type. */
 const types: Readonly<Record<string, (input: unknown) => string>> = {
   boolean: (input) => `must be true or false${isQuoted(input, /^(true|false)$/) ? ', without quotes' : ''}`,
   number: (input) => `must be a number${isQuoted(input, /^\d+$/) ? ', without quotes' : ''}`,
@@ -33,25 +32,28 @@ function choice(values: readonly unknown[], input: unknown): string {
   return `must be ${wanted}${near === undefined || others.length === 0 ? '' : `; did you mean "${near}"?`}`;
 }
 
-/** A missing ending counts as one edit: `start` for `start_time`. */
-function editsBetween(text: string, name: string): number {
-  const [given, wanted] = [text.slice(0, longestCompared).toLowerCase(), name.toLowerCase()];
+/** Returns the edit distance. A missing ending counts as one edit: `start` for `start_time`. */
+export function editsBetween(text: string, name: string): number {
+  const [given, wanted] = [text.slice(0, maxComparedLength).toLowerCase(), name.toLowerCase()];
   return given.length > 2 && wanted.startsWith(given) ? 1 : distance(given, wanted);
 }
 
-/** Returns the known word that the text is closest to, if it is a likely slip. */
+/** Maximum number of edits of a likely typo: two for words of five letters, because two exchanged letters are two edits. */
+export const maxEdits = (name: string): number => Math.min(2, name.length / 2.5);
+
+/** Returns the known word that is closest to the text, if a typo is likely. */
 export const nearest = (text: string, known: readonly string[]): string | undefined =>
   known
     .map((name) => ({ name, edits: editsBetween(text, name) }))
-    .filter(({ name, edits }) => edits <= Math.min(2, name.length / 2))
+    .filter(({ name, edits }) => edits <= maxEdits(name))
     .toSorted((one, other) => one.edits - other.edits)[0]?.name;
 
 function unknownKey(key: string, known: readonly string[]): string {
   const near = nearest(key, known);
-  return `is no known key${near === undefined ? '' : `; did you mean "${near}"?`}`;
+  return `is not a known key${near === undefined ? '' : `; did you mean "${near}"?`}`;
 }
 
-/** Undefined: zod's own words. Of unknown keys each has a line, in their order. */
+/** Returns the message of an issue, or undefined for zod's own message. Unknown keys have one line each, in their order. */
 export function errorMap(issue: Issue): string | undefined {
   const { input } = issue;
   switch (issue.code) {
@@ -81,7 +83,7 @@ export function errorMap(issue: Issue): string | undefined {
   return undefined;
 }
 
-/** The issues of an error, one for each unknown key. */
+/** Returns the issues of an error. Each unknown key is a separate issue. */
 export const issuesOf = ({ issues }: z.ZodError): { readonly path: PropertyKey[]; readonly message: string }[] =>
   issues.flatMap(({ path, message, ...issue }) =>
     issue.code === 'unrecognized_keys'

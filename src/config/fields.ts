@@ -1,13 +1,13 @@
-/** What the sections of the configuration have in common. */
+/** Field types that sections of the configuration share. */
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { parseBytes, parseDuration } from '../runtime/duration.ts';
 
-/** Ten years: a time that far ahead is still a date. */
-const longest = '87600h';
+/** Ten years: dates computed with it stay valid. */
+const maxDuration = '87600h';
 
-/** A Go duration in the file, milliseconds in the program. */
-export const duration = (fallback: string, least = '1s', most = longest) =>
+/** A Go duration in the file, parsed to milliseconds. */
+export const duration = (fallback: string, min = '1s', max = maxDuration) =>
   z
     .string({
       error: ({ input }) =>
@@ -17,17 +17,17 @@ export const duration = (fallback: string, least = '1s', most = longest) =>
     .default(fallback)
     .transform((text, context) => {
       const value = parseDuration(text);
-      if (value === undefined || value < (parseDuration(least) ?? 0) || value > (parseDuration(most) ?? 0)) {
+      if (value === undefined || value < (parseDuration(min) ?? 0) || value > (parseDuration(max) ?? 0)) {
         context.addIssue({
           code: 'custom',
-          message: `must be a duration from ${least} to ${most}, such as "${fallback}"`,
+          message: `must be a duration from ${min} to ${max}, such as "${fallback}"`,
         });
         return z.NEVER;
       }
       return value;
     });
 
-/** A quantity in the file, so many bytes in the program. */
+/** A Kubernetes quantity in the file, parsed to bytes. */
 export const bytes = (fallback: string) =>
   z
     .string()
@@ -50,16 +50,16 @@ const isPEM = (text: string): boolean => {
 
 export const caCertificate = z
   .string()
-  .refine(isPEM, 'must be the certificate of a CA, in PEM')
+  .refine(isPEM, 'must be a CA certificate in PEM format')
   .optional()
-  .describe('The only CA that the other side is believed by; by default those that Node knows');
+  .describe('The only CA that is trusted for the connection, in PEM format. Default: the CAs that Node.js includes');
 
 export const secretKeyRef = z.strictObject({
-  name: z.string().min(1).describe('A Secret in the namespace of the release'),
-  key: z.string().min(1).describe('Of its data'),
+  name: z.string().min(1).describe('Name of a Secret in the namespace of the release'),
+  key: z.string().min(1).describe('Key in its data'),
 });
 
-/** Refinements look at what is there although other parts are wrong, so that all problems are told at once. */
+/** Runs a refinement although other parts of the value are invalid, so that all problems are reported at once. */
 export const anyObject = {
   when: ({ value }: { value: unknown }): boolean =>
     typeof value === 'object' && value !== null && !Array.isArray(value),
@@ -68,13 +68,13 @@ export const anyObject = {
 export const anyList = { when: ({ value }: { value: unknown }): boolean => Array.isArray(value) };
 
 export const unique =
-  <K extends string>(key: K, what: string) =>
+  <K extends string>(key: K, label: string) =>
   (items: Partial<Record<K, unknown>>[], context: z.RefinementCtx): void => {
     const seen = new Set<unknown>();
     for (const [index, item] of items.entries()) {
       const name = item?.[key];
       if (typeof name !== 'string') continue;
-      if (seen.has(name)) context.addIssue({ code: 'custom', path: [index], message: `repeats the ${what} "${name}"` });
+      if (seen.has(name)) context.addIssue({ code: 'custom', path: [index], message: `duplicate ${label} "${name}"` });
       seen.add(name);
     }
   };

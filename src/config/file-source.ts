@@ -1,18 +1,18 @@
 import { unwatchFile, watchFile } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import type { Logger } from '../runtime/logger.ts';
+import { readFlagFile } from './flag-file.ts';
 import type { LiveConfiguration } from './live.ts';
 import { formatProblem, parseConfiguration } from './parse.ts';
 
 const pollInterval = 1_000;
 
-/** Puts the configuration of a file in force, and each later version of it. */
+/** Applies the configuration of a file, and each later version of it. */
 export class ConfigurationFile {
   readonly #file: string;
   readonly #live: LiveConfiguration;
   readonly #log: Logger;
   readonly #changed = (): void => {
-    this.#read().catch((error: unknown) => this.#log.error('the configuration cannot be read', { error }));
+    this.#read().catch((error: unknown) => this.#log.error('configuration read failed', { error }));
   };
 
   constructor(options: { file: string; live: LiveConfiguration; log: Logger }) {
@@ -33,11 +33,11 @@ export class ConfigurationFile {
   }
 
   async #read(): Promise<void> {
-    const parsed = parseConfiguration(await readFile(this.#file, 'utf8'));
+    const parsed = parseConfiguration(await readFlagFile('--config', this.#file));
     if (parsed.ok) this.#live.accept(parsed.value);
     else {
       this.#live.refuse(parsed.problems);
-      this.#log.error('configuration refused', { problems: parsed.problems.map(formatProblem) });
+      this.#log.error('configuration rejected', { problems: parsed.problems.map(formatProblem) });
     }
   }
 }

@@ -2,7 +2,7 @@ import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { httpsURLExpected, isHTTPSURL } from './https-url.ts';
 import { isSubdomain } from './names.ts';
 
-/** Ports, files and names: all that is not in the configuration object. */
+/** Ports, files and names, which are not part of the configuration object. */
 export interface Flags {
   readonly httpPort: number;
   readonly httpsPort: number;
@@ -18,37 +18,111 @@ export interface Flags {
   readonly config: string | undefined;
 }
 
-/** A command line that cannot be obeyed; the message is for the person who typed it. */
+/** Invalid command line. The message is for the user. */
 export class UsageError extends Error {}
 
-/** `otherwise` says what holds without a flag that has no value of its own then. */
+/** `otherwise` describes the default of a flag without a default value. */
 const options = {
-  'http-port': { type: 'string', default: '9090', help: 'port of the front door in the clear' },
-  'https-port': { type: 'string', default: '9443', help: 'port of the front door with TLS' },
-  'aggregated-port': { type: 'string', default: '10250', help: 'port for kube-apiserver, with TLS' },
-  'bind-address': { type: 'string', default: '0.0.0.0', help: 'address of the front door' },
-  'aggregated-bind-address': { type: 'string', default: '0.0.0.0', help: 'address of the port for kube-apiserver' },
-  'tls-cert-file': { type: 'string', otherwise: 'one of our own making', help: 'certificate to serve with, PEM' },
-  'tls-private-key-file': { type: 'string', otherwise: 'one of our own making', help: 'its private key, PEM' },
+  'http-port': { type: 'string', value: 'PORT', default: '9090', help: 'port for clients, plain HTTP' },
+  'https-port': { type: 'string', value: 'PORT', default: '9443', help: 'port for clients, HTTPS' },
+  'aggregated-port': { type: 'string', value: 'PORT', default: '10250', help: 'port for kube-apiserver, HTTPS' },
+  'bind-address': {
+    type: 'string',
+    value: 'ADDRESS',
+    default: '0.0.0.0',
+    help: 'address of the ports for clients',
+  },
+  'aggregated-bind-address': {
+    type: 'string',
+    value: 'ADDRESS',
+    default: '0.0.0.0',
+    help: 'address of the port for kube-apiserver',
+  },
+  'tls-cert-file': {
+    type: 'string',
+    value: 'FILE',
+    otherwise: 'a generated one',
+    help: 'serving certificate, PEM',
+  },
+  'tls-private-key-file': {
+    type: 'string',
+    value: 'FILE',
+    otherwise: 'a generated one',
+    help: 'private key of the serving certificate, PEM',
+  },
   kubeconfig: {
     type: 'string',
+    value: 'FILE',
     otherwise: 'the ServiceAccount of the pod',
-    help: 'how to reach the cluster; its user must not impersonate (`as`)',
+    help: 'kubeconfig of the cluster; its user must not set `as`',
   },
-  namespace: { type: 'string', otherwise: '$POD_NAMESPACE', help: 'namespace of the release' },
-  'service-name': { type: 'string', default: 'platform-apiserver', help: 'Service that routes to us' },
-  'config-map': { type: 'string', otherwise: 'platform-config', help: 'ConfigMap of the cluster configuration' },
-  config: { type: 'string', otherwise: 'the ConfigMap', help: 'file of the cluster configuration' },
+  namespace: { type: 'string', value: 'NAME', otherwise: '$POD_NAMESPACE', help: 'namespace of the release' },
+  'service-name': {
+    type: 'string',
+    value: 'NAME',
+    default: 'platform-apiserver',
+    help: 'Service that routes to this server',
+  },
+  'config-map': {
+    type: 'string',
+    value: 'NAME',
+    otherwise: 'platform-config',
+    help: 'ConfigMap with the configuration',
+  },
+  config: { type: 'string', value: 'FILE', otherwise: 'the ConfigMap', help: 'file with the configuration' },
 } as const;
 
-/** Each flag and what it is, for people. */
-export const flagsTable = (): [string, string][] =>
-  Object.entries(options).map(([name, option]) => [
-    `--${name}`,
-    `${option.help} (default: ${'default' in option ? option.default : option.otherwise})`,
-  ]);
+const credentialOptions = {
+  server: {
+    type: 'string',
+    value: 'URL',
+    otherwise: 'the cluster of the kubeconfig',
+    help: 'https URL of the platform',
+  },
+  'ca-file': {
+    type: 'string',
+    value: 'FILE',
+    otherwise: 'the CA of the kubeconfig, or the CAs of Node.js with --server',
+    help: 'CA certificate of the platform, PEM',
+  },
+  login: {
+    type: 'string',
+    value: 'HOW',
+    default: 'device',
+    help: 'device (in a browser, also on another machine) or password',
+  },
+  username: { type: 'string', value: 'NAME', help: 'username or email address for --login=password' },
+  audience: {
+    type: 'string',
+    value: 'NAME',
+    otherwise: 'the platform',
+    help: 'audience of the token, such as kubernetes',
+  },
+  logout: { type: 'boolean', default: false, help: 'revoke the session and delete the cached tokens' },
+} as const;
 
-/** parseArgs, whose complaints are for the person who typed. */
+interface FlagOption {
+  readonly help: string;
+  /** Placeholder of the value. */
+  readonly value?: string;
+  readonly default?: string | boolean;
+  readonly otherwise?: string;
+}
+
+const tableOf = (described: Readonly<Record<string, FlagOption>>): [string, string][] =>
+  Object.entries(described).map(([name, { help, value, default: preset, otherwise }]) => {
+    const shown = typeof preset === 'string' ? preset : otherwise;
+    return [
+      value === undefined ? `--${name}` : `--${name}=${value}`,
+      shown === undefined ? help : `${help} (default: ${shown})`,
+    ];
+  });
+
+/** Returns each flag and its meaning, for the help. */
+export const flagsTable = (): [string, string][] => tableOf(options);
+export const credentialFlagsTable = (): [string, string][] => tableOf(credentialOptions);
+
+/** Like parseArgs, but throws UsageError. */
 function parseStrictly<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config);
@@ -57,18 +131,18 @@ function parseStrictly<T extends ParseArgsConfig>(config: T): ReturnType<typeof 
   }
 }
 
-/** The arguments of a command that takes so many and no flags. Throws UsageError. */
+/** Returns the arguments of a command without flags that takes `count` arguments. Throws UsageError. */
 export function parseArguments(argv: readonly string[], usage: string, count: number): readonly string[] {
   const { positionals } = parseStrictly({ args: [...argv], options: {}, strict: true, allowPositionals: true });
   if (positionals.length !== count)
-    // Not repeated: it may be a password.
-    throw new UsageError(`call it as "${usage}": arguments expected ${count}, given ${positionals.length}`);
+    // The message does not repeat the arguments, which may contain a password.
+    throw new UsageError(`usage: ${usage} (expected ${count} arguments, got ${positionals.length})`);
   return positionals;
 }
 
-/** Of the credential plugin. */
+/** Flags of the credential plugin. */
 export interface CredentialFlags {
-  /** https URL of the platform; that of kubectl's cluster unless given. */
+  /** https URL of the platform. Default: the URL of kubectl's cluster. */
   readonly server: string | undefined;
   readonly caFile: string | undefined;
   readonly login: 'device' | 'password';
@@ -81,43 +155,36 @@ export interface CredentialFlags {
 export function parseCredentialFlags(argv: readonly string[]): CredentialFlags {
   const { values } = parseStrictly({
     args: [...argv],
-    options: {
-      server: { type: 'string' },
-      'ca-file': { type: 'string' },
-      login: { type: 'string', default: 'device' },
-      username: { type: 'string' },
-      audience: { type: 'string' },
-      logout: { type: 'boolean', default: false },
-    },
+    options: credentialOptions,
     strict: true,
     allowPositionals: false,
   });
   const { server, login, username, audience, logout } = values;
   if (server !== undefined && !isHTTPSURL(server)) throw new UsageError(`--server ${httpsURLExpected}`);
   if (login !== 'device' && login !== 'password')
-    throw new UsageError(`--login must be device or password, not "${login}"`);
+    throw new UsageError(`--login: expected device or password, got "${login}"`);
   if (login === 'password' && username === undefined)
-    throw new UsageError('--login=password needs --username, the name of the user or the e-mail address');
+    throw new UsageError('--login=password requires --username, with a username or an e-mail address');
   return { server, caFile: values['ca-file'], login, username, audience, logout };
 }
 
-/** Throws UsageError naming the flag. `environment` is read for POD_NAMESPACE only. */
+/** Throws UsageError that names the flag. Reads only POD_NAMESPACE from `environment`. */
 export function parseFlags(argv: readonly string[], environment: Readonly<Record<string, string | undefined>>): Flags {
   const { values } = parseStrictly({ args: [...argv], options, strict: true, allowPositionals: false });
   const port = (flag: 'http-port' | 'https-port' | 'aggregated-port'): number => {
     const text = values[flag];
     if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-      throw new UsageError(`--${flag} must be a port between 0 and 65535, not "${text}"`);
+      throw new UsageError(`--${flag}: expected a port from 0 to 65535, got "${text}"`);
     return Number(text);
   };
   if ((values['tls-cert-file'] === undefined) !== (values['tls-private-key-file'] === undefined))
-    throw new UsageError('--tls-cert-file and --tls-private-key-file belong together: give both or neither');
+    throw new UsageError('--tls-cert-file and --tls-private-key-file must be set together');
   if (values.config !== undefined && values['config-map'] !== undefined)
-    throw new UsageError('--config and --config-map exclude each other: give one');
+    throw new UsageError('--config and --config-map are mutually exclusive');
   const namespace = values.namespace ?? environment['POD_NAMESPACE'];
   if (namespace === undefined || namespace === '')
     throw new UsageError(
-      '--namespace (or the environment variable POD_NAMESPACE) must name the namespace of the release',
+      '--namespace is required (or set the environment variable POD_NAMESPACE): the namespace of the release',
     );
   for (const [flag, name] of [
     ['namespace', namespace],
@@ -125,7 +192,7 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
     ['config-map', values['config-map'] ?? options['config-map'].otherwise],
   ] as const)
     if (!isSubdomain(name))
-      throw new UsageError(`--${flag} must be the name of an object of Kubernetes, not ${JSON.stringify(name)}`);
+      throw new UsageError(`--${flag}: expected the name of a Kubernetes object, got ${JSON.stringify(name)}`);
   return {
     httpPort: port('http-port'),
     httpsPort: port('https-port'),

@@ -1,4 +1,4 @@
-/** User info in a URL would be published or ignored without notice. */
+/** User info in a URL would be published, or silently ignored. */
 export const hasUserInfo = ({ username, password }: URL): boolean => username !== '' || password !== '';
 
 const isURL = (text: string, protocols: readonly string[]): boolean => {
@@ -9,5 +9,5 @@ const isURL = (text: string, protocols: readonly string[]): boolean => {
 export const isHTTPSURL = (text: string): boolean => isURL(text, ['https:']);
 export const isHTTPURL = (text: string): boolean => isURL(text, ['http:', 'https:']);
 
-/** Text of error messages. They do not quote the URL, because it may contain a password. */
+/** Text for error messages, which do not quote the URL because it may contain a password. */
 export const httpsURLExpected = 'must be an https URL without username and password';

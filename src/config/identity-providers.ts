@@ -1,28 +1,28 @@
-/** `authentication.identityProviders`: who else knows people, and how they become users here. docs/identity-providers.md has examples. */
+/** `authentication.identityProviders`: external identity providers and how their people become users (docs/guides/identity-providers.md). */
 import { z } from 'zod';
 import { anyList, anyObject, caCertificate, duration, secretKeyRef, unique } from './fields.ts';
 import { httpsURLExpected, isHTTPSURL } from './https-url.ts';
 
-/** Its groups are called so here, and those names are the platform's and Kubernetes' own. */
-const taken: readonly string[] = ['platform', 'system'];
+/** The name prefixes the provider's groups. These prefixes are reserved for the platform and Kubernetes. */
+const reserved: readonly string[] = ['platform', 'system'];
 
 const name = z
   .string()
   .max(63)
   .regex(
     /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
-    'must be lower-case letters, digits and "-", and begin and end with a letter or digit',
+    'must consist of lower-case letters, digits and "-", and start and end with a letter or digit',
   )
-  .refine((text) => !taken.includes(text), `must not be ${taken.map((one) => `"${one}"`).join(' or ')}`)
-  .describe('Links and groups are known by it: never give it to another provider');
+  .refine((text) => !reserved.includes(text), `must not be ${reserved.map((one) => `"${one}"`).join(' or ')}`)
+  .describe('Unique name, which links and groups contain. Never reuse it for another provider');
 
 const attribute = (fallback: string) =>
   z
     .string()
-    .regex(/^[A-Za-z][-A-Za-z0-9]*$/, 'must be the name of an attribute')
+    .regex(/^[A-Za-z][-A-Za-z0-9]*$/, 'must be an attribute name')
     .default(fallback);
 
-/** RFC 4515, as far as that a text put in for a placeholder stays one value. */
+/** A filter (RFC 4515). Validates enough to guarantee that a value in a placeholder stays a single value. */
 const filter = (...placeholders: string[]) =>
   z
     .string()
@@ -38,7 +38,7 @@ const filter = (...placeholders: string[]) =>
     }, 'must be a filter in parentheses, such as "(uid={username})"')
     .refine(
       (text) => placeholders.some((one) => text.includes(`={${one}}`)),
-      `must have ${placeholders.map((one) => `={${one}}`).join(' or ')}`,
+      `must contain ${placeholders.map((one) => `={${one}}`).join(' or ')}`,
     );
 
 const loopback: readonly string[] = ['127.0.0.1', '[::1]', 'localhost'];
@@ -50,58 +50,65 @@ const ldapURL = (text: unknown): boolean => {
   return ['ldap:', 'ldaps:'].includes(protocol) && hostname !== '' && rest === '';
 };
 
-/** The scheme in whatever case (RFC 3986 section 3.1). */
+/** Compares the scheme, ignoring case (RFC 3986 section 3.1). */
 const isScheme = (url: string, scheme: 'ldap:' | 'ldaps:'): boolean => ldapURL(url) && new URL(url).protocol === scheme;
 
 const ldap = z
   .strictObject({
     url: z
       .string()
-      .refine(ldapURL, 'must be ldaps://host[:port] or ldap://host[:port], and nothing behind it')
-      .describe('ldaps:// or ldap://, the host and perhaps a port'),
-    startTLS: z.boolean().default(false).describe('Of ldap://: TLS comes before anything else (RFC 4513 section 3)'),
+      .refine(ldapURL, 'must be ldaps://host[:port] or ldap://host[:port], without a path or query')
+      .describe('URL of the LDAP server: ldaps:// or ldap://, host and optional port'),
+    startTLS: z
+      .boolean()
+      .default(false)
+      .describe('Starts TLS on an ldap:// connection before anything else is sent (RFC 4513 section 3)'),
     caCertificate,
-    bindDN: z.string().min(1).optional().describe('As whom people are looked for; by default as nobody'),
-    bindPasswordRef: secretKeyRef.optional().describe('The password of bindDN'),
+    bindDN: z.string().min(1).optional().describe('DN that searches for people. Default: anonymous'),
+    bindPasswordRef: secretKeyRef.optional().describe('Password of bindDN'),
     userSearch: z.strictObject({
-      base: z.string().min(1).describe('The DN below which people are'),
-      filter: filter('username').default('(uid={username})').describe('Which one is who logs in as {username}'),
+      base: z.string().min(1).describe('DN below which people are searched'),
+      filter: filter('username')
+        .default('(uid={username})')
+        .describe('Filter for the entry of the person who logs in as {username}'),
       attributes: z
         .strictObject({
           subject: attribute('entryUUID').describe(
-            'What never changes and is never given to another: objectGUID at Active Directory',
+            'Attribute that never changes and is never reused. For Active Directory: objectGUID',
           ),
-          username: attribute('uid').describe('What becomes the name of the user'),
-          email: attribute('mail').describe('What becomes the e-mail address'),
-          displayName: attribute('cn').describe('How people call the user'),
+          username: attribute('uid').describe('Attribute for the username'),
+          email: attribute('mail').describe('Attribute for the e-mail address'),
+          displayName: attribute('cn').describe('Attribute for the display name'),
         })
         .prefault({}),
     }),
     groupSearch: z
       .strictObject({
-        base: z.string().min(1).describe('The DN below which groups are'),
+        base: z.string().min(1).describe('DN below which groups are searched'),
         filter: filter('dn', 'username')
           .default('(member={dn})')
-          .describe('Which groups the entry {dn}, whose attribute has the value {username}, is in'),
-        attribute: attribute('cn').describe('What a group is called, behind the name of the provider and ":"'),
+          .describe(
+            'Filter for the groups of a person. {dn} is the DN of the entry, {username} the value of its username attribute',
+          ),
+        attribute: attribute('cn').describe('Attribute for the group name. The group becomes <provider>:<group>'),
       })
       .optional()
-      .describe('By default nobody has groups from here'),
-    timeout: duration('5s', '1s', '30s').describe('For a login as a whole'),
+      .describe('How the groups of a person are searched. Default: no groups'),
+    timeout: duration('5s', '1s', '30s').describe('Timeout of a whole login'),
   })
   .refine(({ bindDN, bindPasswordRef }) => (bindDN === undefined) === (bindPasswordRef === undefined), {
     ...anyObject,
-    error: 'must have both of bindDN and bindPasswordRef, or neither',
+    error: 'must have both bindDN and bindPasswordRef, or neither',
   })
   .refine(({ url, startTLS }) => !startTLS || !isScheme(url, 'ldaps:'), {
     ...anyObject,
     path: ['startTLS'],
-    error: 'is for ldap://: ldaps:// is TLS already',
+    error: 'requires an ldap:// URL: ldaps:// already uses TLS',
   })
   .refine(({ url, startTLS }) => startTLS || !isScheme(url, 'ldap:') || loopback.includes(new URL(url).hostname), {
     ...anyObject,
     path: ['url'],
-    error: 'must be ldaps://, or have startTLS: passwords would cross the network readable',
+    error: 'must be ldaps://, or ldap:// with startTLS: true; otherwise passwords are sent in plain text',
   });
 
 const claim = z.string().min(1).max(256);
@@ -111,40 +118,44 @@ const oidc = z.strictObject({
     .string()
     .refine(isHTTPSURL, httpsURLExpected)
     .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
-    .describe('As the provider calls itself: /.well-known/openid-configuration is below it'),
-  clientID: z.string().min(1).describe('As the provider calls this server'),
-  clientSecretRef: secretKeyRef.describe('The secret that the provider has given to it'),
+    .describe('Issuer of the provider. /.well-known/openid-configuration is below it'),
+  clientID: z.string().min(1).describe('client_id of this server at the provider'),
+  clientSecretRef: secretKeyRef.describe('client_secret of this server at the provider'),
   caCertificate,
   scopes: z
     .array(z.string().regex(/^[!#-[\]-~]+$/, 'must be a scope (RFC 6749 section 3.3)'))
     .max(50)
     .default(['openid', 'profile', 'email'])
-    .refine((scopes) => scopes.includes('openid'), 'must have "openid"')
-    .describe('What the provider is asked for'),
+    .refine((scopes) => scopes.includes('openid'), 'must contain "openid"')
+    .describe('Scopes to request'),
   claims: z
     .strictObject({
-      username: claim.default('preferred_username').describe('What becomes the name of the user'),
-      email: claim.default('email').describe('Taken only where email_verified is true'),
-      displayName: claim.default('name').describe('How people call the user'),
-      groups: claim.optional().describe('By default nobody has groups from here'),
+      username: claim.default('preferred_username').describe('Claim for the username'),
+      email: claim.default('email').describe('Claim for the e-mail address. Ignored unless email_verified is true'),
+      displayName: claim.default('name').describe('Claim for the display name'),
+      groups: claim.optional().describe('Claim for the groups. Default: no groups'),
     })
     .prefault({})
-    .describe('Of the id_token, or of the userinfo endpoint. Who somebody is says sub alone'),
+    .describe('Claims of the id_token or the userinfo endpoint. Only sub identifies a person'),
 });
 
 const shared = {
   name,
-  displayName: z.string().min(1).max(256).optional().describe('As people know it; by default its name'),
+  displayName: z.string().min(1).max(256).optional().describe('Name that users see. Default: name'),
   mapping: z
     .enum(['auto', 'lookup'])
     .default('lookup')
     .describe(
-      'Who may log in. lookup: whom a User object is linked to (spec.identities). auto: everybody; who has none gets one at the first login',
+      'Users who are allowed to log in. lookup: those linked to a User object (spec.identities). auto: all; the first login creates a User object',
     ),
 };
 
 const ofType = <const Type extends string, Section extends z.ZodRawShape>(type: Type, section: Section) =>
-  z.strictObject({ ...shared, type: z.literal(type).describe('Which section it has'), ...section });
+  z.strictObject({
+    ...shared,
+    type: z.literal(type).describe('Type of the provider, which selects the section'),
+    ...section,
+  });
 
 const types = [ofType('LDAP', { ldap }), ofType('OIDC', { oidc })] as const;
 const names = types.map(({ shape }) => shape.type.value).join(' or ');
@@ -159,17 +170,17 @@ export type OpenIDSettings = z.output<typeof oidc>;
 export type ProviderTypeName = IdentityProvider['type'];
 export type ProviderOf<Name extends ProviderTypeName> = Extract<IdentityProvider, { readonly type: Name }>;
 
-/** The section of each type, and the setting in it that refers to a Secret. */
+/** Section of each type, and the key in it that refers to a Secret. */
 const secretPaths = {
   LDAP: ['ldap', 'bindPasswordRef'],
   OIDC: ['oidc', 'clientSecretRef'],
 } as const satisfies Record<ProviderTypeName, readonly [section: string, key: string]>;
 
-/** Where the configuration of a provider refers to a Secret. */
+/** Returns the path at which the configuration of a provider refers to a Secret. */
 export const secretPathOf = ({ type }: IdentityProvider): readonly [section: string, key: string] => secretPaths[type];
 
-/** The reference itself, which a provider may not need. */
-export function secretOf(one: IdentityProvider): z.output<typeof secretKeyRef> | undefined {
-  const [section, key] = secretPathOf(one);
-  return (one as unknown as Record<string, Record<string, z.output<typeof secretKeyRef>>>)[section]?.[key];
+/** Returns the reference to the Secret, if the provider has one. */
+export function secretOf(settings: IdentityProvider): z.output<typeof secretKeyRef> | undefined {
+  const [section, key] = secretPathOf(settings);
+  return (settings as unknown as Record<string, Record<string, z.output<typeof secretKeyRef>>>)[section]?.[key];
 }

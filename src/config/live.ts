@@ -2,9 +2,9 @@ import { Topic } from '../runtime/lifecycle.ts';
 import type { Problem } from './parse.ts';
 import type { PlatformConfiguration } from './schema.ts';
 
-/** The configuration in force. It is replaced as a whole; a configuration that is refused leaves the last good one in force. */
+/** The current configuration. It is replaced as a whole. A rejected configuration leaves the last valid one in use. */
 export class LiveConfiguration {
-  /** All warnings, whenever they have changed. */
+  /** All warnings, published when they change. */
   readonly warned = new Topic<readonly Problem[]>();
   #value: PlatformConfiguration | undefined;
   #problems: readonly Problem[] = [];
@@ -12,9 +12,9 @@ export class LiveConfiguration {
   #published = '[]';
   readonly #replaced = new Topic<PlatformConfiguration>();
 
-  /** Throws before the first accept: nothing is served until then. */
+  /** Throws before the first `accept`. No requests are served until then. */
   get value(): PlatformConfiguration {
-    if (this.#value === undefined) throw new Error('no configuration was accepted yet');
+    if (this.#value === undefined) throw new Error('no configuration has been accepted yet');
     return this.#value;
   }
 
@@ -22,7 +22,7 @@ export class LiveConfiguration {
     return this.#value !== undefined;
   }
 
-  /** What is wrong with the newest one offered; empty when it is the one in force. */
+  /** Problems of the newest configuration. Empty if it is in use. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
@@ -30,7 +30,7 @@ export class LiveConfiguration {
   accept(value: PlatformConfiguration): void {
     this.#value = value;
     this.#problems = [];
-    // They are of another one.
+    // They belong to the previous configuration.
     this.#warnings.clear();
     this.#replaced.publish(value);
   }
@@ -39,20 +39,20 @@ export class LiveConfiguration {
     this.#problems = problems;
   }
 
-  /** Calls `listener` at once if a configuration is in force, and for each later one. */
+  /** Calls `listener` now if a configuration is in use, and for each later one. */
   subscribe(listener: (value: PlatformConfiguration) => void): void {
     this.#replaced.subscribe(listener);
     if (this.#value !== undefined) listener(this.#value);
   }
 
-  /** What is wrong with the one in force, such as a Secret that it names and that is not there. */
+  /** Problems of the configuration in use, such as a missing Secret. */
   get warnings(): readonly Problem[] {
     return [...this.#warnings.values()].flat();
   }
 
-  /** In the place of what was said before about the same, until it is said anew or another configuration is accepted. */
-  warn(about: string, warnings: readonly Problem[]): void {
-    this.#warnings.set(about, warnings);
+  /** Replaces the warnings of a subject. The next accepted configuration clears them. */
+  warn(subject: string, warnings: readonly Problem[]): void {
+    this.#warnings.set(subject, warnings);
     const all = this.warnings;
     const text = JSON.stringify(all);
     if (text === this.#published) return;

@@ -1,11 +1,11 @@
-/** `logging`: the log store, and a section of settings for each kind of log store. */
+/** `logging`: the log store, with a section for each kind of store. */
 import { z } from 'zod';
 import { anyObject, bytes, caCertificate, secretKeyRef } from './fields.ts';
 import { isHTTPURL } from './https-url.ts';
 
 const podsStore = z.strictObject({
   maxBytesPerContainer: bytes('64Mi').describe(
-    'Of one container a query reads no more than this, and says so; well above the size at which kubelet rotates a log',
+    'Maximum that a query reads of one container, which the response reports. Set it well above the size at which kubelet rotates logs',
   ),
 });
 
@@ -17,28 +17,28 @@ const storeURL = (text: string): boolean => {
 const store = {
   url: z
     .string()
-    .refine(storeURL, 'must be an http or https URL without user, query and fragment')
-    .describe('Where its API is; requests go below the path'),
+    .refine(storeURL, 'must be an http or https URL without username, password, query and fragment')
+    .describe('URL of the API. Requests are sent below its path'),
   caCertificate,
   basicAuth: z
     .strictObject({
       username: z
         .string()
         .min(1)
-        .regex(/^[^:]*$/, 'must have no ":"')
-        .describe('As whom it is asked'),
-      passwordRef: secretKeyRef.describe('The password'),
+        .regex(/^[^:]*$/, 'must not contain ":"')
+        .describe('Username'),
+      passwordRef: secretKeyRef.describe('Password'),
     })
     .optional()
-    .describe('Of RFC 7617; by default nobody'),
-  tokenRef: secretKeyRef.optional().describe('Sent to it as a bearer'),
+    .describe('HTTP Basic authentication (RFC 7617). Default: none'),
+  tokenRef: secretKeyRef.optional().describe('Bearer token. Default: none'),
 };
 
 const oneCredential = {
   ...anyObject,
-  error: 'must not have both of basicAuth and tokenRef',
+  error: 'must not have both basicAuth and tokenRef',
 };
-const mayHave = ({ basicAuth, tokenRef }: { basicAuth?: unknown; tokenRef?: unknown }): boolean =>
+const hasAtMostOneCredential = ({ basicAuth, tokenRef }: { basicAuth?: unknown; tokenRef?: unknown }): boolean =>
   basicAuth === undefined || tokenRef === undefined;
 
 const searchStore = (indexPrefix: string) =>
@@ -48,25 +48,25 @@ const searchStore = (indexPrefix: string) =>
       indexPrefix: z
         .string()
         .max(200)
-        .regex(/^[a-z0-9][-a-z0-9._]*$/, 'must be the beginning of the name of an index')
+        .regex(/^[a-z0-9][-a-z0-9._]*$/, 'must be a valid prefix of index names')
         .default(indexPrefix)
-        .describe('Of the indices <prefix>-YYYY.MM.DD'),
+        .describe('Prefix of the indices <prefix>-YYYY.MM.DD'),
       timeField: z
         .string()
-        .regex(/^[@A-Za-z_][\w.@]*$/, 'must be the name of a field')
+        .regex(/^[@A-Za-z_][\w.@]*$/, 'must be a field name')
         .default('@timestamp')
         .describe(
-          "The date by which records are found and sorted: fluent-bit's @timestamp; Vector's timestamp or time",
+          'Field with the time, by which records are found and sorted: @timestamp for fluent-bit, timestamp or time for Vector',
         ),
     })
-    .refine(mayHave, oneCredential);
+    .refine(hasAtMostOneCredential, oneCredential);
 
-const label = (usual: string) =>
+const label = (fallback: string) =>
   z
     .string()
-    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a label')
-    .default(usual)
-    .describe('The name of the label');
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a label name')
+    .default(fallback)
+    .describe('Name of the label');
 
 const lokiStore = z
   .strictObject({
@@ -74,24 +74,24 @@ const lokiStore = z
     tenant: z
       .string()
       .max(150)
-      .regex(/^[-\w.!*'()|]+$/, 'must be the name of a tenant')
+      .regex(/^[-\w.!*'()|]+$/, 'must be a tenant name')
       .optional()
-      .describe('Sent as X-Scope-OrgID; by default nothing is, as of a Loki without tenants'),
+      .describe('Tenant, sent as X-Scope-OrgID. Default: not sent, for Loki without tenants'),
     labels: z
       .strictObject({ namespace: label('namespace'), pod: label('pod'), container: label('container') })
       .prefault({})
-      .describe('The labels of streams by which a container is known'),
+      .describe('Stream labels that identify a container'),
     textField: z
       .string()
       .min(1)
       .max(200)
-      .regex(/^[^\p{Cc}"`\\]+$/u, 'must be the name of a field')
+      .regex(/^[^\p{Cc}"`\\]+$/u, 'must be a field name')
       .optional()
-      .describe('Of lines that are JSON objects, the field that has the text; by default the line is the text'),
+      .describe('Field with the text in lines that are JSON objects. Default: the whole line is the text'),
   })
-  .refine(mayHave, oneCredential);
+  .refine(hasAtMostOneCredential, oneCredential);
 
-/** The settings of each kind of log store, under the name that selects it. `src/logs/stores` opens a store of each kind. */
+/** Settings of each kind of log store, by the name that selects it. `src/logs/stores` opens the stores. */
 const sections = {
   pods: podsStore.prefault({}),
   opensearch: searchStore('ks-whizard-logging'),
@@ -111,14 +111,14 @@ export const logging = z
       .enum(storeNames)
       .default('pods')
       .describe(
-        "pods: what the nodes still keep of the pods' logs, read through kube-apiserver; another one has a section of its name",
+        'Log store. pods: logs that the nodes still keep, read through kube-apiserver. Every other store requires the section of its name',
       ),
     ...z.strictObject(sections).partial().shape,
   })
   .superRefine((value, context) => {
     const { store: name } = value;
     if (storeNames.includes(name) && value[name] === undefined)
-      context.addIssue({ code: 'custom', path: [name], message: `is missing: it says where the store "${name}" is` });
+      context.addIssue({ code: 'custom', path: [name], message: `is required for the log store "${name}"` });
   }, anyObject);
 
 export type LoggingSettings = z.output<typeof logging>;

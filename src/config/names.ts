@@ -1,6 +1,4 @@
-/**
- * The objects that the server reads and writes in its namespace. The chart's RBAC lists the same names.
- */
+/** Names of the objects that the server reads and writes in its namespace. The chart's RBAC lists the same names. */
 export const objectNames = {
   adminSecret: 'platform-admin',
   signingKeysSecret: 'platform-signing-keys',
@@ -11,7 +9,7 @@ export const objectNames = {
   caConfigMap: 'platform-apiserver-ca',
 } as const;
 
-/** The keys inside them. */
+/** Keys in these objects. */
 export const objectKeys = {
   config: 'platform.yaml',
   passwordHash: 'passwordHash',
@@ -30,7 +28,7 @@ export const loggingGroup = 'logging.platform.io';
 export const loggingVersion = 'v1alpha2';
 /** Second group of the log queries, served by the gateway only. */
 export const tenantGroup = 'tenant.platform.io';
-/** APIServices, by which kube-apiserver proxies requests of these groups to this server. */
+/** APIServices that make kube-apiserver proxy requests for these groups to this server. */
 export const apiServices = [`${resourcesVersion}.${resourcesGroup}`, `${loggingVersion}.${loggingGroup}`] as const;
 export const usersPath = `/apis/${iamAPIVersion}/users`;
 export const sessionsPath = (namespace: string): string => `/apis/${iamAPIVersion}/namespaces/${namespace}/sessions`;
@@ -39,6 +37,6 @@ export const loginHistoriesPath = (namespace: string): string =>
 export const loginFailuresPath = (namespace: string): string =>
   `/apis/${iamAPIVersion}/namespaces/${namespace}/loginfailuretables`;
 
-/** RFC 1123, as Kubernetes' names are. */
+/** Returns whether a text is an RFC 1123 subdomain, the format of Kubernetes names. */
 export const isSubdomain = (name: string): boolean =>
   name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name);

@@ -1,8 +1,8 @@
 import { errorMap, issuesOf } from './error-map.ts';
-import { readYAML } from './yaml.ts';
+import { readYAML, type YAMLProblem } from './yaml.ts';
 import { platformConfiguration, type PlatformConfiguration } from './schema.ts';
 
-/** One thing that is wrong: where, as a path such as `authentication.users[0] (erin).email`, and what would be right. */
+/** A problem at a path such as `authentication.users[0] (erin).email`. The message says what is accepted. */
 export interface Problem {
   readonly path: string;
   readonly message: string;
@@ -12,17 +12,13 @@ export type Parsed =
   | { readonly ok: true; readonly value: PlatformConfiguration }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-const largest = 1024 * 1024;
+const maxLength = 1024 * 1024;
 
-/** Reads `platform.yaml`. All problems at once, never an exception. */
+/** Parses `platform.yaml`. Reports all problems at once, and never throws. */
 export function parseConfiguration(text: string): Parsed {
-  if (text.length > largest) return { ok: false, problems: [{ path: '', message: 'must be smaller than 1 MiB' }] };
+  if (text.length > maxLength) return { ok: false, problems: [{ path: '', message: 'must not be larger than 1 MiB' }] };
   const yaml = readYAML(text);
-  if (!yaml.ok)
-    return {
-      ok: false,
-      problems: yaml.problems.map(({ place, message }) => ({ path: place, message: `is not valid YAML: ${message}` })),
-    };
+  if (!yaml.ok) return { ok: false, problems: yaml.problems.map(yamlProblem) };
   const { content } = yaml;
   if (typeof content !== 'object' || content === null || Array.isArray(content))
     return {
@@ -37,7 +33,13 @@ export function parseConfiguration(text: string): Parsed {
   };
 }
 
-/** Steps into lists have the name of what is there too: nobody counts users. */
+/** Returns the problem of a text that is not YAML, with the position as its path. */
+export const yamlProblem = ({ position, message }: YAMLProblem): Problem => ({
+  path: position,
+  message: `is not valid YAML: ${message}`,
+});
+
+/** Returns a path whose list indexes are followed by the name of the entry, which is easier to find. */
 export function pathOf(path: readonly PropertyKey[], content: unknown): string {
   let text = '';
   let here = content;
@@ -55,5 +57,5 @@ function nameOf(item: unknown): string {
   return typeof found === 'string' && /^[\w.@-]{1,253}$/.test(found) ? ` (${found})` : '';
 }
 
-/** One line for people: `authentication.users[0] (erin).email: must be …`. */
+/** Formats a problem as one line: `authentication.users[0] (erin).email: must be …`. */
 export const formatProblem = ({ path, message }: Problem): string => (path === '' ? message : `${path}: ${message}`);

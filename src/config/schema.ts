@@ -1,6 +1,6 @@
 /**
- * The cluster configuration object, `platform.yaml`: its shape, its defaults and what each key means.
- * This schema is the documentation of the file: complete it before the code that reads a key.
+ * Schema of the cluster configuration object, `platform.yaml`, with defaults and descriptions. The reference documentation is generated
+ * from it, so describe a key here before writing the code that reads it.
  */
 import { configGroup } from './names.ts';
 import { isIP } from 'node:net';
@@ -12,7 +12,7 @@ import { hasUserInfo, httpsURLExpected, isHTTPSURL } from './https-url.ts';
 import { identityProviders } from './identity-providers.ts';
 import { logging } from './log-stores.ts';
 
-/** A `system:` name is Kubernetes' own: a user of ours by that name would have its rights. */
+/** `system:` names are reserved for Kubernetes. A user with such a name would have its rights. */
 const noSystem = (text: string): boolean => !text.startsWith('system:');
 
 const username = z
@@ -20,16 +20,16 @@ const username = z
   .max(253)
   .regex(
     /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/,
-    'must be lower-case letters, digits, "-" and ".", and begin and end with a letter or digit',
+    'must consist of lower-case letters, digits, "-" and ".", and start and end with a letter or digit',
   );
 
-/** As the CustomResourceDefinition of the users has it. */
+/** The same rules as in the CustomResourceDefinition of users. */
 const group = z
   .string()
   .max(253)
   .regex(
     /^[^\p{Cc}\p{Z}]([^\p{Cc}]*[^\p{Cc}\p{Z}])?$/u,
-    'must be there, begin and end with no space, and have no control character',
+    'must not be empty, start or end with a space, or contain control characters',
   )
   .refine(noSystem, 'must not begin with "system:"');
 
@@ -37,30 +37,30 @@ const passwordHash = z
   .string()
   .refine(
     (text) => parametersOf(text) !== undefined,
-    'must be a bcrypt hash of cost 4 to 16, or an argon2id hash of at most 256 MiB, 16 passes and 16 lanes; "platform-apiserver hash-password" makes one',
+    'must be a bcrypt hash of cost 4 to 16, or an argon2id hash of at most 256 MiB, 16 passes and 16 lanes; create one with "platform-apiserver hash-password"',
   );
 
 const user = z
   .strictObject({
-    username: username.describe('By which the user logs in'),
-    passwordRef: secretKeyRef.optional().describe('Where the hash is; recommended'),
-    passwordHash: passwordHash.optional().describe('The hash itself, bcrypt or argon2id'),
-    displayName: z.string().max(256).optional().describe('How people call the user'),
-    email: z.email().optional().describe('The user may log in with it in the place of the name'),
-    groups: z.array(group).max(100).default([]).describe('Role bindings name them'),
+    username: username.describe('Name with which the user logs in'),
+    passwordRef: secretKeyRef.optional().describe('Secret with the password hash. Recommended'),
+    passwordHash: passwordHash.optional().describe('Password hash, bcrypt or argon2id'),
+    displayName: z.string().max(256).optional().describe('Display name'),
+    email: z.email().optional().describe('E-mail address, with which the user can log in too'),
+    groups: z.array(group).max(100).default([]).describe('Groups, for use in role bindings'),
     state: z
       .enum(['Active', 'Disabled'])
       .default('Active')
-      .describe('Who is Disabled cannot log in, and what was begun before ends'),
+      .describe('Disabled users cannot log in, and their sessions are revoked'),
     passwordChangeRequired: z
       .boolean()
       .default(false)
-      .describe('The user may do nothing but change the password, until that is done'),
+      .describe('The user must change the password before doing anything else'),
   })
   .refine((value) => !value.passwordChangeRequired || value.passwordHash === undefined, {
     ...anyObject,
     path: ['passwordChangeRequired'],
-    error: 'needs passwordRef: a hash that stands here cannot be changed by the user',
+    error: 'requires passwordRef: users cannot change a hash in the configuration',
   })
   .refine((value) => (value.passwordRef === undefined) !== (value.passwordHash === undefined), {
     ...anyObject,
@@ -69,16 +69,16 @@ const user = z
 
 interface GrantRules {
   readonly grantType: string;
-  /** Allowed to clients whose configuration lists no grants, and to the client whose secret everybody knows. */
+  /** Allowed for clients whose configuration lists no grants, and for the client whose secret is public. */
   readonly isDefault?: true;
-  /** Allowed to public clients, which cannot authenticate: a user approves each login. */
+  /** Allowed for public clients, which cannot authenticate. A user approves each login. */
   readonly isPublic?: true;
   readonly needsRedirectURI?: true;
-  /** Subject of the sessions that it starts; a user if undefined. */
+  /** Subject of the sessions that the grant creates. Undefined for users. */
   readonly subjectKind?: 'Client' | 'ServiceAccount';
 }
 
-/** Grants that the configuration can allow a client. */
+/** Grants that the configuration can allow for a client. */
 const grants: readonly GrantRules[] = [
   { grantType: 'password', isDefault: true },
   { grantType: 'refresh_token', isDefault: true, isPublic: true },
@@ -94,19 +94,19 @@ export const publicGrantTypes = typesOf(grants.filter(({ isPublic }) => isPublic
 const defaultGrantTypes = typesOf(grants.filter(({ isDefault }) => isDefault));
 const redirectGrantTypes = typesOf(grants.filter(({ needsRedirectURI }) => needsRedirectURI));
 
-/** Grants that start sessions of these subjects. A client that is no longer allowed any of them loses those sessions. */
+/** Returns the grants that create sessions for a kind of subject. A client that loses all of them loses those sessions. */
 export const grantTypesFor = (kind: GrantRules['subjectKind']): readonly string[] =>
   typesOf(grants.filter(({ subjectKind }) => subjectKind === kind));
 
-/** The scopes that mean something. */
+/** Supported scopes. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
 
-/** Everybody knows the secret that it has unless it is configured with another. */
+/** The default client. Its secret is public unless another one is configured. */
 export const wellKnownClient = 'platform';
 export const wellKnownSecret = 'platform';
 
-/** What that client may have: it proves nothing. */
-function provesNothing(
+/** Restricts the default client, because its secret is public. */
+function restrictWellKnown(
   value: Partial<Record<'name' | 'grantTypes' | 'groups' | 'introspection', unknown>> | undefined,
   context: z.RefinementCtx,
 ): void {
@@ -115,7 +115,7 @@ function provesNothing(
     context.addIssue({
       code: 'custom',
       path: [key],
-      message: `is not for the client "${wellKnownClient}", whose secret proves nothing: make a client of its own for it`,
+      message: `is not allowed for the client "${wellKnownClient}", whose secret is public; configure a separate client`,
     });
   const listed: unknown[] = Array.isArray(value.grantTypes) ? value.grantTypes : [];
   if (listed.some((grant) => !defaultGrantTypes.includes(grant as string))) refuse('grantTypes');
@@ -123,12 +123,12 @@ function provesNothing(
   if (value.introspection === true) refuse('introspection');
 }
 
-/** RFC 8252 section 7.3: a program listens there at whatever port is free. */
+/** Returns whether a native program can listen at a URL, on any free port (RFC 8252 section 7.3). */
 export const isLoopback = (url: URL): boolean =>
   url.protocol === 'http:' && (url.hostname === '127.0.0.1' || url.hostname === '[::1]');
 
-/** RFC 8252 section 7.1: a scheme of a program is a domain name turned around, so that no `javascript:` is one. */
-const mayRedirectTo = (text: string): boolean => {
+/** Schemes of native programs are reversed domain names (RFC 8252 section 7.1), which rules out `javascript:`. */
+const isRedirectURI = (text: string): boolean => {
   if (!URL.canParse(text) || !/^[!-~]+$/.test(text) || text.includes('#')) return false;
   const url = new URL(text);
   if (hasUserInfo(url)) return false;
@@ -141,17 +141,17 @@ const redirectURIs = z
     z
       .string()
       .max(2_000)
-      .refine((text) => !text.includes('*'), { error: 'must be exact: no "*"', abort: true })
+      .refine((text) => !text.includes('*'), { error: 'must be exact, without "*"', abort: true })
       .refine(
-        mayRedirectTo,
-        'must be an https URL, http on 127.0.0.1, [::1] or localhost, or of a scheme such as "com.example.app:", without fragment, user or spaces',
+        isRedirectURI,
+        'must be an https URL, an http URL on 127.0.0.1, [::1] or localhost, or a URL with a scheme such as "com.example.app:", without fragment, username and spaces',
       ),
   )
   .max(100)
   .default([]);
 
-/** What a client without a secret may have. */
-function mayBePublic(
+/** Checks that a client has exactly one secret, or is public and has only what public clients may have. */
+function checkAuthentication(
   value:
     | Partial<
         Record<'public' | 'secret' | 'secretHash' | 'secretRef' | 'grantTypes' | 'groups' | 'introspection', unknown>
@@ -165,66 +165,79 @@ function mayBePublic(
     if (secrets.length !== 1) refuse([], 'must have exactly one of secret, secretHash and secretRef, or public: true');
     return;
   }
-  if (secrets.length > 0) refuse([], 'is public, so it must have no secret');
+  if (secrets.length > 0) refuse([], 'must not have a secret, because it is public');
   const listed: unknown[] = Array.isArray(value.grantTypes) ? value.grantTypes : [];
   if (listed.some((grant) => !publicGrantTypes.includes(grant as string)))
-    refuse(['grantTypes'], `of a public client may be ${publicGrantTypes.join(', ')}`);
-  if (Array.isArray(value.groups) && value.groups.length > 0) refuse(['groups'], 'are not for a public client');
-  if (value.introspection === true) refuse(['introspection'], 'is not for a public client');
+    refuse(['grantTypes'], `must be one of ${publicGrantTypes.join(', ')} for a public client`);
+  if (Array.isArray(value.groups) && value.groups.length > 0) refuse(['groups'], 'are not allowed for a public client');
+  if (value.introspection === true) refuse(['introspection'], 'is not allowed for a public client');
 }
 
 const client = z
   .strictObject({
     name: z
       .string()
-      .regex(/^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$/, 'must be letters, digits, "-", "." and "_"')
+      .regex(
+        /^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$/,
+        'must consist of letters, digits, "-", "." and "_", and start and end with a letter or digit',
+      )
       .max(253)
       .describe('The client_id'),
     public: z
       .boolean()
       .default(false)
-      .describe('Has no secret, as a program has none on the machines of others; for authorization and device codes'),
+      .describe(
+        "Client without a secret, such as a program on users' machines. For authorization codes and device codes",
+      ),
     secret: z
       .string()
       .min(1)
       .optional()
-      .describe('The client_secret itself; of a client that is not public one of these three'),
-    secretHash: passwordHash.optional().describe('Its hash, bcrypt or argon2id'),
-    secretRef: secretKeyRef.optional().describe('Where the secret is; recommended'),
+      .describe('The client_secret. A client that is not public has exactly one of secret, secretHash and secretRef'),
+    secretHash: passwordHash.optional().describe('Hash of the secret, bcrypt or argon2id'),
+    secretRef: secretKeyRef.optional().describe('Secret object with the client_secret. Recommended'),
     grantTypes: z
       .array(z.enum(clientGrantTypes))
       .optional()
-      .describe('By default password and refresh_token; of a public client those that it may have'),
+      .describe(
+        'Allowed grants. Default: password and refresh_token; for a public client, all that public clients may have',
+      ),
     scopes: z
       .array(z.enum(clientScopes))
       .default([...clientScopes])
-      .describe('What its tokens may have'),
+      .describe('Scopes that its tokens may have'),
     groups: z
       .array(group)
       .max(100)
       .default([])
-      .describe('Of platform:client:<name>, as whom the client acts by the grant client_credentials'),
+      .describe('Groups of platform:client:<name>, the user of the client_credentials grant'),
     redirectURIs: redirectURIs.describe(
-      'Where people are sent with an authorization code, exactly; on 127.0.0.1 and [::1] at any port',
+      'Exact URIs to which users are redirected with an authorization code. On 127.0.0.1 and [::1] any port matches',
     ),
-    postLogoutRedirectURIs: redirectURIs.describe('Where people may be sent when they have logged out, exactly'),
+    postLogoutRedirectURIs: redirectURIs.describe('Exact URIs to which users may be redirected after logging out'),
     consent: z
       .boolean()
       .default(true)
-      .describe('false: people are not asked before this client gets tokens; for your own applications'),
+      .describe(
+        'Whether users must approve the client before it gets tokens. Set false only for your own applications',
+      ),
     introspection: z
       .boolean()
       .default(false)
-      .describe('Lets it ask about, and revoke, tokens of other clients: for resource servers'),
+      .describe("Allows introspection and revocation of other clients' tokens. For resource servers"),
   })
-  .superRefine(mayBePublic, anyObject)
-  .superRefine(provesNothing, anyObject)
+  .superRefine(checkAuthentication, anyObject)
+  .superRefine(restrictWellKnown, anyObject)
   .refine(
     ({ grantTypes, redirectURIs: registered }) =>
       !Array.isArray(grantTypes) ||
       !redirectGrantTypes.some((one) => grantTypes.includes(one)) ||
       (Array.isArray(registered) && registered.length > 0),
-    { ...anyObject, path: ['redirectURIs'], error: `must have one, for the grant ${redirectGrantTypes.join(' or ')}` },
+    {
+      ...anyObject,
+      path: ['redirectURIs'],
+      error: `must have at least one entry for the grant ${redirectGrantTypes.join(' or ')}`,
+    },
   )
   .transform(({ grantTypes, ...rest }) => ({
     ...rest,
@@ -232,20 +245,27 @@ const client = z
   }));
 
 const loginLimit = z.strictObject({
-  maxTries: z.int().min(1).max(1000).default(5).describe('Failures of one user from one address within the window'),
-  within: duration('10m').describe('The window: how long a failure counts'),
+  maxTries: z
+    .int()
+    .min(1)
+    .max(1000)
+    .default(5)
+    .describe('Maximum failures of one user from one address within the window'),
+  within: duration('10m').describe('Window: how long a failure counts'),
   perAddress: z
     .int()
     .min(1)
     .default(100)
     .describe(
-      'Failures from one address within the window; IPv6: from one /64. One /48 may have five times as many, up to half of perClient',
+      'Maximum failures from one address (IPv6: /64) within the window. An IPv6 /48 may have five times as many, up to half of perClient',
     ),
   perClient: z
     .int()
     .min(1)
     .default(1000)
-    .describe('Failures through one client within the window; not for users where they have logged in lately'),
+    .describe(
+      'Maximum failures through one client within the window. Does not apply to users at addresses from which they logged in recently',
+    ),
 });
 
 const cidr = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()], 'must be an IP address or a CIDR block');
@@ -255,43 +275,45 @@ const authentication = z.strictObject({
     .string()
     .refine(isHTTPSURL, httpsURLExpected)
     .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment')
-    .describe('How this server calls itself in tokens, and below which clients find it'),
-  keyRotation: duration('720h', '1h').describe('How old a signing key gets before a new one takes over, with overlap'),
+    .describe('Issuer of the tokens, and the URL below which clients reach this server'),
+  keyRotation: duration('720h', '1h').describe(
+    'Age at which a new signing key takes over. Both stay valid during an overlap',
+  ),
   signingAlgorithm: z
     .enum(['ES256', 'RS256'])
     .default('ES256')
-    .describe('Of access tokens; id_tokens are always RS256'),
-  accessTokenMaxAge: duration('2h').describe('How long an access token is good, never beyond its session'),
-  refreshTokenIdle: duration('4h').describe('A session that is not refreshed for so long ends'),
-  refreshGrace: duration('10s', '0s').describe(
-    'How long a refresh token that was used already gets the same successor again',
-  ),
-  sessionMaxAge: duration('720h').describe('A session ends this long after its login, whatever happens'),
+    .describe('Signing algorithm of access tokens. id_tokens always use RS256'),
+  accessTokenMaxAge: duration('2h').describe('Lifetime of an access token, limited by its session'),
+  refreshTokenIdle: duration('4h').describe('A session expires if it is not refreshed for this long'),
+  refreshGrace: duration('10s', '0s').describe('How long a used refresh token still returns the same successor'),
+  sessionMaxAge: duration('720h').describe('Maximum lifetime of a session after its login'),
   maximumClockSkew: duration('10s', '0s').describe('Tolerance for exp and nbf; iat is never compared'),
-  multipleLogin: z.boolean().default(true).describe("false: a new login ends the user's other sessions"),
+  multipleLogin: z.boolean().default(true).describe("false: a new login revokes the user's other sessions"),
   loginLimit: loginLimit
     .prefault({})
     .describe(
-      'Of failed logins and, counted apart, of wrong secrets of clients and failed callbacks of OpenID providers',
+      'Limits of failed logins. Wrong client secrets and failed callbacks of OpenID providers are counted separately',
     ),
   loginHistory: z
     .strictObject({
-      keep: duration('168h').describe('How long'),
-      maxEntries: z.int().min(1).max(10_000).default(100).describe('How many, the newest'),
+      keep: duration('168h').describe('How long records are kept'),
+      maxEntries: z.int().min(1).max(10_000).default(100).describe('Maximum number of records. The oldest are dropped'),
     })
     .prefault({})
-    .describe('Login records kept of each user'),
+    .describe('Login history of each user'),
   clients: z
     .array(client)
     .superRefine(unique('name', 'client name'), anyList)
     .prefault([{ name: wellKnownClient, secret: wellKnownSecret }])
-    .describe('Programs that get tokens; platform-cli and platform-docs are there anyway'),
+    .describe('OAuth clients, in addition to the built-in clients platform-cli and platform-docs'),
   users: z
     .array(user)
     .superRefine(unique('username', 'username'), anyList)
     .default([])
-    .describe('People, beside the User objects; of two of one name this one counts'),
-  identityProviders: identityProviders.describe('Who else knows people, such as a company directory'),
+    .describe(
+      'Users, in addition to the User objects. A configured user takes precedence over a User object of the same name',
+    ),
+  identityProviders: identityProviders.describe('External identity providers, such as a company directory'),
 });
 
 const requests = z.strictObject({
@@ -300,14 +322,14 @@ const requests = z.strictObject({
     .min(1)
     .default(400)
     .describe(
-      'Reads served at once, and as many changes and logins; more are answered 429. Anonymous requests get a quarter',
+      'Maximum concurrent reads, and the same number of changes and logins. Further requests get 429. Anonymous requests get a quarter',
     ),
   maxInFlightPerUser: z
     .int()
     .min(1)
     .default(100)
-    .describe('The same per user, and per address that logs in; an IPv6 /48 gets twice as many'),
-  trustedProxies: z.array(cidr).default([]).describe('Whose X-Forwarded-For is believed'),
+    .describe('Maximum per user, and per address for logins. An IPv6 /48 gets twice as many'),
+  trustedProxies: z.array(cidr).default([]).describe('Proxies whose X-Forwarded-For header is trusted'),
   corsAllowedOrigins: z
     .array(
       z
@@ -318,10 +340,12 @@ const requests = z.strictObject({
         ),
     )
     .default([])
-    .describe('Pages of which other sites may read answers; none with credentials that a browser adds'),
+    .describe(
+      'Origins whose pages may read responses. Credentials that browsers add, such as cookies, are not allowed',
+    ),
 });
 
-/** RFC 6797 section 8.1.1: browsers ignore the header of an address. */
+/** RFC 6797 section 8.1.1: browsers ignore the header for IP addresses. */
 const hasHostName = (url: unknown): boolean =>
   typeof url === 'string' && isHTTPSURL(url) && isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0;
 
@@ -331,26 +355,24 @@ const gateway = z
       .string()
       .default('')
       .refine((text) => text === '' || isHTTPSURL(text), `${httpsURLExpected}, or empty`)
-      .describe('Where clients outside the cluster reach the TLS listener'),
+      .describe('URL at which clients outside the cluster reach the HTTPS port'),
     strictTransportSecurity: duration('0s', '0s').describe(
-      'max-age of Strict-Transport-Security, 0s: not sent; see operations.md, "Strict-Transport-Security"',
+      'max-age of Strict-Transport-Security. 0s: not sent. See docs/guides/expose.md',
     ),
   })
   .refine(({ externalURL, strictTransportSecurity }) => strictTransportSecurity === 0 || hasHostName(externalURL), {
     ...anyObject,
     path: ['strictTransportSecurity'],
-    error: 'needs externalURL with a host name: browsers ignore it for an IP address',
+    error: 'requires externalURL with a host name: browsers ignore the header for IP addresses',
   });
 
 const cache = z.strictObject({
   allResources: z
     .boolean()
     .default(false)
-    .describe('By this the chart lets the server read, and so copy, every resource; Secrets are never copied'),
-  maxBytes: bytes('1Gi').describe(
-    'What the copies of the cluster may hold together; a resource that does not fit is answered 503',
-  ),
-  idle: duration('10m').describe('A copy that nobody has used for so long is given up'),
+    .describe('Makes the chart allow the server to read, and so cache, every resource. Secrets are never cached'),
+  maxBytes: bytes('1Gi').describe('Maximum size of all cached resources. A resource that does not fit gets 503'),
+  idle: duration('10m').describe('A cached resource is dropped if it is not used for this long'),
 });
 
 export const platformConfiguration = z.strictObject({
@@ -364,7 +386,7 @@ export const platformConfiguration = z.strictObject({
   audit: audit.prefault({}),
 });
 
-/** The configuration as the program reads it: every default filled in, durations in milliseconds. */
+/** The parsed configuration: all defaults filled in, durations in milliseconds. */
 export type PlatformConfiguration = z.output<typeof platformConfiguration>;
 export type ConfiguredClient = PlatformConfiguration['authentication']['clients'][number];
 export type LoginLimit = PlatformConfiguration['authentication']['loginLimit'];

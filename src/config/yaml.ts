@@ -1,13 +1,13 @@
-/** Reads YAML. The library quotes the text in its messages, and the text may hold a secret: these messages have the place and the kind. */
-import { LineCounter, parseDocument, visit, type Document, type ErrorCode, stringify } from 'yaml';
+/** Reads YAML. The library's messages quote the text, which may contain a secret. These messages have only a position and a kind. */
+import { CST, Lexer, LineCounter, parseDocument, visit, type Document, type ErrorCode, stringify } from 'yaml';
 
-/** For people to read, and for programs: lines are not folded. */
+/** Formats a value as YAML without folding lines. */
 export const toYAML = (value: unknown): string => stringify(value, { lineWidth: 0 });
 
-interface YAMLProblem {
+export interface YAMLProblem {
   /** Such as `line 3, column 9`. */
-  readonly place: string;
-  /** Follows the place. */
+  readonly position: string;
+  /** Follows the position. */
   readonly message: string;
 }
 
@@ -18,58 +18,90 @@ const maxAliases = 100;
 
 const messages: Readonly<Record<ErrorCode, string>> = {
   ALIAS_PROPS: 'an alias has an anchor or a tag',
-  BAD_ALIAS: 'an alias is malformed',
-  BAD_COLLECTION_TYPE: 'a tag does not fit its mapping or list',
-  BAD_DIRECTIVE: 'a directive is malformed',
-  BAD_DQ_ESCAPE: 'unknown escape sequence between double quotes',
+  BAD_ALIAS: 'malformed alias',
+  BAD_COLLECTION_TYPE: 'the tag does not match its mapping or list',
+  BAD_DIRECTIVE: 'malformed directive',
+  BAD_DQ_ESCAPE: 'unknown escape sequence in double quotes',
   BAD_INDENT: 'wrong indentation',
   BAD_PROP_ORDER: 'an anchor or a tag is in the wrong place',
-  BAD_SCALAR_START: 'plain text begins with a reserved character: put it in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a mapping begins on the line of another key: put the text in quotes',
-  BLOCK_IN_FLOW: 'a block is not allowed between brackets',
-  DUPLICATE_KEY: 'the key is there twice',
-  IMPOSSIBLE: 'it cannot be read',
+  BAD_SCALAR_START: 'plain text starts with a reserved character; put it in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a mapping starts on the line of another key; put the text in quotes',
+  BLOCK_IN_FLOW: 'a block is not allowed inside brackets',
+  DUPLICATE_KEY: 'duplicate key',
+  IMPOSSIBLE: 'unreadable',
   KEY_OVER_1024_CHARS: 'a key is longer than 1024 characters',
   MISSING_CHAR: 'a quote, bracket, colon, comma or space is missing',
-  MULTILINE_IMPLICIT_KEY: 'a key has more than one line',
+  MULTILINE_IMPLICIT_KEY: 'a key must be on one line',
   MULTIPLE_ANCHORS: 'a value has two anchors',
-  MULTIPLE_DOCS: 'it has more than one document',
+  MULTIPLE_DOCS: 'only one document is allowed',
   MULTIPLE_TAGS: 'a value has two tags',
-  NON_STRING_KEY: 'a key is not text',
-  RESOURCE_EXHAUSTION: 'it is nested too deeply',
-  TAB_AS_INDENT: 'a tab is not allowed as indentation',
-  TAG_RESOLVE_FAILED: 'a tag does not fit its value',
-  UNEXPECTED_TOKEN: 'something follows the end of a value: put the text in quotes',
+  NON_STRING_KEY: 'keys must be text',
+  RESOURCE_EXHAUSTION: 'too deeply nested',
+  TAB_AS_INDENT: 'tabs are not allowed for indentation',
+  TAG_RESOLVE_FAILED: 'the tag does not match its value',
+  UNEXPECTED_TOKEN: 'unexpected text after a value; put the value in quotes',
 };
 
-/** Returns all problems at once, and throws nothing. */
+export interface YAMLToken {
+  /** Type of the library; null for text that is no YAML. */
+  readonly type: CST.TokenType | null;
+  readonly source: string;
+  readonly offset: number;
+}
+
+/** Returns the tokens one at a time, without parsing them. */
+export function* tokensOf(text: string): Generator<YAMLToken> {
+  let offset = 0;
+  let isScalar = false;
+  for (const source of new Lexer().lex(text)) {
+    const type = isScalar ? 'scalar' : CST.tokenType(source);
+    isScalar = source === CST.SCALAR;
+    // These lexemes of the library are not in the text.
+    if (isScalar || source === CST.DOCUMENT || source === CST.FLOW_END) continue;
+    yield { type, source, offset };
+    offset += source.length;
+  }
+}
+
+/** Reports all problems at once, and never throws. */
 export function readYAML(text: string): YAML {
   const lines = new LineCounter();
-  const placeOf = (offset: number): string => {
+  const positionOf = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `line ${line}, column ${col}`;
   };
   const fail = (offset: number, message: string): YAML => ({
     ok: false,
-    problems: [{ place: placeOf(offset), message }],
+    problems: [{ position: positionOf(offset), message }],
   });
   try {
     const options = { lineCounter: lines, uniqueKeys: true, stringKeys: true, prettyErrors: false };
-    const document = parseDocument(text, options);
+    const document = withoutStacks(() => parseDocument(text, options));
     if (document.errors.length > 0)
       return {
         ok: false,
-        problems: document.errors.map(({ code, pos }) => ({ place: placeOf(pos[0]), message: messages[code] })),
+        problems: document.errors.map(({ code, pos }) => ({ position: positionOf(pos[0]), message: messages[code] })),
       };
     const unresolved = unresolvedAlias(document);
-    if (unresolved !== undefined) return fail(unresolved, 'an alias has no anchor before it: put the text in quotes');
+    if (unresolved !== undefined) return fail(unresolved, 'alias without an anchor before it; put the text in quotes');
     return { ok: true, content: document.toJS({ maxAliasCount: maxAliases }) };
   } catch {
-    return fail(0, `it is nested too deeply, or has more than ${maxAliases} aliases`);
+    return fail(0, `too deeply nested, or more than ${maxAliases} aliases`);
   }
 }
 
-/** The offset of the first alias whose anchor is not before it. */
+/** The library creates an Error for each problem. Their stacks, which nobody reads, would take most of its time. */
+function withoutStacks<T>(parse: () => T): T {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return parse();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** Returns the offset of the first alias without an anchor before it. */
 function unresolvedAlias(document: Document): number | undefined {
   const anchors = new Set<string>();
   let found: number | undefined;

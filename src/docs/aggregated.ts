@@ -29,7 +29,7 @@ export interface OpenapiOptions {
   /** Routes of the aggregated API to describe. */
   readonly routes: readonly Route[];
   readonly resources: readonly DescribedResource[];
-  /** Types of responses that are no objects of the cluster, for kubectl explain. */
+  /** Types of responses that are not cluster objects; kubectl explain shows them. */
   readonly kinds?: readonly DescribedKind[];
 }
 
@@ -46,7 +46,7 @@ interface Documents {
   readonly root: Document;
 }
 
-/** Milliseconds between reads of the schemas of the cluster, which an upgrade changes. */
+/** Milliseconds between reads of the cluster's schemas, which change when the cluster is upgraded. */
 const refreshInterval = 10 * 60_000;
 const retryInterval = 10_000;
 const coreDocument = '/openapi/v3/api/v1';
@@ -61,7 +61,7 @@ function documentOf(value: object): Document {
 const groupPathOf = (one: { readonly group: string; readonly version: string }): string =>
   `apis/${one.group}/${one.version}`;
 
-/** The documents, made from the schemas of the cluster and made again as these change. */
+/** Builds the documents from the cluster's schemas, and rebuilds them when the schemas change. */
 class OpenapiDocuments {
   /** Each group and version has its own document. */
   readonly groupPaths: readonly string[];
@@ -129,8 +129,8 @@ class OpenapiDocuments {
 
 export function openapiRoutes(options: OpenapiOptions): Route[] {
   const documents = new OpenapiDocuments(options);
-  /** A 406 has no body: callers then request JSON. */
-  const answer =
+  /** A 406 response has no body; clients then request JSON. */
+  const serve =
     (choose: (documents: Documents) => Document, hashed: boolean) =>
     async ({
       req,
@@ -146,12 +146,12 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       }
       const { body, hash } = choose(await documents.current());
       const etag = `"${hash}"`;
-      // A different hash is of another replica or older: kube-apiserver would turn a redirect to ours into a 502.
-      const isNamed = hashed && query.get('hash') === hash;
+      // A different hash comes from another replica or an older document. kube-apiserver would turn a redirect to the current one into a 502.
+      const isImmutable = hashed && query.get('hash') === hash;
       const headers = {
         ETag: etag,
         Vary: 'Accept',
-        ...(isNamed
+        ...(isImmutable
           ? {
               'Cache-Control': 'public, immutable',
               Expires: new Date(Date.now() + 365 * 24 * 3600 * 1000).toUTCString(),
@@ -167,10 +167,10 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       method: 'get',
       path,
       summary,
-      description: 'Needs credentials, but no right.',
+      description: 'Requires authentication, but no permission.',
       access: authenticated,
       responses: {},
-      handler: answer(choose, hashed),
+      handler: serve(choose, hashed),
     });
   return [
     route('/openapi/v2', 'Get the description in Swagger 2.0', ({ v2 }) => v2),

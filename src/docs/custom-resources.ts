@@ -1,6 +1,6 @@
 /**
  * `/swagger/custom-resources.json` and `/swagger/custom-resources.v3.json`: the custom resources of the cluster in Swagger 2.0 and OpenAPI
- * 3.1, made from their CustomResourceDefinitions. A request reads the definitions that have changed.
+ * 3.1, generated from their CustomResourceDefinitions. A request first reads the definitions that have changed.
  */
 import { serviceUnavailable } from '../runtime/errors.ts';
 import { authenticated } from '../http/access.ts';
@@ -9,11 +9,16 @@ import { json, type Route } from '../http/route.ts';
 import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import type { Discovery } from '../cluster/discovery.ts';
-import { Slice, type WaitingSlice } from '../runtime/slice.ts';
+import { Slice, type SignalSource } from '../runtime/slice.ts';
 import type { Logger } from '../runtime/logger.ts';
-import { documentOf, write, type DocumentForm, type Written } from './openapi/custom-documents.ts';
+import {
+  describeDefinition,
+  documentOf,
+  type DefinitionFragments,
+  type DocumentForm,
+} from './openapi/custom-documents.ts';
 import { withoutSchemas, type Definition } from './openapi/custom-resource.ts';
-import { cached } from './platform.ts';
+import { conditional } from './platform.ts';
 
 export interface CustomResourcesOptions {
   readonly client: Pick<KubeClient, 'json'>;
@@ -24,50 +29,51 @@ export interface CustomResourcesOptions {
   readonly issuer: () => string;
 }
 
-interface Known extends Written {
+interface CachedDefinition extends DefinitionFragments {
   readonly revision: string;
 }
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-/** Maximum number of definitions that are read at the same time. */
-const atOnce = 8;
-/** Milliseconds for the discovery of the cluster, and for a definition. */
-const longestWait = 5_000;
-/** Milliseconds before a failed read is repeated. */
+/** Maximum number of definitions that are read concurrently. */
+const maxConcurrent = 8;
+/** Maximum milliseconds to wait for cluster discovery, and for each definition. */
+const readTimeout = 5_000;
+/** Milliseconds before a failed read is retried. */
 const retryInterval = 1_000;
-/** Bytes of a document. Definitions beyond are left out, and the document says so. */
-const largest = 64 * 1024 * 1024;
+/** Maximum bytes of a document. Definitions beyond this limit are omitted, and the document says how many. */
+const maxBytes = 64 * 1024 * 1024;
 
-/** The documents of the current definitions. */
+/** Builds the documents of the current definitions. */
 class CustomResourceDocuments {
   readonly #options: CustomResourcesOptions;
   /** By name of the definition. */
-  readonly #known = new Map<string, Known>();
-  #made: { readonly of: string; readonly documents: Readonly<Record<DocumentForm, PreparedDocument>> } | undefined;
-  #making: Promise<void> | undefined;
-  #notBefore = 0;
+  readonly #cached = new Map<string, CachedDefinition>();
+  #built: { readonly key: string; readonly documents: Readonly<Record<DocumentForm, PreparedDocument>> } | undefined;
+  #building: Promise<void> | undefined;
+  #retryAfter = 0;
 
   constructor(options: CustomResourcesOptions) {
     this.#options = options;
   }
 
-  /** Definitions that cannot be read are as they were before. */
-  async get(form: DocumentForm, { signal }: WaitingSlice): Promise<PreparedDocument> {
-    const waiting = AbortSignal.any([signal, AbortSignal.timeout(longestWait)]);
+  /** Returns the document. A definition that cannot be read keeps its previous description. */
+  async get(form: DocumentForm, { signal }: SignalSource): Promise<PreparedDocument> {
+    const waiting = AbortSignal.any([signal, AbortSignal.timeout(readTimeout)]);
     await this.#options.discovery.waitForSync(waiting).catch((cause: unknown) => {
       signal.throwIfAborted();
-      throw serviceUnavailable('the resources of the cluster are not known yet', 1, cause);
+      throw serviceUnavailable('the resources of the cluster have not been discovered yet', 1, cause);
     });
-    const isCurrent = this.#made?.of === this.#keyOf(this.#revisions());
-    if (!isCurrent && (this.#made === undefined || Date.now() >= this.#notBefore))
-      await (this.#making ??= this.#make().finally(() => {
-        this.#making = undefined;
+    const isCurrent = this.#built?.key === this.#keyOf(this.#revisions());
+    if (!isCurrent && (this.#built === undefined || Date.now() >= this.#retryAfter))
+      await (this.#building ??= this.#build().finally(() => {
+        this.#building = undefined;
       }));
-    if (this.#made === undefined) throw serviceUnavailable('the custom resources cannot be read now');
-    return this.#made.documents[form];
+    if (this.#built === undefined)
+      throw serviceUnavailable('could not read the CustomResourceDefinitions of the cluster');
+    return this.#built.documents[form];
   }
 
-  /** Of all definitions, by name. */
+  /** Returns the revision of each definition by name. */
   #revisions(): ReadonlyMap<string, string> {
     return new Map(
       this.#options.discovery.resources
@@ -80,33 +86,33 @@ class CustomResourceDocuments {
     return JSON.stringify([this.#options.issuer(), ...[...revisions].map((one) => one.join(' ')).toSorted()]);
   }
 
-  async #make(): Promise<void> {
+  async #build(): Promise<void> {
     const { log, version, issuer } = this.#options;
     const revisions = this.#revisions();
-    for (const name of this.#known.keys()) if (!revisions.has(name)) this.#known.delete(name);
+    for (const name of this.#cached.keys()) if (!revisions.has(name)) this.#cached.delete(name);
     const problem = await this.#readChanged(revisions);
     if (problem !== undefined) {
-      this.#notBefore = Date.now() + retryInterval;
-      log.warn('a CustomResourceDefinition cannot be read, so it is not described', { error: problem });
+      this.#retryAfter = Date.now() + retryInterval;
+      log.warn('could not read a CustomResourceDefinition', { error: problem });
     }
-    const written = [...this.#known].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
+    const described = [...this.#cached].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
     const document = (form: DocumentForm): PreparedDocument =>
-      new PreparedDocument(documentOf(form, written, { version, issuer: issuer(), largest }));
-    this.#made = {
-      // A failed read is repeated.
-      of: problem === undefined ? this.#keyOf(revisions) : '',
+      new PreparedDocument(documentOf(form, described, { version, issuer: issuer(), maxBytes }));
+    this.#built = {
+      // No key matches '': a failed read is retried.
+      key: problem === undefined ? this.#keyOf(revisions) : '',
       documents: { v2: document('v2'), v3: document('v3') },
     };
   }
 
-  /** Returns why a definition could not be read; undefined if all could. */
+  /** Returns an error if a definition could not be read. */
   async #readChanged(revisions: ReadonlyMap<string, string>): Promise<unknown> {
-    const changed = [...revisions].filter(([name, revision]) => this.#known.get(name)?.revision !== revision);
+    const changed = [...revisions].filter(([name, revision]) => this.#cached.get(name)?.revision !== revision);
     const slice = new Slice();
     let problem: unknown;
-    for (let at = 0; at < changed.length; at += atOnce) {
+    for (let at = 0; at < changed.length; at += maxConcurrent) {
       const results = await Promise.allSettled(
-        changed.slice(at, at + atOnce).map(([name, revision]) => this.#read(name, revision, slice)),
+        changed.slice(at, at + maxConcurrent).map(([name, revision]) => this.#read(name, revision, slice)),
       );
       const failed = results.filter((one) => one.status === 'rejected');
       problem = failed[0]?.reason ?? problem;
@@ -118,18 +124,18 @@ class CustomResourceDocuments {
 
   async #read(name: string, revision: string, slice: Slice): Promise<void> {
     const path = `${definitions}/${name}`;
-    const definition = await this.#options.client.json<Definition>(path, { timeout: longestWait });
+    const definition = await this.#options.client.json<Definition>(path, { timeout: readTimeout });
     if (slice.isOver) await slice.next();
-    this.#known.set(name, { revision, ...this.#describe(name, definition) });
+    this.#cached.set(name, { revision, ...this.#describe(name, definition) });
   }
 
-  /** A schema may be too deep to be written. */
-  #describe(name: string, definition: Definition): Written {
+  /** Omits the schemas if they cannot be written, for example because they are nested too deep. */
+  #describe(name: string, definition: Definition): DefinitionFragments {
     try {
-      return write(definition);
+      return describeDefinition(definition);
     } catch (error) {
-      this.#options.log.warn('the schema of a CustomResourceDefinition cannot be described', { name, error });
-      return write(withoutSchemas(definition));
+      this.#options.log.warn('could not describe the schema of a CustomResourceDefinition', { name, error });
+      return describeDefinition(withoutSchemas(definition));
     }
   }
 }
@@ -141,10 +147,10 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
       method: 'get',
       path,
       summary: `Get the custom resources in ${format}`,
-      description: `Describes the custom resources of the cluster, made from its CustomResourceDefinitions. Needs credentials, but no right. ${cached}`,
+      description: `Describes the custom resources of the cluster, generated from its CustomResourceDefinitions. Requires authentication, but no permission. ${conditional}`,
       access: authenticated,
       responses: json(documentSchema, 'The description'),
-      handler: async ({ req, res, context }) => (await documents.get(form, context)).answer(req, res, context),
+      handler: async ({ req, res, context }) => (await documents.get(form, context)).write(req, res, context),
     });
   return [
     route('/swagger/custom-resources.json', 'Swagger 2.0', 'v2'),

@@ -1,6 +1,6 @@
-/** What passes each way, and what does not. Names and values stand by turns, as they came. */
+/** Headers that the gateway forwards in each direction. Lists alternate names and values, as in `rawHeaders`. */
 
-/** RFC 9110 section 7.6.1, and what went by these names before: of one connection, never of the next. */
+/** Hop-by-hop headers of RFC 9110 section 7.6.1 and their older forms: they apply to one connection and are never forwarded. */
 const hopByHop = [
   'connection',
   'keep-alive',
@@ -14,41 +14,41 @@ const hopByHop = [
   'http2-settings',
 ];
 
-const notUp = new Set([
+const blockedUp = new Set([
   ...hopByHop,
   'host',
-  // The framing is made anew.
+  // The request upstream has its own framing.
   'content-length',
-  // Answered here.
+  // This server responds to it.
   'expect',
-  // What proves the caller to us is nobody else's.
+  // Credentials for this server must not reach another one.
   'authorization',
   'cookie',
-  // Ours are added: kube-apiserver writes them into its audit log.
+  // Replaced by values of this server, which kube-apiserver writes to its audit log.
   'audit-id',
   'x-forwarded-for',
   'x-real-ip',
 ]);
-/** Who somebody is or wants to be is ours to say. */
+/** Identity headers: only this server sets them. */
 const identity = /^(?:x-remote-|impersonate-)/;
-/** HTTP/2's own, which are no headers. */
+/** Prefix of HTTP/2 pseudo-headers. */
 const pseudo = ':';
 
-const notDown = new Set([
+const blockedDown = new Set([
   ...hopByHop,
   'set-cookie',
   // gateway.strictTransportSecurity alone determines the policy of this host.
   'strict-transport-security',
-  // It would lead clients past us.
+  // It would direct clients around this server.
   'alt-svc',
 ]);
-/** Whose scripts may read our answers is said by corsAllowedOrigins alone. */
+/** Only `corsAllowedOrigins` determines which origins may read responses. */
 const cors = 'access-control-';
 
 const protocols = 'sec-websocket-protocol';
 const bearerProtocol = /^base64url\.bearer\.authorization\.k8s\.io\./;
 
-/** Headers that are named as those of one connection (RFC 9110 section 7.6.1); undefined for none. */
+/** Returns the header names that `Connection` lists (RFC 9110 section 7.6.1); undefined if there are none. */
 function namedByConnection(headers: readonly string[]): ReadonlySet<string> | undefined {
   let named: Set<string> | undefined;
   for (let at = 0; at < headers.length; at += 2)
@@ -59,20 +59,23 @@ function namedByConnection(headers: readonly string[]): ReadonlySet<string> | un
 
 const listed = (value: string): string[] => value.split(',').map((text) => text.trim());
 
-export interface Told {
+export interface RequestOrigin {
   readonly auditID: string;
   readonly sourceIP: string;
 }
 
-/** Of a request, for kube-apiserver: those of the caller that are not about the connection or about who they are, and ours. */
-export function headersUp(raw: readonly string[], { auditID, sourceIP }: Told): string[] {
+/**
+ * Returns the request headers for kube-apiserver: those of the caller without connection and identity headers, and those of this server.
+ */
+export function headersUp(raw: readonly string[], { auditID, sourceIP }: RequestOrigin): string[] {
   const named = namedByConnection(raw);
   const headers: string[] = [];
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at] ?? '';
     let value = raw[at + 1] ?? '';
     const lower = name.toLowerCase();
-    if (notUp.has(lower) || identity.test(lower) || lower.startsWith(pseudo) || named?.has(lower) === true) continue;
+    if (blockedUp.has(lower) || identity.test(lower) || lower.startsWith(pseudo) || named?.has(lower) === true)
+      continue;
     if (lower === protocols) {
       value = listed(value)
         .filter((protocol) => !bearerProtocol.test(protocol))
@@ -85,14 +88,14 @@ export function headersUp(raw: readonly string[], { auditID, sourceIP }: Told): 
   return headers;
 }
 
-/** Of an answer, for the caller. */
+/** Returns the response headers for the caller. */
 export function headersDown(raw: readonly string[]): string[] {
   const named = namedByConnection(raw);
   const headers: string[] = [];
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at] ?? '';
     const lower = name.toLowerCase();
-    if (!notDown.has(lower) && !lower.startsWith(cors) && named?.has(lower) !== true)
+    if (!blockedDown.has(lower) && !lower.startsWith(cors) && named?.has(lower) !== true)
       headers.push(name, raw[at + 1] ?? '');
   }
   return headers;

@@ -19,7 +19,7 @@ const version = 'v1alpha2';
 interface KubeconfigParts {
   /** `gateway.externalURL` of the configuration object; requests cannot change it. */
   readonly externalURL: () => string;
-  /** CA of the TLS listener in PEM; undefined if clients trust its certificate anyway. */
+  /** CA of the TLS listener in PEM; undefined if clients already trust its certificate. */
   readonly authority: () => string | undefined;
 }
 
@@ -32,7 +32,7 @@ const clusterSchema = named(
     { server: text },
     {
       'certificate-authority-data': described(
-        'CA in base64-encoded PEM; missing if clients trust the certificate anyway',
+        'CA in base64-encoded PEM; missing if clients already trust the certificate',
         text,
       ),
     },
@@ -69,7 +69,7 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
     path: `/kapis/${configGroup}/${version}/kubeconfig`,
     summary: 'Get a kubeconfig',
     description:
-      'Returns a kubeconfig with which kubectl uses the Kubernetes API through this server. Its credential plugin, `platform-apiserver credential`, logs in when needed. Needs credentials, but no right. Without `gateway.externalURL` in the configuration, the response is 404.',
+      'Returns a kubeconfig with which kubectl uses the Kubernetes API through this server. Its credential plugin, `platform-apiserver credential`, logs in when needed. Requires authentication, but no right. Without `gateway.externalURL` in the configuration, the response is 404.',
     access: authenticated,
     query: queryParameters({
       token: described(
@@ -89,7 +89,7 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
       const server = externalURL();
       if (server === '')
         throw noSuchPath(
-          'there is no kubeconfig: set gateway.externalURL of the configuration object to the address at which clients reach this server',
+          'no kubeconfig is available: set gateway.externalURL in the cluster configuration object to the address at which clients reach this server',
         );
       const credential = token === 'embed' ? { token: bearerOf(req) } : plugin;
       const config = kubeconfigOf(server, authority(), context.user, credential);
@@ -102,14 +102,14 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
     },
   });
 
-/** Returns the token that authenticated the request (RFC 6750 section 2.1). Throws 400 if it was none. */
+/** Returns the token that authenticated the request (RFC 6750 section 2.1). Throws 400 if the caller used other credentials. */
 function bearerOf({ headers }: Request): string {
   const token = bearerCredentials(headers.authorization);
-  if (token === undefined) throw badRequest('only a bearer token can be embedded');
+  if (token === undefined) throw badRequest('token=embed requires a request with a bearer token');
   return token;
 }
 
-/** docs/kubectl.md. */
+/** Configuration of the credential plugin (docs/guides/kubectl.md). */
 const plugin = {
   exec: {
     apiVersion: 'client.authentication.k8s.io/v1',
@@ -117,11 +117,11 @@ const plugin = {
     args: ['credential'],
     interactiveMode: 'IfAvailable',
     provideClusterInfo: true,
-    installHint: 'in a clone of platform-apiserver: npm ci && npm run build && npm link (docs/kubectl.md)',
+    installHint: 'in a clone of platform-apiserver: npm ci && npm run build && npm link (docs/guides/kubectl.md)',
   },
 };
 
-/** Names are the host, so that kubeconfigs of several platforms can be merged. */
+/** Returns a kubeconfig. Its names contain the host, so that kubeconfigs of several platforms can be merged. */
 function kubeconfigOf(
   server: string,
   authority: string | undefined,

@@ -1,4 +1,4 @@
-/** A request and its answer, streamed at the pace of who reads. */
+/** Streams a request to kube-apiserver and its response back, each at the pace of its reader. */
 import type { Request, Response } from 'express';
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
@@ -17,10 +17,10 @@ import { headersDown, headersUp } from './headers.ts';
 import { upstreamIdentityOf, type UserInfo } from '../auth/user.ts';
 import type { UpstreamIdentity } from '../cluster/client/impersonation.ts';
 
-/** Identities under which requests are passed on. */
+/** Identities with which requests are forwarded. */
 const known = new WeakMap<UserInfo, UpstreamIdentity>();
 
-/** The caller, or whom the caller may impersonate and asked to be. */
+/** Returns the identity of the caller, or the one that the caller impersonates. */
 export function callerOf({ user, impersonated = user }: RequestContext): UpstreamIdentity {
   if (impersonated === undefined) throw unauthorized();
   let caller = known.get(impersonated);
@@ -32,22 +32,24 @@ export function callerOf({ user, impersonated = user }: RequestContext): Upstrea
 }
 
 /**
- * kube-apiserver flushes an answer every 2 to 4 KB, and each write of ours costs a system call. So we write when there are so many
- * bytes, or after so many milliseconds; of a stream what has come together, at once.
+ * kube-apiserver flushes a response every 2 to 4 KB, and each write here costs a system call. Data is therefore collected until there are
+ * `writeSize` bytes or `writeDelay` milliseconds have passed. Streams write all data of one event-loop turn at once.
  */
-const enough = 64 * 1024;
-const patience = 5;
+const writeSize = 64 * 1024;
+const writeDelay = 5;
 
-/** Returns the error of a request that this server ended: the session ended, the user's groups changed or the server stops. */
-export const passageEnded = (request: Pick<Request, 'method'>): StatusError =>
+/**
+ * Returns the error of a request that this server aborted: the session was revoked, the user's groups changed or the server is stopping.
+ */
+export const requestAborted = (request: Pick<Request, 'method'>): StatusError =>
   isChange(request)
-    ? unknownOutcome('this request was ended')
-    : serviceUnavailable('this request was ended; try again', 1);
+    ? unknownOutcome('this request was aborted')
+    : serviceUnavailable('this request was aborted; try again', 1);
 
-/** Resolves when the answer is over. Throws StatusError where kube-apiserver gives none. */
-export function pass(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
+/** Forwards a request. Resolves at the end of the response. Throws StatusError if kube-apiserver does not respond. */
+export function forward(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
   return new Promise((resolve, reject) => {
-    const passage = new Passage(upstream, req, res, context, (error) =>
+    const forwarder = new ResponseForwarder(upstream, req, res, context, (error) =>
       error === undefined ? resolve() : reject(error),
     );
     const body = bodyOf(req);
@@ -62,11 +64,11 @@ export function pass(upstream: Upstream, req: Request, res: Response, context: R
       length: length === undefined ? undefined : Number(length),
       isLongRunning: context.info.isLongRunning,
     };
-    upstream.send(request, passage).then((flow) => passage.started(flow), reject);
+    upstream.send(request, forwarder).then((flow) => forwarder.started(flow), reject);
   });
 }
 
-/** Undefined if there is none. */
+/** Returns the request body; undefined if there is none. */
 function bodyOf(req: Request): AsyncIterable<Buffer> | undefined {
   const { stream } = req as { stream?: ServerHttp2Stream };
   const { 'content-length': length, 'transfer-encoding': encoding } = req.headers;
@@ -75,22 +77,22 @@ function bodyOf(req: Request): AsyncIterable<Buffer> | undefined {
 }
 
 /**
- * Whole, or this throws: what a client broke off must not look like the end upstream. What kube-apiserver does not want to read is no
- * reason to cut the connection on which its answer goes back, and must be out of the way of the next request.
+ * Yields the whole body, or throws: a body that the client aborted must not look complete upstream. If kube-apiserver stops reading, the
+ * rest is drained: the connection stays open for the response, and the next request can be read.
  */
 async function* chunksOf(req: IncomingMessage): AsyncGenerator<Buffer> {
   try {
     yield* req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
   } catch (cause) {
-    // No fault of kube-apiserver's.
-    throw badRequest('the body of the request was broken off', { cause });
+    // The client is at fault, not kube-apiserver.
+    throw badRequest('the request body is incomplete', { cause });
   } finally {
     req.resume();
   }
 }
 
-/** What happens to an answer on its way back. */
-class Passage implements ResponseHandler {
+/** Returns a response of kube-apiserver to the caller. */
+class ResponseForwarder implements ResponseHandler {
   readonly #upstream: Upstream;
   readonly #req: Request;
   readonly #res: Response;
@@ -98,12 +100,12 @@ class Passage implements ResponseHandler {
   readonly #settle: (error?: Error) => void;
   #flow: ResponseFlow | undefined;
   #isOver = false;
-  /** What has come since the last write. */
+  /** Data received since the last write. */
   #pieces: Buffer[] = [];
   #length = 0;
   #later: NodeJS.Timeout | undefined;
   #isFull = false;
-  readonly #goOn = (): void => {
+  readonly #resume = (): void => {
     this.#isFull = false;
     this.#flow?.resume();
   };
@@ -113,7 +115,7 @@ class Passage implements ResponseHandler {
     if (this.#isOver || this.#length === 0 || this.#res.write(this.#taken()) || this.#isFull) return;
     this.#isFull = true;
     this.#flow?.pause();
-    this.#res.once('drain', this.#goOn);
+    this.#res.once('drain', this.#resume);
   };
 
   constructor(
@@ -130,12 +132,12 @@ class Passage implements ResponseHandler {
     this.#settle = settle;
     context.onEnd(() => this.#giveUp());
     if (!context.info.isLongRunning) return;
-    // kube-apiserver judges a stream as the one who began it.
-    context.onUserChange(() => this.#breakOff());
-    context.signal.addEventListener('abort', () => this.#breakOff());
+    // kube-apiserver authorized the stream for the user who started it.
+    context.onUserChange(() => this.#abort());
+    context.signal.addEventListener('abort', () => this.#abort());
   }
 
-  /** The request is on its way. */
+  /** Called when the request is sent. */
   started(flow: ResponseFlow): void {
     this.#flow = flow;
     if (this.#isOver) flow.abort();
@@ -143,12 +145,12 @@ class Passage implements ResponseHandler {
 
   onHead(status: number, message: string, headers: string[]): void {
     if (this.#isOver) return;
-    const refusal = refusalOfOurs(this.#upstream, status, this.#context);
+    const refusal = ownRefusal(this.#upstream, status, this.#context);
     if (refusal !== undefined) {
       this.#fail(refusal);
       return;
     }
-    begin(this.#res, status, message, headersDown(headers));
+    writeHead(this.#res, status, message, headersDown(headers));
     if (this.#context.info.isLongRunning) this.#res.flushHeaders();
   }
 
@@ -156,13 +158,13 @@ class Passage implements ResponseHandler {
     if (this.#isOver) return;
     this.#pieces.push(chunk);
     this.#length += chunk.length;
-    if (this.#length >= enough) this.#write();
+    if (this.#length >= writeSize) this.#write();
     else if (this.#pieces.length === 1) this.#writeSoon();
   }
 
   #writeSoon(): void {
     if (this.#context.info.isLongRunning) setImmediate(this.#write);
-    else this.#later = setTimeout(this.#write, patience);
+    else this.#later = setTimeout(this.#write, writeDelay);
   }
 
   onEnd(trailers: string[]): void {
@@ -186,11 +188,11 @@ class Passage implements ResponseHandler {
     return all;
   }
 
-  /** An answer that has begun cannot say why it ends. */
+  /** Responds with the error. A response that has started can only be cut off. */
   #fail(error: Error): void {
-    const hasBegun = this.#res.headersSent;
-    this.#giveUp(hasBegun ? undefined : error);
-    if (hasBegun) cutOff(this.#res);
+    const hasStarted = this.#res.headersSent;
+    this.#giveUp(hasStarted ? undefined : error);
+    if (hasStarted) cutOff(this.#res);
   }
 
   #giveUp(error?: Error): void {
@@ -201,26 +203,26 @@ class Passage implements ResponseHandler {
     this.#settle(error);
   }
 
-  /** A watch may end at any time, and its client begins another; whatever else is not whole must not seem to be. */
-  #breakOff(): void {
+  /** Ends a watch normally, because its client starts another one. Any other response is cut off, so that it does not look complete. */
+  #abort(): void {
     if (this.#isOver) return;
     if (this.#res.headersSent && this.#context.info.verb === 'watch') {
       this.#giveUp();
       this.#res.end();
       cutIfUnread(this.#res);
-    } else this.#fail(passageEnded(this.#req));
+    } else this.#fail(requestAborted(this.#req));
   }
 }
 
-/** The caller has been let in: a 401 is about our own credential. */
-export function refusalOfOurs(upstream: Upstream, status: number, { info }: RequestContext): StatusError | undefined {
-  // Behind a proxy subresource is a server of somebody's, which may ask for what it likes.
+/** Returns the error for a 401 of kube-apiserver. The caller is authenticated, so the 401 concerns this server's own credential. */
+export function ownRefusal(upstream: Upstream, status: number, { info }: RequestContext): StatusError | undefined {
+  // Behind a proxy subresource is another server, which may request credentials of its own.
   if (status !== 401 || info.subresource === 'proxy') return undefined;
-  upstream.credentialRefused();
+  upstream.renewCredential();
   return serviceUnavailable("kube-apiserver does not accept this server's credentials", 1);
 }
 
-/** Of which HTTP/2 has one value, or Node refuses the whole answer. */
+/** Headers that may have only one value in HTTP/2: Node rejects the whole response otherwise. */
 const single = new Set([
   'age',
   'content-encoding',
@@ -239,7 +241,7 @@ const single = new Set([
   'retry-after',
   'tk',
   'x-content-type-options',
-  // Of requests.
+  // Request headers.
   'authorization',
   'from',
   'host',
@@ -255,25 +257,22 @@ const single = new Set([
   'user-agent',
 ]);
 
-/** By name, all values of each; the first where HTTP/2 has but one. */
+/** Returns all values by name; only the first one of headers in `single`. */
 function pairsOf(headers: readonly string[]): [string, string[]][] {
   const values = new Map<string, string[]>();
   for (let at = 0; at < headers.length; at += 2) {
     const name = (headers[at] ?? '').toLowerCase();
-    const before = values.get(name) ?? [];
-    if (before.length === 0 || !single.has(name)) values.set(name, [...before, headers[at + 1] ?? '']);
+    const earlier = values.get(name) ?? [];
+    if (earlier.length === 0 || !single.has(name)) values.set(name, [...earlier, headers[at + 1] ?? '']);
   }
   return [...values];
 }
 
-/** RFC 9112 section 4: of what a reason phrase is made. Node reads others, and writes none. */
+/** Characters of a reason phrase (RFC 9112 section 4). Node reads others, but does not write them. */
 const phrase = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/**
- * The head of kube-apiserver's answer in the place of what the filters have prepared. Throws StatusError 502 for one that cannot be
- * written.
- */
-export function begin(res: Response, status: number, message: string | undefined, headers: string[]): void {
+/** Writes the response head of kube-apiserver instead of the prepared one. Throws StatusError 502 if it cannot be written. */
+export function writeHead(res: Response, status: number, message: string | undefined, headers: string[]): void {
   for (const name of ['Cache-Control', 'X-Content-Type-Options']) res.removeHeader(name);
   try {
     // HTTP/2 has no message, and Node would keep one value of each name.
@@ -285,6 +284,6 @@ export function begin(res: Response, status: number, message: string | undefined
     }
   } catch (cause) {
     for (const [name] of pairsOf(headers)) if (name !== 'audit-id') res.removeHeader(name);
-    throw badGateway('kube-apiserver gave an answer that cannot be passed on', { cause });
+    throw badGateway('kube-apiserver returned a response that cannot be forwarded', { cause });
   }
 }

@@ -1,6 +1,6 @@
 /**
- * exec, attach, port-forward and whatever else leaves HTTP behind: once kube-apiserver has granted it, bytes go to and fro. Before that, or
- * if it does not, nothing of either connection is ever used again (CVE-2018-1002105).
+ * Protocol upgrades, such as exec, attach and port-forward. Bytes are forwarded in both directions only after kube-apiserver has accepted
+ * the upgrade. If it does not, neither connection is ever used again (CVE-2018-1002105).
  */
 import type { Request, Response } from 'express';
 import type { IncomingMessage } from 'node:http';
@@ -9,15 +9,15 @@ import { pipeline } from 'node:stream/promises';
 import type { RequestContext } from '../http/route.ts';
 import { cutIfUnread } from '../http/response/cut-off.ts';
 import type { UpgradedConnection, Upstream } from '../cluster/client/upstream.ts';
-import { callerOf, begin, refusalOfOurs, passageEnded } from './proxy.ts';
+import { callerOf, ownRefusal, requestAborted, writeHead } from './proxy.ts';
 import { headersDown, headersUp } from './headers.ts';
 
-/** For the rest of what one side has said after the other is gone, in milliseconds. */
+/** Milliseconds for the client to read remaining data after kube-apiserver has closed its side. */
 const linger = 2_000;
 
 export async function upgrade(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
   const protocol = req.headers.upgrade ?? '';
-  const asked = {
+  const request = {
     method: req.method,
     target: req.url,
     headers: headersUp(req.rawHeaders, context),
@@ -25,16 +25,16 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
     isLongRunning: true,
   };
   const over = endOf(req, context);
-  const { answer, granted } = await whileThere(res.socket as Socket, upstream.upgrade(asked, protocol, over));
-  // Which the answer forgets at its end.
-  const { socket } = answer;
+  const { response, granted } = await whileOpen(res.socket as Socket, upstream.upgrade(request, protocol, over));
+  // Node removes the socket from the response at its end.
+  const { socket } = response;
   try {
     over.throwIfAborted();
-    if (granted === undefined) await handBack(answer, upstream, res, context, over);
+    if (granted === undefined) await returnRefusal(response, upstream, res, context, over);
     else {
-      const headers = headersDown(answer.rawHeaders);
-      headers.push('Connection', 'Upgrade', 'Upgrade', answer.headers.upgrade ?? protocol);
-      begin(res, 101, answer.statusMessage, headers);
+      const headers = headersDown(response.rawHeaders);
+      headers.push('Connection', 'Upgrade', 'Upgrade', response.headers.upgrade ?? protocol);
+      writeHead(res, 101, response.statusMessage, headers);
       res.flushHeaders();
       await join(res, granted, over);
     }
@@ -43,68 +43,71 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
   }
 }
 
-/** Of the client, of its session, or of what its user may do: kube-apiserver judges a stream as the one who began it. */
+/**
+ * Returns a signal that is aborted when the client disconnects, the session is revoked or the user's rights change: kube-apiserver
+ * authorizes a stream only at its start.
+ */
 function endOf(req: Request, context: RequestContext): AbortSignal {
   const over = new AbortController();
-  const end = (): void => over.abort(passageEnded(req));
+  const end = (): void => over.abort(requestAborted(req));
   context.onUserChange(end);
   context.signal.addEventListener('abort', end);
   if (context.signal.aborted) end();
   return over.signal;
 }
 
-/** Who has said all before there is an answer is gone: nothing could be said over what is asked for. */
-async function whileThere<T>(client: Socket, answer: Promise<T>): Promise<T> {
+/** Closes the connection if the client ends its side before the response: such a client could send nothing over the upgraded connection. */
+async function whileOpen<T>(client: Socket, response: Promise<T>): Promise<T> {
   const leave = (): void => void client.destroy();
   client.once('end', leave);
   try {
-    return await answer;
+    return await response;
   } finally {
     client.off('end', leave);
   }
 }
 
-/** The end of the answer is the end of both connections: ours to kube-apiserver has no other use, and the client's none after a refusal. */
-async function handBack(
-  answer: IncomingMessage,
+/** Returns a response that does not upgrade. Both connections end with it: neither may be reused after a refused upgrade. */
+async function returnRefusal(
+  response: IncomingMessage,
   upstream: Upstream,
   res: Response,
   context: RequestContext,
   over: AbortSignal,
 ): Promise<void> {
-  const { statusCode: status = 502, statusMessage, rawHeaders } = answer;
-  const refusal = refusalOfOurs(upstream, status, context);
+  const { statusCode: status = 502, statusMessage, rawHeaders } = response;
+  const refusal = ownRefusal(upstream, status, context);
   if (refusal !== undefined) throw refusal;
-  begin(res, status, statusMessage, [...headersDown(rawHeaders), 'Connection', 'close']);
+  writeHead(res, status, statusMessage, [...headersDown(rawHeaders), 'Connection', 'close']);
   if (context.info.isLongRunning) res.flushHeaders();
   over.addEventListener('abort', () => {
-    answer.destroy();
+    response.destroy();
     cutIfUnread(res);
   });
   const mayEnd = (): boolean => over.aborted && context.info.verb === 'watch';
-  await pipeline(chunksOf(answer, mayEnd), res).catch(() => res.destroy());
+  await pipeline(chunksOf(response, mayEnd), res).catch(() => res.destroy());
 }
 
-/** What breaks off is broken off, unless it may end at any time. */
-async function* chunksOf(answer: IncomingMessage, mayEnd: () => boolean): AsyncGenerator<Buffer> {
+/** Yields the body. Throws if it ends prematurely, unless `mayEnd`. */
+async function* chunksOf(response: IncomingMessage, mayEnd: () => boolean): AsyncGenerator<Buffer> {
   try {
-    yield* answer as AsyncIterable<Buffer>;
+    yield* response as AsyncIterable<Buffer>;
   } catch (error) {
     if (!mayEnd()) throw error;
   }
 }
 
-/** Each side's end is told to the other; when one is gone, so is the other. Resolves when that of kube-apiserver is. */
+/** Forwards data and the end of each side to the other, and closes both together. Resolves when kube-apiserver's connection is closed. */
 async function join(res: Response, { connection, first }: UpgradedConnection, over: AbortSignal): Promise<void> {
   const closed = new Promise((resolve) => connection.once('close', resolve));
   if (first.length > 0) connection.unshift(first);
   const client = res.socket as Socket;
-  const breakOff = (): void => {
+  const destroyBoth = (): void => {
     connection.destroy();
     client.destroy();
   };
-  over.addEventListener('abort', breakOff);
-  connection.on('error', breakOff);
+  over.addEventListener('abort', destroyBoth);
+  connection.on('error', destroyBoth);
   client.pipe(connection);
   connection.pipe(client, { end: false });
   connection.once('end', () => {

@@ -1,24 +1,23 @@
-/** What a route demands of its callers. The filters enforce it, and the descriptions derive `security` and errors from it. */
+/** The identity and rights that a route requires. Filters enforce it, and API descriptions derive `security` and errors from it. */
 export type Access =
-  /** No filter reads credentials. A handler may read some, such as the cookie of a page. */
+  /** Filters read no credentials. A handler may read some, such as the cookie of a page. */
   | { readonly kind: 'anonymous' }
   /**
-   * Authenticated only if the query has `parameter`. Valid credentials then need the right to the path, invalid ones are ignored.
+   * Authenticated only if the query has `parameter`. Valid credentials then need the right to the path; invalid ones are ignored.
    */
   | { readonly kind: 'optional'; readonly parameter: string }
-  /** OAuth: the handler authenticates the client, or the token as an OAuth error says it. */
+  /** OAuth: the handler authenticates the client or the token and reports failures as OAuth errors. */
   | { readonly kind: 'client'; readonly schemes: readonly ('bearer' | 'client')[] }
   /**
-   * Any identity. `rights`: which further rights a request needs, and who demands them: the route's `authorize`, or its handler, because
-   * they depend on the parsed query or kube-apiserver decides. `passwordChange`: also users who must change their password, unless the
-   * path names somebody else.
+   * Any identity. `rights` names what checks further rights: the route's `authorize`, or its handler if they depend on the parsed query or
+   * kube-apiserver decides. `passwordChange` also admits users who must change their password, unless the path names another user.
    */
   | {
       readonly kind: 'authenticated';
       readonly rights: 'none' | 'authorize' | 'handler';
       readonly passwordChange?: boolean;
     }
-  /** An identity with the right to the path, or to the resource that the path names. */
+  /** An identity that has the right to the path, or to the resource that the path names. */
   | { readonly kind: 'authorized'; readonly rights: 'path' | 'resource' };
 
 export const anonymous = { kind: 'anonymous' } as const satisfies Access;
@@ -33,9 +32,9 @@ export const needsIdentity = ({ kind }: Access): boolean => kind === 'authentica
 
 const byStrictness: readonly Access['kind'][] = ['anonymous', 'client', 'optional', 'authenticated', 'authorized'];
 
-/** Returns the access of a path for methods that none of its routes has. */
+/** Returns the access for methods that no route of a path serves. */
 export function strictest(all: readonly Access[]): Access {
   const access = all.toSorted((a, b) => byStrictness.indexOf(b.kind) - byStrictness.indexOf(a.kind))[0];
-  // A change of the password is one method.
+  // `passwordChange` applies only to the method of its own route.
   return access?.kind === 'authenticated' ? authenticated : (access ?? authorizedByPath);
 }

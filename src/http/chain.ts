@@ -1,7 +1,7 @@
 /**
- * The filters of every request, in this order. The order matters for security: a request is matched to its route, whose `access` says
- * what is demanded, authenticated before it is counted and authorized, and counted before it is served. The authentication has limits of
- * its own.
+ * Runs every request through the filters, in this order. The order matters for security: routing comes first, because the route's
+ * `access` decides what is required; authentication precedes the in-flight limits and authorization; the limits precede the handler.
+ * Authentication has its own limits.
  */
 import type { Request, Response } from 'express';
 import type { Auditor } from '../audit/auditor.ts';
@@ -10,7 +10,7 @@ import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { Exchange, type RequestFilter } from './exchange.ts';
-import { normalized, type Face } from './listeners/face.ts';
+import { normalized, type HttpHandler } from './listeners/http-handler.ts';
 import {
   accessLog,
   audit,
@@ -21,9 +21,9 @@ import {
   awaitingAuthentication,
   deadline,
   expectation,
-  home,
   impersonation,
   inFlight,
+  pageRedirect,
   parameterLimit,
   protocol,
   routing,
@@ -32,26 +32,25 @@ import {
   strictTransportSecurity,
   webSocket,
 } from './filters/index.ts';
+import type { PageOptions } from './filters/browser.ts';
 import type { OpenStreams } from './open-streams.ts';
 import type { Gateway, Route } from './route.ts';
 import { requestEnded, writeError } from './response/write-error.ts';
 
-export interface ChainOptions {
+export interface ChainOptions extends PageOptions {
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
   readonly requests: () => PlatformConfiguration['requests'];
   readonly gateway?: Gateway;
-  /** Where browsers that open `/` are led to. */
-  readonly home?: string;
-  /** Settings for Strict-Transport-Security; without them the header is not sent. */
+  /** Settings of Strict-Transport-Security. The header is not sent without them. */
   readonly strictTransport?: () => PlatformConfiguration['gateway'];
   readonly openStreams: OpenStreams;
   readonly auditor: Auditor;
   readonly log: Logger;
 }
 
-/** Serves these routes behind the filters, to requests of HTTP/1.1 and HTTP/2. */
-export function createFace(routes: readonly Route[], options: ChainOptions): Face {
+/** Returns the listener that serves these routes behind the filters, over HTTP/1.1 and HTTP/2. */
+export function createHttpHandler(routes: readonly Route[], options: ChainOptions): HttpHandler {
   const { requests } = options;
   const filters: readonly RequestFilter[] = [
     auditID,
@@ -64,13 +63,13 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     parameterLimit,
     routing(routes, options.gateway),
     deadline(writeError),
-    home(options.home),
+    pageRedirect(options),
     authentication(options.authenticator, awaitingAuthentication(requests)),
     audit(options.auditor),
     inFlight(requests),
-    // From here on a stream ends with its identity, also while its rights are asked about.
+    // Before the rights are reviewed: from here on a stream ends when its identity is revoked.
     options.openStreams.filter(options.authenticator),
-    impersonation(options.authorizer),
+    impersonation(options.authorizer, options.gateway),
     authorization(options.authorizer),
     webSocket,
     expectation,
@@ -81,17 +80,17 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
       for (const filter of filters) {
         const pending = filter(exchange);
         if (pending !== undefined) await pending;
-        // A filter or the deadline may have answered.
-        if (exchange.res.writableEnded) return exchange.answered();
-        // While a filter waited the session may have ended, or the client have gone away, who hears nothing of this.
+        // A filter or the deadline may have sent the response.
+        if (exchange.res.writableEnded) return exchange.responseWritten();
+        // While a filter waited, the session may have been revoked or the client may have disconnected.
         if (exchange.isOver) throw requestEnded();
       }
       await exchange.route.handler(exchange.req, exchange.res, exchange);
-      exchange.answered();
+      exchange.responseWritten();
     } catch (error) {
       writeError(exchange, error);
     }
   }
-  // Express' router is all that is used of it: they have none of the methods that its applications add.
+  // Only Express' router is used: requests and responses lack the methods that an Express application adds.
   return (req, res) => void serve(new Exchange(normalized(req) as Request, res as Response, options.log));
 }

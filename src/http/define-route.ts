@@ -1,6 +1,6 @@
 /**
- * A route in one definition: its schemas describe what it takes and returns, parse it, and give the handler its types. A request is
- * authorized before anything of it is parsed.
+ * Defines a route in one place: its schemas describe and parse the request and type the handler. A request is authorized before any of it
+ * is parsed.
  */
 import type { Request, Response } from 'express';
 import type { UserInfo } from '../auth/user.ts';
@@ -15,21 +15,21 @@ import {
   type Route,
 } from './route.ts';
 
-/** Names in a path of Express' syntax: `'name'` for `/users/:name/sessions`. */
+/** Parameter names in an Express path: `'name'` for `/users/:name/sessions`. */
 export type PathNames<P extends string> = P extends `${string}/${':' | '*'}${infer Name}/${infer Rest}`
   ? Name | PathNames<`/${Rest}`>
   : P extends `${string}/${':' | '*'}${infer Name}`
     ? Name
     : never;
 
-/** Decoded. A wildcard (`*path`) has its segments. */
+/** Decoded path parameters. A wildcard (`*path`) is the list of its segments. */
 export type PathValues<P extends string> = {
   readonly [N in PathNames<P>]: P extends `${string}/*${N}` | `${string}/*${N}/${string}` ? readonly string[] : string;
 };
 
 type UserOf<A extends Access> = A['kind'] extends 'authenticated' | 'authorized' ? UserInfo : UserInfo | undefined;
 
-/** What `authorize` and `handler` know of a request. */
+/** The request as `authorize` and `handler` receive it. */
 export interface RouteRequest<P extends string, A extends Access> {
   readonly req: Request;
   readonly res: Response;
@@ -40,33 +40,33 @@ export interface RouteRequest<P extends string, A extends Access> {
 export interface ParsedRequest<P extends string, A extends Access, Q, B, G> extends RouteRequest<P, A> {
   readonly query: Q;
   readonly body: B;
-  /** What `authorize` returned. */
+  /** The result of `authorize`. */
   readonly granted: G;
 }
 
 export interface RouteDefinition<P extends string, A extends Access, Q, B, G> extends Pick<
   Route,
-  'method' | 'summary' | 'hot' | 'removed'
+  'method' | 'summary' | 'hot' | 'removed' | 'writtenAt' | 'isPage'
 > {
   readonly path: P;
-  /** Sentences in Markdown that state the right that a request needs, and what the caller has to know. */
+  /** Markdown that states the required right and what the caller has to know. */
   readonly description: string;
   readonly access: A;
   /** Descriptions by name. */
   readonly pathParameters?: Readonly<Record<PathNames<P>, string>>;
-  /** Without it the query is not looked at. */
+  /** If undefined, the query is ignored. */
   readonly query?: QueryParameters<Q>;
   readonly headers?: readonly ParameterDescription[];
   readonly body?: RequestBody<B>;
   readonly responses: ResponseDescriptions;
-  /** Statuses of errors, beside those that follow from the rest of the definition (docs/openapi/error-responses.ts). */
+  /** Error statuses in addition to those that docs/openapi/error-responses.ts derives from the definition. */
   readonly errors?: readonly number[];
-  /** Demands rights that `access` does not; `authorizedByRoute` does not compile without it. */
+  /** Checks rights that `access` does not cover; `authorizedByRoute` does not compile without it. */
   readonly authorize?: (request: RouteRequest<P, A>) => G | Promise<G>;
   readonly handler: (request: ParsedRequest<P, A, Q, B, G>) => void | Promise<void>;
 }
 
-/** What `access` demands of the definition. */
+/** Members of the definition that `access` makes required. */
 type Authorized<A extends Access> = A extends { readonly rights: 'authorize' }
   ? { readonly authorize: unknown }
   : object;
@@ -96,9 +96,9 @@ export function defineRoute<
     ],
     ...(body === undefined ? {} : { body: body.description }),
     async handler(req, res, context) {
-      // The filters have enforced `access`, and the router has matched `path`.
+      // The cast is safe: the filters have enforced `access`, and the router has matched `path`.
       const request = { req, res, context, path: req.params } as unknown as RouteRequest<P, A>;
-      // Hot routes: nothing is awaited that there is not.
+      // Skips needless awaits, which hot routes would notice.
       const granted = (authorize && (await authorize(request))) as G;
       await handler({
         ...request,

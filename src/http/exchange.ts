@@ -14,30 +14,30 @@ import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type Req
 import { cutConnection, http2StreamOf } from './response/cut-off.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
-/** The reason of every abort: Node would make a DOMException with a stack for each. */
-const over = Object.assign(new Error('the request is over'), { name: 'AbortError' });
+/** Shared reason of all aborts: Node would create a DOMException with a stack for each. */
+const requestOver = Object.assign(new Error('the request is over'), { name: 'AbortError' });
 
-/** For the rest of a request that is answered, in milliseconds. */
+/** Milliseconds for the rest of a request whose response is sent, and for the reset of a stream. */
 const linger = 500;
-/** Bytes of an answer: what a stream holds anyway. */
-const little = 16 * 1024;
+/** Maximum bytes of a small response, which fits into the buffer of its stream. */
+const maxSmallResponse = 16 * 1024;
 
-/** Small responses. Each holds some 20 KB, its stream of HTTP/2 included. Readers take milliseconds. */
+/** Small responses hold about 20 KB each, including the HTTP/2 stream. Clients read them within milliseconds. */
 const smallResponses = new UnreadResponses(4_000);
-/** Documents that are the same for everybody. Readers may take seconds, so they are counted apart. */
+/** Documents shared by all callers. Clients may take seconds to read them, so they have their own limit. */
 const documents = new UnreadResponses(1_000);
 
-/** Until the route is matched. */
+/** Route before the request is matched. */
 const unmatched = noRoute(authorizedByPath);
 
-/** One request on its way through the filters, which fill it in; handlers see it as a RequestContext. */
+/** State of one request. Filters fill it in, and handlers see it as a RequestContext. */
 export class Exchange implements RequestContext {
   readonly req: Request;
   readonly res: Response;
   readonly started: number = performance.now();
-  /** The path as it came, without the query. */
+  /** The path as received, without the query. */
   readonly path: string;
-  /** The query as it came. */
+  /** The query as received. */
   readonly search: string;
   readonly log: Logger;
   info: RequestInfo;
@@ -46,19 +46,19 @@ export class Exchange implements RequestContext {
   sourceIP = '';
   user: UserInfo | undefined;
   impersonated: UserInfo | undefined;
-  /** Served by the gateway. */
+  /** The gateway serves the request. */
   isProxied = false;
   audit: AuditRecord | undefined;
   arrival: Arrival | undefined;
-  /** The body of the request, as far as it has arrived and the audit log may show it. */
-  sent: AuditBody | undefined;
-  /** What was answered in the place of what was asked for. */
+  /** Collects the request body for the audit event; undefined if the policy shows no bodies. */
+  requestBody: AuditBody | undefined;
+  /** The error that the request ended with. */
   failure: Failure | undefined;
   readonly #url: string;
   #shownURL: string | undefined;
   #query: URLSearchParams | undefined;
   readonly #cleanups: (() => void)[] = [];
-  readonly #places: (() => void)[] = [];
+  readonly #releases: (() => void)[] = [];
   #userListeners: (() => void)[] | undefined;
   #rechecks: (() => void)[] | undefined;
   #userChanged = false;
@@ -108,10 +108,10 @@ export class Exchange implements RequestContext {
     return this.req.headers['user-agent'] ?? '';
   }
 
-  /** Made only for those who ask. */
+  /** Created on first use. */
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();
-    if (this.#over) this.#abort.abort(over);
+    if (this.#over) this.#abort.abort(requestOver);
     return this.#abort.signal;
   }
 
@@ -121,18 +121,20 @@ export class Exchange implements RequestContext {
   }
 
   /**
-   * For what the request holds that others may want: given back as soon as it is `answered`. Who does not read the answer would keep it
-   * for as long as they like.
+   * Runs `release` when the response is written, before the client has read it. For shared resources such as slots, which a client that
+   * does not read would otherwise hold for as long as it likes.
    */
-  onAnswered(giveBack: () => void): void {
-    if (this.#ended) giveBack();
-    else this.#places.push(giveBack);
+  onResponseWritten(release: () => void): void {
+    if (this.#ended) release();
+    else this.#releases.push(release);
   }
 
-  /** Nothing is left to do here but that the answer is read; of a large one it is waited for, since it is held in memory. */
-  answered(): void {
+  /**
+   * Reports that the server has written the response. A large one, which is held in memory, keeps its slots until the client has read it.
+   */
+  responseWritten(): void {
     const { writableEnded, writableLength } = this.res;
-    if (writableEnded && writableLength <= little) this.#awaitReader(smallResponses);
+    if (writableEnded && writableLength <= maxSmallResponse) this.#awaitReader(smallResponses);
   }
 
   freeSlots(): void {
@@ -140,11 +142,11 @@ export class Exchange implements RequestContext {
   }
 
   #awaitReader(unread: UnreadResponses): void {
-    this.#run(this.#places.splice(0));
+    this.#run(this.#releases.splice(0));
     if (!this.#ended) this.#removeUnread ??= unread.add(this);
   }
 
-  /** A listener that comes late is told too. */
+  /** Calls the listener at once if the user has changed already. */
   onUserChange(listener: () => void): void {
     (this.#userListeners ??= []).push(listener);
     if (this.#userChanged) listener();
@@ -155,9 +157,8 @@ export class Exchange implements RequestContext {
     const recheck = (): void => {
       checked().catch((error: unknown) => {
         if (this.#over) return;
-        if (!(error instanceof StatusError))
-          this.log.error('recheck of a stream failed', { auditID: this.auditID, error });
-        // 429: there is no decision yet.
+        if (!(error instanceof StatusError)) this.log.error('stream recheck failed', { auditID: this.auditID, error });
+        // 429 means that there is no decision yet.
         else if (error.code < 500 && error.code !== 429) refuse(error);
       });
     };
@@ -165,12 +166,12 @@ export class Exchange implements RequestContext {
     if (this.#userChanged) recheck();
   }
 
-  /** Rights may have been lost since the stream began. */
+  /** Runs the checks again: the caller may have lost rights since the stream started. */
   recheck(): void {
     for (const recheck of this.#rechecks ?? []) recheck();
   }
 
-  /** The same credential, authenticated again. */
+  /** Sets the user after the credential of an open stream was authenticated again. */
   setUser(user: UserInfo): void {
     if (isDeepStrictEqual(user, this.user)) return;
     this.user = user;
@@ -179,30 +180,30 @@ export class Exchange implements RequestContext {
     this.recheck();
   }
 
-  /** As logged: what was never answered has no status, whatever it might have become; 499 is nginx's word for it. */
+  /** Status for the log and the audit event; 499, as in nginx, if the client disconnected before the response. */
   get status(): number {
     return this.res.headersSent || this.res.writableFinished ? this.res.statusCode : 499;
   }
 
-  /** The response is with the network, or the client has gone away. */
+  /** The response is handed to the network, or the client has disconnected. */
   get hasEnded(): boolean {
     return this.#ended;
   }
 
-  /** Nobody waits for an answer any more. */
+  /** The request is aborted or has ended: no response is awaited any more. */
   get isOver(): boolean {
     return this.#over;
   }
 
-  /** The client went away, the deadline passed or the server drains. */
-  abort(reason: unknown = over): void {
+  /** Ends the work for the request, because the client disconnected, the deadline passed, the session was revoked or the server drains. */
+  abort(reason: unknown = requestOver): void {
     this.#over = true;
     this.#abort?.abort(reason);
   }
 
   /**
-   * Tells the client that the response is incomplete. That ends its connection over HTTP/1.1, and over HTTP/2 if the reset cannot be sent,
-   * because the client does not read from TCP.
+   * Tells the client that the response is incomplete. This ends the connection of an HTTP/1.1 client, and that of an HTTP/2 client if it
+   * does not read from TCP, so that the reset cannot be sent.
    */
   cut(): void {
     const { req, res } = this;
@@ -210,7 +211,7 @@ export class Exchange implements RequestContext {
     if (stream === undefined) cutConnection(req.httpVersion, this.#socket);
     else {
       const { session } = stream;
-      // Not CANCEL, as in cutOff.
+      // Not CANCEL, for the reason given at cutOff.
       stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       const late = setTimeout(() => {
         if (!stream.destroyed) session?.destroy();
@@ -219,7 +220,7 @@ export class Exchange implements RequestContext {
     }
   }
 
-  /** Not by `close` alone: a client that never ends its request would put that off for as long as it likes. */
+  /** Detects the end of the response. `close` alone is not enough: a client that never ends its request would delay it indefinitely. */
   #watch(): void {
     const { res } = this;
     const end = (): void => this.#end();
@@ -229,8 +230,8 @@ export class Exchange implements RequestContext {
     else
       stream.once('finish', () => {
         end();
-        // RFC 9113 section 8.1: what is left of the request is not wanted. Not at once: a reset may overtake the end of the answer,
-        // which kube-apiserver and every client in Go then take for broken off.
+        // RFC 9113 section 8.1: NO_ERROR requests the client to stop sending the request. The reset is delayed because it may overtake the end
+        // of the response, which kube-apiserver and all Go clients would then treat as incomplete.
         stream.resume();
         const cut = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), linger);
         stream.once('close', () => clearTimeout(cut));
@@ -243,7 +244,7 @@ export class Exchange implements RequestContext {
     this.#ended = true;
     this.#removeUnread?.();
     this.abort();
-    this.#run(this.#places.splice(0));
+    this.#run(this.#releases.splice(0));
     this.#run(this.#cleanups);
   }
 
@@ -252,11 +253,11 @@ export class Exchange implements RequestContext {
       try {
         cleanup();
       } catch (error) {
-        // The others still give back what they hold.
-        this.log.error('the end of a request was not looked after', { auditID: this.auditID, error });
+        // The remaining cleanups must still release what they hold.
+        this.log.error('request cleanup failed', { auditID: this.auditID, error });
       }
   }
 }
 
-/** A step that every request takes. It throws to refuse. */
+/** A step that every request passes. It throws to refuse the request. */
 export type RequestFilter = (exchange: Exchange) => void | Promise<void>;

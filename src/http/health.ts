@@ -1,6 +1,6 @@
-/** /livez, /readyz and /healthz as in kube-apiserver (k8s.io/apiserver pkg/server/healthz). */
+/** Serves /livez, /readyz and /healthz as kube-apiserver does (k8s.io/apiserver pkg/server/healthz). */
 import type { Response } from 'express';
-import { noSuchPath } from '../runtime/errors.ts';
+import { pathNotFound } from '../runtime/errors.ts';
 import type { HealthCheck } from '../runtime/lifecycle.ts';
 import type { Access } from './access.ts';
 import { defineRoute } from './define-route.ts';
@@ -9,21 +9,21 @@ import type { ResponseDescriptions, Route } from './route.ts';
 import { described, list, text } from './schema.ts';
 import { endWith } from './response/write.ts';
 
-/** In the order in which they are listed. */
+/** Checks in the order in which a response lists them. */
 type Checks = () => readonly HealthCheck[];
 
 const ping: HealthCheck = { name: 'ping', problem: () => '', warning: () => '' };
 
 const access = { kind: 'optional', parameter: 'verbose' } as const satisfies Access;
 const verbose = described(
-  'List the checks. Ignored without valid credentials; with them, the right to `get` the path is required',
+  'List the checks. Ignored without valid credentials; otherwise requires the right to `get` the path',
   text.optional(),
 );
 export class Health {
   readonly #checks: Checks;
   #isDraining = false;
 
-  /** `checks` are those of all components, of which this is one. */
+  /** `checks` returns the checks of all components, including this one. */
   constructor(checks: Checks) {
     this.#checks = checks;
   }
@@ -32,7 +32,7 @@ export class Health {
     return this.#isDraining ? 'the server is shutting down' : '';
   }
 
-  /** From now on load balancers should route requests elsewhere. */
+  /** Fails readiness, so that load balancers send requests to other replicas. */
   drain(): void {
     this.#isDraining = true;
   }
@@ -62,12 +62,12 @@ const responses: ResponseDescriptions = {
 
 function routesOf(path: string, description: string, checks: Checks): Route[] {
   const probe = path.slice(1);
-  const what = probe === 'livez' ? 'liveness' : 'readiness';
+  const subject = probe === 'livez' ? 'liveness' : 'readiness';
   return [
     defineRoute({
       method: 'get',
       path,
-      summary: `Check ${what}`,
+      summary: `Check ${subject}`,
       description,
       access,
       query: lenientParameters({
@@ -77,29 +77,29 @@ function routesOf(path: string, description: string, checks: Checks): Route[] {
       responses,
       handler({ res, context: { user }, query: { verbose: isVerbose, exclude } }) {
         const included = checks().filter(({ name }) => !exclude.includes(name));
-        answer(probe, included, res, isVerbose !== undefined && user !== undefined);
+        respond(probe, included, res, isVerbose !== undefined && user !== undefined);
       },
     }),
     defineRoute({
       method: 'get',
       path: `${path}/:check`,
-      summary: `Run one ${what} check`,
-      description: `Runs one of the checks of \`${path}\`. A name of no check is 404.`,
+      summary: `Run one ${subject} check`,
+      description: `Runs one of the checks of \`${path}\`. Responds with 404 if there is no check of this name.`,
       access,
       pathParameters: { check: `Name of the check; \`${path}?verbose\` lists the names` },
       query: lenientParameters({ verbose }),
       responses,
       handler({ res, context: { user }, path: { check }, query: { verbose: isVerbose } }) {
         const named = checks().filter(({ name }) => name === check);
-        if (named.length === 0) throw noSuchPath();
-        answer(probe, named, res, isVerbose !== undefined && user !== undefined);
+        if (named.length === 0) throw pathNotFound();
+        respond(probe, named, res, isVerbose !== undefined && user !== undefined);
       },
     }),
   ];
 }
 
-/** Names and reasons are only for authenticated callers: they tell an attacker what to wait for. */
-function answer(probe: string, checks: readonly HealthCheck[], res: Response, isVerbose: boolean): void {
+/** Writes the results. Names and reasons are only for authenticated callers, because they would help an attacker to time an attack. */
+function respond(probe: string, checks: readonly HealthCheck[], res: Response, isVerbose: boolean): void {
   const results = checks.map((check) => ({ name: check.name, problem: check.problem(), warning: check.warning() }));
   const failed = results.some(({ problem }) => problem !== '');
   const lines = results.map(({ name, problem, warning }) =>

@@ -1,4 +1,4 @@
-/** metav1: the common parts of objects, lists and errors. */
+/** Schemas of metav1: the common parts of objects, lists and errors. */
 import { oauthErrorCodes } from '../runtime/errors.ts';
 import {
   anything,
@@ -16,7 +16,7 @@ import {
   type Schema,
 } from './schema.ts';
 
-/** Type of an object. `apiVersion`: if it is always the same. */
+/** Kind and version of an object. `apiVersion` is undefined if it varies. */
 export const typeMeta = <const K extends string, const V extends string = string>(kind: K, apiVersion?: V) => ({
   kind: oneOf(kind),
   apiVersion: (apiVersion === undefined ? text : oneOf(apiVersion)) as Schema<V>,
@@ -102,7 +102,7 @@ export const jsonPatchSchema = named(
   ),
 );
 
-/** The part of Kubernetes' schema that clients of /kapis use. */
+/** The part of Kubernetes' ObjectMeta that clients of /kapis use. */
 export const objectMetaSchema = named(
   'ObjectMeta',
   open(
@@ -125,7 +125,7 @@ export const objectMetaSchema = named(
 
 const listMeta = named('ListMeta', object({}, { resourceVersion: described('Version from which to watch', text) }));
 
-/** A list of /kapis, under this name. `kind`: kind of its items, if it is known. */
+/** Returns the schema of a list on /kapis. `kind` is the kind of its items, if it is known. */
 export const listSchema = <S extends Schema>(name: string, item: S, kind?: string) =>
   named(
     name,

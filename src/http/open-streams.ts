@@ -4,26 +4,28 @@ import { Slice } from '../runtime/slice.ts';
 import type { Exchange, RequestFilter } from './exchange.ts';
 import { Wheel } from '../runtime/wheel.ts';
 
-/** How often the rights of an open stream are checked, in milliseconds. */
+/** Milliseconds between two checks of the rights of an open stream. */
 const recheckInterval = 10_000;
 
-interface Open {
+interface OpenStream {
   readonly authenticate: Authenticator;
-  /** Its position on the wheel. */
+  /** Position on the wheel. */
   at: number;
 }
 
-/** The watches and streams that are open: they end with the identity that opened them, with its rights, and when the server drains. */
+/**
+ * The open watches and streams. One ends when the identity that opened it is revoked or loses its rights, and when the server drains.
+ */
 export class OpenStreams {
-  readonly #open = new Map<Exchange, Open>();
+  readonly #open = new Map<Exchange, OpenStream>();
   readonly #wheel = new Wheel<Exchange>((exchange) => this.#recheck(exchange));
-  readonly #ofSession = new Map<string, Set<Exchange>>();
+  readonly #bySession = new Map<string, Set<Exchange>>();
 
-  /** Comes after authentication, by the same authenticator. */
+  /** Returns the filter that follows authentication by the same authenticator. */
   filter(authenticate: Authenticator): RequestFilter {
     return (exchange) => {
       if (!exchange.info.isLongRunning) return;
-      // The same credential is never of another session.
+      // The session of a credential never changes.
       const sid = exchange.user?.sessionID;
       const open = { authenticate, at: this.#wheel.put(exchange, nextRecheck(exchange)) };
       this.#open.set(exchange, open);
@@ -40,14 +42,14 @@ export class OpenStreams {
     return this.#open.size;
   }
 
-  /** The session was revoked: what it may not read any more must not flow on. */
+  /** Ends the streams of a revoked session. */
   endSession(sid: string): void {
-    for (const exchange of this.#ofSession.get(sid) ?? []) exchange.abort();
+    for (const exchange of this.#bySession.get(sid) ?? []) exchange.abort();
   }
 
   /**
-   * Users or clients changed: a watch whose credential is no longer good ends, and one whose user has other groups has its rights
-   * asked about at once. One that cannot be judged now goes on.
+   * Authenticates all streams again after users or clients changed. A stream ends if its credential is no longer valid; if the groups of
+   * its user changed, its rights are reviewed at once. A stream goes on if it cannot be authenticated now.
    */
   async recheck(): Promise<void> {
     const slice = new Slice();
@@ -57,7 +59,7 @@ export class OpenStreams {
     }
   }
 
-  /** All of them, evenly spread over `spread` milliseconds, so that their clients do not come back all at once. */
+  /** Ends all streams, evenly spread over `spread` milliseconds so that their clients do not reconnect at the same time. */
   endAll(spread: number): void {
     const all = [...this.#open.keys()];
     for (const [index, exchange] of all.entries())
@@ -67,22 +69,22 @@ export class OpenStreams {
   #recheck(exchange: Exchange): void {
     const open = this.#open.get(exchange);
     if (open === undefined) return;
-    // Nobody reports that a ServiceAccount or its pod was deleted, or that its token has expired.
+    // There is no event for a deleted ServiceAccount, a deleted pod or an expired token.
     if (exchange.user?.via === 'token-review') void reauthenticate(exchange, open.authenticate);
     exchange.recheck();
     open.at = this.#wheel.put(exchange, nextRecheck(exchange));
   }
 
   #add(sid: string, exchange: Exchange): void {
-    const streams = this.#ofSession.get(sid);
-    if (streams === undefined) this.#ofSession.set(sid, new Set([exchange]));
+    const streams = this.#bySession.get(sid);
+    if (streams === undefined) this.#bySession.set(sid, new Set([exchange]));
     else streams.add(exchange);
   }
 
   #remove(sid: string, exchange: Exchange): void {
-    const streams = this.#ofSession.get(sid);
+    const streams = this.#bySession.get(sid);
     streams?.delete(exchange);
-    if (streams?.size === 0) this.#ofSession.delete(sid);
+    if (streams?.size === 0) this.#bySession.delete(sid);
   }
 }
 
@@ -96,7 +98,10 @@ async function reauthenticate(exchange: Exchange, authenticate: Authenticator): 
   }
 }
 
-/** Returns the next moment, by `performance.now()`, at which the streams of this user are rechecked together. Users are spread over the interval. */
+/**
+ * Returns the next time, by `performance.now()`, at which all streams of this user are rechecked together. Users are spread over the
+ * interval.
+ */
 function nextRecheck({ user }: Exchange): number {
   const now = performance.now();
   let phase = 0;

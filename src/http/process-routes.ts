@@ -43,7 +43,7 @@ export function versionRoute(path: string, version: string): Route {
   });
 }
 
-/** The list of paths at `/`, as in kube-apiserver. */
+/** Returns the route of `/` that lists the served paths, as kube-apiserver does. */
 export function indexRoute(routes: readonly Route[]): Route {
   const paths = [...new Set(routes.map(({ path }) => path).filter((path) => !path.includes(':')))].toSorted();
   return defineRoute({

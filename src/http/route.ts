@@ -1,7 +1,8 @@
+import type { Identity } from '../cluster/client/client.ts';
 import type { Request, Response } from 'express';
 import type { AuditRecord } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
-import { noSuchPath, type StatusError } from '../runtime/errors.ts';
+import { pathNotFound, type StatusError } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Access } from './access.ts';
 import { text, type Schema } from './schema.ts';
@@ -15,7 +16,7 @@ export interface ParameterDescription<S = Schema> {
   readonly schema: S;
 }
 
-/** By media type. */
+/** Schemas by media type. */
 export type ContentDescription<S = Schema> = Readonly<Record<string, S>>;
 
 export interface BodyDescription<S = Schema> {
@@ -31,7 +32,7 @@ export interface ResponseDescription<S = Schema> {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** By status. */
+/** Responses by status. */
 export type ResponseDescriptions<S = Schema> = Readonly<Record<number, ResponseDescription<S>>>;
 
 export const inQuery = (name: string, description: string, schema: Schema = text): ParameterDescription => ({
@@ -41,9 +42,9 @@ export const inQuery = (name: string, description: string, schema: Schema = text
   schema,
 });
 
-/** A segment of a path (filters/request-info.ts). Neither `.` nor `..`, in words that Go's regexp has too. */
+/** A path segment as filters/request-info.ts accepts it: neither `.` nor `..`. The pattern uses only syntax that Go's regexp supports. */
 const segment = text.regex(
-  // oxlint-disable-next-line no-control-regex -- they are what it refuses
+  // oxlint-disable-next-line no-control-regex -- the pattern excludes control characters
   /^(?:[^./\\\x00-\x1f\x7f-\x9f]|\.[^./\\\x00-\x1f\x7f-\x9f]|\.\.[^/\\\x00-\x1f\x7f-\x9f])[^/\\\x00-\x1f\x7f-\x9f]*$/,
 );
 
@@ -62,13 +63,19 @@ export const inHeader = (name: string, description: string, schema: Schema = tex
   schema,
 });
 
-/** 200 with a document in JSON. */
+/** Content of an object that is available in both media types. */
+export const jsonOrYAML = (schema: Schema): ContentDescription => ({
+  'application/json': schema,
+  'application/yaml': schema,
+});
+
+/** 200 with a JSON document. */
 export const json = (schema: Schema, description = 'OK'): ResponseDescriptions => ({
   200: { description, content: { 'application/json': schema } },
 });
 
 /**
- * A request, described once (k8s.io/apiserver pkg/endpoints/request/requestinfo.go): nobody parses a path again.
+ * Parsed URL of a request (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). Nothing else parses the path.
  * For `/kapis/resources.platform.io/v1alpha3/nodes/n1`: prefix 'kapis', group 'resources.platform.io', version 'v1alpha3',
  * resource 'nodes', name 'n1', verb 'get'.
  */
@@ -85,82 +92,92 @@ export interface RequestInfo {
   readonly resource: string;
   readonly subresource: string;
   readonly name: string;
-  /** A watch, or a stream to or from a pod: counted and limited apart, without a deadline (longRunningRequestCheck there). */
+  /**
+   * A watch, a log stream, or a stream to or from a pod. It has its own limits and no deadline (longRunningRequestCheck of
+   * k8s.io/apiserver).
+   */
   readonly isLongRunning: boolean;
 }
 
-/** Counts a request apart while its body arrives. Each throws StatusError 429 when there is no slot. */
+/** Moves a request to separate slots while its body arrives, and back. Both methods throw StatusError 429 if no slot is free. */
 export interface Arrival {
   awaitBody(): void;
   bodyArrived(): void;
 }
 
-/** What the filters found out about a request; every handler gets it. */
+/** Results of the filters, passed to every handler. */
 export interface RequestContext {
   readonly info: RequestInfo;
   readonly query: URLSearchParams;
   readonly auditID: string;
   readonly sourceIP: string;
-  /** What the client calls itself; '' if it does not. */
+  /** The header User-Agent; '' if there is none. */
   readonly userAgent: string;
   readonly log: Logger;
-  /** Aborted when the client goes away, when the deadline passes and when the server drains. */
+  /** Aborted when the client disconnects, when the deadline passes and when the server drains. */
   readonly signal: AbortSignal;
-  /** Undefined only where `access` of the route demands no identity. */
+  /** Undefined only if `access` of the route requires no identity. */
   readonly user: UserInfo | undefined;
-  /** Whom the user may impersonate and asked to be. */
+  /** The impersonated user. The caller is allowed to impersonate this user. */
   readonly impersonated: UserInfo | undefined;
-  /** Frees the slot of the request before the response is read: what is left to send takes no memory. */
+  /** Frees the slots of the request before the client has read the response. Call it only if the rest of the response takes no memory. */
   freeSlots(): void;
-  /** Runs `cleanup` once the answer is with the network or the client has gone away; at once if that is so already. */
+  /** Runs `cleanup` when the response is handed to the network or the client has disconnected; at once if that has happened. */
   onEnd(cleanup: () => void): void;
-  /** Slots of a login. */
+  /** Slots of a login; undefined for other requests. */
   readonly arrival: Arrival | undefined;
-  /** What is to be said of the request in the audit log. */
+  /** Adds to the audit event of the request. */
   readonly audit: Pick<AuditRecord, 'identify' | 'annotate'> | undefined;
-  /** Calls `listener` when `user` has changed while a stream is open, such as its groups. */
+  /** Calls `listener` when `user` changes while a stream is open, for example its groups. */
   onUserChange(listener: () => void): void;
   /**
-   * Guards an open stream: calls `check` every few seconds and when `user` has changed, and `refuse` with the StatusError 4xx that it
-   * throws. While there is no decision the stream goes on.
+   * Guards an open stream: calls `check` every 10 s and when `user` changes, and `refuse` with a StatusError 4xx that `check` throws. The
+   * stream goes on while there is no decision.
    */
   onRecheck(check: () => Promise<void>, refuse: (error: StatusError) => void): void;
 }
 
 export type Handler = (req: Request, res: Response, context: RequestContext) => void | Promise<void>;
 
-/** A route, as `defineRoute` makes it: the router and the descriptions read it. */
+/** A route as `defineRoute` returns it, for the router and the API descriptions. */
 export interface Route {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** In Express' syntax (`/kapis/:group`). */
+  /** Path in Express' syntax (`/kapis/:group`). */
   readonly path: string;
   readonly summary: string;
-  /** Further sentences, in Markdown. */
+  /** Markdown. */
   readonly description?: string;
   readonly access: Access;
-  /** Requested so often that it is matched before the others, whatever their order. */
+  /** A GET that is matched before all other routes and without Express, because it is requested often. */
   readonly hot?: boolean;
   readonly parameters?: readonly ParameterDescription[];
   readonly body?: BodyDescription;
   readonly responses?: ResponseDescriptions;
-  /** Statuses of errors, beside those that follow from the rest of the route (docs/openapi/error-responses.ts). */
+  /** Returns the path of kube-apiserver that accepts the method of a request; undefined if there is none. */
+  readonly writtenAt?: (context: RequestContext) => string | undefined | Promise<string | undefined>;
+  /** Error statuses in addition to those that docs/openapi/error-responses.ts derives from the route. */
   readonly errors?: readonly number[];
-  /** The route only says what replaced it. */
+  /** The route is removed and only names its replacement. */
   readonly removed?: boolean;
+  /** A page for people. Browsers that open it over plain HTTP are redirected to HTTPS. */
+  readonly isPage?: boolean;
   readonly handler: Handler;
 }
 
-/** What serves a request: a route, the gateway, or an error in the place of a route. */
-export type MatchedRoute = Pick<Route, 'access' | 'handler'>;
+/** Serves a request: a route, the gateway, or a handler that throws because there is no route. */
+export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage'>;
 
-export const noRoute = (access: Access): MatchedRoute => ({
+/** `hintFor` describes the nearest path. */
+export const noRoute = (access: Access, hintFor?: (path: string) => string): MatchedRoute => ({
   access,
-  handler: () => {
-    throw noSuchPath();
+  handler: (_req, _res, { info }) => {
+    throw pathNotFound(hintFor?.(info.path));
   },
 });
 
-/** Serves all paths under these prefixes, without a review: kube-apiserver authorizes the caller. */
+/** Serves all paths below these prefixes without authorization here: kube-apiserver authorizes the caller. */
 export interface Gateway extends MatchedRoute {
   readonly prefixes: ReadonlySet<string>;
+  /** Returns the identity with which requests are forwarded. Nobody may impersonate it. Throws KubeError. */
+  readonly ownIdentity: () => Promise<Identity>;
 }

@@ -1,33 +1,40 @@
 import express, { type Request, type Response } from 'express';
 import { methodNotAllowed } from '../runtime/errors.ts';
 import { authenticated, authorizedByPath, strictest } from './access.ts';
+import { nearestPath } from './nearest-path.ts';
 import { noRoute, type MatchedRoute, type Route } from './route.ts';
 
-/** Returns what serves a request: its route, or what throws the error of a path or method that has none. */
+/** Returns the route that serves a request. If there is none, its handler throws 404 or 405. */
 export type Match = (req: Request, res: Response, path: string) => MatchedRoute;
 
 /**
- * A path without a route has the strictest access among the routes below the same first segment, so that 404 reveals no more to a caller
- * than those routes do. Other paths need the right to the path.
+ * Creates the matcher of these routes. A path without a route has the strictest access of the routes below the same first segment, so that
+ * 404 reveals no more than those routes do. All other paths require the right to the path.
  */
 export function createMatch(routes: readonly Route[]): Match {
   const router = express.Router({ caseSensitive: true });
-  // The router calls one of these, or its callback, before it returns: none of them waits.
+  // The router is synchronous: it calls one of these handlers, or its callback, before it returns.
   let found: MatchedRoute | undefined;
   const serve = (route: MatchedRoute) => () => {
     found = route;
   };
-  // Express tries one route after the other.
-  const hotFirst = routes.toSorted((a, b) => Number(b.hot ?? false) - Number(a.hot ?? false));
-  for (const route of hotFirst) router[route.method](route.path, serve(route));
+  for (const route of routes) router[route.method](route.path, serve(route));
   for (const [path, members] of Map.groupBy(routes, (route) => route.path))
     router.all(path, serve(withoutMethod(members)));
-  const unmatched = new Map([['', noRoute(authenticated)]]);
+  const hintFor = nearestPath(routes);
+  const unmatched = new Map([['', noRoute(authenticated, hintFor)]]);
   const nested = routes.filter(({ path }) => path.indexOf('/', 1) !== -1);
   for (const [segment, members] of Map.groupBy(nested, (route) => firstSegment(route.path)))
-    unmatched.set(segment, noRoute(strictest(members.map(({ access }) => access))));
-  const elsewhere = noRoute(authorizedByPath);
+    unmatched.set(segment, noRoute(strictest(members.map(({ access }) => access)), hintFor));
+  const elsewhere = noRoute(authorizedByPath, hintFor);
+  const hot = routes.filter((route) => route.hot === true).map((route) => ({ route, pattern: hotPattern(route) }));
   return (req, res, path) => {
+    for (const { route, pattern } of req.method === 'GET' ? hot : []) {
+      const match = pattern.exec(path);
+      if (match === null) continue;
+      req.params = match.groups ?? {};
+      return route;
+    }
     found = undefined;
     router(req, res, (error: unknown) => {
       if (error !== undefined) throw error;
@@ -36,15 +43,23 @@ export function createMatch(routes: readonly Route[]): Match {
   };
 }
 
+const writes: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** Matches paths that need no decoding and do not end in a slash. Express' router serves the others. */
+const hotPattern = ({ path }: Route): RegExp =>
+  new RegExp(`^${path.replaceAll('.', String.raw`\.`).replaceAll(/:(\w+)/g, String.raw`(?<$1>[\w.-]+)`)}$`);
+
 const firstSegment = (path: string): string => path.split('/', 2)[1] ?? '';
 
-/** For methods that none of the routes of a path has. */
+/** Returns the route for methods that no route of a path serves. */
 function withoutMethod(routes: readonly Route[]): MatchedRoute {
   const methods = routes.flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
+  const { writtenAt } = routes.find((route) => route.writtenAt !== undefined) ?? {};
   return {
     access: strictest(routes.map(({ access }) => access)),
-    handler: () => {
-      throw methodNotAllowed(methods);
+    async handler({ method }, _res, context) {
+      const path = writes.has(method) ? await writtenAt?.(context) : undefined;
+      throw methodNotAllowed(methods, path === undefined ? '' : `; send ${method} to ${path}`);
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Schemas of what crosses the wire, in zod: they parse, give the TypeScript types and make the descriptions (docs/openapi). Only the
- * part of zod is used that Swagger 2.0 can express.
+ * zod schemas of requests and responses. They parse, provide the TypeScript types and generate the API descriptions (docs/openapi), so
+ * they use only what Swagger 2.0 can express.
  */
 import { z } from 'zod';
 
@@ -23,15 +23,15 @@ type Properties = Readonly<Record<string, z.ZodType>>;
 export const text = z.string();
 export const flag = z.boolean();
 export const integer = z.int();
-/** How many. */
+/** Number of items. */
 export const count = z.int().min(0);
-/** RFC 3339. */
+/** RFC 3339 time. */
 export const time = z.string().meta({ format: 'date-time' });
 export const anything = z.unknown();
 export const anyObject = z.record(text, anything);
 
 export const oneOf = <const T extends string>(...values: readonly T[]) => z.enum(values);
-/** One of the values, or the empty string for none: described, and validated by another server or parser. */
+/** One of the values, or the empty string for none. Only described here: another server or parser validates it. */
 export const oneOrNone = (...values: readonly string[]) => text.meta({ pattern: `^(?:${values.join('|')})?$` });
 export const list = <S extends z.ZodType>(items: S) => z.array(items);
 export const mapOf = <S extends z.ZodType>(values: S) => z.record(text, values);
@@ -40,7 +40,7 @@ export const mapOf = <S extends z.ZodType>(values: S) => z.record(text, values);
 type NoProperties = Readonly<Record<never, never>>;
 type Optional<O extends Properties> = { -readonly [K in keyof O]: z.ZodOptional<O[K]> };
 
-/** An object with these properties and no others. */
+/** Object with these properties and no others. */
 export const object = <const R extends Properties, const O extends Properties = NoProperties>(
   required: R,
   optional?: O,
@@ -56,18 +56,18 @@ export const object = <const R extends Properties, const O extends Properties = 
 export const eitherOf = <const S extends readonly [z.ZodType, ...z.ZodType[]]>(...schemas: S) =>
   z.union(schemas).meta({ type: 'object' });
 
-/** The object may have further properties. */
+/** Allows further properties. */
 export const open = <S extends z.core.$ZodLooseShape>(schema: z.ZodObject<S, z.core.$strict>) => schema.loose();
-/** The object may have further properties of text. */
+/** Allows further string properties. */
 export const others = (schema: z.ZodObject) => schema.catchall(text);
 
 export const notEmpty = (schema: Schema): Schema => (schema instanceof z.ZodString ? schema.min(1) : schema);
 
-/** A default is not what a missing parameter means that may not be sent without another: programs send defaults. */
+/** Removes the default of a parameter that depends on another one: clients that send defaults would send it alone. */
 export const withoutDefault = (schema: Schema): Schema =>
   schema instanceof z.ZodDefault ? (schema.unwrap() as Schema) : schema;
 
 export const described = <S extends z.ZodType>(description: string, schema: S): S => schema.describe(description);
 
-/** Descriptions define the schema once, under this name. */
+/** Names the schema, so that API descriptions define it once. */
 export const named = <S extends z.ZodType>(id: string, schema: S): S => schema.meta({ id });

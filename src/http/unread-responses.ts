@@ -6,8 +6,8 @@ interface UnreadResponse {
 }
 
 /**
- * Responses that hold no slot while their clients read them. Beyond `max`, the oldest response of the address or IPv6 /48 that has the
- * most is cut: a client that does not read loses its own responses before those of others.
+ * Responses that hold no slot while their clients read them. Above `max`, the address or IPv6 /48 with the most responses loses its oldest
+ * one: a client that does not read loses its own responses before those of others.
  */
 export class UnreadResponses {
   readonly #max: number;
@@ -18,20 +18,20 @@ export class UnreadResponses {
     this.#max = max;
   }
 
-  /** Returns the function that removes the response; it may be called again. */
+  /** Returns an idempotent function that removes the response. */
   add(response: UnreadResponse): () => void {
     const network = addressKeys(response.sourceIP).at(-1) ?? '';
     const responses = this.#byNetwork.get(network) ?? new Set();
     this.#byNetwork.set(network, responses.add(response));
     this.#size += 1;
-    if (this.#size > this.#max) this.#cutOne();
+    if (this.#size > this.#max) this.#cutOldest();
     return () => this.#remove(network, response);
   }
 
-  #cutOne(): void {
+  #cutOldest(): void {
     let network = '';
-    let most = 0;
-    for (const [key, { size }] of this.#byNetwork) if (size > most) [network, most] = [key, size];
+    let largest = 0;
+    for (const [key, { size }] of this.#byNetwork) if (size > largest) [network, largest] = [key, size];
     const [oldest] = this.#byNetwork.get(network) ?? [];
     if (oldest === undefined) return;
     this.#remove(network, oldest);

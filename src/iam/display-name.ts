@@ -1,4 +1,4 @@
-/** The change of the displayName, which users may make to their own User: as PUT, merge patch or JSON patch. */
+/** Recognizes a change of only the displayName, which users may make to their own User by PUT, merge patch or JSON patch. */
 import { isDeepStrictEqual } from 'node:util';
 import type { User } from '../accounts/directory/users.ts';
 import { recordOf, type JSONValue } from '../http/request/json-body.ts';
@@ -7,52 +7,52 @@ export const mergePatch = 'application/merge-patch+json';
 export const jsonPatch = 'application/json-patch+json';
 
 export interface DisplayName {
-  /** Null: none. */
+  /** Null removes it. */
   readonly displayName: string | null;
-  /** Version that the object must have; '' for any. */
+  /** Required version of the object; '' if any is accepted. */
   readonly resourceVersion: string;
 }
 
 const isDisplayName = (value: unknown): value is string | null => value === null || typeof value === 'string';
 
-/** Returns undefined if the request changes anything else. */
+/** Returns the displayName that the request sets; undefined if the request changes anything else. */
 export function displayNameIn({ contentType, value }: JSONValue, current: User): DisplayName | undefined {
   if (contentType === jsonPatch) return inJsonPatch(value);
-  const whole = contentType !== mergePatch;
+  const isPut = contentType !== mergePatch;
   const { apiVersion, kind, metadata = {}, spec = {}, ...rest } = recordOf(value) ?? { value };
-  const said = recordOf(metadata);
-  const wanted = recordOf(spec);
-  if (said === undefined || wanted === undefined) return undefined;
-  const { displayName = whole ? null : undefined, ...others } = wanted;
-  const { resourceVersion = '' } = said;
+  const newMetadata = recordOf(metadata);
+  const newSpec = recordOf(spec);
+  if (newMetadata === undefined || newSpec === undefined) return undefined;
+  const { displayName = isPut ? null : undefined, ...others } = newSpec;
+  const { resourceVersion = '' } = newMetadata;
   const isSame =
     [undefined, current.apiVersion].includes(apiVersion as undefined) &&
     [undefined, current.kind].includes(kind as undefined) &&
-    [undefined, current.metadata.name].includes(said['name'] as undefined) &&
-    (whole ? isUnchanged(current, said, others, rest) : Object.keys({ ...others, ...rest }).length === 0) &&
-    (whole || Object.keys(said).every((key) => key === 'name' || key === 'resourceVersion'));
+    [undefined, current.metadata.name].includes(newMetadata['name'] as undefined) &&
+    (isPut ? isUnchanged(current, newMetadata, others, rest) : Object.keys({ ...others, ...rest }).length === 0) &&
+    (isPut || Object.keys(newMetadata).every((key) => key === 'name' || key === 'resourceVersion'));
   return isSame && isDisplayName(displayName) && typeof resourceVersion === 'string'
     ? { displayName, resourceVersion }
     : undefined;
 }
 
-/** Compares a whole object. Fields that kube-apiserver sets are skipped, and so is the status, which PUT does not write. */
+/** Compares the object with that of a PUT. Ignores fields that kube-apiserver sets, and the status, which PUT does not write. */
 function isUnchanged(
   { metadata, spec = {} }: User,
-  said: Readonly<Record<string, unknown>>,
+  newMetadata: Readonly<Record<string, unknown>>,
   others: Readonly<Record<string, unknown>>,
   rest: Readonly<Record<string, unknown>>,
 ): boolean {
-  const { displayName: _, ...before } = spec;
+  const { displayName: _, ...current } = spec;
   const kept = ['labels', 'annotations', 'finalizers', 'ownerReferences'] as const;
   return (
-    isDeepStrictEqual({ ...before }, { ...others }) &&
-    kept.every((key) => isDeepStrictEqual(said[key] ?? {}, metadata[key] ?? {})) &&
+    isDeepStrictEqual({ ...current }, { ...others }) &&
+    kept.every((key) => isDeepStrictEqual(newMetadata[key] ?? {}, metadata[key] ?? {})) &&
     Object.keys(rest).every((key) => key === 'status')
   );
 }
 
-/** RFC 6902: only operations that set or remove this one member. */
+/** Accepts only operations of RFC 6902 that set or remove `/spec/displayName`. */
 function inJsonPatch(value: unknown): DisplayName | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
   let displayName: unknown;

@@ -1,4 +1,4 @@
-/** The account service: what is served at /kapis/iam.platform.io. */
+/** Account service, served at /kapis/iam.platform.io. */
 import { iamGroup, iamVersion } from '../config/names.ts';
 import type { Route } from '../http/route.ts';
 import type { ApiGroupVersion } from '../apimachinery/api-groups.ts';

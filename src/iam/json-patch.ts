@@ -1,15 +1,15 @@
 import { badRequest } from '../runtime/errors.ts';
 import { recordOf } from '../http/request/json-body.ts';
 
-/** RFC 6901. */
+/** JSON pointer (RFC 6901). */
 const isPointer = (value: unknown): boolean => typeof value === 'string' && /^(?:\/|$)/.test(value);
 
 /**
- * Validates by RFC 6902 section 4. Throws 400 naming the operation: kube-apiserver closes the connection without a response if the whole
- * object is to be replaced by a missing value.
+ * Validates a JSON patch (RFC 6902 section 4). Throws 400 naming the invalid operation. This cannot be left to kube-apiserver, which closes
+ * the connection without a response if a patch replaces the whole object without a value.
  */
-export function demandJsonPatch(value: unknown): void {
-  if (!Array.isArray(value)) throw badRequest('a JSON patch is a list of operations (RFC 6902)');
+export function assertJsonPatch(value: unknown): void {
+  if (!Array.isArray(value)) throw badRequest('a JSON patch must be a list of operations (RFC 6902)');
   for (const [index, one] of (value as unknown[]).entries()) {
     const problem = problemOf(recordOf(one) ?? {});
     if (problem !== undefined) throw badRequest(`operation ${index} of the JSON patch: ${problem}`);

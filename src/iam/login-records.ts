@@ -7,7 +7,7 @@ import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { queryParameters } from '../http/request/parameters.ts';
 import { json, type Route } from '../http/route.ts';
-import { demandJson } from '../http/request/negotiate.ts';
+import { assertAcceptsJson } from '../http/request/negotiate.ts';
 import { described, type TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
 import { commonShape, limitParameter } from '../apimachinery/common-parameters.ts';
@@ -37,7 +37,7 @@ export const loginRecordsRoute = (parts: LoginRecordsParts): Route =>
     responses: json(loginRecordListSchema, 'The login records'),
     authorize: authorizeOnOthers(parts),
     async handler({ req, res, query: { limit, pretty }, granted: target }) {
-      demandJson(req.headers);
+      assertAcceptsJson(req.headers);
       const records = await parts.loginHistories.of(accountOf(parts.directory, target));
       const items = records
         .slice(0, limit === -1 ? undefined : limit)

@@ -1,7 +1,7 @@
 /**
- * `users/{u}/password`. Callers need the current password for their own, whatever their rights: a stolen token must not lock its owner
- * out. For another user they need the right to it, to impersonate each group of the user, and the rights that the user has by name:
- * whoever sets a password can act as that user.
+ * `users/{u}/password`. Changing your own password requires the current one, regardless of your rights: a stolen token must not lock out
+ * its owner. Setting the password of another user gives access to that user. It therefore requires the right to it, the right to
+ * impersonate each group of the user, and the rights that the user has by name.
  */
 import { iamGroup } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
@@ -20,7 +20,7 @@ import type { KubeClient } from '../cluster/client/client.ts';
 import { jsonBody } from '../http/request/json-body.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
 import { accountOf, authorizeOnOthers, usernameInPath, usersResource } from './target-user.ts';
-import { powerBeyond, resourcePath, type Release } from './powers.ts';
+import { missingRootRight, resourcePath, type Release } from './root-rights.ts';
 import { passwordSchema } from './schemas.ts';
 import { base } from './user-store.ts';
 
@@ -30,7 +30,7 @@ export interface PasswordParts extends OwnPasswordParts {
   readonly release: Release;
 }
 
-/** Counts beside the OAuth clients, none of which can have this name. */
+/** Name in login records and limits instead of an OAuth client's; no OAuth client can have it. */
 const client = 'users/password';
 
 export function passwordRoute(parts: PasswordParts): Route {
@@ -56,8 +56,8 @@ export function passwordRoute(parts: PasswordParts): Route {
 
   async function changeOther(account: Account, next: string, context: RequestContext, caller: UserInfo): Promise<void> {
     const { username } = account;
-    await demandGroups(parts.authorizer, caller, account);
-    await demandPower(parts, caller, account);
+    await assertGroupRights(parts.authorizer, caller, account);
+    await assertRootRights(parts, caller, account);
     if (!isChangeable(account))
       throw forbidden(
         usersResource,
@@ -67,7 +67,7 @@ export function passwordRoute(parts: PasswordParts): Route {
     const problem = await problemWith(next, account);
     if (problem !== undefined) throw invalidPassword(username, 'password', problem);
     await passwordStore.change(account, next, false);
-    context.log.info('a password was changed', { auditID: context.auditID, user: username, by: caller.username });
+    context.log.info('password changed', { auditID: context.auditID, user: username, by: caller.username });
   }
 
   return defineRoute({
@@ -75,7 +75,7 @@ export function passwordRoute(parts: PasswordParts): Route {
     path: `${base}/users/:name/password`,
     summary: 'Set the password of a user',
     description:
-      "Ends the sessions that were started with the previous password.\n\n- Your own password requires `currentPassword` and no right. A wrong one counts as a failed login.\n- Another user's password requires the right to `update users/password` in `iam.platform.io`, and to `impersonate` each group of the user. If the user is bound by name to rights that do more than read at cluster scope, in `kube-system` or in the release's namespace, it also requires these rights, or the right to `impersonate` the user.",
+      "Ends the sessions that were started with the previous password.\n\n- Your own password requires `currentPassword` and no right. A wrong one counts as a failed login.\n- Another user's password requires the right to `update users/password` in `iam.platform.io`, and to `impersonate` each group of the user. If role bindings name the user and allow more than reading at cluster scope, in `kube-system` or in the release's namespace, it also requires these rights, or the right to `impersonate` the user.",
     access: { ...authorizedByRoute, passwordChange: true },
     pathParameters: usernameInPath,
     query: commonParameters,
@@ -91,13 +91,17 @@ export function passwordRoute(parts: PasswordParts): Route {
   });
 }
 
-/** Whoever sets a password gains the groups of the user. */
-async function demandGroups(authorizer: Authorizer, caller: UserInfo, { username, groups }: Account): Promise<void> {
-  const mayAct = async (name: string): Promise<boolean> =>
+/** Throws 403 unless the caller may impersonate each group of the user: setting the password gives access to the groups. */
+async function assertGroupRights(
+  authorizer: Authorizer,
+  caller: UserInfo,
+  { username, groups }: Account,
+): Promise<void> {
+  const canImpersonate = async (name: string): Promise<boolean> =>
     (await authorizer.authorize(caller, { verb: 'impersonate', group: '', resource: 'groups', name })).allowed;
-  if (groups.length === 0 || (await mayAct(''))) return;
+  if (groups.length === 0 || (await canImpersonate(''))) return;
   for (const name of groups)
-    if (!(await mayAct(name)))
+    if (!(await canImpersonate(name)))
       throw forbidden(
         usersResource,
         username,
@@ -105,16 +109,16 @@ async function demandGroups(authorizer: Authorizer, caller: UserInfo, { username
       );
 }
 
-/** Whoever sets a password gains the rights that the user has by name. */
-async function demandPower(parts: PasswordParts, caller: UserInfo, account: Account): Promise<void> {
-  const power = await powerBeyond(parts, caller, account);
-  if (power === undefined) return;
-  const { verb, name } = power;
-  const right = JSON.stringify([verb, resourcePath(power), ...(name === undefined ? [] : [name])].join(' '));
+/** Throws 403 unless the caller has the root-equivalent rights that the user has by name. */
+async function assertRootRights(parts: PasswordParts, caller: UserInfo, account: Account): Promise<void> {
+  const missing = await missingRootRight(parts, caller, account);
+  if (missing === undefined) return;
+  const { verb, name } = missing;
+  const right = JSON.stringify([verb, resourcePath(missing), ...(name === undefined ? [] : [name])].join(' '));
   throw forbidden(
     usersResource,
     account.username,
-    `this user has the right to ${right} by name: only a caller who has it too, or may impersonate the user, can set the password`,
+    `role bindings by name give this user the right to ${right}: setting the password requires the same right, or the right to impersonate the user`,
   );
 }
 

@@ -14,16 +14,16 @@ interface Rule {
 }
 
 const reviews = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
-/** A few times the largest object of etcd. */
+/** Maximum bytes of a response: several times the largest object in etcd. */
 const maxBytes = 8 * 1024 * 1024;
 
-/** Reads that reveal no credential and reach no process. */
+/** Reads that neither reveal credentials nor reach processes. */
 const isPlainRead = ({ verb, resource, subresource }: ResourceAttributes): boolean =>
   ['get', 'list', 'watch'].includes(verb) &&
   !['secrets', '*'].includes(resource) &&
   [undefined, 'status', 'scale', 'log'].includes(subresource);
 
-/** Each combination that a rule grants. A wildcard stays one: only a wildcard covers it. */
+/** Returns each combination that a rule grants. Wildcards are not expanded: only a wildcard covers a wildcard. */
 const rightsIn = (
   namespace: string,
   { verbs, apiGroups = [], resources = [], resourceNames = [] }: Rule,
@@ -39,9 +39,9 @@ const rightsIn = (
   );
 
 /**
- * Returns what RBAC allows the user in the namespace beyond plain reads, ClusterRoleBindings included, by a SelfSubjectRulesReview in the
- * user's name. Throws 503. `incomplete` is ignored: it is true wherever there is a webhook authorizer. The rights that a webhook can grant
- * are reviewed one by one (powers.ts).
+ * Returns the rights beyond plain reads that RBAC grants the user in the namespace, including those of ClusterRoleBindings. They come
+ * from a SelfSubjectRulesReview that impersonates the user. Throws 503 if it fails. `incomplete` is ignored, because it is always true
+ * with a webhook authorizer; rights that a webhook can grant are reviewed separately (root-rights.ts).
  */
 export async function rightsOf(
   client: Pick<KubeClient, 'stream'>,

@@ -1,8 +1,8 @@
 /** Request and response bodies of the account service. */
 import { iamAPIVersion } from '../config/names.ts';
 import type { LoginOutcome } from '../accounts/logins/history.ts';
-import { shortestPassword } from '../accounts/passwords/rules.ts';
-import { longestPassword } from '../accounts/passwords/passwords.ts';
+import { minPasswordLength } from '../accounts/passwords/rules.ts';
+import { maxPasswordBytes } from '../accounts/passwords/passwords.ts';
 import { doneSchema, listSchema, nothing, objectMetaSchema, typeMeta } from '../http/meta-schemas.ts';
 import {
   anyObject,
@@ -40,27 +40,27 @@ const condition = named(
       status: oneOf('True', 'False', 'Unknown'),
       lastTransitionTime: time,
       reason: described('Machine-readable reason', text),
-      message: described('Reason for people to read', text),
+      message: described('Human-readable reason', text),
     },
     { observedGeneration: count },
   ),
 );
 
 const userFields = {
-  displayName: described('Name for people to read', upTo(256)),
-  email: described('E-mail address, with which the user can log in too', upTo(254)),
+  displayName: described('Human-readable name', upTo(256)),
+  email: described('Email address; can be used as the username to log in', upTo(254)),
   groups: described('Groups for role bindings', list(text)),
-  state: described('A `Disabled` user cannot log in, and tokens of the user are refused', oneOf('Active', 'Disabled')),
-  passwordChangeRequired: described('Whether the user can do nothing but change the password', flag),
+  state: described('A `Disabled` user cannot log in, and tokens of the user are rejected', oneOf('Active', 'Disabled')),
+  passwordChangeRequired: described('Whether the user must change the password before any other request', flag),
   identities: described('Identities with which the user logs in at identity providers', list(identity)),
 };
 
-/** The same as in manifests/crds, by which kube-apiserver validates. */
+/** Matches manifests/crds, with which kube-apiserver validates. */
 const userSpec = named('UserSpec', object({}, userFields));
 
 const userStatus = named('UserStatus', object({}, { conditions: list(condition), lastLoginTime: time }));
 
-/** The parameter `fields` may leave out properties. */
+/** The properties are optional, because the parameter `fields` can omit them. */
 export const userSchema = named(
   'User',
   object({ ...typeMeta('User', iamAPIVersion), metadata: objectMetaSchema }, { spec: userSpec, status: userStatus }),
@@ -95,8 +95,8 @@ export const passwordSchema = named(
   object(
     {
       password: described(
-        'At least 8 characters, at most 1,024 bytes; common passwords and names of the user are refused with 422',
-        text.meta({ minLength: shortestPassword, maxLength: longestPassword, format: 'password' }),
+        'At least 8 characters, at most 1,024 bytes; common passwords and names of the user are rejected with 422',
+        text.meta({ minLength: minPasswordLength, maxLength: maxPasswordBytes, format: 'password' }),
       ),
     },
     { currentPassword: described('Required to change your own password', text.meta({ format: 'password' })) },
@@ -123,14 +123,14 @@ const sessionSchema = named(
       object(
         {
           phase: described(
-            '`Pending`: the authorization code is not exchanged yet; `Revoked`: its tokens are refused',
+            '`Pending`: the authorization code is not exchanged yet; `Revoked`: its tokens are rejected',
             oneOf('Pending', 'Active', 'Revoked'),
           ),
         },
-        { lastUsedAt: described('Time of the last refresh, or of the login', time) },
+        { lastUsedAt: described('Time of the last refresh, or of the login if there was none', time) },
       ),
     ),
-    current: described('Whether it is the session of this request', flag),
+    current: described('Whether this request uses the session', flag),
   }),
 );
 
@@ -154,7 +154,7 @@ const loginRecordSchema = named(
     ...typeMeta('LoginRecord', iamAPIVersion),
     time,
     success: flag,
-    reason: described('`NoPassword`: no password is set; `Limited`: too many failures before', outcomes),
+    reason: described('`NoPassword`: no password is set; `Limited`: too many earlier failures', outcomes),
     client: described('Name of the OAuth client', text),
     sourceIP: text,
     userAgent: text,

@@ -10,7 +10,7 @@ import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type RequestContext, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta-schemas.ts';
-import { demandJson } from '../http/request/negotiate.ts';
+import { assertAcceptsJson } from '../http/request/negotiate.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { writeDone, writeJson } from '../http/response/write.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
@@ -25,7 +25,7 @@ export interface SessionsParts {
 }
 
 const revocation =
-  'Every replica refuses the tokens of a revoked session within a second, and ends its watches. Requires the right to `delete users/sessions` in `iam.platform.io`; your own sessions need no right.';
+  'Every replica rejects the tokens of a revoked session within a second, and ends its watches. Requires the right to `delete users/sessions` in `iam.platform.io`; your own sessions need no right.';
 
 export function sessionsRoutes(parts: SessionsParts): Route[] {
   const { directory, sessions } = parts;
@@ -44,7 +44,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       responses: json(sessionListSchema, 'The sessions of the user'),
       authorize,
       async handler({ req, res, context, query: { pretty }, granted: target }) {
-        demandJson(req.headers);
+        assertAcceptsJson(req.headers);
         const items = loginsOf(accountOf(directory, target), parts).map((session) =>
           shown(session, context.user.sessionID),
         );
@@ -70,7 +70,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       authorize,
       async handler({ req, res, context, granted: target }) {
         const { username, uid } = accountOf(directory, target);
-        note(context, username, await sessions.endAll({ userName: username, userUID: uid }));
+        logRevocation(context, username, await sessions.revokeAll({ userName: username, userUID: uid }));
         await writeDone(req, res);
       },
     }),
@@ -89,18 +89,18 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
         if ((await loginOf(account, sid, parts)) === undefined)
           throw notFound({ group: iamGroup, resource: 'sessions' }, sid);
         await sessions.revoke(sid);
-        note(context, account.username, 1);
+        logRevocation(context, account.username, 1);
         await writeDone(req, res);
       },
     }),
   ];
 }
 
-function note({ log, auditID, user }: RequestContext, of: string, ended: number): void {
-  log.info('sessions were revoked', { auditID, user: of, by: user?.username, sessions: ended });
+function logRevocation({ log, auditID, user }: RequestContext, username: string, count: number): void {
+  log.info('sessions revoked', { auditID, user: username, by: user?.username, sessions: count });
 }
 
-/** Nothing by which it could be taken over. */
+/** Returns the public properties of a session, without those that could be used to take it over. */
 function shown({ metadata, spec, status }: Session, current: string | undefined): ShownSession {
   const { name, creationTimestamp } = metadata;
   const { userName, clientID, scope, sourceIP, userAgent, createdAt, expiresAt } = spec;
@@ -108,10 +108,9 @@ function shown({ metadata, spec, status }: Session, current: string | undefined)
     kind: 'Session',
     apiVersion: iamAPIVersion,
     metadata: { name, creationTimestamp },
-    // Where a device asked from says more than where somebody let it in.
+    // For a device login, the address of the device is more useful than that of the browser that approved it.
     spec: { userName, clientID, scope, sourceIP: spec.code?.sourceIP ?? sourceIP, userAgent, createdAt, expiresAt },
     status: { phase: status.phase, lastUsedAt: status.lastUsedAt },
-    // That of the request.
     current: name === current,
   };
 }

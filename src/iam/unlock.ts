@@ -1,5 +1,5 @@
 /**
- * `users/{u}/unlock`: resets the failed logins of a user, on all replicas. It needs a right, also for one's own user: a stolen token must
+ * `users/{u}/unlock`: resets the failed logins of a user on all replicas. It requires a right, even for your own user: a stolen token must
  * not allow more guesses.
  */
 import type { Directory } from '../accounts/directory/directory.ts';
@@ -27,7 +27,7 @@ export const unlockRoute = (parts: UnlockParts): Route =>
     path: `${base}/users/:name/unlock`,
     summary: 'Unlock a user',
     description:
-      'Clears the count of failed logins of the user, under all names and at all addresses, on every replica. Limits per address and per client stay. Requires the right to `create users/unlock` in `iam.platform.io`, for your own user too. If the cluster configuration object contains the password hash of the user, the response is 403.',
+      'Resets the failed logins of the user, for all names and addresses, on every replica. Limits per address and per client remain. Requires the right to `create users/unlock` in `iam.platform.io`, even for your own user. If the cluster configuration object contains the password hash of the user, the response is 403.',
     access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: commonParameters,
@@ -39,10 +39,10 @@ export const unlockRoute = (parts: UnlockParts): Route =>
         throw forbidden(
           usersResource,
           target.username,
-          'the password hash of this user is in the cluster configuration object: unlock needs passwordRef',
+          'only users with passwordRef can be unlocked; the password hash of this user is in the cluster configuration object',
         );
       await parts.passwordStore.unlock(account);
-      context.log.info('a user was unlocked', {
+      context.log.info('user unlocked', {
         auditID: context.auditID,
         user: target.username,
         by: target.caller.username,

@@ -1,4 +1,4 @@
-/** Both kinds of users as objects, in a store that the list language reads. */
+/** Users of the cluster and of the configuration, in one store for the list language. */
 import { iamAPIVersion, iamGroup, iamVersion } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
@@ -6,7 +6,7 @@ import type { User, Users } from '../accounts/directory/users.ts';
 import { ManagedFields } from '../cluster/cache/managed-fields.ts';
 import { Store } from '../cluster/cache/store.ts';
 import { storeObject, type StoredObject } from '../cluster/cache/stored-object.ts';
-import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
+import type { KindFilter, ResourceDefinition } from '../cluster/catalogue/resource.ts';
 
 export const base = `/kapis/${iamAPIVersion}`;
 const served = { group: iamGroup, version: iamVersion, resource: 'users' };
@@ -14,9 +14,16 @@ const served = { group: iamGroup, version: iamVersion, resource: 'users' };
 interface UserFields {
   readonly state: string;
   readonly groups: readonly string[];
+  /** In lower case, or ''. */
+  readonly email: string;
 }
 
 const states = ['Active', 'Disabled'];
+
+const inGroup: KindFilter<UserFields> = {
+  description: 'Group of the user',
+  matches: ({ fields }, text) => fields.groups.includes(text),
+};
 
 export const usersDefinition: ResourceDefinition<UserFields> = {
   kind: 'User',
@@ -25,7 +32,11 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
   namespaced: false,
   underlying: served,
   served,
-  fields: ({ spec = {} }: User) => ({ state: spec.state ?? 'Active', groups: spec.groups ?? [] }),
+  fields: ({ spec = {} }: User) => ({
+    state: spec.state ?? 'Active',
+    groups: spec.groups ?? [],
+    email: spec.email?.toLowerCase() ?? '',
+  }),
   columns: [],
   cells: () => [],
   fieldLabels: [],
@@ -33,14 +44,17 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
   statuses: states,
   statusOf: ({ fields }) => fields.state,
   filters: {
-    group: {
-      description: 'A group of the user',
-      matches: ({ fields }, text) => fields.groups.includes(text),
+    group: inGroup,
+    // As in ks-apiserver.
+    ingroup: { ...inGroup, description: 'Same as group' },
+    email: {
+      description: 'Email address of the user, ignoring case',
+      matches: ({ fields }, text) => fields.email === text.toLowerCase(),
     },
   },
 };
 
-/** A configured user as such an object. It is stored nowhere, so it has no version and no time. */
+/** Returns a configured user as a User object. It is not stored in the cluster, so it has no version and no creation time. */
 export function objectOf(account: Account): User {
   const { username: name, uid, displayName, email, groups, active, passwordChangeRequired } = account;
   return {
@@ -62,7 +76,7 @@ export class UserStore {
   readonly #users: Users;
   readonly #managedFields = new ManagedFields();
   readonly #stored = new WeakMap<object, StoredObject<UserFields>>();
-  #made: { readonly store: Store<UserFields>; readonly of: readonly object[] } | undefined;
+  #latest: { readonly store: Store<UserFields>; readonly sources: readonly object[] } | undefined;
 
   constructor({ directory, users }: { readonly directory: Directory; readonly users: Users }) {
     this.#directory = directory;
@@ -76,26 +90,27 @@ export class UserStore {
     return user && this.#store(user, () => user);
   }
 
-  /** The same store as long as they are the same users. */
+  /** Returns the same store until the users change. */
   get store(): Store<UserFields> {
     const configured = [...this.#directory.configuredAccounts()];
     const users = this.#users.list().filter(({ metadata }) => this.#directory.configured(metadata.name) === undefined);
-    const of: readonly object[] = [...configured, ...users];
-    const made = this.#made;
-    if (made?.of.length === of.length && of.every((one, index) => one === made.of[index])) return made.store;
+    const sources: readonly object[] = [...configured, ...users];
+    const latest = this.#latest;
+    if (latest?.sources.length === sources.length && sources.every((one, index) => one === latest.sources[index]))
+      return latest.store;
     const objects = [
       ...configured.map((account) => this.#store(account, () => objectOf(account))),
       ...users.map((user) => this.#store(user, () => user)),
     ];
     const store = new Store<UserFields>();
     store.replace(objects, Math.max(1, ...objects.map(({ resourceVersion }) => resourceVersion)));
-    this.#made = { store, of };
+    this.#latest = { store, sources };
     return store;
   }
 
-  /** `of` is never altered, so what is made of it stays. */
-  #store(of: object, make: () => User): StoredObject<UserFields> {
-    let stored = this.#stored.get(of);
+  /** Caches the stored object of `source`, which is immutable. */
+  #store(source: object, make: () => User): StoredObject<UserFields> {
+    let stored = this.#stored.get(source);
     if (stored === undefined) {
       const object = { ...make(), apiVersion: iamAPIVersion, kind: 'User' };
       stored = storeObject(object, Buffer.from(JSON.stringify(object)), {
@@ -103,7 +118,7 @@ export class UserStore {
         fields: (user) => usersDefinition.fields(user),
         managedFields: this.#managedFields,
       });
-      this.#stored.set(of, stored);
+      this.#stored.set(source, stored);
     }
     return stored;
   }

@@ -1,4 +1,4 @@
-/** Writes of `users`: sent to kube-apiserver as the caller, except that the server changes the displayName of the caller's own user. */
+/** Writes `users` to kube-apiserver as the caller. Only the displayName of the caller's own user is written as this server. */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { User, Users } from '../accounts/directory/users.ts';
@@ -10,19 +10,19 @@ import { usersPath } from '../config/names.ts';
 import type { authorizedByRoute } from '../http/access.ts';
 import type { RouteRequest } from '../http/define-route.ts';
 import type { JSONValue } from '../http/request/json-body.ts';
-import { writeJson } from '../http/response/write.ts';
+import { writeObject } from '../http/response/pretty.ts';
 import { badRequest, forbidden, type StatusError } from '../runtime/errors.ts';
 import { readBody } from '../runtime/promises.ts';
-import { usersResource, type Target } from './target-user.ts';
+import { usersResource, type TargetUser } from './target-user.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
-import { demandJsonPatch } from './json-patch.ts';
+import { assertJsonPatch } from './json-patch.ts';
 
 export type UserRequest = Pick<RouteRequest<string, typeof authorizedByRoute>, 'req' | 'res' | 'context'>;
 
-/** `isAllowed`: the caller has the right, beside what one may do with one's own user. */
-export type Granted = Target & { readonly isAllowed: boolean };
+/** `isAllowed`: the caller has the right by RBAC, not only as the user in the path. */
+export type Granted = TargetUser & { readonly isAllowed: boolean };
 
-/** Parsed parameters: `pretty` is for the response here, and kube-apiserver gets the others. */
+/** Parsed parameters: `pretty` applies to the response of this server, and kube-apiserver receives the others. */
 interface WriteQuery {
   readonly pretty: boolean;
   readonly timeout?: string | undefined;
@@ -52,8 +52,8 @@ export class UserWriter {
     this.#parts = parts;
   }
 
-  /** Sends a request to kube-apiserver as the caller, and responds once the users cached here have the change. */
-  async pass(
+  /** Forwards a request to kube-apiserver as the caller. Responds once the cached users include the change. */
+  async forward(
     { req, res, context: { user, signal } }: UserRequest,
     username: string,
     { pretty, ...parameters }: WriteQuery,
@@ -67,28 +67,28 @@ export class UserWriter {
       signal,
     });
     const text = (await readBody(body)).toString('utf8');
-    // kube-apiserver reports such a patch as an internal error.
+    // kube-apiserver responds to such a patch with an internal error.
     if (status === 500 && text.includes("Object 'apiVersion' is missing"))
       throw badRequest('the patch removes apiVersion, which every object must have');
     if (status < 200 || status > 299) throw KubeError.from(status, text).toStatusError();
     const object = JSON.parse(text) as User & { readonly details?: { readonly uid?: string } };
-    if (parameters.dryRun === undefined) await this.#shown(object, username);
+    if (parameters.dryRun === undefined) await this.#waitUntilCached(object, username);
     const { warning } = headers;
-    await writeJson(req, res, withoutManagedFields(object), {
+    await writeObject(req, res, withoutManagedFields(object), {
       status,
       ...(warning === undefined ? {} : { headers: { warning: [warning].flat().join(', ') } }),
       pretty,
     });
   }
 
-  /** Waits until the users cached here have the change, so that the caller can read it. The Status of a deletion has the uid of the user. */
-  async #shown(
+  /** Waits until the cached users include the change, so that the caller can read it. The Status of a deletion has the uid of the user. */
+  async #waitUntilCached(
     { kind, metadata, details }: User & { readonly details?: { readonly uid?: string } },
     username: string,
   ): Promise<void> {
-    const present = (): User | undefined => this.#parts.users.get(kind === 'User' ? metadata.name : username);
-    await this.#parts.directory.seen(() => {
-      const now = present()?.metadata;
+    const cached = (): User | undefined => this.#parts.users.get(kind === 'User' ? metadata.name : username);
+    await this.#parts.directory.waitUntil(() => {
+      const now = cached()?.metadata;
       return kind === 'User'
         ? now !== undefined && BigInt(now.resourceVersion ?? 0) >= BigInt(metadata.resourceVersion ?? 0)
         : now === undefined || now.uid !== details?.uid;
@@ -101,13 +101,13 @@ export class UserWriter {
       granted: { username, own, isAllowed },
     } = request;
     if (own !== undefined && !isAllowed) return this.#changeOwn(request, own);
-    this.demandStored(username);
-    if (body.contentType === jsonPatch) demandJsonPatch(body.value);
-    await this.pass(request, username, request.query, { method, body: body.value, contentType: body.contentType });
+    this.assertStored(username);
+    if (body.contentType === jsonPatch) assertJsonPatch(body.value);
+    await this.forward(request, username, request.query, { method, body: body.value, contentType: body.contentType });
   }
 
-  /** Throws for a user of the configuration. Only callers who may write users learn of it. */
-  demandStored(username: string): void {
+  /** Throws 403 for a user of the configuration. Called after authorization, so that other callers do not learn of it. */
+  assertStored(username: string): void {
     if (this.#parts.directory.configured(username) !== undefined) throw isConfigured(username);
   }
 
@@ -115,12 +115,12 @@ export class UserWriter {
     { req, res, context: { log, auditID, signal }, query: { pretty, ...parameters }, body }: WriteRequest,
     { username, uid }: Account,
   ): Promise<void> {
-    this.demandStored(username);
+    this.assertStored(username);
     const current = this.#parts.users.get(username);
-    const wanted = current && displayNameIn(body, current);
-    if (wanted === undefined)
+    const change = current && displayNameIn(body, current);
+    if (change === undefined)
       throw forbidden(usersResource, username, 'only displayName and the password of your own user may be changed');
-    const { displayName, resourceVersion } = wanted;
+    const { displayName, resourceVersion } = change;
     const metadata = { uid, ...(resourceVersion === '' ? {} : { resourceVersion }) };
     const object = await this.#parts.client.json<User>(`${usersPath}/${username}`, {
       method: 'PATCH',
@@ -130,10 +130,10 @@ export class UserWriter {
       signal,
     });
     if (parameters.dryRun === undefined) {
-      log.info('a user changed their displayName', { auditID, user: username });
-      await this.#shown(object, username);
+      log.info('displayName changed', { auditID, user: username });
+      await this.#waitUntilCached(object, username);
     }
-    await writeJson(req, res, withoutManagedFields(object), { pretty });
+    await writeObject(req, res, withoutManagedFields(object), { pretty });
   }
 }
 
@@ -141,7 +141,7 @@ const isConfigured = (username: string): StatusError =>
   forbidden(usersResource, username, 'the user is in the cluster configuration object: change it there');
 
 function withoutManagedFields(object: KubeObject): object {
-  // A Status may have none.
+  // A Status may have no metadata.
   const { managedFields: _, ...metadata } = (object.metadata ?? {}) as ObjectMeta & { managedFields?: unknown };
   return { ...object, metadata };
 }

@@ -1,21 +1,20 @@
 /**
- * `users` of iam.platform.io: read from the cache, and written as the caller, so that kube-apiserver authorizes and audits the person.
- * Users may read their own user and change its displayName; the server writes that.
+ * `users` of iam.platform.io: reads come from the cache. Writes are sent as the caller, so that kube-apiserver authorizes and audits the
+ * person. Users may read their own user and change its displayName, which is written as this server.
  */
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { Users } from '../accounts/directory/users.ts';
-import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
+import { assertAllowed, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { alreadyExists, badRequest, notFound, serviceUnavailable } from '../runtime/errors.ts';
 import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
-import { json, type Route } from '../http/route.ts';
+import { jsonOrYAML, type ResponseDescriptions, type Route } from '../http/route.ts';
 import { queryParameters } from '../http/request/parameters.ts';
 import { jsonPatchSchema } from '../http/meta-schemas.ts';
-import { demandJson } from '../http/request/negotiate.ts';
-import { described, oneOrNone, text as anyText } from '../http/schema.ts';
+import { described, oneOrNone, text as anyText, type Schema } from '../http/schema.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
-import { demandReached } from '../apimachinery/reading.ts';
-import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
+import { assertReached } from '../apimachinery/reading.ts';
+import { objectTypeOf, ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { queriesOf } from '../apimachinery/list/query.ts';
 import { commonShape } from '../apimachinery/common-parameters.ts';
 import { getParameters } from '../apimachinery/list/kapis-parameters.ts';
@@ -24,7 +23,7 @@ import {
   attributesOf,
   authorizeOn,
   authorizeOnOthers,
-  targetOf,
+  targetUserOf,
   usernameInPath,
   usersResource,
 } from './target-user.ts';
@@ -44,9 +43,9 @@ export interface UsersParts {
 const dryRun = described('`All`: validate the request and write nothing', oneOrNone('All').optional());
 const writeShape = {
   dryRun,
-  fieldManager: described('Name of the writer in `metadata.managedFields`', anyText.optional()),
+  fieldManager: described('Name of the writer, recorded in `metadata.managedFields`', anyText.optional()),
   fieldValidation: described(
-    'Handling of unknown fields: `Strict` rejects them, `Warn` drops them with the header `Warning`, `Ignore` drops them',
+    'Handling of unknown fields: `Strict` rejects them, `Warn` drops them and sends a `Warning` header, `Ignore` drops them',
     oneOrNone('Strict', 'Warn', 'Ignore').default('Strict'),
   ),
 };
@@ -64,14 +63,16 @@ const deleteShape = {
 const writeParameters = queryParameters({ ...writeShape, ...commonShape });
 const deleteParameters = queryParameters({ ...deleteShape, ...commonShape });
 
-const ownUser = 'Without it you can change only the `displayName` of your own user.';
+const ownUser = 'Without this right, you can change only the `displayName` of your own user.';
 const grants =
   'Adding a group also requires the right to `impersonate` that group. Adding an identity requires the rights to `update users/identities` and to `impersonate` the user and each group of the user.';
 const configuredUsers =
-  'For a user of the cluster configuration object, which is changed and deleted only there, the response is 403.';
+  'Users of the cluster configuration object can be changed and deleted only there: the response is 403.';
 
-const jsonType = 'application/json';
-const userBody = unparsedBody({ [jsonType]: userSchema });
+const ok = (schema: Schema, description: string): ResponseDescriptions => ({
+  200: { description, content: jsonOrYAML(schema) },
+});
+const userBody = unparsedBody(jsonOrYAML(userSchema));
 
 const path = `${base}/users` as const;
 const userPath = `${path}/:name` as const;
@@ -85,8 +86,8 @@ export function usersRoutes(parts: UsersParts): Route[] {
 function readRoutes({ users, ...parts }: UsersParts): Route[] {
   const store = new UserStore({ directory: parts.directory, users });
   const responses = new ResourceResponses(usersDefinition);
-  const demandCurrent = (): void => {
-    if (!users.isCurrent()) throw serviceUnavailable('the users cannot be read from the cluster now');
+  const assertCurrent = (): void => {
+    if (!users.isCurrent()) throw serviceUnavailable('users cannot be read from the cluster at the moment');
   };
   return [
     defineRoute({
@@ -97,22 +98,22 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
         'Returns the User objects and the users of the cluster configuration object, which have the annotation `iam.platform.io/source`. Requires the right to `list users` in `iam.platform.io`; with `fieldSelector=metadata.name=NAME` the right to that user is enough. User objects are watched at `/kapis/resources.platform.io/v1alpha3/users.iam.platform.io`.',
       access: authorizedByRoute,
       query: queriesOf(usersDefinition).list,
-      responses: json(userListSchema, 'A page of users'),
+      responses: ok(userListSchema, 'A page of users'),
       errors: [422],
       async authorize(request) {
         const granted = await authorizeOn(parts)(request);
-        // Before the query is parsed, which may refuse the parameters of a watch for other reasons.
+        // Parsing the query may reject the parameters of a watch for other reasons, so this comes first.
         if (request.context.info.verb === 'watch')
           throw badRequest(
-            'watch is not supported here; watch User objects at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io',
+            'watch is not supported on this path; watch User objects at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io',
           );
         return granted;
       },
       async handler({ req, res, context, query }) {
-        demandJson(req.headers);
-        demandCurrent();
+        objectTypeOf(req);
+        assertCurrent();
         const all = store.store;
-        demandReached(query.oldest, all.resourceVersion);
+        assertReached(query.oldest, all.resourceVersion);
         await responses.list(req, res, context, query, { store: all, lasting: false });
       },
     }),
@@ -125,11 +126,11 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       access: { ...authorizedByRoute, passwordChange: true },
       pathParameters: usernameInPath,
       query: getParameters,
-      responses: json(userSchema, 'The user'),
+      responses: ok(userSchema, 'The user'),
       authorize: authorizeOnOthers(parts),
       async handler({ req, res, context, query, granted: { username } }) {
-        demandJson(req.headers);
-        demandCurrent();
+        objectTypeOf(req);
+        assertCurrent();
         const object = store.get(username);
         if (object === undefined) throw notFound(usersResource, username);
         await responses.object(req, res, context, query, object);
@@ -147,26 +148,26 @@ const createRoute = (parts: UsersParts, writer: UserWriter): Route =>
     access: authorizedByRoute,
     query: writeParameters,
     body: userBody,
-    responses: { 201: { description: 'The user was created', content: { [jsonType]: userSchema } } },
+    responses: { 201: { description: 'The user was created', content: jsonOrYAML(userSchema) } },
     errors,
     authorize: authorizeOn(parts),
     async handler(request) {
       const { value } = request.body;
       const { name, resourceVersion = '' } = recordOf(recordOf(value)?.['metadata']) ?? {};
-      // kube-apiserver says so with a 500.
+      // kube-apiserver responds to this with 500.
       if (resourceVersion !== '') throw badRequest('metadata.resourceVersion must not be set on a new object');
       const username = typeof name === 'string' ? name : '';
       if (parts.directory.configured(username) !== undefined) throw alreadyExists(usersResource, username);
-      await writer.pass(request, username, request.query, { method: 'POST', body: value });
+      await writer.forward(request, username, request.query, { method: 'POST', body: value });
     },
   });
 
 const authorizeWrite =
   ({ authorizer, directory }: UsersParts) =>
   async ({ context }: UserRequest): Promise<Granted> => {
-    const target = targetOf(directory, context);
+    const target = targetUserOf(directory, context);
     const attributes = attributesOf(context, target.username);
-    if (target.own === undefined) await demand(authorizer, target.caller, attributes);
+    if (target.own === undefined) await assertAllowed(authorizer, target.caller, attributes);
     const isAllowed = target.own === undefined || (await authorizer.authorize(target.caller, attributes)).allowed;
     return { ...target, isAllowed };
   };
@@ -181,7 +182,7 @@ const changeRoutes = (parts: UsersParts, writer: UserWriter): Route[] => [
     pathParameters: usernameInPath,
     query: writeParameters,
     body: userBody,
-    responses: json(userSchema, 'The replaced user'),
+    responses: ok(userSchema, 'The replaced user'),
     errors,
     authorize: authorizeWrite(parts),
     handler: (request) => writer.write(request, 'PUT'),
@@ -190,12 +191,16 @@ const changeRoutes = (parts: UsersParts, writer: UserWriter): Route[] => [
     method: 'patch',
     path: userPath,
     summary: 'Change a user',
-    description: `Requires the right to \`patch users\` in \`iam.platform.io\`. ${ownUser} ${grants} ${configuredUsers}`,
+    description: `A body of the type \`application/yaml\` is a merge patch. Requires the right to \`patch users\` in \`iam.platform.io\`. ${ownUser} ${grants} ${configuredUsers}`,
     access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: writeParameters,
-    body: unparsedBody({ [mergePatch]: userPatchSchema, [jsonPatch]: jsonPatchSchema }),
-    responses: json(userSchema, 'The changed user'),
+    body: unparsedBody({
+      [mergePatch]: userPatchSchema,
+      [jsonPatch]: jsonPatchSchema,
+      'application/yaml': userPatchSchema,
+    }),
+    responses: ok(userSchema, 'The changed user'),
     errors,
     authorize: authorizeWrite(parts),
     handler: (request) => writer.write(request, 'PATCH'),
@@ -207,19 +212,19 @@ const deleteRoute = (parts: UsersParts, writer: UserWriter): Route =>
     method: 'delete',
     path: userPath,
     summary: 'Delete a user',
-    description: `Deletes the password, the sessions and the login records too, so every replica refuses the tokens of the user. Role bindings to the name stay, and apply to a later user of that name. Requires the right to \`delete users\` in \`iam.platform.io\`. ${configuredUsers}`,
+    description: `Also deletes the password, the sessions and the login records, so every replica rejects the tokens of the user. Role bindings to the name remain, and apply to a later user of the same name. Requires the right to \`delete users\` in \`iam.platform.io\`. ${configuredUsers}`,
     access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: deleteParameters,
-    body: unparsedBody({ [jsonType]: deleteOptionsSchema }, false),
-    responses: json(deletedUserSchema, 'The user was deleted, or will be once its finalizers are removed'),
+    body: unparsedBody(jsonOrYAML(deleteOptionsSchema), false),
+    responses: ok(deletedUserSchema, 'The user was deleted, or will be once its finalizers are removed'),
     errors,
     authorize: authorizeOn(parts),
     async handler(request) {
       const { username } = request.granted;
-      writer.demandStored(username);
+      writer.assertStored(username);
       const { value } = request.body;
-      await writer.pass(request, username, request.query, {
+      await writer.forward(request, username, request.query, {
         method: 'DELETE',
         ...(value === undefined ? {} : { body: value }),
       });

@@ -5,7 +5,7 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import { authenticated } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
-import { demandJson } from '../http/request/negotiate.ts';
+import { assertAcceptsJson } from '../http/request/negotiate.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
@@ -19,12 +19,12 @@ export const whoAmIRoute = (directory: Directory): Route =>
     path: `${base}/whoami`,
     summary: 'Get your own identity',
     description:
-      'Returns the username, groups and extra attributes with which your requests are authorized. Needs no right, and accepts a token that only allows changing the password.',
+      'Returns the username, groups and extra attributes with which your requests are authorized. Requires no right, and accepts a token that only allows changing the password.',
     access: { ...authenticated, passwordChange: true },
     query: commonParameters,
     responses: json(whoAmISchema, 'The identity of the caller'),
     async handler({ req, res, context, query: { pretty } }) {
-      demandJson(req.headers);
+      assertAcceptsJson(req.headers);
       const caller = context.user;
       const { username, uid, groups, extra } = caller;
       const account = ownAccount(directory, caller);

@@ -1,4 +1,4 @@
-/** An export: the text of each record on a line. If records are missing, the last line has the reason. */
+/** Exports logs with the text of one record per line. If records are missing, the last line contains the reason. */
 import { BodyWriter } from '../http/response/body-writer.ts';
 import { cutIfUnread } from '../http/response/cut-off.ts';
 import { untilAborted } from '../runtime/promises.ts';
@@ -11,13 +11,13 @@ export interface Exporting {
   readonly selection: Selection;
   /** Throws the reason to end the export if the caller's rights have changed. */
   readonly recheck: () => Promise<void>;
-  /** Aborted, with the reason, at the time limit. */
+  /** Aborted with the reason when the timeout expires. */
   readonly ended: AbortSignal;
 }
 
 export const exportType = 'text/plain';
 
-/** Bytes of one write: slow clients hold them beside the records. */
+/** Maximum bytes per write; for a slow client they stay in memory in addition to the records. */
 const maxWrite = 256 * 1024;
 
 function* linesOf(records: readonly LogRecord[]): Generator<Buffer> {
@@ -48,7 +48,7 @@ export async function exportLogs(
   const pieces = store.export(selection, sort, signal);
   let body: BodyWriter | undefined;
   try {
-    // The status is sent after the first piece: a store that cannot be read is an error.
+    // The status is sent after the first piece, so that a store that cannot be read results in an error response.
     let next = await pieces.next();
     res.statusCode = 200;
     res.setHeader('Content-Type', `${exportType}; charset=utf-8`);

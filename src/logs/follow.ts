@@ -1,4 +1,4 @@
-/** A live tail: each record is a line of JSON or a server-sent event. */
+/** Streams new records; each record is a line of JSON or a server-sent event. */
 import { once } from 'node:events';
 import { internalError, StatusError } from '../runtime/errors.ts';
 import { untilAborted } from '../runtime/promises.ts';
@@ -6,7 +6,7 @@ import type { RequestContext } from '../http/route.ts';
 import { framed, StreamedBody } from '../http/response/streamed-body.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';
 import type { LogsRequest } from './handler.ts';
-import { followByAsking } from './stores/polling.ts';
+import { followByPolling } from './stores/polling.ts';
 import type { Cut, LogRecord, LogStore, Selection } from './stores/log-store.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { keepAliveFrame, keepAliveInterval } from '../apimachinery/watch/frames.ts';
@@ -18,16 +18,16 @@ export interface Following {
   readonly selection: Selection;
   /** Throws the reason to end the tail if the caller's rights have changed. */
   readonly recheck: () => Promise<void>;
-  /** Aborted, with the reason, at the time limit and when the configuration names another store. */
+  /** Aborted with the reason when the timeout expires or the configured store changes. */
   readonly ended: AbortSignal;
 }
 
-/** Media types of a tail. */
+/** Media types of live tails. */
 export const followTypes = ['application/json', 'application/x-ndjson', 'application/jsonl', eventStream];
 
 const empty = Buffer.from('\n');
 
-/** Server-sent events that are not records have a name, so that clients do not take them for records. */
+/** Server-sent events other than records have an event name, so that clients can distinguish them. */
 const frame = (sse: boolean, value: object, event?: string): Buffer =>
   Buffer.from(
     sse
@@ -47,13 +47,13 @@ function newRecords(
   selection: Selection,
   signal: AbortSignal,
 ): AsyncGenerator<readonly LogRecord[], Cut> {
-  if (selection.namespaces?.size === 0) return silence(signal);
-  return store.follow === undefined ? followByAsking(store, selection, signal) : store.follow(selection, signal);
+  if (selection.namespaces?.size === 0) return emptyTail(signal);
+  return store.follow === undefined ? followByPolling(store, selection, signal) : store.follow(selection, signal);
 }
 
-/** For callers who may see nothing: clients would repeatedly request a tail that ends at once. */
+/** Yields nothing until aborted, for callers who may see nothing. If the tail ended at once, clients would keep requesting it. */
 // oxlint-disable-next-line require-yield -- there are no records
-async function* silence(signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
+async function* emptyTail(signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
   if (!signal.aborted) await once(signal, 'abort');
   throw signal.reason;
 }
@@ -75,32 +75,32 @@ export async function followLogs(
   context.onRecheck(recheck, (error) => refused.abort(error));
   res.flushHeaders();
   const body = new StreamedBody(res);
-  const tell = (piece: Buffer): void => body.write(framed(body.framing, [piece]));
-  const quiet = setInterval(() => {
-    if (!body.isFull) tell(sse ? keepAliveFrame() : empty);
+  const send = (piece: Buffer): void => body.write(framed(body.framing, [piece]));
+  const keepAlive = setInterval(() => {
+    if (!body.isFull) send(sse ? keepAliveFrame() : empty);
   }, keepAliveInterval);
   const follow = newRecords(store, selection, signal);
   try {
     let next = await follow.next();
     while (next.done !== true && !res.closed) {
-      tell(Buffer.concat(next.value.map((record) => frame(sse, record))));
-      quiet.refresh();
+      send(Buffer.concat(next.value.map((record) => frame(sse, record))));
+      keepAlive.refresh();
       if (body.isFull) await untilAborted(body.drained(), signal);
       next = await follow.next();
     }
     if (next.done === true && next.value.partial !== undefined)
-      tell(frame(sse, { partial: next.value.partial }, 'partial'));
+      send(frame(sse, { partial: next.value.partial }, 'partial'));
     body.end();
   } catch (error) {
     const reason: unknown = ended.aborted ? ended.reason : refused.signal.aborted ? refused.signal.reason : error;
     if (!context.signal.aborted) {
       const status = statusOf(reason, context);
       if (status.code === 500) context.log.error('log stream failed', { error });
-      tell(frame(sse, status.toStatus(), 'error'));
+      send(frame(sse, status.toStatus(), 'error'));
     }
     body.end();
   } finally {
-    clearInterval(quiet);
+    clearInterval(keepAlive);
     await follow.return({});
   }
 }

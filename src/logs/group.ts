@@ -7,9 +7,9 @@ export const kind = 'LogQuery';
 
 const resources = [{ name: 'logs', singularName: 'log', namespaced: false, kind, verbs: ['get'] }];
 
-const logsOf = (of: string): ApiGroupVersion => ({ group: of, version, resources });
+const logsOf = (name: string): ApiGroupVersion => ({ group: name, version, resources });
 
-/** Served to the aggregator. */
+/** Served to the aggregation layer of kube-apiserver. */
 export const loggingGroupVersion: ApiGroupVersion = logsOf(group);
-/** Served by the gateway. */
+/** Served by the gateway below /kapis. */
 export const loggingGroups: readonly ApiGroupVersion[] = [loggingGroupVersion, logsOf(tenantGroup)];

@@ -1,8 +1,8 @@
-/** Serves log queries: limits each to what the caller may see, and returns what the store of the configuration has. */
+/** Serves log queries: restricts each one to the logs that the caller may see, and reads them from the configured store. */
 import type { Request, Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { holderOf, type UserInfo } from '../auth/user.ts';
-import { asCaller, demandServed } from '../apimachinery/reading.ts';
+import { asCaller, assertStillAllowed } from '../apimachinery/reading.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { negotiate } from '../http/request/negotiate.ts';
 import { write } from '../http/response/write.ts';
@@ -16,7 +16,13 @@ import { streamTimeout } from './query/stream-timeout.ts';
 import type { LogParameters } from './query/parameters.ts';
 import { completeQuery, type LogQuery } from './query/query.ts';
 import type { logsSchema } from './query/schemas.ts';
-import { demandSame, demandStill, visibleLogs, type LogAccess, type VisibleLogs } from './query/visible.ts';
+import {
+  assertSameVisible,
+  assertStillVisible,
+  visibleLogs,
+  type LogAccess,
+  type VisibleLogs,
+} from './query/visible.ts';
 import { workloadPods } from './query/workload-pods.ts';
 import { type Found, type Histogram, type LogStore, type Selection, type Statistics } from './stores/log-store.ts';
 
@@ -35,13 +41,13 @@ export interface LogsRequest {
   readonly query: LogParameters;
 }
 
-/** First properties of a response: kind and apiVersion where it is an object of Kubernetes. */
+/** First properties of a response: kind and apiVersion if it is a Kubernetes object. */
 export type ResponseHead = Readonly<Record<string, string>>;
 
 type Result = { query: Found } | { statistics: Statistics } | { histogram: Histogram };
 type Readable = Pick<LogStore, 'query' | 'statistics' | 'histogram' | 'export'>;
 
-/** In place of the store for callers who may see nothing. */
+/** Replaces the store for callers who may see nothing. */
 const emptyStore: Readable = {
   query: async () => ({ total: 0, records: [] }),
   statistics: async () => ({ containers: 0, logs: 0 }),
@@ -107,8 +113,8 @@ export function logsHandler(
     const visible = await visibleLogs(access, context, query);
     const selection = await selectionOf(access.catalogue, query, context, visible);
     const recheck = async (): Promise<void> => {
-      if (context.info.prefix === 'apis') await demandServed(recheckAccess.authorizer, context);
-      await (query.follow ? demandSame : demandStill)(recheckAccess, context, query, visible);
+      if (context.info.prefix === 'apis') await assertStillAllowed(recheckAccess.authorizer, context);
+      await (query.follow ? assertSameVisible : assertStillVisible)(recheckAccess, context, query, visible);
     };
     if (query.follow) {
       const ended = AbortSignal.any([use.replaced, timeout]);

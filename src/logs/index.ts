@@ -1,10 +1,11 @@
-/** Log queries: served at /kapis/logging.platform.io, at /kapis/tenant.platform.io, and to the aggregator. */
+/** Log queries, served at /kapis/logging.platform.io, at /kapis/tenant.platform.io and through kube-apiserver. */
 import { authorizedByHandler, authorizedByResource } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { parseAccept } from '../http/request/negotiate.ts';
-import { badParameters, invalidParameter } from '../http/request/parameters.ts';
+import { invalidParameter } from '../http/request/parameters.ts';
 import type { RequestContext, Route } from '../http/route.ts';
 import { text } from '../http/schema.ts';
+import { badRequest } from '../runtime/errors.ts';
 import { exportType } from './export.ts';
 import { followTypes } from './follow.ts';
 import { group, kind, loggingGroups, version } from './group.ts';
@@ -16,14 +17,14 @@ import { removedRoutes } from './removed.ts';
 export { loggingGroups, loggingGroupVersion } from './group.ts';
 export { buildLogs } from './build.ts';
 
-/** Type of the responses of the aggregated API. */
+/** Response type of the aggregated API. */
 export const logQueryKind = { group, version, resource: 'logs', kind, schema: logsSchema };
 
 const common = {
   method: 'get',
   summary: 'Query, export or follow container logs',
   description:
-    'Returns the records of namespaces in which you have the right to `get pods/log`, written since each namespace was created. Without such a namespace the result is empty. With the right in all namespaces, all records are returned. If a result is incomplete, `partial` or the last line of an export has the reason.',
+    'Returns the records of namespaces in which you have the right to `get pods/log`, written since each namespace was created. Without such a namespace the result is empty. With the right in all namespaces, all records are returned. If a result is incomplete, `partial` or the last line of an export contains the reason.',
   query: logParameters,
   responses: {
     200: {
@@ -55,27 +56,25 @@ interface ListRequest {
   readonly context: Pick<RequestContext, 'query'>;
 }
 
-/** Throws 400 for `kubectl get logs`, which requests a list of objects in pages or as a table, with a command that returns logs. */
-function demandNoList({ req: { headers }, context: { query } }: ListRequest): void {
+/** Throws 400 for `kubectl get logs`, which requests pages or a table of objects. The message contains a command that returns logs. */
+function assertNoList({ req: { headers }, context: { query } }: ListRequest): void {
   const isTable = parseAccept(headers.accept).some(({ parameters }) => parameters['as'] === 'Table');
   if (!isTable && !query.has('limit')) return;
   const command = `kubectl get --raw '/apis/${group}/${version}/logs?namespaces=default&size=10'`;
-  throw badParameters([
-    invalidParameter(
-      query.has('limit') ? 'limit' : 'Accept',
-      `only lists of objects have pages and tables, logs have not; try: ${command}`,
-    ),
-  ]);
+  const field = query.has('limit') ? 'limit' : 'Accept';
+  throw badRequest(`use ${command}: logs cannot be listed as objects`, {
+    details: { causes: [invalidParameter(field, 'logs cannot be listed as objects')] },
+  });
 }
 
-/** For kube-apiserver: responses are Kubernetes objects. */
+/** Routes for requests through kube-apiserver: responses are Kubernetes objects. */
 export const aggregatedLoggingRoutes = (parts: LogsParts): Route[] => [
   defineRoute({
     ...common,
     path: `/apis/${group}/${version}/logs`,
     access: authorizedByResource,
-    // Before the query is parsed, which refuses `limit` without this hint.
-    authorize: demandNoList,
+    // Parsing the query would reject `limit` without this hint, so this comes first.
+    authorize: assertNoList,
     handler: logsHandler(parts, { kind, apiVersion: `${group}/${version}` }),
   }),
 ];

@@ -1,25 +1,24 @@
-/** Limits on log queries: what the log store serves at once (stores/with-limit.ts), and what callers hold (handler.ts). */
-import { HolderSlots } from '../runtime/holder-slots.ts';
-import { Slots } from '../runtime/slots.ts';
+/** Limits on log queries: concurrent requests to the log store (stores/with-limit.ts), and resources per caller (handler.ts). */
+import { HolderSlots, Slots } from '../runtime/slots.ts';
 
 /**
- * Queries at once, queries that may wait for a slot, and exports and tails. Exports and tails last long, so they do not wait for each other;
- * LogsBounds limits those of one user.
+ * Maximum concurrent queries, queries waiting for a slot, and exports and tails (`streams`). Exports and tails take long, so they do not
+ * wait for a slot. LogsBounds limits them per user.
  */
 export const storeLimits = { queries: 16, queriesPerUser: 8, waiting: 200, waitingPerUser: 50, streams: 64 };
 
-/** Exports and tails of one user, who cannot take all slots of the store. */
+/** Maximum exports and tails of one user, so that one user cannot occupy all slots of the store. */
 const maxStreamsPerUser = 16;
 
 const mebi = 1024 * 1024;
-/** Bytes of a response that is not counted: requests.maxInFlight limits those. */
+/** Responses up to this many bytes are not counted; `requests.maxInFlight` limits them. */
 export const smallResponse = 256 * 1024;
 
-/** Limits on what callers hold, on both faces together. */
+/** Limits on the streams and memory of callers, for /kapis and /apis together. */
 export class LogsBounds {
-  /** In bytes: clients that read slowly, or never, must not hold all memory. */
+  /** Counted in bytes, so that clients that read slowly or not at all cannot occupy all memory. */
   readonly responses = new Slots({
-    what: 'bytes of log responses that are not read yet',
+    what: 'bytes of unread log responses',
     total: 128 * mebi,
     perUser: 64 * mebi,
   });

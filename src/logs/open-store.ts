@@ -1,20 +1,20 @@
-/** The log store that the configuration selects: a change of its section replaces it, without a restart. */
+/** Log store that the configuration selects. A change of its section replaces it without a restart. */
 import { serviceUnavailable, timeout } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Caller, StoreFor } from './stores/log-store.ts';
 import type { LoggingSettings } from '../config/log-stores.ts';
 
 export interface LogsOptions {
-  readonly config: { subscribe(tell: (value: { readonly logging: LoggingSettings }) => void): void };
+  readonly config: { subscribe(listener: (value: { readonly logging: LoggingSettings }) => void): void };
   readonly open: (settings: LoggingSettings) => StoreFor;
-  /** Checks of the store read as the server itself. */
+  /** Checks of the store use the identity of this server. */
   readonly client: Caller;
   readonly log: Logger;
-  /** Of a check of the store, in milliseconds; 5 s unless stated. */
+  /** Timeout of a check of the store in milliseconds; 5 s by default. */
   readonly timeout?: number;
 }
 
-/** A store that is in use: it stays open until `release`. */
+/** Use of a store, which stays open until `release` is called. */
 export interface StoreUse {
   readonly storeFor: StoreFor;
   /** Aborted when the configuration selects another store. */
@@ -23,11 +23,11 @@ export interface StoreUse {
 }
 
 const checkInterval = 30_000;
-/** While it is unavailable. */
+/** Interval while the store is unavailable. */
 const retryInterval = 5_000;
 const checkTimeout = 5_000;
 
-interface Held {
+interface OpenStore {
   readonly settings: string;
   readonly storeFor: StoreFor;
   readonly replaced: AbortController;
@@ -36,7 +36,7 @@ interface Held {
 
 export class ConfiguredLogStore {
   readonly #options: LogsOptions;
-  #held: Held | undefined;
+  #opened: OpenStore | undefined;
   #warning = '';
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -45,7 +45,7 @@ export class ConfiguredLogStore {
   }
 
   start(): void {
-    this.#options.config.subscribe(({ logging }) => this.#take(logging));
+    this.#options.config.subscribe(({ logging }) => this.#replace(logging));
     this.#checkLater();
   }
 
@@ -56,80 +56,80 @@ export class ConfiguredLogStore {
 
   async #checkAgain(): Promise<void> {
     await this.#check();
-    if (this.#held !== undefined) this.#checkLater();
+    if (this.#opened !== undefined) this.#checkLater();
   }
 
-  /** Returns why the store is unavailable, or '' if it is not known to be. The server stays ready without it. */
+  /** Returns why the store is unavailable; '' if no problem is known. The server stays ready while the store is unavailable. */
   warning(): string {
     return this.#warning;
   }
 
   use(): StoreUse {
-    const held = this.#held;
-    if (held === undefined) throw serviceUnavailable('no log store is open');
-    held.uses += 1;
-    let isTaken = true;
+    const opened = this.#opened;
+    if (opened === undefined) throw serviceUnavailable('no log store is open');
+    opened.uses += 1;
+    let isHeld = true;
     return {
-      storeFor: held.storeFor,
-      replaced: held.replaced.signal,
+      storeFor: opened.storeFor,
+      replaced: opened.replaced.signal,
       release: () => {
-        if (!isTaken) return;
-        isTaken = false;
-        held.uses -= 1;
-        this.#closeUnused(held);
+        if (!isHeld) return;
+        isHeld = false;
+        opened.uses -= 1;
+        this.#closeUnused(opened);
       },
     };
   }
 
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
-    const held = this.#held;
-    this.#held = undefined;
-    held?.replaced.abort(serviceUnavailable('the server is stopping'));
-    await held?.storeFor(this.#options.client, '').close();
+    const opened = this.#opened;
+    this.#opened = undefined;
+    opened?.replaced.abort(serviceUnavailable('the server is stopping'));
+    await opened?.storeFor(this.#options.client, '').close();
   }
 
-  #take(logging: LoggingSettings): void {
+  #replace(logging: LoggingSettings): void {
     const settings = JSON.stringify(logging);
-    const before = this.#held;
-    if (before?.settings === settings) return;
+    const previous = this.#opened;
+    if (previous?.settings === settings) return;
     const storeFor = this.#options.open(logging);
-    this.#held = { settings, storeFor, replaced: new AbortController(), uses: 0 };
-    if (before !== undefined) {
+    this.#opened = { settings, storeFor, replaced: new AbortController(), uses: 0 };
+    if (previous !== undefined) {
       this.#options.log.info('log store configuration changed', { store: logging.store });
-      before.replaced.abort(serviceUnavailable('the log store configuration changed; send the request again', 1));
-      this.#closeUnused(before);
+      previous.replaced.abort(serviceUnavailable('the log store configuration changed; send the request again', 1));
+      this.#closeUnused(previous);
     }
     void this.#check();
   }
 
-  #closeUnused(held: Held): void {
+  #closeUnused(opened: OpenStore): void {
     const { client, log } = this.#options;
-    if (held === this.#held || held.uses > 0) return;
-    held
+    if (opened === this.#opened || opened.uses > 0) return;
+    opened
       .storeFor(client, '')
       .close()
-      .catch((error: unknown) => log.warn('log store not closed', { error }));
+      .catch((error: unknown) => log.warn('could not close log store', { error }));
   }
 
   async #check(): Promise<void> {
-    const held = this.#held;
-    if (held === undefined) return;
+    const opened = this.#opened;
+    if (opened === undefined) return;
     const { client, log, timeout: limit = checkTimeout } = this.#options;
-    const store = held.storeFor(client, '');
-    const late = new AbortController();
+    const store = opened.storeFor(client, '');
+    const timedOut = new AbortController();
     const timer = setTimeout(
-      () => late.abort(timeout(`the log store "${store.name}" did not answer in time`)),
+      () => timedOut.abort(timeout(`the log store "${store.name}" did not respond in time`)),
       limit,
     ).unref();
     let warning = '';
     try {
-      await store.check(late.signal);
+      await store.check(timedOut.signal);
     } catch (error) {
       warning = error instanceof Error ? error.message : String(error);
     }
     clearTimeout(timer);
-    if (held !== this.#held || warning === this.#warning) return;
+    if (opened !== this.#opened || warning === this.#warning) return;
     this.#warning = warning;
     if (warning === '') log.info('log store available again');
     else log.warn('log store unavailable', { reason: warning });

@@ -1,13 +1,13 @@
-/** What the copy of the pods says of them for their logs: their containers, and whose they are. */
+/** Lists pods and their containers from the cached pods. */
 import type { RequestContext } from '../http/route.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import { visitInSlices } from '../runtime/slice.ts';
-import { memoryOf, type StoredObject } from '../cluster/cache/stored-object.ts';
+import { memoKeyOf, type StoredObject } from '../cluster/cache/stored-object.ts';
 import type { ListPods, LogContainer, LogPod } from './stores/pods/source.ts';
 import type { Catalogue } from '../cluster/catalogue/catalogue.ts';
-import { decoded, fromCopy } from '../cluster/catalogue/use.ts';
+import { decodeObject, readFromCache } from '../cluster/catalogue/read-cache.ts';
 
-type Source = Pick<Catalogue, 'find' | 'use'>;
+type Source = Pick<Catalogue, 'find' | 'acquire'>;
 
 interface ContainerStatus {
   readonly name: string;
@@ -28,11 +28,11 @@ interface Pod extends KubeObject {
   };
 }
 
-const memory = memoryOf('containers with logs');
+const memoKey = memoKeyOf('containers with logs');
 
-/** core/v1 Pod: init containers come first, as they ran. */
+/** Returns the containers of a core/v1 Pod; init containers come first, because they ran first. */
 function containersOf(object: StoredObject<unknown>): readonly LogContainer[] {
-  const { spec = {}, status = {} } = decoded(object) as Pod;
+  const { spec = {}, status = {} } = decodeObject(object) as Pod;
   const statuses = new Map(
     [status.initContainerStatuses, status.containerStatuses, status.ephemeralContainerStatuses]
       .flatMap((all) => all ?? [])
@@ -56,17 +56,17 @@ const logPod = (object: StoredObject<unknown>): LogPod => ({
   namespace: object.namespace,
   name: object.name,
   createdAt: object.createdAt,
-  containers: () => object.remembered(memory, containersOf),
+  containers: () => object.memoize(memoKey, containersOf),
 });
 
-/** All pods, as they are now. Throws 503 where there is no copy of them. */
+/** Visits all pods in their current state. Throws 503 if pods are not cached. */
 export async function visitPods(
   catalogue: Source,
   context: Pick<RequestContext, 'signal'>,
   visit: (object: StoredObject<unknown>) => void,
 ): Promise<void> {
   const entry = await catalogue.find('pods', context.signal);
-  await fromCopy(catalogue, entry, context, (store) => visitInSlices(store.snapshot(), context, visit));
+  await readFromCache(catalogue, entry, context, (store) => visitInSlices(store.snapshot(), context, visit));
 }
 
 export const podLister =

@@ -1,4 +1,4 @@
-/** Paths of earlier versions. Each responds with what replaces it. */
+/** Paths of earlier versions. Each one responds with 404 and its replacement. */
 import { authenticated } from '../http/access.ts';
 import { defineRoute, type PathNames, type PathValues } from '../http/define-route.ts';
 import type { Route } from '../http/route.ts';
@@ -15,7 +15,7 @@ function removed<const P extends string>(
   replacement: (path: PathValues<`${Base}/${P}`>) => string,
 ): Route {
   const whole = `${base}/${path}` as const;
-  const names = [...whole.matchAll(/[:*](\w+)/g)].map(([, name = '']) => [name, 'As in the removed endpoint']);
+  const names = [...whole.matchAll(/[:*](\w+)/g)].map(([, name = '']) => [name, 'Same as in the removed endpoint']);
   return defineRoute({
     method,
     path: whole,
@@ -53,7 +53,7 @@ export const removedRoutes: readonly Route[] = [
         method,
         path,
         () =>
-          'the log settings were removed: the key "logging" of the ConfigMap platform-config names the store that is read, and the log shipper has its own configuration',
+          'the log settings were removed: set the log store with "logging" in the ConfigMap platform-config, and configure the log shipper directly',
       ),
     ),
   ),

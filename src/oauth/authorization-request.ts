@@ -5,15 +5,15 @@ import { OAuthError } from '../runtime/errors.ts';
 import { integerParameter } from '../http/request/parameters.ts';
 import { described, oneOf, text } from '../http/schema.ts';
 import { authorizationCodeGrantType } from './grants/authorization-code.ts';
-import { demandGrant } from './grants/grant.ts';
+import { assertGrantAllowed } from './grants/grant.ts';
 import { oauthParameters, readParameters } from './parameters.ts';
 import { grantScope, scopeParameter } from './scope.ts';
 
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
 
 /**
- * Compares redirect URIs: character by character (RFC 6749 section 3.1.2.3), on loopback addresses with any port (RFC 8252 section 7.3).
- * The given one must be a URL, because the pages parse it.
+ * Returns whether a redirect URI is registered. URIs are compared character by character (RFC 6749 section 3.1.2.3); on loopback addresses
+ * any port is accepted (RFC 8252 section 7.3). The URI must be valid, because the pages parse it.
  */
 export const isRegistered = (registered: readonly string[], given: string): boolean =>
   URL.canParse(given) &&
@@ -21,8 +21,8 @@ export const isRegistered = (registered: readonly string[], given: string): bool
     (one) => one === given || (loopback.test(one) && one.replace(loopback, '$1') === given.replace(loopback, '$1')),
   );
 
-/** Returns whether another program could receive what is sent to the URI (RFC 8252 section 8.6). */
-export const provesNobody = (uri: string): boolean => !uri.startsWith('https:');
+/** Returns whether another program can receive the response at the URI (RFC 8252 section 8.6). */
+export const canBeIntercepted = (uri: string): boolean => !uri.startsWith('https:');
 
 /** Adds parameters to the URI; those without a value are left out (RFC 6749 section 3.1). */
 export function withParameters(uri: string, parameters: Readonly<Record<string, string | undefined>>): string {
@@ -31,7 +31,7 @@ export function withParameters(uri: string, parameters: Readonly<Record<string, 
   return `${uri}${uri.includes('?') ? '&' : '?'}${new URLSearchParams(given).toString()}`;
 }
 
-/** The client, and where its response is sent. */
+/** The client, and the URI for its response. */
 interface Destination {
   readonly client: Client;
   readonly redirectURI: string;
@@ -43,7 +43,7 @@ const prompt = text
   .transform((value): readonly string[] => value.split(' '))
   .refine(
     (all) => all.every((one) => one === 'none') || all.every((one) => one !== 'none' && prompts.includes(one)),
-    `must be one of ${prompts.join(', ')}, or several without none, separated by spaces`,
+    `must be one of ${prompts.join(', ')}, or several of them, without none, separated by spaces`,
   );
 
 export const authorizationParameters = oauthParameters({
@@ -76,25 +76,25 @@ export type AuthorizationRequest = Destination & ReturnType<typeof authorization
 
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
-/** Throws errors for the user: without a known client and redirect URI there is no client to send them to (RFC 6749 section 4.1.2.1). */
+/** Finds the client and its redirect URI. Errors are for the user: they cannot be redirected to the client (RFC 6749 section 4.1.2.1). */
 export function destinationOf(query: URLSearchParams, directory: Directory): Destination {
   for (const name of ['client_id', 'redirect_uri'])
     if (query.getAll(name).length > 1) throw invalid(`the parameter "${name}" is repeated`);
   const client = directory.clients.get(query.get('client_id') ?? '');
-  if (client === undefined) throw invalid('the application that sent you here is unknown: its client_id is wrong');
+  if (client === undefined) throw invalid('the application that sent you here is not registered: unknown client_id');
   const redirectURI = query.get('redirect_uri') ?? '';
   if (!isRegistered(client.redirectURIs, redirectURI))
     throw invalid(`the redirect_uri of the application that sent you here is not registered for "${client.name}"`);
   return { client, redirectURI };
 }
 
-/** Throws errors for the client. */
+/** Parses the request. Errors are for the client. */
 export function parseAuthorization(query: URLSearchParams, destination: Destination): AuthorizationRequest {
   const { client } = destination;
   const given = readParameters(query);
   if (given.has('request')) throw new OAuthError('request_not_supported', 'request objects are not supported');
-  if (given.has('request_uri')) throw new OAuthError('request_uri_not_supported', 'request objects are not supported');
-  demandGrant(client, authorizationCodeGrantType);
+  if (given.has('request_uri')) throw new OAuthError('request_uri_not_supported', 'request_uri is not supported');
+  assertGrantAllowed(client, authorizationCodeGrantType);
   const parameters = authorizationParameters.parse(given);
   return { ...parameters, ...destination, scope: grantScope(parameters.scope, client.scopes) };
 }

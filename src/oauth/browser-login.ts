@@ -10,22 +10,22 @@ import { cookie, loginCookie, readCookie } from './pages/cookies.ts';
 import { seeOther, type PageRequest } from './pages/route.ts';
 import type { PasswordLogin, Verified } from './password-login.ts';
 
-/** A login to the pages of this server: a session without tokens. */
+/** A login to the pages of this server: a session that issues no tokens. */
 export interface BrowserLogin {
   readonly session: Session;
   readonly subject: Subject;
 }
 
 /**
- * Returns the login of this browser, and identifies its user in the audit record; undefined also if the user must change the password.
- * Throws 503 if the state of sessions is unknown.
+ * Returns the login of this browser, and identifies its user in the audit event. Undefined also if the user must change the password.
+ * Throws 503 if the session cannot be read.
  */
 export async function browserLogin(
   { req, context }: Pick<PageRequest, 'req' | 'context'>,
   { sessions, directory }: { readonly sessions: Sessions; readonly directory: Directory },
 ): Promise<BrowserLogin | undefined> {
   const token = readCookie(req, loginCookie);
-  const presented = token === undefined ? undefined : await sessions.rotation.presented(token);
+  const presented = token === undefined ? undefined : await sessions.rotation.inspect(token);
   if (presented?.isCurrent !== true || presented.session.spec.clientID !== pagesClient.name) return undefined;
   const { session } = presented;
   const subject = subjectOf(session, directory);
@@ -42,35 +42,35 @@ export interface BrowserLoginParts {
 
 export const accountPath = '/oauth/account';
 
-/** Throws unless the path is one of our pages: this prevents open redirects. */
-export function demandOurs(next: string): void {
+/** Throws unless the path is a page of this server. Prevents open redirects. */
+export function assertOwnPage(next: string): void {
   if (!/^\/oauth\/(account|authorize|device|login)(\?[!-~]*)?$/.test(next))
-    throw new OAuthError('invalid_request', 'the login does not go on there');
+    throw new OAuthError('invalid_request', '"next" must be a path of this server, such as /oauth/account');
 }
 
-/** Returns the query of such a path. */
+/** Returns the query of a path. */
 export const queryOf = (next: string): URLSearchParams => new URLSearchParams(next.split('?')[1]);
 
-/** Redirects to the request that the login was for, without the parameters that required the login. */
-export function goOn(res: Response, next: string): void {
+/** Redirects to the request that required the login, without the parameters that would require it again. */
+export function resume(res: Response, next: string): void {
   const [path = ''] = next.split('?');
   const query = queryOf(next);
   const prompt = (query.get('prompt') ?? '').split(' ').filter((one) => one !== 'login' && one !== 'select_account');
   query.delete('prompt');
   query.delete('max_age');
-  const left = prompt.join(' ');
-  if (left !== '') query.set('prompt', left);
+  const remaining = prompt.join(' ');
+  if (remaining !== '') query.set('prompt', remaining);
   seeOther(res, query.size === 0 ? path : `${path}?${query.toString()}`);
 }
 
-/** Starts the login of a verified user at this browser, and revokes the previous one. */
-export async function beginInBrowser(
+/** Logs a verified user in at this browser, and revokes the previous login of the browser. */
+export async function logInBrowser(
   { login, sessions, directory }: BrowserLoginParts,
   { req, res, context }: PageRequest,
   verified: Verified,
 ): Promise<void> {
-  const before = await browserLogin({ req, context }, { sessions, directory });
-  const { refreshToken } = await login.begin(verified, { context });
-  if (before !== undefined) await sessions.revoke(before.session.metadata.name);
+  const previous = await browserLogin({ req, context }, { sessions, directory });
+  const { refreshToken } = await login.startSession(verified, { context });
+  if (previous !== undefined) await sessions.revoke(previous.session.metadata.name);
   res.appendHeader('Set-Cookie', cookie(loginCookie, refreshToken));
 }

@@ -2,41 +2,43 @@ import type { Request } from 'express';
 import type { Client, Clients } from '../accounts/directory/clients.ts';
 import type { LoginLimiter } from '../accounts/logins/limit.ts';
 import { OAuthError } from '../runtime/errors.ts';
+import { durationText } from '../runtime/duration.ts';
 import type { RequestContext } from '../http/route.ts';
 import { decode } from './form.ts';
 
-/** Authentication methods of clients, as in the metadata (RFC 8414 section 2). */
+/** Authentication methods of confidential clients (RFC 8414 section 2). */
 export const clientAuthenticationMethods: readonly string[] = ['client_secret_basic', 'client_secret_post'];
-/** The same with `none`, for public clients. */
+/** Authentication methods including `none`, for public clients. */
 export const clientIdentificationMethods: readonly string[] = [...clientAuthenticationMethods, 'none'];
 
 const invalidClient = (description: string): OAuthError => new OAuthError('invalid_client', description);
 
 interface Credentials {
   readonly id: string;
-  /** One secret, or two if it could be form-encoded or not. */
+  /** The secret; both readings if it can be read as form-encoded or not. */
   readonly secrets: readonly string[];
 }
 
 /**
- * RFC 6749 section 2.3.1: clients form-encode id and secret before they join them, which the library basic-auth does not decode. Names
- * contain no character that is encoded.
+ * Parses HTTP Basic. Clients form-encode the name and the secret before they join them (RFC 6749 section 2.3.1), which the library
+ * basic-auth does not decode. Names contain no characters that need encoding.
  */
 function basic(header: string): Credentials {
   const text = Buffer.from(header.slice('basic '.length), 'base64').toString('utf8');
   const at = text.indexOf(':');
   if (at === -1)
-    throw invalidClient(
-      'the Authorization header holds no client credentials: base64 of "client_id:client_secret" is expected',
-    );
+    throw invalidClient('Authorization: Basic must be followed by the base64 encoding of "client_id:client_secret"');
   return {
     id: decode(text.slice(0, at), 'client_id in the Authorization header'),
-    secrets: meanings(text.slice(at + 1)),
+    secrets: readingsOf(text.slice(at + 1)),
   };
 }
 
-/** Many clients do not encode the secret. The number of meanings depends on the text only, so it reveals nothing of the secret. */
-function meanings(secret: string): readonly string[] {
+/**
+ * Returns the secret decoded and as sent, because many clients do not encode it. The number of readings depends only on the text that was
+ * sent, so it reveals nothing about the right secret.
+ */
+function readingsOf(secret: string): readonly string[] {
   try {
     return [...new Set([decode(secret), secret])];
   } catch {
@@ -47,13 +49,13 @@ function meanings(secret: string): readonly string[] {
 export interface ClientAuthentication {
   readonly directory: { readonly clients: Pick<Clients, 'get' | 'authenticate'> };
   readonly limiter: Pick<LoginLimiter, 'during' | 'failed' | 'succeeded'>;
-  /** Accepts public clients by their name. */
+  /** Whether public clients are accepted by their name. */
   readonly mayBePublic?: boolean;
 }
 
 /**
- * Authenticates a client by HTTP Basic, or by client_id and client_secret in the form. Both at once are 400 (RFC 6749 section 2.3).
- * An unknown client and a wrong secret get the same 401 after the same work; too many of them get 429.
+ * Authenticates a client by HTTP Basic, or by client_id and client_secret in the form. Throws 400 for both at once (RFC 6749 section 2.3).
+ * An unknown client and a wrong secret get the same 401 after the same work, and 429 after too many attempts.
  */
 export async function authenticateClient(
   req: Request,
@@ -68,53 +70,55 @@ export async function authenticateClient(
     if (inForm.secret !== undefined)
       throw new OAuthError(
         'invalid_request',
-        'the client authenticates twice: send its secret in the form or by HTTP Basic, not both',
+        'the client authenticates twice: send the secret in the form or by HTTP Basic, not both',
       );
     credentials = basic(header);
     if (inForm.id !== undefined && inForm.id !== credentials.id)
-      throw new OAuthError('invalid_request', 'client_id in the form is another than in the Authorization header');
+      throw new OAuthError('invalid_request', 'client_id in the form differs from the one in the Authorization header');
   } else {
     const { id, secret = mayBePublic && directory.clients.get(id ?? '')?.isPublic === true ? '' : undefined } = inForm;
     if (id === undefined || secret === undefined)
-      throw invalidClient('the client must authenticate: client_id and client_secret in the form, or HTTP Basic');
+      throw invalidClient(
+        'the client must authenticate: send client_id and client_secret in the form, or by HTTP Basic',
+      );
     credentials = { id, secrets: [secret] };
   }
   const client = directory.clients.get(credentials.id);
   // Some libraries send an empty secret for public clients by HTTP Basic.
   if (mayBePublic && client?.isPublic === true && credentials.secrets[0] === '') return client;
   if (client?.hasKnownSecret !== true) return await limited(credentials, context, { directory, limiter });
-  // Guesses at a well-known secret gain nothing and cost no hash; a limit would only lock everybody out.
+  // Guesses at a well-known secret gain nothing and cost no hash. A limit would only lock out everyone.
   if (!(await directory.clients.authenticate(client.name, credentials.secrets, context.sourceIP))) throw wrong();
   return client;
 }
 
-/** Characters of an unknown name that are logged. */
-const longestName = 253;
+/** Maximum characters of an unknown name in the log. */
+const maxLoggedName = 253;
 
-const wrong = (): OAuthError => invalidClient('the client is unknown or its secret is wrong');
+const wrong = (): OAuthError => invalidClient('unknown client or incorrect secret');
 
-/** Limits concurrent guesses like consecutive ones, as for passwords. */
+/** Limits concurrent guesses like consecutive ones, as with passwords. */
 async function limited(
   { id, secrets }: Credentials,
   { sourceIP, auditID, log }: RequestContext,
   { directory, limiter }: ClientAuthentication,
 ): Promise<Client> {
   const attempt = { guesses: 'secret', client: id, address: sourceIP } as const;
-  const judge = async (): Promise<Client> => {
+  const authenticate = async (): Promise<Client> => {
     const client = await directory.clients.authenticate(id, secrets, sourceIP);
     if (client !== undefined) {
       limiter.succeeded(attempt);
       return client;
     }
     for (const _ of secrets) limiter.failed(attempt);
-    log.info('client authentication failed', { auditID, client: id.slice(0, longestName), sourceIP });
+    log.info('client authentication failed', { auditID, client: id.slice(0, maxLoggedName), sourceIP });
     throw wrong();
   };
-  return await limiter.during(attempt, refuse, judge, secrets.length);
+  return await limiter.during(attempt, refuse, authenticate, secrets.length);
 }
 
 function refuse(seconds: number): never {
-  throw new OAuthError('invalid_client', `too many wrong secrets; try again in ${seconds} s`, {
+  throw new OAuthError('invalid_client', `too many incorrect secrets; try again in ${durationText(seconds)}`, {
     status: 429,
     headers: { 'Retry-After': String(seconds) },
   });

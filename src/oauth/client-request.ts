@@ -10,8 +10,9 @@ import { authenticateClient, type ClientAuthentication } from './client-authenti
 import { formBody, type Form } from './form.ts';
 import { oauthParameters, optional } from './parameters.ts';
 
-/** Returns whether the client may learn about a token: its own, or any token if the configuration allows it introspection. */
-export const mayKnow = (client: Client, clientID: string): boolean => client.introspection || client.name === clientID;
+/** Returns whether the client is allowed to inspect or revoke a token: its own, or any with `introspection: true` in the configuration. */
+export const canInspect = (client: Client, clientID: string): boolean =>
+  client.introspection || client.name === clientID;
 
 export interface ClientRequest<F> {
   readonly form: Form;
@@ -24,10 +25,10 @@ export interface ClientRequest<F> {
 
 interface ClientRoute<S extends Shape>
   extends ClientAuthentication, Required<Pick<Route, 'path' | 'summary' | 'description'>> {
-  /** Name of the form in the descriptions. */
+  /** Name of the schema of the form. */
   readonly formName: string;
   readonly fields: S;
-  /** Described as optional: the handler parses those that it needs. */
+  /** Fields that are described as optional. The handler parses the ones that it needs. */
   readonly furtherFields?: Shape;
   readonly responses: ResponseDescriptions;
   readonly handler: (request: ClientRequest<Values<S>>) => Promise<void>;
@@ -47,16 +48,16 @@ export const tokenFields = {
   token_type_hint: described('Ignored: the server recognizes the type of the token', text.optional()),
 };
 
-/** Refuses parameters in the URL except these: proxies log a URL. */
+/** Rejects all other parameters in the URL, because proxies log URLs. */
 export const queryOfClients = (descriptions: readonly ParameterDescription[] = []): QueryParameters<void> => ({
   descriptions,
   parse(query) {
     if ([...query.keys()].some((given) => descriptions.every(({ name }) => name !== given)))
-      throw new OAuthError('invalid_request', 'parameters belong in the body: proxies log those in the URL');
+      throw new OAuthError('invalid_request', 'send parameters in the body, not in the URL: proxies log URLs');
   },
 });
 
-/** Serves clients that post a form: 1 nothing may be in the URL, 2 read the form, 3 authenticate the client, 4 parse the fields. */
+/** Serves forms of clients: 1 reject parameters in the URL, 2 read the form, 3 authenticate the client, 4 parse the fields. */
 export function clientRoute<const S extends Shape>({
   path,
   summary,

@@ -13,20 +13,20 @@ export type Form = ReadonlyMap<string, string>;
 const formType = 'application/x-www-form-urlencoded';
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** A form that is read and not parsed: some of its fields authenticate the client or the browser, and that comes first. */
+/** Describes a form that is read but not parsed yet: the client or the browser must authenticate with some of its fields first. */
 export const formBody = ({ schema }: OAuthParameters<unknown>, formName?: string): RequestBody<Form> => ({
   description: { required: true, content: { [formType]: formName === undefined ? schema : named(formName, schema) } },
   read: (req, { arrival }) => readForm(req, arrival),
 });
 
 /**
- * Reads the form of a request. RFC 6750 section 2.2 allows an access token in a form; this server does not take it there. Throws OAuthError
- * 415, 413, 408 or 400, and StatusError 429.
+ * Reads the form of a request. Access tokens in a form (RFC 6750 section 2.2) are rejected. Throws OAuthError 415, 413, 408 or 400, and
+ * StatusError 429.
  */
 export async function readForm(req: Request, arrival?: Arrival, wait?: number): Promise<Form> {
   const form = readParameters(pairsOf(textOf(await readBody(req, formType, arrival, wait))));
   if (form.has('access_token'))
-    throw new OAuthError('invalid_request', 'an access token belongs in the Authorization header, never in a form');
+    throw new OAuthError('invalid_request', 'send the access token in the Authorization header, not in a form');
   return form;
 }
 
@@ -50,11 +50,11 @@ function pairsOf(text: string): [string, string][] {
     });
 }
 
-/** RFC 6749 appendix B: UTF-8, percent-encoded, a plus for a space. */
+/** Decodes form encoding (RFC 6749 appendix B): percent-encoded UTF-8 with a plus for a space. */
 export function decode(text: string, where = 'the form'): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
-    throw new OAuthError('invalid_request', `${where} has an invalid percent-encoding or is not UTF-8`);
+    throw new OAuthError('invalid_request', `${where} has invalid percent-encoding or is not UTF-8`);
   }
 }

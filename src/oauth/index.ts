@@ -1,4 +1,4 @@
-/** All routes of OAuth; the metadata is derived from the endpoints. */
+/** All OAuth routes. The metadata is derived from the endpoints. */
 import type { RedirectProviders } from '../accounts/providers/redirect-providers.ts';
 import type { RefreshTokens } from '../tokens/refresh-tokens.ts';
 import type { SigningKeys } from '../tokens/signing-keys.ts';

@@ -2,16 +2,16 @@ import type { Response } from 'express';
 import { endWith } from '../http/response/write.ts';
 import type { Route } from '../http/route.ts';
 
-/** An endpoint, and what the metadata publishes about it. */
+/** An endpoint with its part of the server metadata. */
 export interface OAuthEndpoint {
   readonly routes: readonly Route[];
-  /** Members of RFC 8414 section 2. `at` makes the URL of a path, from the issuer. */
+  /** Returns members of the metadata (RFC 8414 section 2). `at` returns the URL of a path below the issuer. */
   metadata(at: (path: string) => string): Readonly<Record<string, unknown>>;
 }
 
-/** RFC 6749 section 5.1. */
+/** Headers that RFC 6749 section 5.1 requires. */
 export const uncached = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
-/** For public documents that seldom change: a signing key is published for longer than this before it signs. */
+/** Headers of public documents that rarely change. A signing key is published for longer than this before it signs. */
 export const cacheable = { 'Cache-Control': 'public, max-age=300' } as const;
 
 /** Sends 200 with a JSON object. */

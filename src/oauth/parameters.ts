@@ -1,6 +1,6 @@
 /**
- * Parameters of OAuth in a query or a form (RFC 6749 sections 3.1 and 3.2). One schema describes them, parses them and gives their types.
- * Unknown parameters are ignored, a parameter without a value counts as omitted, and none may be repeated.
+ * OAuth parameters in a query or a form (RFC 6749 sections 3.1 and 3.2). One schema describes them, parses them and defines their types.
+ * Unknown parameters are ignored. A parameter without a value counts as omitted. Repeated parameters are rejected.
  */
 import { errorMap } from '../config/error-map.ts';
 import { descriptionsOf, shown, type QueryParameters, type Shape, type Values } from '../http/request/parameters.ts';
@@ -12,17 +12,17 @@ type Pairs = Iterable<readonly [name: string, value: string]>;
 export interface OAuthParameters<P> extends QueryParameters<P> {
   /** Schema of a form with these parameters. */
   readonly schema: Schema;
-  /** Throws OAuthError, which names all problems that have the same error code. */
+  /** Throws OAuthError with all problems that have the same error code. */
   readonly parse: (given: Pairs) => P;
 }
 
-/** Error codes of unsupported values (RFC 6749 sections 4.1.2.1 and 5.2); for other parameters it is invalid_request. */
+/** Error codes of unsupported values (RFC 6749 sections 4.1.2.1 and 5.2). Other parameters use invalid_request. */
 const valueErrors: Readonly<Partial<Record<string, OAuthErrorCode>>> = {
   grant_type: 'unsupported_grant_type',
   response_type: 'unsupported_response_type',
 };
 
-/** Each schema has a description; an optional one may be left out. */
+/** Defines parameters by their schemas. Each schema must have a description. */
 export function oauthParameters<const S extends Shape>(shape: S): OAuthParameters<Values<S>> {
   const names = Object.keys(shape);
   const known = object(Object.fromEntries(Object.entries(shape).map(([name, one]) => [name, notEmpty(one)])));
@@ -63,7 +63,7 @@ export function readParameters(pairs: Pairs): ReadonlyMap<string, string> {
   return all;
 }
 
-/** The same parameters, all optional: for the description of a form in which only some requests need them. */
+/** Makes all parameters optional, to describe a form in which only some requests need them. */
 export const optional = (shape: Shape): Shape =>
   Object.fromEntries(
     Object.entries(shape).map(([name, schema]) => [name, described(schema.description ?? '', schema.optional())]),

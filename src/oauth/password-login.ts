@@ -15,10 +15,11 @@ import type { Subject } from '../tokens/subject.ts';
 import { loggedIn } from '../accounts/directory/subjects.ts';
 import { OAuthError, StatusError } from '../runtime/errors.ts';
 import { annotations } from '../audit/annotations.ts';
+import { durationText } from '../runtime/duration.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { NotChanged } from '../accounts/passwords/own.ts';
 
-/** Why a password was not changed, as our pages tell it. */
+/** Converts the reason why a password was not changed into an error for the pages. */
 export function passwordRefusal(refused: NotChanged): OAuthError {
   const message = `${refused.why === 'unfit' ? 'the new password ' : ''}${refused.message}`;
   if (refused.why !== 'limited') return new OAuthError('invalid_request', message);
@@ -43,31 +44,31 @@ export interface PasswordLoginParts {
 interface Credentials {
   readonly username: string;
   readonly password: string;
-  /** The name of the OAuth client through which they come. */
+  /** Name of the OAuth client that sent them. */
   readonly client: string;
   readonly context: RequestContext;
 }
 
-/** Somebody who has shown who they are. */
+/** An authenticated user. */
 export interface Verified {
   readonly account: Account;
-  /** Who that is at the identity provider where they have. */
+  /** The user at the identity provider, if that authenticated them. */
   readonly person?: Person;
 }
 
 /** Maximum characters of a username, here and at identity providers. */
-const longestName = 256;
+const maxNameLength = 256;
 
-const refused = (): OAuthError => new OAuthError('invalid_grant', 'the username or the password is wrong');
+const refused = (): OAuthError => new OAuthError('invalid_grant', 'incorrect username or password');
 
-/** The account that a login is for, and what its failures are counted by. */
+/** The account of a login, and the keys by which its failures are counted. */
 interface Target {
   readonly account: Account | undefined;
   readonly attempt: LoginAttempt;
 }
 
 interface ProviderResult extends Target {
-  /** Undefined if no provider that may get the password knows the name. */
+  /** Undefined if no provider that is allowed to get the password knows the name. */
   readonly identity?: Identity | undefined;
   /** Undefined for a wrong password. */
   readonly person?: Person | undefined;
@@ -79,7 +80,7 @@ const refusalOf = (account: Account | undefined, isElsewhere: boolean): LoginOut
   return account?.passwordHash === undefined && !isElsewhere ? 'NoPassword' : 'WrongPassword';
 };
 
-/** Logging in with a password, the same for the grant and for our page. */
+/** Password logins of the grant and of the login page. */
 export class PasswordLogin {
   readonly #parts: PasswordLoginParts;
 
@@ -88,18 +89,18 @@ export class PasswordLogin {
   }
 
   /**
-   * Unknown user, wrong password and disabled user get the same response after the same work: one verification of a hash, then the
-   * same requests to every identity provider. The right password of a local user needs no provider. Concurrent guesses are limited like
-   * consecutive ones.
+   * Authenticates a user. An unknown user, a wrong password and a disabled user get the same response after the same work: one verification
+   * of a hash, then the same requests to every identity provider. The right password of a local user needs no provider. Concurrent guesses
+   * are limited like consecutive ones.
    */
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
     const { directory, limiter } = this.#parts;
-    // A name that is too long is nobody's, like an empty one, and all such names count as one.
-    const username = typed.username.length > longestName ? '' : typed.username;
+    // No user has a name that is too long. All such names are counted together with the empty name.
+    const username = typed.username.length > maxNameLength ? '' : typed.username;
     const credentials = { ...typed, username };
     const named = directory.named(username);
-    // An address that nobody has is counted like one that somebody has: no username looks like it.
+    // Unknown e-mail addresses are counted like known ones. No username contains a space, so the key is unique.
     const account = username.includes('@') ? (named?.username ?? `unknown ${normalizedLogin(username)}`) : undefined;
     const attempt: LoginAttempt = {
       guesses: 'password',
@@ -114,7 +115,7 @@ export class PasswordLogin {
 
   #refuse(seconds: number, account: Account | undefined, credentials: Credentials): never {
     this.#note(account, 'Limited', credentials);
-    throw new OAuthError('invalid_grant', `too many failed logins; try again in ${seconds} s`, {
+    throw new OAuthError('invalid_grant', `too many failed logins; try again in ${durationText(seconds)}`, {
       status: 429,
       headers: { 'Retry-After': String(seconds) },
     });
@@ -127,7 +128,7 @@ export class PasswordLogin {
     if (account !== undefined) this.#parts.loginHistories.add(account, { reason, client, sourceIP, userAgent });
   }
 
-  /** Authenticates a counted attempt. */
+  /** Authenticates an attempt that is counted by the limiter. */
   async #authenticate(credentials: Credentials, entered: Target): Promise<Verified> {
     const { password, client, context } = credentials;
     const { passwords, passwordStore, linking, limiter } = this.#parts;
@@ -136,17 +137,17 @@ export class PasswordLogin {
     const isRight = await passwords.verify(named?.passwordHash, password, { active: named?.active, source: sourceIP });
     const result: ProviderResult = isRight ? entered : await this.#authenticateElsewhere(credentials, entered);
     const { attempt, identity, person, outage } = result;
-    // Other attempts may have failed meanwhile. Nothing is awaited between this check and `failed`.
+    // Other attempts may have failed meanwhile. For a wrong password, nothing is awaited between this check and `failed`.
     if (identity !== undefined) this.#checkLimit(result, credentials);
     const account = person === undefined ? result.account : await linking.accountOf(person).catch(asRefusal);
-    // The person whom a provider knows by a username must be linked to that user.
-    const isIn = person === undefined ? isRight : account?.active && [undefined, account.uid].includes(named?.uid);
-    if (account === undefined || isIn !== true) {
+    // If the username exists here, the identity at the provider must be linked to that user.
+    const isAllowed = person === undefined ? isRight : account?.active && [undefined, account.uid].includes(named?.uid);
+    if (account === undefined || isAllowed !== true) {
       limiter.failed(attempt);
-      // During an outage only the passwords of local users are known to be wrong.
+      // During an outage of a provider, only the passwords of local users are known to be wrong.
       if (outage === undefined || account?.passwordHash !== undefined)
         this.#note(account, refusalOf(account, identity !== undefined), credentials);
-      // An unknown name is not logged: it may be a password that was typed into the wrong field.
+      // Unknown names are not logged: they may be passwords that were typed into the wrong field.
       context.log.info('login failed', { auditID: context.auditID, username: account?.username, client, sourceIP });
       throw outage ?? refused();
     }
@@ -158,14 +159,14 @@ export class PasswordLogin {
   }
 
   /**
-   * Authenticates at the identity providers. The account that a provider finds may have other attempts under way, so its failures are
-   * checked before the provider gets the password.
+   * Authenticates at the identity providers. The account that a provider finds may have other attempts in progress, so its limit is checked
+   * before the provider gets the password.
    */
   async #authenticateElsewhere(credentials: Credentials, entered: Target): Promise<ProviderResult> {
     const { username, password, context } = credentials;
     if (username === '' || !isPossible(password)) return entered;
-    const may = this.#mayGetPassword(username, entered.account);
-    const candidate = await this.#parts.passwordProviders.find(username, { source: context.sourceIP, may });
+    const isAllowed = this.#allowedProviders(username, entered.account);
+    const candidate = await this.#parts.passwordProviders.find(username, { source: context.sourceIP, isAllowed });
     try {
       const { identity } = candidate;
       const target = identity === undefined ? entered : this.#targetOf(identity, username, entered.attempt);
@@ -191,18 +192,18 @@ export class PasswordLogin {
     return { account, attempt: name === normalizedLogin(username) ? attempt : { ...attempt, account: name } };
   }
 
-  /** Returns which providers may get the password: none of a local user's, and only linked ones of any other user's. */
-  #mayGetPassword(username: string, named: Account | undefined): (provider: string) => boolean {
+  /** Returns which providers are allowed to get the password: none for a local user, and only linked ones for any other user. */
+  #allowedProviders(username: string, named: Account | undefined): (provider: string) => boolean {
     const { directory } = this.#parts;
-    // Providers ignore case: a name that differs from that of a local user only by case is that user's.
-    const meant = named ?? directory.account(username.toLowerCase());
-    const isLocal = meant === undefined ? directory.withEmail(username).length > 0 : meant.passwordHash !== undefined;
+    // Providers ignore case, so a name that differs from a local user's only in case belongs to that user.
+    const owner = named ?? directory.account(username.toLowerCase());
+    const isLocal = owner === undefined ? directory.withEmail(username).length > 0 : owner.passwordHash !== undefined;
     if (isLocal) return () => false;
-    return (name) => meant === undefined || meant.identities.some(({ provider }) => provider === name);
+    return (name) => owner === undefined || owner.identities.some(({ provider }) => provider === name);
   }
 
-  /** The session of whom `verify` has found, after the end of their others where only one may be. */
-  async begin(
+  /** Starts a session for a verified user. Revokes the user's other sessions before it returns if the configuration allows only one. */
+  async startSession(
     { account, person }: Verified,
     {
       client = pagesClient.name,
@@ -213,7 +214,7 @@ export class PasswordLogin {
     const { sessions, multipleLogin } = this.#parts;
     const { username, uid, credentialID } = account;
     const { auditID, sourceIP, userAgent } = context;
-    const begun = await sessions.create({
+    const created = await sessions.create({
       userName: username,
       userUID: uid,
       clientID: client,
@@ -222,20 +223,20 @@ export class PasswordLogin {
       ...(scope === undefined ? {} : { scope }),
       ...(person === undefined ? { credentialID } : { identity: person.identity, groups: person.groups }),
     });
-    if (!multipleLogin()) await this.#endOthers(begun.session);
-    const { session } = begun;
+    if (!multipleLogin()) await this.#revokeOthers(created.session);
+    const { session } = created;
     context.audit?.identify({ username, uid, groups: account.groups });
     context.audit?.annotate(annotations.session, session.metadata.name);
     const provider = person?.identity.provider;
     context.log.info('login', { auditID, username, client, provider, sid: session.metadata.name, sourceIP });
-    return { ...begun, subject: loggedIn(account, session) };
+    return { ...created, subject: loggedIn(account, session) };
   }
 
-  /** Where that fails nobody is told of the new session: it must not stay beside the others. */
-  async #endOthers(session: Session): Promise<void> {
+  /** If this fails, the new session is revoked, because the client does not get its tokens. */
+  async #revokeOthers(session: Session): Promise<void> {
     const { sessions } = this.#parts;
     try {
-      await sessions.endOthers(session);
+      await sessions.revokeOthers(session);
     } catch (error) {
       sessions.revoke(session.metadata.name).catch(() => undefined);
       throw error;
@@ -243,7 +244,7 @@ export class PasswordLogin {
   }
 }
 
-/** They have shown who they are: they are told why that does not help them. */
+/** Converts the refusal of a person who has authenticated. The reason is disclosed, because the person has proven who they are. */
 function asRefusal(error: unknown): never {
   throw error instanceof PersonRefused ? new OAuthError('invalid_grant', error.message) : error;
 }

@@ -11,16 +11,16 @@ import { kubernetesAudience } from '../tokens/jwt.ts';
 export function audienceOf(requested: string | undefined, issuer: string): string {
   const audience = requested ?? issuer;
   if (audience !== issuer && audience !== kubernetesAudience)
-    throw new OAuthError('invalid_target', `tokens are given for ${issuer} and for ${kubernetesAudience}`);
+    throw new OAuthError('invalid_target', `audience must be ${issuer} or ${kubernetesAudience}`);
   return audience;
 }
 
-/** Throws invalid_target for other audiences while the user must change the password: only this server enforces that. */
-export function demandAudience({ passwordChangeRequired }: Subject, audience: string, issuer: string): void {
+/** Throws invalid_target for other audiences while the user must change the password, which only this server enforces. */
+export function assertAudience({ passwordChangeRequired }: Subject, audience: string, issuer: string): void {
   if (passwordChangeRequired === true && audience !== issuer)
     throw new OAuthError(
       'invalid_target',
-      `the password must be changed first; until then tokens are for ${issuer} alone`,
+      `the password must be changed first; until then the only audience is ${issuer}`,
     );
 }
 
@@ -37,8 +37,8 @@ export const programScopeParameter = described(
 const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
 /**
- * Returns the granted part of a requested scope (RFC 6749 section 3.3); undefined if none was requested. Throws invalid_scope if the
- * scope is malformed or nothing of it is granted: a scope cannot be empty, and a response without one grants all (section 5.1).
+ * Returns the granted part of a requested scope (RFC 6749 section 3.3); undefined if none was requested. Throws invalid_scope if the scope
+ * is malformed or no part is granted: a scope cannot be empty, and a response without a scope would grant everything (section 5.1).
  */
 export function grantScope(
   requested: string | undefined,
@@ -46,26 +46,29 @@ export function grantScope(
 ): string | undefined {
   if (requested === undefined) return undefined;
   if (requested.length > 1_000 || !shape.test(requested))
-    throw new OAuthError('invalid_scope', 'the scope must be words separated by single spaces');
+    throw new OAuthError('invalid_scope', 'scope must be a list of scopes separated by single spaces');
   const granted = [...new Set(requested.split(' '))].filter((one) => allowed.includes(one));
   if (granted.length === 0)
-    throw new OAuthError('invalid_scope', 'nothing of this scope is known and allowed to the client');
+    throw new OAuthError(
+      'invalid_scope',
+      `none of the requested scopes is allowed; allowed scopes: ${allowed.join(' ') || 'none'}`,
+    );
   return granted.join(' ');
 }
 
-/** The same for clients and ServiceAccounts, which get no id_token and no refresh token. */
+/** Returns the granted scope of clients and ServiceAccounts, which get no id_token and no refresh token. */
 export const programScope = (requested: string | undefined, allowed: readonly string[]): string | undefined =>
   grantScope(
     requested,
     allowed.filter((one) => one !== 'openid' && one !== 'offline_access'),
   );
 
-/** Returns the scope of a refresh: the granted one or a part of it (RFC 6749 section 6). Throws invalid_scope for a wider one. */
+/** Returns the scope of a refresh: the granted scope or a part of it (RFC 6749 section 6). Throws invalid_scope for a wider one. */
 export function narrowScope(requested: string | undefined, granted: string | undefined): string | undefined {
   if (requested === undefined) return granted;
-  const before = new Set(granted?.split(' '));
-  const asked = grantScope(requested);
-  if (asked?.split(' ').some((one) => !before.has(one)))
-    throw new OAuthError('invalid_scope', 'the scope is wider than the one that was granted');
-  return asked;
+  const allowed = new Set(granted?.split(' '));
+  const narrowed = grantScope(requested);
+  if (narrowed?.split(' ').some((one) => !allowed.has(one)))
+    throw new OAuthError('invalid_scope', 'the scope exceeds the granted scope');
+  return narrowed;
 }

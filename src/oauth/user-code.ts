@@ -1,15 +1,15 @@
 import { randomInt } from 'node:crypto';
 
-/** RFC 8628 section 6.1: no vowels, so no words, and nothing that looks like something else. 20^8 codes. */
+/** RFC 8628 section 6.1: no vowels, which could form words, and no letters that look alike. There are 20^8 codes. */
 const letters = 'BCDFGHJKLMNPQRSTVWXZ';
 const length = 8;
 
 export const newUserCode = (): string => Array.from({ length }, () => letters[randomInt(letters.length)]).join('');
 
-/** Formats the code for people. */
+/** Formats a code for people. */
 export const shown = (userCode: string): string => `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
 
-/** Parses what a user typed; undefined if it cannot be a code. */
+/** Parses the input of a user; undefined if it cannot be a code. */
 export function userCodeIn(typed: string): string | undefined {
   const code = typed.toUpperCase().replace(/[\s-]/g, '');
   return new RegExp(`^[${letters}]{${length}}$`).test(code) ? code : undefined;

@@ -1,11 +1,11 @@
 /**
- * `/apis/{group}/{version}/{resource}[/{name}]`: the same objects as an aggregated API, with the semantics of kube-apiserver
+ * Serves `/apis/{group}/{version}/{resource}[/{name}]`: cached objects as an aggregated API, with the semantics of kube-apiserver
  * (k8s.io/apiserver pkg/endpoints/handlers/get.go, pkg/storage/cacher).
  */
 import type { Request } from 'express';
 import { rechecking, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { badRequest, expired, notFound, StatusError, tooManyRequests } from '../runtime/errors.ts';
-import { indented, wantsPretty, writeDocument } from '../http/response/pretty.ts';
+import { formatted, wantsPretty, writeDocument } from '../http/response/pretty.ts';
 import type { authorizedByResource } from '../http/access.ts';
 import type { RouteRequest } from '../http/define-route.ts';
 import type { RequestContext } from '../http/route.ts';
@@ -16,15 +16,21 @@ import type { ObjectFilter } from '../apimachinery/list/filters.ts';
 import { apisCollectionParameters, apisObjectParameters, selectorsOf } from '../apimachinery/list/apis-parameters.ts';
 import { listOptions, requestedVersion, watchOptions, type ListOptions } from '../apimachinery/list/list-options.ts';
 import { select } from '../apimachinery/list/query.ts';
-import { asked, demandServed, demandUnderlying, reached, recalled } from '../apimachinery/reading.ts';
-import { synced } from '../cluster/catalogue/waiting.ts';
+import {
+  assertStillAllowed,
+  assertUnderlyingAllowed,
+  translateKubeErrors,
+  waitForHistory,
+  waitForVersion,
+} from '../apimachinery/reading.ts';
+import { waitForSync } from '../cluster/catalogue/waiting.ts';
 import type { Resource } from '../cluster/catalogue/resource.ts';
 import { listOf } from '../apimachinery/list/views.ts';
 import { beginWatch, refuse, watchDuration } from '../apimachinery/watch/response.ts';
 import { Watches } from '../apimachinery/watch/watches.ts';
 import { checkTarget, targetOf, Views, type Target } from './apis-views.ts';
 
-/** A watch cannot be a stream of YAML documents. */
+/** Media types of watches, which cannot be streamed as YAML. */
 const streamTypes = ['application/json'];
 const newline = Buffer.from('\n');
 
@@ -34,34 +40,36 @@ const tooOldContinue =
   'the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the ' +
   'first chunk was returned and now may show up in the list.';
 
-/** What a list is taken from. */
+/** State of the objects from which a list is created. */
 interface Snapshot<F> {
-  /** The objects by name as they were; undefined: as they are. */
-  readonly past?: { readonly objects: readonly StoredObject<F>[]; readonly resourceVersion: number };
-  /** The first name to show, '' for the first of all. */
+  /** Earlier objects sorted by name; undefined: the current ones. */
+  readonly historical?: { readonly objects: readonly StoredObject<F>[]; readonly resourceVersion: number };
+  /** First name in the list; '' for the first of all. */
   readonly start: string;
 }
 
-/** What a list shows, and one more if there is more; `left` is the number of objects from the first on. */
+/** Objects of a page, and one more if there are more pages. `left`: number of objects from the first one on. */
 interface Part<F> {
   readonly found: readonly StoredObject<F>[];
   readonly left: number;
   readonly resourceVersion: number;
 }
 
-/** Returns the objects by name as they were; undefined if that is forgotten. Throws 504 for a version that is not reached in time. */
+/**
+ * Returns the objects of a version sorted by name; undefined if the version is too old. Throws 504 if the version is not reached in time.
+ */
 async function objectsAt<F>(
   resource: Resource<F>,
   version: number,
   context: RequestContext,
 ): Promise<readonly StoredObject<F>[] | undefined> {
-  // Another replica may have returned the version, and the cache of this one be behind, or have started later.
-  await reached(resource, version, context);
-  await recalled(resource, version, context);
+  // If another replica returned the version, the cache of this one may be behind, or may have started later.
+  await waitForVersion(resource, version, context);
+  await waitForHistory(resource, version, context);
   return resource.store.at(version);
 }
 
-/** By the table of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list. */
+/** Implements the table of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list. */
 async function snapshotOf<F>(
   resource: Resource<F>,
   options: ListOptions,
@@ -72,28 +80,28 @@ async function snapshotOf<F>(
     const token = decodeContinue(options.continue);
     if (typeof version === 'number') throw badRequest('specifying resource version is not allowed when using continue');
     if (token.resourceVersion === -1) {
-      await asked(resource.confirm(context.signal));
+      await translateKubeErrors(resource.confirm(context.signal));
       return { start: token.start };
     }
     const objects = await objectsAt(resource, token.resourceVersion, context);
     if (objects === undefined) throw expired(tooOldContinue, encodeContinue(-1, token.start));
-    return { past: { objects, resourceVersion: token.resourceVersion }, start: token.start };
+    return { historical: { objects, resourceVersion: token.resourceVersion }, start: token.start };
   }
-  if (version === 'latest') await asked(resource.confirm(context.signal));
+  if (version === 'latest') await translateKubeErrors(resource.confirm(context.signal));
   if (typeof version === 'number') {
     if (match === 'Exact' || (match === '' && limit > 0)) {
       const objects = await objectsAt(resource, version, context);
       if (objects === undefined) throw expired('The resourceVersion for the provided list is too old.');
-      return { past: { objects, resourceVersion: version }, start: '' };
+      return { historical: { objects, resourceVersion: version }, start: '' };
     }
-    await reached(resource, version, context);
+    await waitForVersion(resource, version, context);
   }
   return { start: '' };
 }
 
 type ApisRequest = Pick<RouteRequest<string, typeof authorizedByResource>, 'req' | 'res' | 'context'>;
 
-/** Serves requests that are authorized for the underlying resource too. */
+/** Serves requests, which must also be authorized for the underlying resource. */
 export class ApisHandlers<F> {
   readonly #resource: Resource<F>;
   readonly #recheckAuthorizer: Authorizer;
@@ -117,7 +125,7 @@ export class ApisHandlers<F> {
 
   #synced(context: RequestContext): Promise<void> {
     const { resource } = this.#resource.definition.served;
-    return synced(this.#resource, context, () => tooManyRequests(`the copy of ${resource} is not complete yet`, 1));
+    return waitForSync(this.#resource, context, () => tooManyRequests(`the cache of ${resource} is not ready yet`, 1));
   }
 
   async #list({ req, res, context }: ApisRequest): Promise<void> {
@@ -141,32 +149,33 @@ export class ApisHandlers<F> {
     };
     const [head, tail] = view.frame(metadata);
     const frame = [head, Buffer.concat([tail, newline])] as const;
-    const pretty = isPretty(req, query, target);
+    const { contentType } = target;
+    const isFormatted = contentType === 'application/yaml' || isPretty(req, query, target);
     const plain = async (): Promise<Streamed> => {
       const document = listOf(view, selected, frame, context);
-      return pretty ? indented(document.parts, context) : document;
+      return isFormatted ? formatted(document.parts, contentType, context) : document;
     };
     const isWhole = limit === 0 && snapshot.start === '' && filters.length === 0 && target.kind !== 'Table';
     const gzipped =
-      isWhole && !pretty ? (): Promise<Buffer[]> => this.#views.prepared(view).gzip(selected, frame) : undefined;
-    await writeList(req, res, { contentType: target.contentType, items: selected, plain, gzipped });
+      isWhole && !isFormatted ? (): Promise<Buffer[]> => this.#views.prepared(view).gzip(selected, frame) : undefined;
+    await writeList(req, res, { contentType, items: selected, plain, gzipped });
   }
 
   async #part(
-    { past, start }: Snapshot<F>,
+    { historical, start }: Snapshot<F>,
     filters: readonly ObjectFilter<F>[],
     limit: number,
     context: RequestContext,
   ): Promise<Part<F>> {
-    // One more than is shown tells that there are more.
-    const most = limit === 0 ? Infinity : limit + 1;
+    // One object more than the page shows whether there are more pages.
+    const max = limit === 0 ? Infinity : limit + 1;
     const part = (selected: readonly StoredObject<F>[], resourceVersion: number): Part<F> => {
       const first = firstFrom(selected, start);
-      return { found: selected.slice(first, first + most), left: selected.length - first, resourceVersion };
+      return { found: selected.slice(first, first + max), left: selected.length - first, resourceVersion };
     };
-    return past === undefined
+    return historical === undefined
       ? await this.#resource.store.select(filters, 'name', context, part)
-      : part(await select(past.objects, filters, context), past.resourceVersion);
+      : part(await select(historical.objects, filters, context), historical.resourceVersion);
   }
 
   async #get({ req, res, context }: ApisRequest): Promise<void> {
@@ -179,8 +188,8 @@ export class ApisHandlers<F> {
     const view = this.#views.of(target, context.query);
     await this.#synced(context);
     const { namespace, name } = context.info;
-    if (version === 'latest') await asked(resource.confirmObject(namespace, name, context.signal));
-    else await reached(resource, version, context);
+    if (version === 'latest') await translateKubeErrors(resource.confirmObject(namespace, name, context.signal));
+    else await waitForVersion(resource, version, context);
     const object = resource.store.get(namespace, name);
     if (object === undefined) throw notFound(served, name);
     const document = { contentType: target.contentType, body: [...view.object(object), newline] };
@@ -197,17 +206,17 @@ export class ApisHandlers<F> {
     const firstView = this.#views.of(target, context.query);
     await this.#synced(context);
     const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
-    if (resourceVersion === 'latest') await asked(resource.confirm(context.signal));
+    if (resourceVersion === 'latest') await translateKubeErrors(resource.confirm(context.signal));
     if (sendInitialEvents && typeof resourceVersion === 'number') {
       try {
-        await reached(resource, resourceVersion, context);
+        await waitForVersion(resource, resourceVersion, context);
       } catch (error) {
         if (error instanceof StatusError) return refuse(beginWatch(req, res), error);
         throw error;
       }
     }
     const from = sendInitialEvents || typeof resourceVersion !== 'number' ? undefined : resourceVersion;
-    await recalled(resource, from, context);
+    await waitForHistory(resource, from, context);
     this.#watches.serve(req, res, {
       from,
       initialEvents: sendInitialEvents,
@@ -218,8 +227,8 @@ export class ApisHandlers<F> {
       view,
       firstView,
       recheck: async () => {
-        await demandServed(this.#recheckAuthorizer, context);
-        await demandUnderlying(this.#recheckAuthorizer, context, resource);
+        await assertStillAllowed(this.#recheckAuthorizer, context);
+        await assertUnderlyingAllowed(this.#recheckAuthorizer, context, resource);
       },
       onRecheck: (...guard) => context.onRecheck(...guard),
       signal: context.signal,
@@ -231,7 +240,7 @@ export class ApisHandlers<F> {
 const isPretty = (req: Request, query: { readonly pretty?: string | undefined }, target: Target): boolean =>
   target.pretty || wantsPretty(query.pretty, req.headers['user-agent']);
 
-/** The index of the first object whose name is not before `start`. */
+/** Returns the index of the first object whose name is not before `start`. */
 function firstFrom(objects: readonly StoredObject<unknown>[], start: string): number {
   let low = 0;
   let high = objects.length;

@@ -1,4 +1,4 @@
-/** The representation that a request to /apis asks for, and the views of objects in it. */
+/** Negotiates the representation of objects at /apis and creates their views. */
 import type { Request } from 'express';
 import { badRequest, StatusError } from '../runtime/errors.ts';
 import { negotiate } from '../http/request/negotiate.ts';
@@ -15,7 +15,7 @@ import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 
 const offered = ['application/json', 'application/yaml'];
 
-/** What the Accept header asks for: the objects themselves, or one of meta.k8s.io's kinds. */
+/** Representation that the Accept header requests: the objects, or a kind of meta.k8s.io. */
 export interface Target {
   readonly contentType: string;
   readonly kind: '' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';
@@ -39,7 +39,7 @@ export function targetOf(req: Request, mediaTypes = offered): Target {
   );
 }
 
-/** A list cannot be shown as a single object's metadata, nor the other way round. */
+/** Throws 406 for the metadata of an object as representation of a list, and vice versa. */
 export function checkTarget({ kind }: Target, isList: boolean, what: string): void {
   const wrong = isList ? 'PartialObjectMetadata' : 'PartialObjectMetadataList';
   if (kind === wrong)
@@ -59,7 +59,7 @@ function includeObject(query: URLSearchParams): TableOptions['includeObject'] {
   return text;
 }
 
-/** Views are shared, so that watches share frames, and lists what they have prepared. */
+/** Shares views, so that watches share frames and lists share prepared responses. */
 export class Views<F> {
   readonly #definition: ResourceDefinition<F>;
   readonly #views = new Map<string, View<F>>();

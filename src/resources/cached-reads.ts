@@ -1,16 +1,16 @@
-/** Reads of cached resources at /kapis (docs/api.md). UncachedReads serves the others. */
+/** Serves cached resources at /kapis (docs/reference/api.md). UncachedReads serves the others. */
 import type { Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { copied } from '../runtime/bounded-cache.ts';
 import { expired, notFound, serviceUnavailable } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
-import { among, shared, type ObjectFilter } from '../apimachinery/list/filters.ts';
+import { inIndex, sharedFilter, type ObjectFilter } from '../apimachinery/list/filters.ts';
 import type { WatchOptions } from '../apimachinery/list/list-options.ts';
 import { kapisObjectParameters } from '../apimachinery/list/kapis-parameters.ts';
 import { queriesOf, type KindQueries } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
-import { reached, recalled } from '../apimachinery/reading.ts';
-import { synced } from '../cluster/catalogue/waiting.ts';
+import { waitForHistory, waitForVersion } from '../apimachinery/reading.ts';
+import { waitForSync } from '../cluster/catalogue/waiting.ts';
 import type { Resource, ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import {
   sameNamespaces,
@@ -25,41 +25,49 @@ import type { Lanes } from '../apimachinery/watch/lanes.ts';
 import type { WatchRequest } from '../apimachinery/watch/watch.ts';
 import { Watches } from '../apimachinery/watch/watches.ts';
 
-/** Of the objects that the path is about, and of those that the caller may see. */
+/** Returns filters for the path of the request and for the objects that the caller may see. */
 function scopeFilters<F>(
   { namespaced }: ResourceDefinition<F>,
   info: Pick<RequestContext['info'], 'namespace' | 'name'>,
   visible: Visible,
 ): readonly ObjectFilter<F>[] {
-  // A selection may be kept, and must not keep the URL.
+  // Selections are cached; a substring would keep the whole URL in memory.
   const namespace = copied(info.namespace);
   const name = copied(info.name);
   const filters: ObjectFilter<F>[] = [];
-  const inOne = (namespaces: readonly string[], passes: ObjectFilter<F>): ObjectFilter<F> =>
-    shared(`namespaces=${JSON.stringify(namespaces)}`, passes, among(namespaced ? 'namespace' : 'name', namespaces));
+  const inOne = (namespaces: readonly string[], matches: ObjectFilter<F>): ObjectFilter<F> =>
+    sharedFilter(
+      `namespaces=${JSON.stringify(namespaces)}`,
+      matches,
+      inIndex(namespaced ? 'namespace' : 'name', namespaces),
+    );
   if (namespaced && namespace !== '') filters.push(inOne([namespace], (object) => object.namespace === namespace));
   else if (visible !== undefined)
     filters.push(inOne([...visible].toSorted(), (object) => visible.has(namespaced ? object.namespace : object.name)));
-  if (name !== '') filters.push(shared(`object=${name}`, (object) => object.name === name, among('name', [name])));
+  if (name !== '')
+    filters.push(sharedFilter(`object=${name}`, (object) => object.name === name, inIndex('name', [name])));
   return filters;
 }
 
-/** Calls `release` when the response is over. */
+/** Calls `release` when the response is closed. */
 function onClosed(res: Response, release: () => void): void {
   if (res.closed) release();
   else res.once('close', release);
 }
 
-/** `outdated` is aborted when what selects the objects of the request selects others; `check` looks whether it does. */
+/**
+ * Follows the objects that select those of the request, such as a Service. `outdated` is aborted when the selection changes; `check`
+ * checks it now.
+ */
 async function followSelection(
   access: ReadAccess,
   definition: ResourceDefinition<unknown>,
   { res, context, granted: { selected } }: ReadRequest,
 ): Promise<{ readonly outdated: AbortSignal; readonly check: (access: ReadAccess) => Promise<void> }> {
   const outdated = new AbortController();
-  const end = (): void => outdated.abort(expired('what selects these objects selects others now: list again'));
-  const check = async (by: ReadAccess): Promise<void> => {
-    if (!sameSelection(selected, await selectedBy(by, definition, context))) end();
+  const end = (): void => outdated.abort(expired('the selector of these objects has changed: list again'));
+  const check = async (current: ReadAccess): Promise<void> => {
+    if (!sameSelection(selected, await selectedBy(current, definition, context))) end();
   };
   // The changed object may be in a namespace that the caller is not allowed to see.
   const changed = (): void => void check(access).catch(end);
@@ -68,7 +76,6 @@ async function followSelection(
   return { outdated: outdated.signal, check };
 }
 
-/** Reads of a resource that is cached. */
 export class CachedReads<F> implements ReadHandlers {
   readonly #resource: Resource<F>;
   readonly #access: ReadAccess;
@@ -94,8 +101,8 @@ export class CachedReads<F> implements ReadHandlers {
     const { definition, store } = this.#resource;
     const query = this.#queries.list.parse(context.query);
     await this.#synced(context);
-    await reached(this.#resource, query.oldest, context);
-    // A list that selects one name needs no more than the right to it; the selector is in the query.
+    await waitForVersion(this.#resource, query.oldest, context);
+    // A list of one name requires only the right to that name. The selector is part of the query, so the scope has no name.
     const scope = [...scopeFilters(definition, { ...context.info, name: '' }, granted.visible), ...granted.selected];
     const scoped = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
     await this.#responses.list(req, res, context, scoped, { store, lasting: true });
@@ -108,7 +115,7 @@ export class CachedReads<F> implements ReadHandlers {
     const query = kapisObjectParameters.parse(context.query);
     await this.#synced(context);
     const { namespace, name } = context.info;
-    // A namespace is said to be in itself (requestinfo.go).
+    // For namespaces, the request info contains the name as the namespace too (requestinfo.go).
     const object = store.get(definition.namespaced ? namespace : '', name);
     if (object === undefined) throw notFound(definition.underlying, name);
     await this.#responses.object(req, res, context, query, object);
@@ -116,7 +123,9 @@ export class CachedReads<F> implements ReadHandlers {
 
   #synced(context: RequestContext): Promise<void> {
     const { resource } = this.#resource.definition.underlying;
-    return synced(this.#resource, context, () => serviceUnavailable(`the copy of ${resource} is not complete yet`, 1));
+    return waitForSync(this.#resource, context, () =>
+      serviceUnavailable(`the cache of ${resource} is not ready yet`, 1),
+    );
   }
 
   async #watch(request: ReadRequest): Promise<void> {
@@ -139,7 +148,7 @@ export class CachedReads<F> implements ReadHandlers {
       recheck: async () => {
         const visible = await visibleNamespaces(this.#recheckAccess, context, definition);
         if (!sameNamespaces(granted.visible, visible))
-          throw expired('the namespaces that you may watch are others now: list again');
+          throw expired('the namespaces that you may watch have changed: list again');
         await selection.check(this.#recheckAccess);
       },
       onRecheck: (...guard) => context.onRecheck(...guard),
@@ -149,7 +158,7 @@ export class CachedReads<F> implements ReadHandlers {
     });
   }
 
-  /** Where a watch starts, once that is known to be possible, and what is sent at first. */
+  /** Returns the start of a watch and its first events. Throws if the watch cannot start there. */
   async #startOf(
     { req, context, granted: { mediaType } }: ReadRequest,
     { resourceVersion, sendInitialEvents, allowWatchBookmarks }: WatchOptions,
@@ -159,13 +168,13 @@ export class CachedReads<F> implements ReadHandlers {
       'from' | 'initialEvents' | 'initialEventsEnd' | 'bookmarks' | 'serverSentEvents' | 'isResumed'
     >
   > {
-    if (sendInitialEvents) await reached(this.#resource, resourceVersion, context);
+    if (sendInitialEvents) await waitForVersion(this.#resource, resourceVersion, context);
     const serverSentEvents = mediaType === eventStream;
-    // A client of server-sent events comes again with the same URL, and says beside it where it was.
+    // A client of server-sent events reconnects with the same URL and the header Last-Event-ID.
     const resumed = serverSentEvents ? lastEventID(req) : undefined;
     const initialEvents = resumed === undefined && sendInitialEvents;
     const from = resumed ?? (typeof resourceVersion === 'number' && !sendInitialEvents ? resourceVersion : undefined);
-    await recalled(this.#resource, from, context);
+    await waitForHistory(this.#resource, from, context);
     return {
       from,
       initialEvents,
@@ -176,7 +185,7 @@ export class CachedReads<F> implements ReadHandlers {
     };
   }
 
-  /** Filters that look for values in the objects' bytes take turns with those of others. */
+  /** Schedules filters that search the bytes of objects fairly among users. */
   #laneOf({ res, context: { user } }: ReadRequest, filters: readonly ObjectFilter<F>[]): WatchRequest<F>['inLane'] {
     const lookUps = filters.filter(({ isLookUp }) => isLookUp === true).length;
     if (lookUps === 0) return undefined;

@@ -1,12 +1,12 @@
-/** Responses of components.ts. */
+/** Response bodies of components.ts. */
 import { nothing, partialSchema as partial, typeMeta } from '../http/meta-schemas.ts';
 import { count, described, flag, list, mapOf, named, object, text, time, type TypeOf } from '../http/schema.ts';
 
 const replicas = named(
   'Replicas',
   object({
-    desired: described('Number of pods that should run', count),
-    ready: described('Number of pods that are ready', count),
+    desired: described('Desired number of pods', count),
+    ready: described('Number of ready pods', count),
   }),
 );
 
@@ -36,11 +36,11 @@ export const componentSchema = named(
     workload,
     services: described('Names of the Services that select its pods', list(text)),
     replicas,
-    healthy: described('Whether all pods that should run are ready', flag),
+    healthy: described('Whether the desired number of pods is ready', flag),
   }),
 );
 
-export type Component = TypeOf<typeof componentSchema>;
+export type PlatformComponent = TypeOf<typeof componentSchema>;
 
 export const componentListSchema = named(
   'ComponentList',

@@ -1,32 +1,37 @@
 /**
- * The components of the platform and their health: Deployments, StatefulSets and DaemonSets in the release's namespace and kube-system that
- * are labelled as part of the platform, and the add-ons of the cluster in kube-system. Callers see the kinds that they may list, in each
+ * Components of the platform and their health: Deployments, StatefulSets and DaemonSets in the release's namespace and kube-system that are
+ * labelled as part of the platform, and the add-ons of the cluster in kube-system. Callers see only the kinds that they may list in each
  * namespace.
  */
-import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
+import { assertAllowed, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
 import { writeDocument } from '../http/response/pretty.ts';
 import { authorizedByHandler } from '../http/access.ts';
 import { defineRoute, type RouteRequest } from '../http/define-route.ts';
 import { json, type RequestContext, type Route } from '../http/route.ts';
-import { demandJson } from '../http/request/negotiate.ts';
+import { assertAcceptsJson } from '../http/request/negotiate.ts';
 import type { TypeOf } from '../http/schema.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import type { StoredObject } from '../cluster/cache/stored-object.ts';
 import type { Catalogue } from '../cluster/catalogue/catalogue.ts';
-import { componentHealthSchema, componentListSchema, componentSchema, type Component } from './component-schemas.ts';
-import { decoded, fromCopy } from '../cluster/catalogue/use.ts';
+import {
+  componentHealthSchema,
+  componentListSchema,
+  componentSchema,
+  type PlatformComponent,
+} from './component-schemas.ts';
+import { decodeObject, readFromCache } from '../cluster/catalogue/read-cache.ts';
 import { readingGroup } from '../cluster/catalogue/generic.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
 import { daemonCount } from './kinds/daemonsets.ts';
 import type { NodeFields } from './kinds/nodes.ts';
-import { scaled, type Count } from './kinds/replicas.ts';
+import { scaled, type PodCount } from './kinds/replicas.ts';
 import { selectorOf } from './kinds/services.ts';
 import type { ApiResource } from '../cluster/catalogue/resource.ts';
 
 export interface ComponentsDeps {
   readonly authorizer: Authorizer;
-  readonly catalogue: Pick<Catalogue, 'find' | 'use'>;
+  readonly catalogue: Pick<Catalogue, 'find' | 'acquire'>;
   /** Namespace of the release. */
   readonly namespace: string;
 }
@@ -37,7 +42,7 @@ const platform = 'platform';
 /** Label of the add-ons of the cluster. */
 const systemLabel = 'k8s-app';
 
-const workloads: readonly { readonly name: string; readonly count: (object: KubeObject) => Count }[] = [
+const workloads: readonly { readonly name: string; readonly count: (object: KubeObject) => PodCount }[] = [
   { name: 'deployments.apps', count: scaled },
   { name: 'statefulsets.apps', count: scaled },
   { name: 'daemonsets.apps', count: daemonCount },
@@ -57,10 +62,10 @@ export const componentResources: readonly ApiResource[] = [
   },
 ];
 
-/** Returns the error for a path that resembles those of components; undefined for others. */
-export function nearComponents(name: string): StatusError | undefined {
-  if (name === 'components') return noSuchPath('components are at …/components and …/components/{name}');
-  if (name === 'componenthealth') return noSuchPath('componenthealth is one document, at …/componenthealth');
+/** Returns the error for an invalid path of components; undefined for other resources. */
+export function componentsPathError(name: string): StatusError | undefined {
+  if (name === 'components') return noSuchPath('components are served at …/components and …/components/{name}');
+  if (name === 'componenthealth') return noSuchPath('componenthealth is served only at …/componenthealth');
   return undefined;
 }
 
@@ -71,10 +76,10 @@ interface Workload extends KubeObject {
   };
 }
 
-const isOurs = ({ namespace, labels }: StoredObject<unknown>): boolean =>
+const isComponent = ({ namespace, labels }: StoredObject<unknown>): boolean =>
   labels[partOf] === platform || (namespace === system && labels[systemLabel] !== undefined);
 
-const leadsTo = (service: KubeObject, { spec: workload, metadata }: Workload): boolean => {
+const selectsPodsOf = (service: KubeObject, { spec: workload, metadata }: Workload): boolean => {
   const selector = Object.entries(selectorOf(service));
   const labels = workload?.template?.metadata?.labels ?? {};
   return (
@@ -94,8 +99,10 @@ class ComponentReader {
     this.#namespaces = [...new Set([deps.namespace, system])];
   }
 
-  /** Sorted by namespace, the release's first, then by name. Throws 403 if the caller may list none of the kinds. */
-  async list(context: RequestContext, hidden: string[] = []): Promise<Component[]> {
+  /**
+   * Returns components sorted by namespace, that of the release first, then by name. Throws 403 if the caller may list none of the kinds.
+   */
+  async list(context: RequestContext, hidden: string[] = []): Promise<PlatformComponent[]> {
     const { authorizer, namespace } = this.#deps;
     const namespaces = this.#namespaces;
     const kinds = await Promise.all(
@@ -105,11 +112,16 @@ class ComponentReader {
       })),
     );
     if (context.user !== undefined && kinds.every(({ objects }) => objects === undefined))
-      await demand(authorizer, context.user, { verb: 'list', group: 'apps', resource: 'deployments', namespace });
-    const services = ((await this.#read('services', namespaces, context, hidden)) ?? []).map(decoded);
+      await assertAllowed(authorizer, context.user, {
+        verb: 'list',
+        group: 'apps',
+        resource: 'deployments',
+        namespace,
+      });
+    const services = ((await this.#read('services', namespaces, context, hidden)) ?? []).map(decodeObject);
     return kinds
       .flatMap(({ count, objects = [] }) =>
-        objects.filter(isOurs).map((object) => componentOf(decoded(object) as Workload, count, services)),
+        objects.filter(isComponent).map((object) => componentOf(decodeObject(object) as Workload, count, services)),
       )
       .toSorted(
         (a, b) =>
@@ -118,18 +130,18 @@ class ComponentReader {
       );
   }
 
-  /** Undefined if the caller may not list nodes. */
+  /** Returns the nodes; undefined if the caller may not list them. */
   async nodes(context: RequestContext, hidden: string[]): Promise<readonly StoredObject<NodeFields>[] | undefined> {
     return (await this.#read('nodes', [''], context, hidden)) as readonly StoredObject<NodeFields>[] | undefined;
   }
 
   /**
-   * Returns the objects that the caller may list, in these namespaces or ('') at cluster scope; undefined if there is no right at all.
-   * Adds the missing rights to `hidden`.
+   * Returns the objects that the caller may list in these namespaces, or at cluster scope (''); undefined if the caller has none of the
+   * rights. Adds the missing rights to `hidden`.
    */
   async #read(
     name: string,
-    within: readonly string[],
+    namespaces: readonly string[],
     context: RequestContext,
     hidden: string[],
   ): Promise<readonly StoredObject<unknown>[] | undefined> {
@@ -139,13 +151,13 @@ class ComponentReader {
     const entry = await catalogue.find(name, signal);
     const { group, resource } = entry.definition.underlying;
     const visible = new Set<string>();
-    for (const one of within) {
+    for (const one of namespaces) {
       const attributes = { verb: 'list', group, resource, namespace: one, name: '' };
       if ((await authorizer.authorize(user, attributes)).allowed) visible.add(one);
       else hidden.push(one === '' ? name : `${name} in ${one}`);
     }
     if (visible.size === 0) return undefined;
-    return fromCopy(catalogue, entry, context, (store) =>
+    return readFromCache(catalogue, entry, context, (store) =>
       store.order('name').filter((object) => visible.has(object.namespace)),
     );
   }
@@ -166,7 +178,7 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       description: `Returns the Deployments, StatefulSets and DaemonSets of the platform in its namespace and in \`kube-system\`, and the add-ons of the cluster in \`kube-system\`. ${rights}`,
       responses: json(componentListSchema, 'The components'),
       async handler(request) {
-        demandJson(request.req.headers);
+        assertAcceptsJson(request.req.headers);
         const hidden: string[] = [];
         const items = await reader.list(request.context, hidden);
         const list: TypeOf<typeof componentListSchema> = {
@@ -177,7 +189,7 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
           totalItems: items.length,
           ...partial(hidden),
         };
-        await answer(request, list);
+        await writeResponse(request, list);
       },
     }),
     defineRoute({
@@ -185,26 +197,26 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       path: `${base}/components/:name`,
       summary: 'Get a component of the platform',
       description:
-        'If both namespaces have a component of this name, returns the one of the release. Requires the right to `list` its kind in its namespace.',
+        'If both namespaces contain a component of this name, the response is the one of the release. Requires the right to `list` its kind in its namespace.',
       pathParameters: { name: 'Name of the component' },
       responses: json(componentSchema, 'The component'),
       async handler(request) {
-        demandJson(request.req.headers);
+        assertAcceptsJson(request.req.headers);
         const { name } = request.path;
         const found = (await reader.list(request.context)).find(({ metadata }) => metadata.name === name);
         if (found === undefined) throw notFound(served, name);
-        await answer(request, found);
+        await writeResponse(request, found);
       },
     }),
     defineRoute({
       ...common,
       path: `${base}/componenthealth`,
       summary: 'Get the health of components and nodes',
-      description: `Counts the nodes, and the Deployments, StatefulSets and DaemonSets of the platform and of the add-ons of the cluster; names the unhealthy ones. ${rights}`,
+      description: `Counts the nodes, and the Deployments, StatefulSets and DaemonSets of the platform and of the add-ons of the cluster. \`unhealthy\` lists the unhealthy workloads. ${rights}`,
       responses: json(componentHealthSchema, 'The health of components and nodes'),
       async handler(request) {
-        demandJson(request.req.headers);
-        await answer(request, await healthOf(reader, request.context));
+        assertAcceptsJson(request.req.headers);
+        await writeResponse(request, await healthOf(reader, request.context));
       },
     }),
   ];
@@ -222,7 +234,7 @@ async function healthOf(
     kind: 'ComponentHealth',
     apiVersion,
     metadata: {},
-    healthy: unhealthy.length === 0 && (nodes ?? []).every(isWell),
+    healthy: unhealthy.length === 0 && (nodes ?? []).every(isHealthy),
     components: {
       total: components.length,
       healthy: components.length - unhealthy.length,
@@ -233,37 +245,38 @@ async function healthOf(
         replicas,
       })),
     },
-    ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isWell).length } }),
+    ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isHealthy).length } }),
     ...partial(hidden),
   };
 }
 
 function componentOf(
   workload: Workload,
-  count: (object: KubeObject) => Count,
+  count: (object: KubeObject) => PodCount,
   services: readonly KubeObject[],
-): Component {
-  const { kind = '', apiVersion: of = '', metadata } = workload;
+): PlatformComponent {
+  const { kind = '', apiVersion: workloadVersion = '', metadata } = workload;
   const { name, namespace = '', uid = '', creationTimestamp, labels, selfLink = '' } = metadata;
-  const { wanted: desired, ready } = count(workload);
+  const { desired, ready } = count(workload);
   return {
     kind: 'Component',
     apiVersion,
     metadata: { name, namespace, uid, creationTimestamp, labels, selfLink },
-    workload: { apiVersion: of, kind },
-    services: services.filter((service) => leadsTo(service, workload)).map((service) => service.metadata.name),
+    workload: { apiVersion: workloadVersion, kind },
+    services: services.filter((service) => selectsPodsOf(service, workload)).map((service) => service.metadata.name),
     replicas: { desired, ready },
     healthy: ready >= desired,
   };
 }
 
-const isWell = ({ fields }: StoredObject<NodeFields>): boolean => fields.ready.startsWith('Ready') && !fields.isUnwell;
+const isHealthy = ({ fields }: StoredObject<NodeFields>): boolean =>
+  fields.ready.startsWith('Ready') && !fields.isUnhealthy;
 
 /** Returns the part of a response that names the missing rights. */
 const partial = (hidden: readonly string[]): { readonly partial?: { readonly reason: string } } =>
   hidden.length === 0 ? {} : { partial: { reason: `you may not list ${[...hidden].toSorted().join(', ')}` } };
 
-async function answer(
+async function writeResponse(
   {
     req,
     res,

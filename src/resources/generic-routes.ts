@@ -1,41 +1,45 @@
-/** Every resource that the cluster serves, by its name in the path. */
-import { noSuchPath, StatusError } from '../runtime/errors.ts';
+/** Serves every resource of the cluster by its name in the path. */
+import { noSuchPath, pathNotFound, StatusError } from '../runtime/errors.ts';
 import type { Slots } from '../runtime/slots.ts';
-import type { RequestInfo, Route } from '../http/route.ts';
+import type { RequestContext, RequestInfo, Route } from '../http/route.ts';
 import { described, text } from '../http/schema.ts';
 import type { Shape } from '../http/request/parameters.ts';
+import { namesFields } from '../apimachinery/list/field-warnings.ts';
 import { parametersWith } from '../apimachinery/list/kapis-parameters.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import type { Lanes } from '../apimachinery/watch/lanes.ts';
 import type { Catalogue, CatalogueEntry } from '../cluster/catalogue/catalogue.ts';
 import { readingGroup } from '../cluster/catalogue/generic.ts';
 import type { Kind } from '../cluster/catalogue/resource.ts';
+import type { FieldSchemas } from '../cluster/field-schemas.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
-import { nearComponents } from './components.ts';
+import { componentsPathError } from './components.ts';
 import { CachedReads } from './cached-reads.ts';
 import {
   authorizeRead,
+  writePath,
+  warnOfFields,
   type AuthenticatedRequest,
   type ReadGrant,
   type ReadHandlers,
   type ReadRequest,
 } from './read-request.ts';
 import { anySchemas, readRoutes } from './read-routes.ts';
-import { passedWatches, UncachedReads } from './uncached-reads.ts';
+import { forwardedWatchSlots, UncachedReads } from './uncached-reads.ts';
 
 export interface GenericParts {
-  readonly catalogue: Pick<Catalogue, 'find' | 'use' | 'apiResources' | 'listMemory'>;
+  readonly catalogue: Pick<Catalogue, 'find' | 'acquire' | 'apiResources' | 'listMemory'>;
   readonly client: Pick<KubeClient, 'stream'>;
   readonly kinds: readonly Kind<unknown>[];
 }
 
-/** The parameters that only some kinds have, each with the kinds that have it. */
+/** Describes the parameters that only some kinds have. */
 function ownParameters(kinds: readonly Kind<unknown>[]): Shape {
   const all = kinds.flatMap(({ resource, statuses, filters, selectedBy = {} }) => [
-    ...(statuses.length === 0 ? [] : [{ name: 'status', what: `of ${resource}: ${statuses.join(', ')}` }]),
+    ...(statuses.length === 0 ? [] : [{ name: 'status', what: `\`${resource}\`: ${statuses.join(', ')}` }]),
     ...Object.entries({ ...filters, ...selectedBy }).map(([name, { description }]) => ({
       name,
-      what: `of ${resource}: ${description}`,
+      what: `\`${resource}\`: ${description}`,
     })),
   ]);
   const byName = [...Map.groupBy(all, ({ name }) => name)];
@@ -44,7 +48,7 @@ function ownParameters(kinds: readonly Kind<unknown>[]): Shape {
   );
 }
 
-/** Throws 404 for a path on which such a resource is not, 405 for what its server does not offer. */
+/** Throws 404 if the path does not match the scope of the resource, and 405 if its server does not support the verb. */
 function checkPath({ definition, discovered }: CatalogueEntry, info: RequestInfo, what: keyof ReadHandlers): void {
   const { namespaced } = definition;
   const { namespace, resource, name, verb } = info;
@@ -52,14 +56,17 @@ function checkPath({ definition, discovered }: CatalogueEntry, info: RequestInfo
   // A right in a namespace covers the Namespace of that name (requestinfo.go), and no other object at cluster scope.
   const isItself = resource === 'namespaces' && what === 'object' && name === namespace;
   if (!namespaced && namespace !== '' && !isItself)
-    throw noSuchPath(`${resource} are not in namespaces: their path is …/${resource}${object}`);
+    throw noSuchPath(`${resource} are not namespaced: use …/${resource}${object}`);
   if (namespaced && namespace === '' && what === 'object')
-    throw noSuchPath(`${resource} are in namespaces: their path is …/namespaces/{namespace}/${resource}/{name}`);
+    throw noSuchPath(`${resource} are namespaced: use …/namespaces/{namespace}/${resource}/{name}`);
   if (!discovered.verbs.includes(verb))
-    throw new StatusError('MethodNotAllowed', 405, `the cluster does not offer to ${verb} ${resource}`, {
+    throw new StatusError('MethodNotAllowed', 405, `the cluster does not support ${verb} for ${resource}`, {
       headers: { Allow: '' },
     });
 }
+
+/** Maximum milliseconds that an error waits for the resources of the cluster. */
+const maxHintWait = 1_000;
 
 interface GenericGrant {
   readonly entry: CatalogueEntry;
@@ -70,72 +77,85 @@ class GenericReads {
   readonly #parts: GenericParts;
   readonly #access: ReadAccess;
   readonly #lanes: Lanes;
-  readonly #watches: Slots = passedWatches();
-  /** By what they read. */
+  readonly #schemas: FieldSchemas;
+  readonly #watches: Slots = forwardedWatchSlots();
+  /** Handlers by the resource or catalogue entry that they read. */
   readonly #handlers = new WeakMap<object, ReadHandlers>();
 
-  constructor(parts: GenericParts, access: ReadAccess, lanes: Lanes) {
+  constructor(parts: GenericParts, access: ReadAccess, lanes: Lanes, schemas: FieldSchemas) {
     this.#parts = parts;
+    this.#schemas = schemas;
     this.#access = access;
     this.#lanes = lanes;
   }
 
-  /** Callers who are not allowed to read a resource do not make us cache it. */
+  /** Authorizes a request before `serve` starts to cache its resource. */
   async authorize(what: keyof ReadHandlers, request: AuthenticatedRequest): Promise<GenericGrant> {
     const { info, signal } = request.context;
-    // Such as …/namespaces/{name}/status, and the old form of a watch.
-    if (info.subresource !== '' || info.resource !== request.req.params['resources']) throw noSuchPath();
+    // Rejects paths such as …/namespaces/{name}/status, and the deprecated form of watches.
+    if (info.subresource !== '') throw pathNotFound('; subresources are served only at /api and /apis');
+    if (info.resource !== request.req.params['resources']) throw pathNotFound('; use watch=true, not /watch/');
     const entry = await this.#parts.catalogue.find(info.resource, signal).catch((error: unknown) => {
-      const near = error instanceof StatusError && error.code === 404 ? nearComponents(info.resource) : undefined;
+      const near = error instanceof StatusError && error.code === 404 ? componentsPathError(info.resource) : undefined;
       throw near ?? error;
     });
     checkPath(entry, info, what);
     return { entry, granted: await authorizeRead(this.#access, entry.definition, request) };
   }
 
+  /** Never throws: without a path, the error only names the allowed methods. */
+  async writtenAt({ info, signal }: RequestContext): Promise<string | undefined> {
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(maxHintWait)]);
+    const entry = await this.#parts.catalogue.find(info.resource, limited).catch(() => undefined);
+    return entry && writePath(entry.definition, info, entry.discovered.verbs);
+  }
+
   async serve(what: keyof ReadHandlers, request: ReadRequest<GenericGrant>): Promise<void> {
     const { entry, granted } = request.granted;
     const read = { ...request, granted };
-    const { res } = request;
+    const { res, context } = request;
     const { catalogue, client } = this.#parts;
-    const use = await catalogue.use(entry);
-    if (use === undefined) {
+    if (namesFields(context.query))
+      await warnOfFields(this.#schemas, entry.definition, entry.discovered.revision, request);
+    const handle = await catalogue.acquire(entry);
+    if (handle === undefined) {
       const options = { client, access: this.#access, memory: catalogue.listMemory, watches: this.#watches };
-      return this.#remember(entry, () => new UncachedReads(entry.definition, options))[what](read);
+      return this.#handlersFor(entry, () => new UncachedReads(entry.definition, options))[what](read);
     }
-    const { resource } = use;
-    const release = (): void => use.release();
+    const { resource } = handle;
+    const release = (): void => handle.release();
     try {
-      await this.#remember(resource, () => new CachedReads(resource, this.#access, this.#lanes))[what](read);
+      await this.#handlersFor(resource, () => new CachedReads(resource, this.#access, this.#lanes))[what](read);
     } catch (error) {
       release();
       throw error;
     }
-    // A watch goes on.
+    // A watch is still open.
     if (res.writableEnded || res.closed) release();
     else res.once('close', release);
   }
 
-  #remember(key: object, make: () => ReadHandlers): ReadHandlers {
+  #handlersFor(key: object, make: () => ReadHandlers): ReadHandlers {
     let handlers = this.#handlers.get(key);
     if (handlers === undefined) this.#handlers.set(key, (handlers = make()));
     return handlers;
   }
 }
 
-export function genericRoutes(parts: GenericParts, access: ReadAccess, lanes: Lanes): Route[] {
+export function genericRoutes(parts: GenericParts, access: ReadAccess, lanes: Lanes, schemas: FieldSchemas): Route[] {
   const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
-  const reads = new GenericReads(parts, access, lanes);
+  const reads = new GenericReads(parts, access, lanes, schemas);
   const { list, watch } = parametersWith(ownParameters(parts.kinds));
-  const resources = 'The plural, or as in deployments.apps and deployments.v1.apps';
+  const resources = 'Plural name of the resource, such as `deployments`, `deployments.apps` or `deployments.v1.apps`';
   const common = {
     list: list.descriptions,
     watch: watch.descriptions,
     schemas: anySchemas,
-    // What its server does not offer, and responses of it that are invalid.
+    // Verbs that the server of the resource does not support, and its invalid responses.
     errors: [405, 502],
     authorize: reads.authorize.bind(reads),
     serve: reads.serve.bind(reads),
+    writtenAt: reads.writtenAt.bind(reads),
   };
   return [
     ...readRoutes({
@@ -143,14 +163,14 @@ export function genericRoutes(parts: GenericParts, access: ReadAccess, lanes: La
       path: `${base}/:resources`,
       pathParameters: { resources },
       summaries: {
-        collection: 'List or watch objects of any resource',
+        collection: 'List or watch objects of a resource',
         object: 'Get an object at cluster scope',
       },
     }),
     ...readRoutes({
       ...common,
       path: `${base}/namespaces/:namespace/:resources`,
-      pathParameters: { namespace: 'The namespace', resources },
+      pathParameters: { namespace: 'Name of the namespace', resources },
       summaries: { collection: 'List or watch objects in a namespace', object: 'Get an object in a namespace' },
     }),
   ];

@@ -1,13 +1,17 @@
-/** A read at /kapis: its authorization, and what the handlers get. */
+/** Read requests at /kapis and their authorization. */
+import { objectTypes } from '../apimachinery/list/resource-responses.ts';
 import type { Request } from 'express';
 import { badRequest } from '../runtime/errors.ts';
 import type { authenticated } from '../http/access.ts';
 import type { RouteRequest } from '../http/define-route.ts';
+import type { RequestInfo } from '../http/route.ts';
 import { negotiate } from '../http/request/negotiate.ts';
 import type { ObjectFilter } from '../apimachinery/list/filters.ts';
 import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';
+import { addWarnings, fieldWarnings } from '../apimachinery/list/field-warnings.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
-import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
+import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
+import type { FieldSchemas } from '../cluster/field-schemas.ts';
 import { selectedBy } from './selected-by.ts';
 
 const json = 'application/json';
@@ -25,7 +29,7 @@ export interface ReadGrant {
   readonly mediaType: string;
   /** Namespaces whose objects the caller is allowed to see. */
   readonly visible: Visible;
-  /** Filters for what other resources select of them. */
+  /** Filters for objects that other resources select, such as the pods of a Service. */
   readonly selected: readonly ObjectFilter<unknown>[];
 }
 
@@ -33,6 +37,36 @@ export type AuthenticatedRequest = Pick<RouteRequest<string, typeof authenticate
 
 export interface ReadRequest<G = ReadGrant> extends AuthenticatedRequest {
   readonly granted: G;
+}
+
+/**
+ * Returns the path of kube-apiserver that accepts a write, with placeholders for the parts that the request does not name; undefined if the
+ * resource does not support the verb.
+ */
+export function writePath(
+  { underlying, namespaced }: Pick<ResourceDefinition<never>, 'underlying' | 'namespaced'>,
+  { namespace, name, verb }: Pick<RequestInfo, 'namespace' | 'name' | 'verb'>,
+  verbs: readonly string[] = [verb],
+): string | undefined {
+  if (!verbs.includes(verb)) return undefined;
+  const { resource } = underlying;
+  const collection =
+    namespaced && namespace === ''
+      ? collectionPath({ ...underlying, resource: `namespaces/{namespace}/${resource}` })
+      : collectionPath(underlying, namespaced ? namespace : '');
+  if (verb === 'create' || verb === 'deletecollection') return collection;
+  return `${collection}/${name === '' ? '{name}' : encodeURIComponent(name)}`;
+}
+
+/** Warns of fields in the query that the schema of the resource does not have. */
+export async function warnOfFields(
+  schemas: FieldSchemas,
+  { kind, underlying }: Pick<ResourceDefinition<never>, 'kind' | 'underlying'>,
+  revision: string,
+  { res, context: { query, log } }: AuthenticatedRequest,
+): Promise<void> {
+  const schema = await schemas.find({ ...underlying, kind, revision }, log);
+  if (schema !== undefined) addWarnings(res, fieldWarnings(schema, query));
 }
 
 /** Serves reads of a collection and of its objects: CachedReads and UncachedReads. */
@@ -48,9 +82,9 @@ export async function authorizeRead(
   { req: { headers }, context }: AuthenticatedRequest,
 ): Promise<ReadGrant> {
   const isWatch = context.info.verb === 'watch';
-  const offered = isWatch ? [json, eventStream] : [json];
-  const words = isWatch ? offered : [json, `with watch=true also ${eventStream}`];
+  const offered = isWatch ? [json, eventStream] : objectTypes;
+  const described = isWatch ? offered : [...objectTypes, `with watch=true also ${eventStream}`];
   const visible = await visibleNamespaces(access, context, definition);
   const selected = await selectedBy(access, definition, context);
-  return { mediaType: negotiate(headers.accept, offered, (type) => type, words), visible, selected };
+  return { mediaType: negotiate(headers.accept, offered, (type) => type, described), visible, selected };
 }

@@ -1,10 +1,16 @@
-/** The two routes of a resource on /kapis: its collection, and an object of it by name. Both may be watched. */
+/** Routes of a resource at /kapis: its collection and its objects by name, both with watches. */
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { objectDescriptions } from '../apimachinery/list/kapis-parameters.ts';
 import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { parsedByHandler } from '../http/request/parameters.ts';
-import { inHeader, type ParameterDescription, type ResponseDescriptions, type Route } from '../http/route.ts';
+import {
+  inHeader,
+  jsonOrYAML,
+  type ParameterDescription,
+  type ResponseDescriptions,
+  type Route,
+} from '../http/route.ts';
 import { listSchema, objectMetaSchema } from '../http/meta-schemas.ts';
 import { named, object, oneOf, open, text, type Schema } from '../http/schema.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
@@ -15,7 +21,7 @@ interface ReadSchemas {
   readonly object: Schema;
 }
 
-/** `kind`: if it is known. With the parameter `fields` an object may have no more than what is required. */
+/** `kind`: if it is known. Only properties that remain with the parameter `fields` are required. */
 const objectSchema = (name: string, kind?: string, parts: Readonly<Record<string, Schema>> = {}) =>
   named(
     name,
@@ -27,7 +33,7 @@ const objectSchema = (name: string, kind?: string, parts: Readonly<Record<string
 const anyObject = objectSchema('Object');
 export const anySchemas: ReadSchemas = { object: anyObject, list: listSchema('ObjectList', anyObject) };
 
-/** Of a kind that is always served. */
+/** Returns the schemas of a kind that is always served. */
 export function schemasOf({ kind, schema }: Pick<ResourceDefinition<unknown>, 'kind' | 'schema'>): ReadSchemas {
   const one = objectSchema(kind, kind, schema);
   return { object: one, list: listSchema(`${kind}List`, one, kind) };
@@ -36,7 +42,7 @@ export function schemasOf({ kind, schema }: Pick<ResourceDefinition<unknown>, 'k
 type What = keyof ReadHandlers;
 
 export interface ReadRoutes<G> {
-  /** Of the collection. */
+  /** Path of the collection. */
   readonly path: string;
   /** Descriptions of the parameters in `path`, by name. */
   readonly pathParameters?: Readonly<Record<string, string>>;
@@ -44,41 +50,43 @@ export interface ReadRoutes<G> {
   readonly list: readonly ParameterDescription[];
   readonly watch: readonly ParameterDescription[];
   readonly schemas: ReadSchemas;
-  /** Beside those of every list and watch. */
+  /** Status codes in addition to those of every list and watch. */
   readonly errors?: readonly number[];
   readonly hot?: boolean;
   readonly authorize: (what: What, request: AuthenticatedRequest) => Promise<G>;
   readonly serve: (what: What, request: ReadRequest<G>) => Promise<void>;
+  readonly writtenAt: NonNullable<Route['writtenAt']>;
 }
 
-/** What is too old to go on from, and options that do not go together. */
-const errorsOfAll = [410, 422];
+/** Versions and tokens that are too old, and contradictory options. */
+const commonErrors = [410, 422];
 
-const lastEventIDHeader = inHeader('Last-Event-ID', 'Of a watch by server-sent events: go on behind this event');
+const lastEventIDHeader = inHeader('Last-Event-ID', 'Resumes a watch by server-sent events after this event');
 
 const descriptions: Readonly<Record<What, string>> = {
   collection:
-    'Filters, sorts and pages in the list language of the platform (docs/api.md). Requires the right to `list` the resource in its own API group, or `watch` with `watch=true`. Callers who have it in some namespaces only get the objects of those namespaces.',
+    'Filters, sorts and pages in the list language of the platform (docs/reference/api.md). Requires the right to `list` the resource in its own API group, or `watch` with `watch=true`. Callers with the right in some namespaces get only the objects of those namespaces.',
   object: 'Requires the right to `get` the resource in its own API group, or `watch` with `watch=true`.',
 };
 
 const readOrWatched = (result: string, schema: Schema): ResponseDescriptions => ({
   200: {
-    description: `${result}. With watch=true each line is an event, {"type": …, "object": …}, until the watch ends`,
-    content: { 'application/json': schema, [eventStream]: text },
+    description: `${result}. With \`watch=true\`, each line is an event \`{"type": …, "object": …}\` until the watch ends`,
+    content: { ...jsonOrYAML(schema), [eventStream]: text },
   },
 });
 
 export function readRoutes<G>(given: ReadRoutes<G>): Route[] {
-  const { path, pathParameters = {}, summaries, list, watch, schemas, errors = [], hot = false } = given;
+  const { path, pathParameters = {}, summaries, list, watch, schemas, errors = [], hot = false, writtenAt } = given;
   const common = (what: What) => ({
     method: 'get' as const,
     summary: summaries[what],
     description: descriptions[what],
     access: authorizedByRoute,
     headers: [lastEventIDHeader],
-    errors: [...errors, ...errorsOfAll],
+    errors: [...errors, ...commonErrors],
     hot,
+    writtenAt,
     authorize: (request: AuthenticatedRequest) => given.authorize(what, request),
     handler: (request: ReadRequest<G>) => given.serve(what, request),
   });
@@ -93,7 +101,7 @@ export function readRoutes<G>(given: ReadRoutes<G>): Route[] {
     defineRoute({
       ...common('object'),
       path: `${path}/:name`,
-      pathParameters: { ...pathParameters, name: 'The name' },
+      pathParameters: { ...pathParameters, name: 'Name of the object' },
       query: parsedByHandler(objectDescriptions(watch)),
       responses: readOrWatched('The object', schemas.object),
     }),

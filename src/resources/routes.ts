@@ -1,33 +1,35 @@
-/** The routes of both faces, for each of the resources that they are given. */
+/** Routes of resources at /kapis and /apis. */
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { authorizedByResource } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { parsedByHandler } from '../http/request/parameters.ts';
-import type { Route } from '../http/route.ts';
+import type { RequestContext, Route } from '../http/route.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from '../apimachinery/api-groups.ts';
 import { apisCollectionParameters, apisObjectParameters } from '../apimachinery/list/apis-parameters.ts';
+import { namesFields } from '../apimachinery/list/field-warnings.ts';
 import { queriesOf } from '../apimachinery/list/query.ts';
-import { demandUnderlying } from '../apimachinery/reading.ts';
+import { assertUnderlyingAllowed } from '../apimachinery/reading.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import { Lanes } from '../apimachinery/watch/lanes.ts';
 import { readingGroup } from '../cluster/catalogue/generic.ts';
+import { FieldSchemas } from '../cluster/field-schemas.ts';
 import type { ApiResource, Resource } from '../cluster/catalogue/resource.ts';
 import { ApisHandlers } from './apis-handler.ts';
 import { componentResources, componentRoutes } from './components.ts';
 import { genericRoutes, type GenericParts } from './generic-routes.ts';
 import { CachedReads } from './cached-reads.ts';
-import { authorizeRead } from './read-request.ts';
+import { authorizeRead, writePath, warnOfFields } from './read-request.ts';
 import { readRoutes, schemasOf } from './read-routes.ts';
 
 export interface ApisDeps {
   readonly authorizer: Authorizer;
   /** Resources that are always cached. */
   readonly resources: readonly Resource<unknown>[];
-  /** Groups that other routes serve and that discovery lists too. */
+  /** API groups of other routes, which discovery also lists. */
   readonly otherGroups?: readonly ApiGroupVersion[];
 }
 
-/** With all resources of the cluster beside `resources`. */
+/** Serves all resources of the cluster in addition to `resources`. */
 export interface KapisDeps extends ApisDeps, GenericParts {
   readonly granted: ReadAccess['granted'];
   /** Namespace of the release. */
@@ -37,21 +39,21 @@ export interface KapisDeps extends ApisDeps, GenericParts {
 const isReadingGroup = ({ group, version }: ApiGroupVersion): boolean =>
   group === readingGroup.group && version === readingGroup.version;
 
-/** The same result for as long as the argument is the same. */
-function lastOnly<A, B>(make: (of: A) => B): (of: A) => B {
-  let last: { readonly of: A; readonly made: B } | undefined;
-  return (of) => {
-    if (last?.of !== of) last = { of, made: make(of) };
-    return last.made;
+/** Caches the result for the last argument. */
+function cacheLast<A, B>(make: (argument: A) => B): (argument: A) => B {
+  let last: { readonly argument: A; readonly result: B } | undefined;
+  return (argument) => {
+    if (last?.argument !== argument) last = { argument, result: make(argument) };
+    return last.result;
   };
 }
 
-/** Returns the groups of the resources. The reading group lists the resources of the cluster and the components too. */
+/** Returns the groups of the resources. The reading group also contains the resources of the cluster and the components. */
 function groupsOf({ resources, catalogue }: KapisDeps): readonly ApiGroupVersion[] {
   const own = groupVersionsOf(resources.map(({ definition }) => definition));
   const always = [...(own.find(isReadingGroup)?.resources ?? []), ...componentResources];
-  /** Another array when they have changed. */
-  const named = lastOnly((found: readonly ApiResource[]) => {
+  /** `apiResources` returns another array after each change. */
+  const named = cacheLast((found: readonly ApiResource[]) => {
     const names = new Set(found.map(({ name }) => name));
     return [...found, ...always.filter(({ name }) => !names.has(name))];
   });
@@ -64,37 +66,42 @@ function groupsOf({ resources, catalogue }: KapisDeps): readonly ApiGroupVersion
   return [group, ...own.filter((one) => !isReadingGroup(one))];
 }
 
-function resourceRoutes(resource: Resource<unknown>, access: ReadAccess, lanes: Lanes): Route[] {
+function resourceRoutes(resource: Resource<unknown>, access: ReadAccess, lanes: Lanes, schemas: FieldSchemas): Route[] {
   const { definition } = resource;
   const { kind, served } = definition;
   const reads = new CachedReads(resource, access, lanes);
   const { list, watch } = queriesOf(definition);
   return readRoutes({
     path: `/kapis/${served.group}/${served.version}/${served.resource}`,
-    summaries: { collection: `List or watch objects of kind ${kind}`, object: `Read the ${kind}` },
+    summaries: { collection: `List or watch objects of kind ${kind}`, object: `Get an object of kind ${kind}` },
     list: list.descriptions,
     watch: watch.descriptions,
     schemas: schemasOf(definition),
     hot: true,
     authorize: (_, request) => authorizeRead(access, definition, request),
-    serve: (what, request) => reads[what](request),
+    async serve(what, request) {
+      if (namesFields(request.context.query)) await warnOfFields(schemas, definition, '', request);
+      await reads[what](request);
+    },
+    writtenAt: ({ info }) => writePath(definition, info),
   });
 }
 
-/** For the gateway: discovery and every resource below /kapis. */
+/** Returns the routes of the gateway: discovery and every resource below /kapis. */
 export function kapisRoutes(deps: KapisDeps): Route[] {
   const { authorizer, granted, catalogue, resources, otherGroups = [] } = deps;
   const access: ReadAccess = { authorizer, granted, catalogue };
   const lanes = new Lanes();
+  const schemas = new FieldSchemas(deps.client);
   return [
     ...discoveryRoutes('/kapis', [...groupsOf(deps), ...otherGroups]),
-    ...resources.flatMap((resource) => resourceRoutes(resource, access, lanes)),
+    ...resources.flatMap((resource) => resourceRoutes(resource, access, lanes, schemas)),
     ...componentRoutes(deps),
-    ...genericRoutes(deps, access, lanes),
+    ...genericRoutes(deps, access, lanes, schemas),
   ];
 }
 
-/** For the aggregated face: discovery and every resource below /apis, with the old paths of a watch. */
+/** Returns the routes of the aggregated API: discovery and every resource below /apis, with the deprecated paths of watches. */
 export function apisRoutes({ authorizer, resources, otherGroups = [] }: ApisDeps): Route[] {
   return [
     ...discoveryRoutes('/apis', [...groupVersionsOf(resources.map(({ definition }) => definition)), ...otherGroups]),
@@ -103,8 +110,10 @@ export function apisRoutes({ authorizer, resources, otherGroups = [] }: ApisDeps
 }
 
 function aggregatedRoutes(resource: Resource<unknown>, authorizer: Authorizer): Route[] {
-  const { kind, served } = resource.definition;
+  const { definition } = resource;
+  const { kind, served } = definition;
   const base = `/apis/${served.group}/${served.version}`;
+  const writtenAt = ({ info }: RequestContext): string | undefined => writePath(definition, info);
   const handlers = new ApisHandlers(resource, authorizer);
   return [base, `${base}/watch`].flatMap((parent) => {
     const verb = (what: string): string => (parent === base ? what : 'Watch');
@@ -113,25 +122,27 @@ function aggregatedRoutes(resource: Resource<unknown>, authorizer: Authorizer): 
         method: 'get',
         path: `${parent}/${served.resource}`,
         summary: `${verb('List or watch')} objects of kind ${kind}`,
-        description: 'kube-apiserver has the same parameters and rights.',
+        description: 'Parameters and rights are the same as in kube-apiserver.',
         access: authorizedByResource,
         query: parsedByHandler(apisCollectionParameters.descriptions),
         responses: {},
         hot: true,
-        authorize: ({ context }) => demandUnderlying(authorizer, context, resource),
+        writtenAt,
+        authorize: ({ context }) => assertUnderlyingAllowed(authorizer, context, resource),
         handler: (request) => handlers.collection(request),
       }),
       defineRoute({
         method: 'get',
         path: `${parent}/${served.resource}/:name`,
-        summary: `${verb('Read')} the ${kind}`,
-        description: 'kube-apiserver has the same parameters and rights.',
+        summary: `${verb('Get')} an object of kind ${kind}`,
+        description: 'Parameters and rights are the same as in kube-apiserver.',
         access: authorizedByResource,
-        pathParameters: { name: 'The name' },
+        pathParameters: { name: 'Name of the object' },
         query: parsedByHandler((parent === base ? apisObjectParameters : apisCollectionParameters).descriptions),
         responses: {},
         hot: true,
-        authorize: ({ context }) => demandUnderlying(authorizer, context, resource),
+        writtenAt,
+        authorize: ({ context }) => assertUnderlyingAllowed(authorizer, context, resource),
         handler: (request) => handlers.object(request),
       }),
     ];

@@ -1,18 +1,18 @@
-/** Filters that objects of another resource make, such as the pods that a Service selects. */
+/** Filters for objects that another object selects, such as the pods of a Service. */
 import { copied } from '../runtime/bounded-cache.ts';
 import type { RequestContext } from '../http/route.ts';
 import { labelOf } from '../cluster/cache/selection.ts';
 import type { StoredObject } from '../cluster/cache/stored-object.ts';
-import { decoded, fromCopy, useCopy } from '../cluster/catalogue/use.ts';
-import { among, shared, type ObjectFilter } from '../apimachinery/list/filters.ts';
+import { decodeObject, readFromCache, acquireCache } from '../cluster/catalogue/read-cache.ts';
+import { inIndex, sharedFilter, type ObjectFilter } from '../apimachinery/list/filters.ts';
 import type { ResourceDefinition, SelectedBy } from '../cluster/catalogue/resource.ts';
 import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-namespaces.ts';
 
 type Labels = readonly (readonly [string, string])[];
 
 /**
- * Of what the request's query names. The caller must be allowed to list what it names, which is looked up where the caller may: throws
- * 403 where that is nowhere. What is not there selects nothing.
+ * Returns filters for the selecting objects that the query names. They are looked up in the namespaces in which the caller may list them.
+ * Throws 403 if there are none. An object that does not exist selects nothing.
  */
 export async function selectedBy(
   access: ReadAccess,
@@ -22,7 +22,7 @@ export async function selectedBy(
   const filters: ObjectFilter<unknown>[] = [];
   for (const [parameter, by] of Object.entries(all)) {
     const name = context.query.get(parameter);
-    // It may be cached, and must not keep the URL.
+    // The filter may be cached; a substring would keep the whole URL in memory.
     if (name !== null) filters.push(await filterBy(access, by, copied(name), context));
   }
   return filters;
@@ -39,36 +39,36 @@ async function filterBy(
   const entry = await catalogue.find(resource, signal);
   const listing = { ...info, verb: 'list', name };
   const visible = await visibleNamespaces(access, { user, info: listing, query }, entry.definition);
-  const named = shared(`names=${name}`, (object) => object.name === name, among('name', [name]));
+  const named = sharedFilter(`names=${name}`, (object) => object.name === name, inIndex('name', [name]));
   const within: ObjectFilter<unknown> = ({ namespace }) =>
     info.namespace === '' ? visible?.has(namespace) !== false : namespace === info.namespace;
-  const selectors = await fromCopy(catalogue, entry, context, (store) =>
+  const selectors = await readFromCache(catalogue, entry, context, (store) =>
     store.select([named], 'name', context, (objects) =>
       objects
         .filter(within)
-        .map((object) => [object.namespace, Object.entries(labels(decoded(object)))] as const)
+        .map((object) => [object.namespace, Object.entries(labels(decodeObject(object)))] as const)
         .filter(([, selector]) => selector.length > 0),
     ),
   );
   return selecting(new Map(selectors));
 }
 
-/** What has all of the labels, by namespace. */
+/** Returns a filter for objects with all labels of the selectors of their namespace. */
 function selecting(selectors: ReadonlyMap<string, Labels>): ObjectFilter<unknown> {
   const [only, ...more] = selectors;
   const [first] = only?.[1] ?? [];
-  return shared(
+  return sharedFilter(
     `selected ${JSON.stringify([...selectors])}`,
     (object) => selectors.get(object.namespace)?.every(([label, value]) => labelOf(object, label) === value) === true,
     first === undefined || more.length > 0
-      ? among('namespace', [...selectors.keys()])
-      : among(`label ${first[0]}`, [first[1]]),
+      ? inIndex('namespace', [...selectors.keys()])
+      : inIndex(`label ${first[0]}`, [first[1]]),
   );
 }
 
 /**
- * Calls `changed` when an object that a query names changes its selection, in whatever namespace, and `lost` when that can no longer be
- * followed, until the returned function is called.
+ * Calls `changed` when a selecting object that the query names changes its selector, in any namespace, and `lost` when it can no longer be
+ * followed. The returned function stops this.
  */
 export async function followSelecting(
   { catalogue }: ReadAccess,
@@ -82,11 +82,11 @@ export async function followSelecting(
     for (const [parameter, { resource, labels }] of Object.entries(all)) {
       const name = query.get(parameter);
       if (name === null) continue;
-      const use = await useCopy(catalogue, await catalogue.find(resource, signal), { signal });
-      stops.push(() => use.release());
+      const handle = await acquireCache(catalogue, await catalogue.find(resource, signal), { signal });
+      stops.push(() => handle.release());
       const selected = (object: StoredObject<unknown> | undefined): string =>
-        JSON.stringify(object === undefined ? {} : labels(decoded(object)));
-      const { store, ended } = use.resource;
+        JSON.stringify(object === undefined ? {} : labels(decodeObject(object)));
+      const { store, ended } = handle.resource;
       stops.push(
         store.subscribe({
           change: ({ type, object, previous }) => {
@@ -106,7 +106,7 @@ export async function followSelecting(
   }
 }
 
-/** Do they select the same? */
+/** Returns whether both filters select the same objects. */
 export const sameSelection = (
   some: readonly ObjectFilter<unknown>[],
   others: readonly ObjectFilter<unknown>[],

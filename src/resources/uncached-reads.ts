@@ -1,6 +1,6 @@
 /**
- * Resources that are not cached (docs/api.md): each request reads them from kube-apiserver as the caller, and filters, orders and pages
- * them by the same list language. A watch is passed on.
+ * Serves resources that are not cached at /kapis (docs/reference/api.md). Each request reads them from kube-apiserver as the caller, and filters,
+ * sorts and pages them with the same list language. Watches are forwarded.
  */
 import { holderOf } from '../auth/user.ts';
 import { Slots } from '../runtime/slots.ts';
@@ -8,17 +8,17 @@ import type { KubeClient } from '../cluster/client/client.ts';
 import { Store } from '../cluster/cache/store.ts';
 import type { ListMemory } from '../cluster/catalogue/list-memory.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import { demandReached } from '../apimachinery/reading.ts';
+import { assertReached } from '../apimachinery/reading.ts';
 import { kapisObjectParameters } from '../apimachinery/list/kapis-parameters.ts';
 import { queriesOf, type KindQueries } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import type { ReadHandlers, ReadRequest } from './read-request.ts';
-import { passWatch } from './passed-watch.ts';
+import { forwardWatch } from './forwarded-watch.ts';
 import { UncachedResource } from './uncached-resource.ts';
 
-/** A watch of what is not cached has a connection to kube-apiserver of its own. */
-export const passedWatches = (): Slots =>
+/** Limits forwarded watches, each of which has its own connection to kube-apiserver. */
+export const forwardedWatchSlots = (): Slots =>
   new Slots({ what: 'watches of resources that are not cached', total: 100, perUser: 25 });
 
 export interface UncachedReadsOptions {
@@ -29,7 +29,6 @@ export interface UncachedReadsOptions {
   readonly watches: Slots;
 }
 
-/** Reads of a resource that is not cached. */
 export class UncachedReads implements ReadHandlers {
   readonly #options: UncachedReadsOptions;
   readonly #resource: UncachedResource;
@@ -51,7 +50,7 @@ export class UncachedReads implements ReadHandlers {
     const share = this.#options.memory.share(holderOf(context.user), resource);
     try {
       const { objects, resourceVersion } = await this.#resource.list(context, granted.visible, share);
-      demandReached(query.oldest, resourceVersion);
+      assertReached(query.oldest, resourceVersion);
       const once = new Store<unknown>();
       once.replace(objects, resourceVersion);
       const filters = [...granted.selected, ...query.filters];
@@ -73,7 +72,7 @@ export class UncachedReads implements ReadHandlers {
     const freeSlot = watches.take(holderOf(request.context.user));
     try {
       const query = this.#queries.watch.parse(request.context.query);
-      await passWatch(request, query, { resource: this.#resource, access, view: this.#responses.view(query) });
+      await forwardWatch(request, query, { resource: this.#resource, access, view: this.#responses.view(query) });
     } finally {
       freeSlot();
     }

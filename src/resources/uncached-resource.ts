@@ -1,4 +1,4 @@
-/** A resource that is not cached: each request reads it from kube-apiserver as the caller. */
+/** Resource that is not cached: each request reads it from kube-apiserver as the caller. */
 import { badGateway, forbidden } from '../runtime/errors.ts';
 import { mapConcurrent, readBody } from '../runtime/promises.ts';
 import type { RequestContext } from '../http/route.ts';
@@ -15,10 +15,10 @@ import { asCaller } from '../apimachinery/reading.ts';
 import type { Visible } from '../apimachinery/visible-namespaces.ts';
 
 const pageSize = 500;
-/** Lists of single namespaces at once. */
-const atOnce = 8;
-/** An object of the cluster has at most 1.5 MiB in etcd, and more only where another server makes it up. */
-const largestObject = 16 * 1024 * 1024;
+/** Maximum concurrent lists of single namespaces. */
+const maxConcurrent = 8;
+/** Maximum bytes of an object. Objects in etcd have at most 1.5 MiB; only those that another server generates are larger. */
+const maxObjectBytes = 16 * 1024 * 1024;
 
 export interface Listed {
   readonly objects: StoredObject<unknown>[];
@@ -35,10 +35,10 @@ interface ListRequest extends Pick<RequestContext, 'user' | 'signal'> {
   readonly fieldSelector: string | undefined;
 }
 
-/** Counts bytes that a list holds; negative ones are released. */
+/** Counts the bytes that a list holds; negative numbers release them. */
 type Count = (bytes: number) => void;
 
-/** Kubernetes gives no resourceVersion to what is not stored, such as metrics. */
+/** Adds a resourceVersion to objects without one, such as metrics, which Kubernetes does not store. */
 function versioned(object: KubeObject, bytes: Buffer): [KubeObject, Buffer] {
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== '') return [object, bytes];
@@ -53,7 +53,7 @@ function versioned(object: KubeObject, bytes: Buffer): [KubeObject, Buffer] {
 }
 
 const bounded = (body: AsyncIterable<unknown>): Promise<Buffer> =>
-  readBody(body, largestObject, () => badGateway(`the answer is larger than ${largestObject} bytes`));
+  readBody(body, maxObjectBytes, () => badGateway(`the response exceeds ${maxObjectBytes} bytes`));
 
 export class UncachedResource {
   readonly definition: ResourceDefinition<unknown>;
@@ -65,7 +65,7 @@ export class UncachedResource {
     this.#client = client;
   }
 
-  /** Throws 502 for what is no object. */
+  /** Throws 502 if the object is malformed. */
   stored(object: KubeObject, bytes: Buffer): StoredObject<unknown> {
     const { underlying } = this.definition;
     try {
@@ -75,7 +75,7 @@ export class UncachedResource {
         managedFields: this.#managedFields,
       });
     } catch (cause) {
-      throw badGateway(`the server of ${underlying.resource} answered with an object that is none`, { cause });
+      throw badGateway(`the server of ${underlying.resource} returned a malformed object`, { cause });
     }
   }
 
@@ -87,7 +87,7 @@ export class UncachedResource {
     return this.stored(JSON.parse(bytes.toString('utf8')) as KubeObject, bytes);
   }
 
-  /** `signal`: ends the watch. */
+  /** `signal` ends the watch. */
   async watch(
     { user, info }: RequestContext,
     query: NonNullable<KubeRequest['query']>,
@@ -102,7 +102,7 @@ export class UncachedResource {
       throw forbidden(
         underlying,
         '',
-        `this server has no copy of ${underlying.resource}, and you may not list all: name one`,
+        `${underlying.resource} are not cached, and you may not list all of them: name one`,
       );
     let bytes = 0;
     const count: Count = (more) => {
@@ -110,14 +110,14 @@ export class UncachedResource {
       share.hold(bytes);
     };
     const namespaces = visible === undefined ? [this.#namespaceOf(info)] : [...visible].toSorted();
-    // A caller may have the right to list one name alone.
+    // The caller may have the right to list only this name.
     const fieldSelector = info.name === '' ? undefined : `metadata.name=${info.name}`;
-    const lists = await mapConcurrent(namespaces, atOnce, (namespace) =>
+    const lists = await mapConcurrent(namespaces, maxConcurrent, (namespace) =>
       this.#listAll({ user, namespace, fieldSelector, signal }, count),
     );
     return {
       objects: lists.flatMap(({ objects }) => objects),
-      // A watch from the oldest version misses nothing.
+      // A watch from the oldest of these versions misses no events.
       resourceVersion: Math.min(...lists.map(({ resourceVersion }) => resourceVersion)),
     };
   }
@@ -164,7 +164,7 @@ export class UncachedResource {
     return { objects, metadata };
   }
 
-  /** Returns a response of 200. Throws StatusError. */
+  /** Returns a response of 200. Throws StatusError for others. */
   async #request(
     user: RequestContext['user'],
     namespace: string,

@@ -1,40 +1,40 @@
 /**
- * Memory for values whose keys come from requests. A caller chooses such a key, so neither its length nor the number of keys may cost
- * more than a limit: long keys are kept as digests, and no key keeps the text alive that it was cut from.
+ * Collections for values whose keys come from requests. Callers choose these keys, so their length and number must not use unlimited
+ * memory: long keys are stored as digests, and no key keeps the text alive that it was cut from.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 
-/** Characters of a SHA-256 in hex: a key of as many or more is replaced by its digest, so no short key equals a digest. */
+/** Length of a SHA-256 digest in hex. Keys of this length or more are replaced by their digest, so no short key equals a digest. */
 const digestLength = 64;
-/** Bytes of an entry beside its key and what its value holds. */
+/** Bytes of an entry without its key and value. */
 const entryOverhead = 128;
 
-/** As JSON, because UTF-8 would make one key of two that differ in lone surrogates. */
+/** Hashes the key as JSON, because UTF-8 would map two keys that differ only in lone surrogates to one. */
 const keyOf = (key: string): string => (key.length < digestLength ? key : hash('sha256', JSON.stringify(key), 'hex'));
 
-/** V8 itself copies slices shorter than this. */
+/** V8 copies slices that are shorter than this. */
 const shortestSlice = 13;
 
-/** Returns the same text in its own memory: a slice, such as a parameter of a URL, keeps alive the whole text that it was cut from. */
+/** Copies the text into its own memory: a slice, such as a URL parameter, keeps the whole text alive that it was cut from. */
 export const copied = (text: string): string =>
   text.length < shortestSlice ? text : Buffer.from(text, 'utf16le').toString('utf16le');
 
 const bytesOf = (key: string): number => entryOverhead + key.length;
 
-/** Expired entries that are dropped when an entry is added. */
-const purgedAtOnce = 4;
+/** Maximum expired entries that are dropped when an entry is added. */
+const maxPurged = 4;
 
 interface CacheOptions<V> {
-  /** The label `name` of the metrics cache_entries and cache_bytes. */
+  /** Label `name` of the metrics cache_entries and cache_bytes. */
   readonly name: string;
   readonly maxEntries: number;
   readonly maxBytes: number;
-  /** Milliseconds after which an entry is gone. */
+  /** Milliseconds until an entry expires. */
   readonly ttl: number;
-  /** Bytes of what the value holds, if that varies. */
+  /** Returns the bytes of a value, if they vary. */
   readonly sizeOf?: (value: V) => number;
-  /** Milliseconds; unless stated a monotonic clock, so that an entry that has expired stays so if the system clock is set back. */
+  /** Returns milliseconds. Default: a monotonic clock, so that expired entries stay expired if the system clock is set back. */
   readonly clock?: () => number;
 }
 
@@ -47,29 +47,29 @@ interface Counted extends Figures {
   readonly name: string;
 }
 
-/** Weak, because the store of a list that is not cached has caches for one request. */
+/** All collections that exist. Weak, because the store of an uncached list has caches for a single request. */
 const all = new Set<WeakRef<Counted>>();
 const dropped = new FinalizationRegistry<WeakRef<Counted>>((reference) => all.delete(reference));
 
-function include(one: Counted): void {
-  const reference = new WeakRef(one);
+function register(collection: Counted): void {
+  const reference = new WeakRef(collection);
   all.add(reference);
-  dropped.register(one, reference);
+  dropped.register(collection, reference);
 }
 
-/** Entries and bytes of all of them, by name. */
+/** Returns the entries and bytes of all collections, by name. */
 export function cacheFigures(): ReadonlyMap<string, Figures> {
   const figures = new Map<string, Figures>();
   for (const reference of all) {
-    const one = reference.deref();
-    if (one === undefined) continue;
-    const { entries = 0, bytes = 0 } = figures.get(one.name) ?? {};
-    figures.set(one.name, { entries: entries + one.entries, bytes: bytes + one.bytes });
+    const collection = reference.deref();
+    if (collection === undefined) continue;
+    const { entries = 0, bytes = 0 } = figures.get(collection.name) ?? {};
+    figures.set(collection.name, { entries: entries + collection.entries, bytes: bytes + collection.bytes });
   }
   return figures;
 }
 
-/** Keeps the entries that were used last, up to a number, to a sum of bytes and to an age. */
+/** LRU cache with limits for the number of entries, their bytes and their age. */
 export class BoundedCache<V extends object | string | number | boolean> implements Counted {
   readonly name: string;
   readonly #cache: LRUCache<string, V>;
@@ -80,7 +80,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     this.name = name;
     this.#maxEntries = maxEntries;
     this.#ttl = ttl;
-    // With `max` it would take the memory for all entries at once.
+    // With `max`, lru-cache would allocate the memory for all entries at once.
     this.#cache = new LRUCache({
       maxSize: maxBytes,
       sizeCalculation: (value, key) => bytesOf(key) + sizeOf(value),
@@ -90,7 +90,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
       // Otherwise iterators skip the entries to purge.
       allowStale: true,
     });
-    include(this);
+    register(this);
   }
 
   get entries(): number {
@@ -105,7 +105,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     return this.#cache.get(keyOf(key), { allowStale: false });
   }
 
-  /** The same without counting as a use. */
+  /** Returns the value without counting as a use. */
   peek(key: string): V | undefined {
     return this.#cache.peek(keyOf(key), { allowStale: false });
   }
@@ -114,7 +114,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     return this.#cache.has(keyOf(key));
   }
 
-  /** `ttl`: of this entry, in milliseconds. */
+  /** `ttl`: milliseconds until this entry expires. */
   set(key: string, value: V, ttl: number = this.#ttl): void {
     this.#purge();
     this.#cache.set(copied(keyOf(key)), value, { ttl });
@@ -129,17 +129,17 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     this.#cache.clear();
   }
 
-  /** Drops the least recently used entries until no more than `maxBytes` are left. */
+  /** Drops the least recently used entries until at most `maxBytes` are left. */
   trim(maxBytes: number): void {
     while (this.bytes > maxBytes) this.#cache.pop();
   }
 
-  /** Yields long keys as their digests, by which get() and delete() find nothing. */
+  /** Yields long keys as their digests, which get() and delete() do not accept. */
   *[Symbol.iterator](): IterableIterator<[string, V]> {
     for (const entry of this.#cache.entries() as Iterable<[string, V]>) if (this.#cache.has(entry[0])) yield entry;
   }
 
-  /** Calls the function with each value, the most recently used first. Drops the entries for which it returns false. */
+  /** Drops the entries for which the function returns false. Calls it with the most recently used value first. */
   retain(isRetained: (value: V) => boolean): void {
     const rejected: string[] = [];
     for (const [key, value] of this) if (!isRetained(value)) rejected.push(key);
@@ -147,11 +147,10 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
   }
 
   /**
-   * Drops expired entries that are not requested again: a few at each addition, because dropping all at once would block the event loop.
-   * They are the least recently used ones.
+   * Drops a few expired entries, which are the least recently used ones. Dropping all of them at once would block the event loop.
    */
   #purge(): void {
-    for (let count = 0; count < purgedAtOnce; count += 1) {
+    for (let count = 0; count < maxPurged; count += 1) {
       const { done, value: oldest } = this.#cache.rkeys().next();
       if (done === true || this.#cache.has(oldest)) return;
       this.#cache.delete(oldest);
@@ -160,18 +159,18 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
 }
 
 /**
- * Values that exist while something is in progress: the code that adds one deletes it at the end. Their number is limited by the
- * requests in flight. None is evicted, because limits depend on them.
+ * Map of values that exist while something is in progress: the code that adds a value also deletes it. The requests in flight limit their
+ * number. No value is evicted, because limits depend on them.
  */
 export class InProgress<V> implements Counted {
   readonly name: string;
   readonly #values = new Map<string, V>();
   #bytes = 0;
 
-  /** `name`: as of a cache. */
+  /** `name`: label in the metrics, as for a cache. */
   constructor(name: string) {
     this.name = name;
-    include(this);
+    register(this);
   }
 
   get entries(): number {
@@ -187,18 +186,18 @@ export class InProgress<V> implements Counted {
   }
 
   set(key: string, value: V): void {
-    const kept = keyOf(key);
-    // A Map keeps the key that it has.
-    if (this.#values.has(kept)) this.#values.set(kept, value);
+    const shortKey = keyOf(key);
+    // The Map keeps its existing key, so no copy is needed.
+    if (this.#values.has(shortKey)) this.#values.set(shortKey, value);
     else {
-      this.#bytes += bytesOf(kept);
-      this.#values.set(copied(kept), value);
+      this.#bytes += bytesOf(shortKey);
+      this.#values.set(copied(shortKey), value);
     }
   }
 
   delete(key: string): void {
-    const kept = keyOf(key);
-    if (this.#values.delete(kept)) this.#bytes -= bytesOf(kept);
+    const shortKey = keyOf(key);
+    if (this.#values.delete(shortKey)) this.#bytes -= bytesOf(shortKey);
   }
 
   [Symbol.iterator](): IterableIterator<[string, V]> {

@@ -1,12 +1,11 @@
 /**
- * The two error vocabularies of the API: metav1.Status reasons and OAuth error codes.
- * Each error carries what the caller may read (`message`, `details`) and what only the log may hold (`cause`).
- * `http/response/write-error.ts` is the one place that turns them into bytes.
+ * The two kinds of API errors: metav1.Status and OAuth errors. The caller receives `message` and `details`; `cause` is only for the log.
+ * `http/response/write-error.ts` is the only place that serializes them.
  */
 
 import { maxMessage, maxProblems, shortened } from './problems.ts';
 
-/** metav1.StatusReason (k8s.io/apimachinery pkg/apis/meta/v1/types.go), those that this server gives. */
+/** Values of metav1.StatusReason (k8s.io/apimachinery pkg/apis/meta/v1/types.go) that this server returns. */
 export type StatusReason =
   | 'BadRequest'
   | 'Expired'
@@ -43,7 +42,7 @@ export interface StatusDetails {
   readonly retryAfterSeconds?: number;
 }
 
-/** metav1.Status as it stands on the wire. */
+/** metav1.Status. */
 export interface Status {
   readonly kind: 'Status';
   readonly apiVersion: 'v1';
@@ -59,13 +58,13 @@ interface StatusOptions {
   readonly details?: StatusDetails;
   /** Only for the log. */
   readonly cause?: unknown;
-  /** The token with which an expired paged list can go on (410). */
+  /** Token that continues an expired paged list (410). */
   readonly continueToken?: string;
-  /** Extra response headers, such as Allow and WWW-Authenticate. */
+  /** Additional response headers, such as Allow and WWW-Authenticate. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Characters of a name in `details`. */
+/** Maximum characters of a name in `details`. */
 const maxName = 256;
 
 function shortenedDetails(details: StatusDetails): StatusDetails {
@@ -85,7 +84,7 @@ const shortenedCause = ({ field, message, ...cause }: StatusCause): StatusCause 
   ...(message === undefined ? {} : { message: shortened(message, maxMessage / 2) }),
 });
 
-/** An error that is answered as metav1.Status. Made by the constructors below, one a reason. */
+/** Error that is returned as a metav1.Status. The functions below create one for each reason. */
 export class StatusError extends Error {
   readonly reason: StatusReason;
   readonly code: number;
@@ -118,7 +117,7 @@ export class StatusError extends Error {
   }
 }
 
-/** A resource as errors name it: the plural and its group ('' for the core group). */
+/** Resource in an error message: the plural and its group ('' for the core group). */
 export interface GroupResource {
   readonly group: string;
   readonly resource: string;
@@ -135,16 +134,29 @@ const about = ({ group, resource }: GroupResource, name: string): StatusDetails 
 export const badRequest = (message: string, options?: StatusOptions): StatusError =>
   new StatusError('BadRequest', 400, message, options);
 
-/** RFC 6750 section 3: the challenge names the realm, and the error only when a token was presented. */
-export const unauthorized = (options: { error?: 'invalid_token'; cause?: unknown } = {}): StatusError =>
-  new StatusError('Unauthorized', 401, 'Unauthorized', {
-    cause: options.cause,
-    headers: {
-      'WWW-Authenticate': `Bearer realm="platform"${options.error === undefined ? '' : `, error="${options.error}"`}`,
-    },
+const usage = 'send "Authorization: Bearer <access token>"; POST /oauth/token of the gateway issues access tokens';
+
+/** `problem`: what is malformed or missing in the credentials, without any part of them. */
+export const unauthorized = (problem = 'the request has no credentials'): StatusError =>
+  new StatusError('Unauthorized', 401, `${problem}: ${usage}`, {
+    headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
   });
 
-/** `why` follows the resource's name, as in kube-apiserver's own sentence. */
+/**
+ * RFC 6750 section 3: the challenge names the error only if the request has a token. `problem`: why it is malformed. A well-formed token
+ * gets the same message whatever the reason.
+ */
+export const invalidToken = (problem?: string): StatusError =>
+  new StatusError(
+    'Unauthorized',
+    401,
+    problem === undefined
+      ? 'the access token is not valid; POST /oauth/token of the gateway issues access tokens'
+      : `${problem}: ${usage}`,
+    { headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' } },
+  );
+
+/** `why` follows the resource name, as in messages of kube-apiserver. */
 export const forbidden = (resource: GroupResource, name: string, why: string, options?: StatusOptions): StatusError =>
   new StatusError(
     'Forbidden',
@@ -158,7 +170,7 @@ export const alreadyExists = (resource: GroupResource, name: string): StatusErro
     details: about(resource, name),
   });
 
-/** A refused non-resource URL. */
+/** The caller may not access a non-resource URL. */
 export const forbiddenPath = (why: string): StatusError =>
   new StatusError('Forbidden', 403, `forbidden: ${why}`, { details: {} });
 
@@ -167,14 +179,21 @@ export const notFound = (resource: GroupResource, name: string): StatusError =>
     details: about(resource, name),
   });
 
-/** A path that nothing serves. */
-export const noSuchPath = (message = 'the server could not find the requested resource'): StatusError =>
-  new StatusError('NotFound', 404, message);
+/** No route serves the path. */
+export const noSuchPath = (message: string): StatusError => new StatusError('NotFound', 404, message);
 
-export const methodNotAllowed = (allow: readonly string[]): StatusError =>
-  new StatusError('MethodNotAllowed', 405, 'the server does not allow this method on the requested resource', {
-    headers: { Allow: allow.join(', ') },
-  });
+/** `hint` names the nearest path. */
+export const pathNotFound = (hint = ''): StatusError =>
+  noSuchPath(`the server could not find the requested resource${hint}`);
+
+/** `hint` names the path that accepts other methods. */
+export const methodNotAllowed = (allow: readonly string[], hint = ''): StatusError =>
+  new StatusError(
+    'MethodNotAllowed',
+    405,
+    `the server does not allow this method on the requested resource, only ${allow.join(', ')}${hint}`,
+    { headers: { Allow: allow.join(', ') } },
+  );
 
 export const notAcceptable = (offered: readonly string[]): StatusError =>
   new StatusError('NotAcceptable', 406, `only the following media types are accepted: ${offered.join(', ')}`);
@@ -213,10 +232,10 @@ export const tooManyRequests = (message: string, retryAfterSeconds: number): Sta
   new StatusError('TooManyRequests', 429, message, { details: { retryAfterSeconds } });
 
 export const headersTooLarge = (): StatusError =>
-  new StatusError('RequestHeaderFieldsTooLarge', 431, 'the request headers are larger than 64 KiB together');
+  new StatusError('RequestHeaderFieldsTooLarge', 431, 'the request headers exceed 64 KiB in total');
 
 export const internalError = (auditID: string, cause: unknown): StatusError =>
-  new StatusError('InternalError', 500, `Internal error occurred; the log has the cause under audit id ${auditID}`, {
+  new StatusError('InternalError', 500, `Internal error occurred; see the server log for audit ID ${auditID}`, {
     cause,
   });
 
@@ -229,7 +248,7 @@ export const serviceUnavailable = (message: string, retryAfterSeconds = 1, cause
 export const timeout = (message: string, details: StatusDetails = {}): StatusError =>
   new StatusError('Timeout', 504, message, { details });
 
-/** The error codes of RFC 6749 section 5.2, RFC 6749 section 4.1.2.1 and RFC 6750 that this server gives. */
+/** OAuth error codes that this server returns: RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 and extensions. */
 export type OAuthErrorCode = keyof typeof oauthStatus;
 
 const oauthStatus = {
@@ -257,7 +276,7 @@ const oauthStatus = {
 
 export const oauthErrorCodes = Object.keys(oauthStatus) as readonly OAuthErrorCode[];
 
-/** RFC 6749 section 5.2 for clients, RFC 6750 section 3 for bearers. */
+/** Values of WWW-Authenticate: RFC 6749 section 5.2 for clients, RFC 6750 section 3 for bearer tokens. */
 const challenges: Partial<Record<OAuthErrorCode, string>> = {
   invalid_client: 'Basic realm="platform", charset="UTF-8"',
   invalid_token: 'Bearer realm="platform", error="invalid_token"',
@@ -265,20 +284,23 @@ const challenges: Partial<Record<OAuthErrorCode, string>> = {
 };
 
 interface OAuthOptions {
-  /** Another status than the code's own: 405, 413, 415 and 429 have no code in the RFC. */
+  /** Overrides the HTTP status of the error code: the RFC has no error code for 405, 413, 415 and 429. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 }
 
-/** RFC 6749 sections 4.1.2.1 and 5.2, what an error_description may hold: printable ASCII without quotation mark and backslash. */
+/**
+ * Replaces the characters that RFC 6749 sections 4.1.2.1 and 5.2 do not allow in error_description: only printable ASCII without quotation
+ * mark and backslash is allowed.
+ */
 export const describable = (text: string): string => text.replaceAll('"', "'").replace(/[^\x20-\x5b\x5d-\x7e]/g, '?');
 
-/** One that was thrown to be told, and no fault of ours. */
-export const isTold = (error: unknown): error is OAuthError | StatusError =>
+/** Returns true for an error whose message is meant for the caller, and false for an internal error. */
+export const isReportable = (error: unknown): error is OAuthError | StatusError =>
   (error instanceof OAuthError || error instanceof StatusError) && error.code !== 500;
 
-/** An error that is answered as RFC 6749 section 5.2 JSON. `message` is its error_description. */
+/** Error that is returned as JSON of RFC 6749 section 5.2. `message` is its error_description. */
 export class OAuthError extends Error {
   readonly error: OAuthErrorCode;
   readonly code: number;

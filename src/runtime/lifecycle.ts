@@ -1,12 +1,12 @@
-/** Starts the components of the server in order of dependency and stops them in reverse. */
+/** Starts the components of the server in dependency order and stops them in reverse order. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from './logger.ts';
 
-/** Milliseconds. */
+/** Phases of a shutdown, in milliseconds. */
 export interface StopTimes {
-  /** How long the server reports that it is not ready before it stops accepting requests. */
+  /** Time during which the server reports that it is not ready but still accepts requests. */
   readonly announce: number;
-  /** How long requests in flight may take after that. */
+  /** Time that requests in flight may take after that. */
   readonly grace: number;
 }
 
@@ -14,13 +14,13 @@ export interface StopTimes {
 export interface Component {
   /** Resolves once components that depend on this one can use it. */
   start?(signal: AbortSignal): Promise<void> | void;
-  /** Why the server is not ready; '' if it is. */
+  /** Returns why this component makes the server unready, or ''. */
   problem?(): string;
-  /** What is wrong without making the server unready; '' if nothing is. */
+  /** Returns a problem that does not make the server unready, or ''. */
   warning?(): string;
-  /** The server is about to stop; it still accepts requests. */
+  /** Called when the server is about to stop but still accepts requests. */
   drain?(): void;
-  /** Called only after `start`, also where `start` failed. */
+  /** Called only after `start`, even if `start` failed. */
   stop?(times: StopTimes): Promise<void> | void;
 }
 
@@ -31,28 +31,29 @@ interface NamedComponent {
 
 export interface HealthCheck {
   readonly name: string;
-  /** '' when all is well, else the reason. */
+  /** Returns '' if the component is ready. */
   readonly problem: () => string;
+  /** Returns '' if there is no warning. */
   readonly warning: () => string;
 }
 
 export class Lifecycle {
   readonly #log: Logger;
   readonly #components: NamedComponent[] = [];
-  /** Components whose `start` was called, the last one first. */
+  /** Components whose `start` was called, last one first. */
   readonly #started: NamedComponent[] = [];
 
   constructor(log: Logger) {
     this.#log = log;
   }
 
-  /** Adds a component, which may use only those that were added before. Its health check has the same name. */
+  /** Adds a component, which may use only components that were added before. Its health check has the same name. */
   add<C extends Component>(name: string, component: C): C {
     this.#components.push({ name, component });
     return component;
   }
 
-  /** One check for each component that can report a problem or a warning, in the order in which they were added. */
+  /** Health checks of the components that can report a problem or a warning, in the order in which they were added. */
   get checks(): readonly HealthCheck[] {
     return this.#components
       .filter(({ component }) => component.problem !== undefined || component.warning !== undefined)
@@ -63,7 +64,7 @@ export class Lifecycle {
       }));
   }
 
-  /** Starts one component after the other. If one fails or the signal is aborted, stops those that were started and throws. */
+  /** Starts one component after the other. If one fails or the signal is aborted, stops the started ones and throws. */
   async start(signal: AbortSignal): Promise<void> {
     try {
       for (const named of this.#components) {
@@ -77,7 +78,7 @@ export class Lifecycle {
     }
   }
 
-  /** Drains every component, waits for `announce`, and stops one after the other. A component that fails does not keep the others. */
+  /** Drains every component, waits for `announce`, and stops one component after the other, even if some fail. */
   async stop(times: StopTimes): Promise<void> {
     for (const named of this.#started) await this.#attempt('drain', named, () => named.component.drain?.());
     if (times.announce > 0) await sleep(times.announce);
@@ -93,12 +94,12 @@ export class Lifecycle {
     try {
       await action();
     } catch (error) {
-      this.#log.error(`component did not ${call}`, { component: name, error });
+      this.#log.error(`component failed to ${call}`, { component: name, error });
     }
   }
 }
 
-/** An event that a component publishes and components built later subscribe to, so that nothing refers to what is not built yet. */
+/** Event that a component publishes. Components that are built later subscribe to it, so no component refers to a later one. */
 export class Topic<T = void> {
   readonly #listeners = new Set<(value: T) => void>();
 

@@ -1,8 +1,9 @@
 import winston from 'winston';
 import Transport from 'winston-transport';
 import { isSecret, redactText } from './redaction.ts';
+import { rfc3339 } from './time.ts';
 
-/** Structured logs: one JSON object a line on standard output. */
+/** Structured log: one JSON object per line on standard output. */
 export type Logger = winston.Logger;
 
 function redact(value: unknown, depth = 0): unknown {
@@ -12,17 +13,20 @@ function redact(value: unknown, depth = 0): unknown {
     return redact({ message, stack, ...(cause === undefined ? {} : { cause }) }, depth + 1);
   }
   if (typeof value !== 'object' || value === null) return value;
-  if (depth > 6) return '[deep]';
+  if (depth > 6) return '[nested too deep]';
   if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1));
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key, isSecret(key) ? '[redacted]' : redact(item, depth + 1)]),
   );
 }
 
-/** JSON.parse quotes the text that it does not understand, which may be a Secret or a token. By name: there is one class a realm. */
+/**
+ * Returns true for a SyntaxError: JSON.parse quotes the text that it cannot parse, which may be a Secret or a token. Compared by name,
+ * because each realm has its own class.
+ */
 const isQuoting = ({ name }: Error): boolean => name === 'SyntaxError';
 
-/** The error without its message, but for the position. */
+/** Replaces the message of the error by the position of the fault. */
 function withoutText({ message, stack = '', cause }: Error): Pick<Error, 'message' | 'stack' | 'cause'> {
   const shown = `invalid syntax${/ at position \d+/.exec(message)?.[0] ?? ''}`;
   return { message: shown, stack: stack.replace(message, () => shown), cause };
@@ -33,42 +37,43 @@ const redaction = winston.format((entry) => {
   return entry;
 });
 
-const stamp = winston.format((entry) => Object.assign(entry, { time: new Date().toISOString() }));
+const stamp = winston.format((entry) => Object.assign(entry, { time: rfc3339(Date.now()) }));
 
 const LEVEL = Symbol.for('level');
 const MESSAGE = Symbol.for('message');
 
-/** What winston hands to a transport: with the level and the finished line under these symbols. */
+/** Entry that winston passes to a transport: the level and the formatted line. */
 interface Entry {
   readonly [LEVEL]: string;
   readonly [MESSAGE]: string;
 }
 
-/** So many characters, or milliseconds: then what is held is written. */
-const maxHeld = 64 * 1024;
-const longestHeld = 5;
+/** Characters after which the buffer is flushed. */
+const maxBuffered = 64 * 1024;
+/** Milliseconds after which the buffer is flushed. */
+const flushDelay = 5;
 
 /**
- * Standard output, to which the lines of some milliseconds go in one write: a write costs more than a line. At the end of the process nothing
- * is left.
+ * Buffered standard output. The lines of a few milliseconds go out in one write, because a write costs more than a line. The buffer is
+ * flushed when the process exits.
  */
 export class StandardOutput {
-  #held = '';
-  #next: NodeJS.Timeout | undefined;
+  #buffer = '';
+  #timer: NodeJS.Timeout | undefined;
   #isAttached = false;
   readonly #flush = (): void => {
-    clearTimeout(this.#next);
-    this.#next = undefined;
-    const text = this.#held;
-    this.#held = '';
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const text = this.#buffer;
+    this.#buffer = '';
     process.stdout.write(text);
   };
 
-  /** `now`: it cannot wait. */
-  write(line: string, now = false): void {
-    this.#held += `${line}\n`;
-    if (now || this.#held.length > maxHeld) this.#flush();
-    else this.#next ??= setTimeout(this.#flush, longestHeld);
+  /** Writes a line. `immediately`: flushes the buffer at once. */
+  write(line: string, immediately = false): void {
+    this.#buffer += `${line}\n`;
+    if (immediately || this.#buffer.length > maxBuffered) this.#flush();
+    else this.#timer ??= setTimeout(this.#flush, flushDelay);
     if (!this.#isAttached) {
       process.once('exit', this.#flush);
       process.stdout.on('error', ignore);
@@ -83,10 +88,10 @@ export class StandardOutput {
   }
 }
 
-/** Standard output is closed. The line is lost: logging the error there would cause the next one. */
+/** Ignores errors of standard output, such as EPIPE after it was closed: logging them would cause the next one. */
 const ignore = (): void => undefined;
 
-/** What is worse than information goes at once. */
+/** Flushes warnings and errors at once. */
 class OutputTransport extends Transport {
   readonly #output = new StandardOutput();
 
@@ -100,7 +105,7 @@ class OutputTransport extends Transport {
   }
 }
 
-/** A logger that writes to standard output; `silent` for tests. */
+/** Creates a logger that writes to standard output. `silent`: for tests. */
 export function createLogger(options: { level?: string; silent?: boolean } = {}): Logger {
   return winston.createLogger({
     level: options.level ?? 'info',
@@ -110,7 +115,7 @@ export function createLogger(options: { level?: string; silent?: boolean } = {})
   });
 }
 
-/** What the log says of a request. */
+/** Fields of the log line of a request. */
 export interface RequestLine {
   readonly auditID: string;
   readonly method: string;
@@ -128,8 +133,8 @@ export interface RequestLine {
 const none = (): void => undefined;
 
 /**
- * Writes the same line as `log.log(level, 'request', line)`, without winston's formats: they take ten times as long, and there is one line
- * a request (ADR 6).
+ * Writes the same line as `log.log(level, 'request', line)`, but without winston's formats. They take ten times as long, and every request
+ * has a line (ADR 6).
  */
 export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLine): void {
   if (log.silent || (log.levels[log.level] ?? 0) < (log.levels[level] ?? 0)) return;
@@ -143,7 +148,7 @@ export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLin
     seconds: line.seconds,
     sourceIP: redactText(line.sourceIP),
     status: line.status,
-    time: new Date().toISOString(),
+    time: rfc3339(Date.now()),
     user: line.user && redactText(line.user),
     userAgent: line.userAgent && redactText(line.userAgent),
     verb: redactText(line.verb),

@@ -1,20 +1,20 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** The one registry of the process, served at /metrics in Prometheus' text format. */
+/** The only metrics registry of the process, served at /metrics in the Prometheus text format. */
 export const registry = new Registry();
 
 const labels = ['verb', 'resource', 'code'] as const;
 
 const requests = new Counter({
   name: 'platform_apiserver_requests_total',
-  help: 'Requests answered, by verb, resource and HTTP status.',
+  help: 'Completed requests by verb, resource and HTTP status.',
   labelNames: labels,
   registers: [registry],
 });
 
 const durations = new Histogram({
   name: 'platform_apiserver_request_duration_seconds',
-  help: 'Time from the first byte of a request to the last of its answer, by verb and resource; watches are left out.',
+  help: 'Time from the first byte of a request to the last byte of its response, by verb and resource. Excludes watches.',
   labelNames: ['verb', 'resource'] as const,
   buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
   registers: [registry],
@@ -22,15 +22,14 @@ const durations = new Histogram({
 
 const inFlight = new Gauge({
   name: 'platform_apiserver_requests_in_flight',
-  help: 'Requests under way, by kind: read, change, login, body (incomplete logins), anonymous and authentication (waiting for it); neither watches and streams nor probes.',
+  help: 'Requests in progress by kind: read, change, login, body (incomplete logins), anonymous, and authentication (waiting for it). Excludes watches, streams and probes.',
   labelNames: ['kind'] as const,
   registers: [registry],
 });
 
-/** One more or one less is under way. */
-export const countInFlight = (kind: string, more: 1 | -1): void => inFlight.inc({ kind }, more);
+export const countInFlight = (kind: string, change: 1 | -1): void => inFlight.inc({ kind }, change);
 
-/** Only what the route table knows may become a label: callers must not be able to make new ones. */
+/** Verbs and resources that may become label values. Callers must not be able to create new values. */
 const knownVerbs = new Set([
   'get',
   'list',
@@ -46,11 +45,11 @@ const knownVerbs = new Set([
 ]);
 const knownResources = new Set<string>();
 
-export function knowResource(resource: string): void {
+export function registerResource(resource: string): void {
   knownResources.add(resource);
 }
 
-/** What of a request becomes a label. */
+/** Properties of a request that become labels. */
 export interface Labelled {
   readonly verb: string;
   readonly resource: string;
@@ -64,18 +63,18 @@ export function observeRequest(info: Labelled, code: number, seconds: number): v
   if (verb !== 'watch') durations.observe({ verb, resource }, seconds);
 }
 
-/** Answers what counts more of a kind; `label` has only values that callers cannot make up. */
-export function counter(name: string, help: string, label: string): (which: string, more: number) => void {
+/** Registers a counter and returns the function that adds to it. Label values must never come from callers. */
+export function counter(name: string, help: string, label: string): (labelValue: string, count: number) => void {
   const metric = new Counter({ name: `platform_apiserver_${name}`, help, labelNames: [label], registers: [registry] });
-  return (which, more) => metric.inc({ [label]: which }, more);
+  return (labelValue, count) => metric.inc({ [label]: labelValue }, count);
 }
 
-/** The same of how long things took, in seconds. */
-export function durationsOf(
+/** Registers a histogram of durations and returns the function that observes one. Label values must never come from callers. */
+export function durationHistogram(
   name: string,
   help: string,
   labelNames: readonly string[],
-): (which: Readonly<Record<string, string>>, seconds: number) => void {
+): (labelValues: Readonly<Record<string, string>>, seconds: number) => void {
   const metric = new Histogram({
     name: `platform_apiserver_${name}`,
     help,
@@ -83,10 +82,10 @@ export function durationsOf(
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
     registers: [registry],
   });
-  return (which, seconds) => metric.observe(which, seconds);
+  return (labelValues, seconds) => metric.observe(labelValues, seconds);
 }
 
-/** A figure that is read when the metrics are. Replaces an earlier one of the same name. */
+/** Registers a gauge whose value is read when the metrics are collected. Replaces an earlier gauge of the same name. */
 export function gauge(suffix: string, help: string, read: () => number): void {
   const name = `platform_apiserver_${suffix}`;
   registry.removeSingleMetric(name);
@@ -98,7 +97,7 @@ export function gauge(suffix: string, help: string, read: () => number): void {
   });
 }
 
-/** The same for several of a kind; `read` tells only names that callers cannot make up. */
+/** Registers a gauge with one value per label value. `read` must never return label values that come from callers. */
 export function gauges(
   name: string,
   help: string,
@@ -112,10 +111,10 @@ export function gauges(
     registers: [registry],
     collect() {
       metric.reset();
-      for (const [which, value] of read()) metric.set({ [label]: which }, value);
+      for (const [labelValue, value] of read()) metric.set({ [label]: labelValue }, value);
     },
   });
 }
 
-/** Event-loop delay, memory, garbage collection, file descriptors. */
+/** Collects event loop delay, memory, garbage collection and file descriptors. */
 export const collectProcessMetrics = (): void => collectDefaultMetrics({ register: registry });

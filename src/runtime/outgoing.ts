@@ -1,16 +1,16 @@
 /**
- * HTTP client for every server but kube-apiserver: log stores, the audit webhook, OpenID providers, and the platform itself where the
- * credential plugin calls it. It speaks HTTP/1.1, verifies TLS, follows no redirect and ignores proxies of the environment.
+ * HTTP client for every server except kube-apiserver: log stores, the audit webhook, OpenID providers, and this server when the credential
+ * plugin calls it. It uses HTTP/1.1, verifies TLS, follows no redirects and ignores the proxy variables of the environment.
  */
 import type { Agent, Dispatcher } from 'undici';
 import { readBody, untilAborted } from './promises.ts';
 
 interface OutgoingOptions {
-  /** PEM; the only CA that is trusted. Without it the CAs of Node are. */
+  /** The only trusted CAs, in PEM. Default: the CAs of Node. */
   readonly ca?: string | undefined;
   /**
-   * Maximum connections to each server, which are kept for later requests. A request is repeated once if its connection was kept and
-   * ended before the response: it must be safe to repeat. Without this number each request has its own connection.
+   * Maximum connections to each server, which are kept for later requests. A request is retried once if its kept connection ended before
+   * the response, so it must be safe to retry. Without this number each request opens its own connection.
    */
   readonly connections?: number;
 }
@@ -19,7 +19,7 @@ interface OutgoingRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** The only deadline, for the connection, the head and the body together. */
+  /** The only deadline. It covers the connection, the head and the body. */
   readonly signal: AbortSignal;
   /** Maximum bytes of the response body. */
   readonly maxBytes: number;
@@ -31,13 +31,13 @@ export interface OutgoingResponse {
   readonly body: Buffer;
 }
 
-/** `unreachable`: no response began. `interrupted`: it did not end. `malformed`: it is not HTTP. */
+/** `unreachable`: no response started. `interrupted`: the response is incomplete. `malformed`: the response is not HTTP. */
 type OutgoingFailure = 'unreachable' | 'interrupted' | 'malformed' | 'too large';
 
-/** Message and cause name the server at most, never the path, the headers or the body of the request. */
+/** Failed request. Message and cause may name the server, but never the path, headers or body of the request. */
 export class OutgoingError extends Error {
   readonly failure: OutgoingFailure;
-  /** The code of Node, OpenSSL or undici. */
+  /** Error code of Node, OpenSSL or undici. */
   readonly code: string | undefined;
   /** Status of the response, if its head arrived. */
   readonly status: number | undefined;
@@ -62,11 +62,11 @@ export class OutgoingClient {
   async request(url: URL, request: OutgoingRequest): Promise<OutgoingResponse> {
     const { signal } = request;
     signal.throwIfAborted();
-    // undici ends a request that waits for a connection only when it gets one.
+    // undici aborts a request that waits for a connection only once the connection exists.
     return await untilAborted(this.#sendOrRepeat(url, request), signal);
   }
 
-  /** Ends all connections, and the requests on them. */
+  /** Closes all connections and aborts the requests on them. */
   async close(): Promise<void> {
     await (await this.#sender)?.agent.destroy();
   }
@@ -93,7 +93,7 @@ export class OutgoingClient {
     };
     const response = await send.call(agent, options).catch((cause: unknown) => fail('unreachable', cause));
     const { statusCode: status, headers: fields } = response;
-    const message = `the response of ${host} is too large`;
+    const message = `the response from ${host} is too large`;
     const tooLarge = (): Error => new OutgoingError('too large', message, undefined, status);
     const bytes = readBody(response.body, maxBytes, tooLarge).catch((cause: unknown) =>
       fail('interrupted', cause, status),
@@ -107,13 +107,13 @@ interface Sender {
   readonly send: (this: Dispatcher, options: Dispatcher.RequestOptions) => Promise<Dispatcher.ResponseData>;
 }
 
-/** Loads undici, which takes 40 ms. */
+/** Loads undici on first use, because loading takes 40 ms. */
 async function openSender({ ca, connections }: OutgoingOptions): Promise<Sender> {
   const { default: UndiciAgent } = await import('undici/lib/dispatcher/agent.js');
   const { default: send } = await import('undici/lib/api/api-request.js');
   const agent = new UndiciAgent({
     allowH2: false,
-    // undici's own timeouts; the signal of the request is the deadline.
+    // Disables the timeouts of undici: the signal of the request is the deadline.
     headersTimeout: 0,
     bodyTimeout: 0,
     ...(ca === undefined ? {} : { connect: { ca } }),
@@ -122,7 +122,7 @@ async function openSender({ ca, connections }: OutgoingOptions): Promise<Sender>
   return { agent, send };
 }
 
-/** Errors of undici about a response that is not HTTP, or whose head is too large. */
+/** Names of undici errors for a response that is not HTTP or whose head is too large. */
 const malformed: ReadonlySet<string> = new Set([
   'AssertionError',
   'HTTPParserError',
@@ -133,11 +133,11 @@ const malformed: ReadonlySet<string> = new Set([
 function fail(failure: OutgoingFailure, cause: unknown, status?: number): never {
   if (cause instanceof OutgoingError) throw cause;
   const { name, message, code = name } = cause as NodeJS.ErrnoException;
-  // An error about several addresses has no message of its own.
+  // The AggregateError about several addresses has an empty message.
   throw new OutgoingError(malformed.has(name) ? 'malformed' : failure, message || code, cause as Error, status);
 }
 
-/** Did a kept connection end before the response? A new connection that ends has read nothing. */
+/** Returns true if a kept connection ended before the response. A new connection has read no bytes yet. */
 function isStale(error: unknown): boolean {
   if (!(error instanceof OutgoingError) || error.failure !== 'unreachable') return false;
   const { socket } = error.cause as { socket?: { readonly bytesRead?: number } | null };

@@ -1,13 +1,13 @@
-/** Limits of what an error says: callers choose parts of it. */
+/** Size limits for error messages, because callers choose parts of them. */
 
-/** Characters of a message, which the audit log has too, and of all causes together. */
+/** Maximum characters of a message, which is also written to the audit log, and of all causes together. */
 export const maxMessage = 2_048;
-/** Causes in a response: a form may have more problems than anybody reads. */
+/** Maximum causes in a response. Nobody reads more problems than that. */
 export const maxProblems = 20;
 
 export const shortened = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}…` : text);
 
-/** Describes as many problems as one message shows, and counts the others. */
+/** Describes the first problems, as many as fit into a message, and counts the rest. */
 export function describeProblems<T>(problems: readonly T[], describe: (problem: T) => string): string {
   const texts: string[] = [];
   let left = maxMessage - ' and 65536 more'.length;

@@ -1,6 +1,6 @@
 /** Helpers for promises and streams. */
 
-/** Returns the result for each item, with at most `max` calls in progress. After the first failure, which it throws, no call starts. */
+/** Maps the items with at most `max` calls in progress. Throws the first failure, after which no further call starts. */
 export async function mapConcurrent<A, B>(
   items: readonly A[],
   max: number,
@@ -21,7 +21,7 @@ export async function mapConcurrent<A, B>(
 }
 
 /**
- * Returns a function whose callers share requests. No caller gets the response to a request that was sent before it called, so that every
+ * Returns a function whose callers share requests. A caller never gets the response to a request that was sent before its call, so every
  * response is current. At most one request is in flight and one waits for it to end.
  */
 export function sharedRequest<T>(send: () => Promise<T>): () => Promise<T> {
@@ -45,7 +45,7 @@ export function sharedRequest<T>(send: () => Promise<T>): () => Promise<T> {
   return request;
 }
 
-/** The same promise, but rejected with the signal's reason as soon as the signal is aborted. */
+/** Returns a promise that settles like `promise`, or rejects with the signal's reason as soon as the signal is aborted. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error);
@@ -55,11 +55,11 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
   });
 }
 
-/** Reads a whole body. Throws the error that `tooLarge` makes as soon as the body has more than `maxBytes`. */
+/** Reads a whole body. Throws the error from `tooLarge` as soon as the body exceeds `maxBytes`. */
 export async function readBody(
   body: AsyncIterable<unknown>,
   maxBytes = Infinity,
-  tooLarge: () => Error = () => new RangeError(`a body has more than ${maxBytes} bytes`),
+  tooLarge: () => Error = () => new RangeError(`the body is larger than ${maxBytes} bytes`),
 ): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -1,18 +1,18 @@
-/** Names whose values are not logged or audited, also with characters that are not letters at their end (`password[]`). */
+/** Names whose values are neither logged nor audited. Trailing characters other than letters are ignored (`password[]`). */
 const secret =
   /^(authorization|cookie|set-cookie|.*passw(or)?d|.*passphrase|.*pwd|.*(api|access|private)[-_]?key|.*secret|.*token|.*hash|code|.*_code|.*verifier|.*assertion)[^a-z]*$/is;
 
-/** Is the value of a field or parameter of this name never written? */
+/** Returns true if the value of a field or parameter with this name must be redacted. */
 export const isSecret = (name: string): boolean => secret.test(name);
 
-/** White space, also as a query has it. */
+/** White space may be URL-encoded, as in a query. */
 const bearer = /(?<![a-z0-9])(bearer|basic)(?:\s|\+|%20)+[a-z0-9\-._~+/]+=*/gi;
 const dotted = /[\w.-]+/g;
-const jwtBegin = /(?<![A-Za-z0-9])eyJ[\w-]/;
+const jwtStart = /(?<![A-Za-z0-9])eyJ[\w-]/;
 
 /**
- * The text without bearer tokens and passwords of Basic. Few texts have anything of the kind, and to look for a word is cheap. Anybody may
- * send a text that is made of nothing but beginnings of tokens: each character is looked at a few times at most.
+ * Removes bearer tokens, Basic credentials and JWTs from the text. Few texts contain any, so a cheap search comes first. The time is linear
+ * even for a hostile text that consists only of token starts.
  */
 export function redactText(text: string): string {
   let shown = text;
@@ -21,39 +21,39 @@ export function redactText(text: string): string {
   return shown;
 }
 
-/** Of three parts with dots between, the last of which may be empty; before the first something else may stand. */
+/** Redacts JWTs: three parts separated by dots, of which the last may be empty. Other text may precede the first part. */
 function withoutJWTs(text: string): string {
   const parts = text.split('.');
   const shown: string[] = [];
   for (let at = 0; at < parts.length; at += 1) {
     const part = parts[at] ?? '';
-    const begin = at + 2 < parts.length && parts[at + 1] !== '' ? part.search(jwtBegin) : -1;
-    shown.push(begin === -1 ? part : `${part.slice(0, begin)}[redacted]`);
-    if (begin !== -1) at += 2;
+    const start = at + 2 < parts.length && parts[at + 1] !== '' ? part.search(jwtStart) : -1;
+    shown.push(start === -1 ? part : `${part.slice(0, start)}[redacted]`);
+    if (start !== -1) at += 2;
   }
   return shown.join('.');
 }
 
-/** The same, as JSON has it. */
+/** Returns the redacted text as a JSON string. */
 export const quoted = (text: string): string => JSON.stringify(redactText(text));
 
-/** Of any object, also where it has no business: people try to make users with one. */
+/** Password fields are redacted in every object, even in kinds that have none: people try to create users with a password. */
 const password = /passw(?:or)?d$/i;
 
-/** A value as JSON, with none of them in any of its texts, and no password. Throws RangeError for what is nested too deep. */
+/** Serializes a value as JSON with credentials and passwords redacted. Throws RangeError if the value is nested too deep. */
 export const redactedJSON = (value: unknown): string =>
-  JSON.stringify(value, (key, one: unknown) =>
-    typeof one !== 'string' ? one : password.test(key) ? '[redacted]' : redactText(one),
+  JSON.stringify(value, (key, item: unknown) =>
+    typeof item !== 'string' ? item : password.test(key) ? '[redacted]' : redactText(item),
   );
 
-/** Parameters of a query or a form: more of them are refused, as each costs the event loop time. */
+/** Maximum parameters of a query or form. More are rejected, because each costs time on the event loop. */
 export const maxParameters = 1_000;
 
-/** The path and query without the values of parameters that are secrets, and without a query of too many parameters. */
+/** Redacts the values of secret parameters in a path with a query. Omits a query with too many parameters. */
 export function shownURL(url: string): string {
   const at = url.indexOf('?');
   if (at === -1) return url;
-  // Some take a semicolon for an ampersand.
+  // Some clients separate parameters with semicolons.
   const parts = url.slice(at + 1).split(/([&;])/, 2 * maxParameters);
   if (parts.length === 2 * maxParameters) return `${url.slice(0, at)}?[more than ${maxParameters} parameters]`;
   const pairs = parts.map((pair) => {
@@ -63,10 +63,10 @@ export function shownURL(url: string): string {
   return `${url.slice(0, at)}?${pairs.join('')}`;
 }
 
-/** Characters of a URL that log and audit show of a caller who is not authenticated: anyone could fill a node's disk with them. */
+/** Maximum characters of a URL in the logs for unauthenticated callers, because anyone could fill the disk of a node. */
 const maxAnonymousURL = 2_048;
 
-/** Shortens what `shownURL` returned for such a caller. */
+/** Shortens the result of `shownURL` for an unauthenticated caller. */
 export const anonymousURL = (url: string): string =>
   url.length <= maxAnonymousURL ? url : `${redactText(url).slice(0, maxAnonymousURL)}…`;
 

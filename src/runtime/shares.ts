@@ -1,8 +1,8 @@
-/** Limits that users and client addresses share. */
+/** Counters for limits that are shared between users and client addresses. */
 import { isIPv6 } from 'node:net';
 import { InProgress } from './bounded-cache.ts';
 
-/** The holder of a share of a limit: a user, or the keys of an address, the narrowest first. */
+/** The holder of a share of a limit: a user, or the keys of an address, narrowest first. */
 export type ShareHolder = string | readonly [string, ...string[]];
 
 /** Share of a network, as a multiple of the share of one address in it. */
@@ -11,14 +11,14 @@ const networkFactor = 2;
 export const keysOf = (holder: ShareHolder): readonly [string, ...string[]] =>
   typeof holder === 'string' ? [holder] : holder;
 
-/** Share of the key at this index, when the narrowest has `share`. */
+/** Returns the share of the key at this index. `share`: that of the narrowest key. */
 export const shareAt = (index: number, share: number): number => (index === 0 ? share : share * networkFactor);
 
-/** Counts what each holder has of a limited resource. */
+/** Counts how much of a limited resource each holder uses. */
 export class Shares {
   readonly #counts: InProgress<number>;
 
-  /** `name`: in the metrics. */
+  /** `name`: the label in the cache metrics. */
   constructor(name: string) {
     this.#counts = new InProgress(name);
   }
@@ -39,12 +39,12 @@ export class Shares {
     return key === undefined ? undefined : { key, share: shareAt(index, share) };
   }
 
-  /** Returns what all of the widest key have: the network of an address, or the holder itself. */
+  /** Returns the count of the widest key: the network of an address, or the holder itself. */
   countOfWidest(holder: ShareHolder): number {
     return this.count(keysOf(holder).at(-1) ?? '');
   }
 
-  /** A negative count takes away. */
+  /** Adds to the count of the holder; a negative `count` subtracts. */
   add(holder: string | readonly string[], count: number): void {
     for (const key of typeof holder === 'string' ? [holder] : holder) {
       const total = this.count(key) + count;
@@ -54,13 +54,13 @@ export class Shares {
   }
 }
 
-/** Returns the /64 of an IPv6 address, in which one host may take any address; anything else as it is. */
+/** Returns the /64 of an IPv6 address, because a host can use any address in its /64. Other text is returned unchanged. */
 export const hostOf = (address: string): string =>
   isIPv6(address) ? groupsOf(address).slice(0, 4).join(':') : address;
 
 /**
- * Returns the keys of a limit per address: the host, and for IPv6 also the network, its /48, which has a larger share. One customer
- * gets up to a /48 (RFC 6177), which has 65,536 /64s.
+ * Returns the keys of a limit per address: the host and, for IPv6, also its /48 network, which has a larger share. One customer can have
+ * a whole /48 (RFC 6177), which contains 65,536 /64s.
  */
 export function addressKeys(address: string): readonly [string, ...string[]] {
   if (!isIPv6(address)) return [`address ${address}`];

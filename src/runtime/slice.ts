@@ -1,9 +1,9 @@
 import { setImmediate as immediate } from 'node:timers/promises';
 
-/** Milliseconds of work after which others have their turn. */
-const longest = 2;
+/** Milliseconds of work after which other tasks get a turn. */
+const sliceTime = 2;
 
-/** Who waits for a turn comes after all who wait already, and no two have the same turn: many long works are no longer than one. */
+/** Turns are handed out one at a time, in the order of the requests. Many long tasks therefore delay others no more than one does. */
 let lastTurn: Promise<unknown> = Promise.resolve();
 
 function turn(): Promise<unknown> {
@@ -11,95 +11,96 @@ function turn(): Promise<unknown> {
   return lastTurn;
 }
 
-/** Who waits for long work, a request for one: its signal is looked at, and made, only when the work takes longer than a slice. */
-export interface WaitingSlice {
+/** Caller of long work, such as a request. Its signal is read, and created, only if the work takes longer than a slice. */
+export interface SignalSource {
   readonly signal: AbortSignal;
 }
 
-/** Long work on the event loop, done in slices: `if (slice.isOver) await slice.next();` */
+/** Divides long work on the event loop into slices: `if (slice.isOver) await slice.next();` */
 export class Slice {
-  readonly #waiting: WaitingSlice | undefined;
-  #begun = performance.now();
+  readonly #caller: SignalSource | undefined;
+  #start = performance.now();
 
-  /** `waiting`: for whom the work is, as long as it is wanted. */
-  constructor(waiting?: WaitingSlice) {
-    this.#waiting = waiting;
+  /** `caller`: the work is abandoned when its signal is aborted. */
+  constructor(caller?: SignalSource) {
+    this.#caller = caller;
   }
 
   get isOver(): boolean {
-    return performance.now() - this.#begun >= longest;
+    return performance.now() - this.#start >= sliceTime;
   }
 
-  /** Gives way to others. Throws the signal's reason when that is aborted meanwhile. */
+  /** Yields to other tasks. Throws the signal's reason if the signal is aborted meanwhile. */
   async next(): Promise<void> {
     await turn();
-    this.#waiting?.signal.throwIfAborted();
-    this.#begun = performance.now();
+    this.#caller?.signal.throwIfAborted();
+    this.#start = performance.now();
   }
 }
 
-/** A look at the clock costs as much as a quick visit: it is taken about so often, in milliseconds, but after so many visits. */
-const lookInterval = 0.2;
-const maxUnwatched = 64;
+/** Approximate milliseconds between two checks of the clock. A check costs as much as a quick visit, so not every visit has one. */
+const checkInterval = 0.2;
+/** Maximum visits between two checks. */
+const maxUnchecked = 64;
 
-/** Visits the items in their order, in slices, until `visit` returns false. */
+/** Visits the items in order, in slices, until `visit` returns false. */
 export async function visitInSlices<T>(
   items: Iterable<T>,
-  waiting: WaitingSlice,
+  caller: SignalSource,
   visit: (item: T) => unknown,
 ): Promise<void> {
-  const slice = new Slice(waiting);
-  let unwatched = 0;
+  const slice = new Slice(caller);
+  let unchecked = 0;
   let allowed = 1;
-  let looked = performance.now();
+  let checkedAt = performance.now();
   for (const item of items) {
-    if (unwatched === allowed) {
+    if (unchecked === allowed) {
       if (slice.isOver) await slice.next();
       const now = performance.now();
-      allowed = Math.max(1, Math.min(maxUnwatched, Math.floor((lookInterval * unwatched) / (now - looked))));
-      looked = now;
-      unwatched = 0;
+      allowed = Math.max(1, Math.min(maxUnchecked, Math.floor((checkInterval * unchecked) / (now - checkedAt))));
+      checkedAt = now;
+      unchecked = 0;
     }
     if (visit(item) === false) return;
-    unwatched += 1;
+    unchecked += 1;
   }
 }
 
-/** So many are sorted, or taken over from two sorted rows, between two looks at the clock. */
-const run = 64;
+/** Items that are sorted or merged between two checks of the clock. */
+const runLength = 64;
 
-/** As `toSorted` would, in slices. */
+/** Sorts like `toSorted`, in slices: a merge sort that starts with short sorted runs. */
 export async function sortInSlices<T>(
   items: readonly T[],
   compare: (a: T, b: T) => number,
-  waiting: WaitingSlice,
+  caller: SignalSource,
 ): Promise<T[]> {
-  const slice = new Slice(waiting);
-  let rows: T[][] = [];
-  for (let start = 0; start < items.length; start += run) {
+  const slice = new Slice(caller);
+  let runs: T[][] = [];
+  for (let start = 0; start < items.length; start += runLength) {
     if (slice.isOver) await slice.next();
-    rows.push(items.slice(start, start + run).toSorted(compare));
+    runs.push(items.slice(start, start + runLength).toSorted(compare));
   }
-  while (rows.length > 1) {
+  while (runs.length > 1) {
     const merged: T[][] = [];
-    for (let i = 0; i < rows.length; i += 2) {
-      const [first = [], second = []] = [rows[i], rows[i + 1]];
-      const row: T[] = [];
+    for (let i = 0; i < runs.length; i += 2) {
+      const [first = [], second = []] = [runs[i], runs[i + 1]];
+      const run: T[] = [];
       let [a, b] = [0, 0];
       while (a < first.length && b < second.length) {
-        if (row.length % run === 0 && slice.isOver) await slice.next();
+        if (run.length % runLength === 0 && slice.isOver) await slice.next();
         const [left, right] = [first[a] as T, second[b] as T];
         if (compare(right, left) < 0) {
-          row.push(right);
+          run.push(right);
           b += 1;
         } else {
-          row.push(left);
+          run.push(left);
           a += 1;
         }
       }
-      merged.push(row.concat(first.slice(a), second.slice(b)));
+      merged.push(run.concat(first.slice(a), second.slice(b)));
     }
-    rows = merged;
+    runs = merged;
   }
-  return rows[0] ?? [];
+  return runs[0] ?? [];
 }

@@ -3,19 +3,19 @@ import { tooManyRequests, type StatusError } from './errors.ts';
 import { keysOf, Shares, type ShareHolder } from './shares.ts';
 
 export interface SlotsOptions {
-  /** Purpose of the slots, in the plural. Refusals begin with it. */
+  /** Purpose of the slots, in the plural. Refusal messages begin with it. */
   readonly what: string;
   readonly total: number;
-  /** Slots that one user or address may hold; `total` unless stated. */
+  /** Maximum slots per user or address. Default: `total`. */
   readonly perUser?: number;
-  /** Without a queue nothing waits. */
+  /** Without a queue, `wait` fails immediately when no slot is free. */
   readonly queue?: QueueOptions;
 }
 
 interface QueueOptions {
   readonly total: number;
   readonly perUser: number;
-  /** Milliseconds until a request that waits is refused. */
+  /** Milliseconds that a request may wait before it is refused. */
   readonly timeout: number;
 }
 
@@ -30,15 +30,15 @@ interface Line {
 }
 
 /**
- * A limited resource that users share. A user or address holds at most `perUser` slots. Requests that wait are in one line per user or
- * address, and the lines take turns, so a long line delays only its own holder. When the queue is full the longest line of the network
- * with most requests loses its last one. The libraries p-queue and p-limit have one queue for all users, and nothing is refused.
+ * Slots of a limited resource, shared fairly. Each user or address holds at most `perUser` slots and has its own line of waiting requests.
+ * The lines are served in turn, so a long line delays only its own holder. When the queue is over its limit, the network with the most
+ * waiting requests loses the last request of its longest line. p-queue and p-limit have one queue for all users and refuse no request.
  */
 export class Slots {
   readonly #options: Required<Omit<SlotsOptions, 'queue'>> & Pick<SlotsOptions, 'queue'>;
   readonly #held = new Shares('slots_held');
   readonly #awaited = new Shares('slots_awaited');
-  /** While a slot is free, every holder with a line has a full share. */
+  /** Invariant: while a slot is free, every holder with a line has used its whole share. */
   readonly #lines = new InProgress<Line>('slots_lines');
   #used = 0;
   #waiting = 0;
@@ -47,13 +47,13 @@ export class Slots {
     this.#options = { perUser: options.total, ...options };
   }
 
-  /** Returns the function that frees the slots. Throws 429 at once when there are not as many as `count`. */
+  /** Takes `count` slots and returns the function that frees them. Throws 429 if fewer are free. */
   take(holder: ShareHolder, count = 1): () => void {
     if (!this.#hasRoom(holder, count)) throw this.#noSlot(holder, count);
     return this.#grant(holder, count);
   }
 
-  /** The same for one slot, after its turn in the queue. Rejects with 429 and with the reason of the signal. */
+  /** Waits for one slot and returns the function that frees it. Rejects with 429, or with the reason of the signal. */
   async wait(holder: ShareHolder, signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
     const { queue } = this.#options;
@@ -113,7 +113,7 @@ export class Slots {
           leave();
           resolve(this.#grant(holder, 1));
         },
-        refuse: () => fail(this.#refusal(`${queue.total} requests wait already, the limit of this server`)),
+        refuse: () => fail(this.#refusal(`the server's limit of ${queue.total} waiting requests is reached`)),
       };
       const timer = setTimeout(() => fail(this.#noSlot(holder, 1)), queue.timeout);
       signal?.addEventListener('abort', giveUp, { once: true });
@@ -129,7 +129,7 @@ export class Slots {
     for (const [, line] of this.#lines) {
       const { holder, waiting } = line;
       if (!this.#hasRoom(holder, 1)) continue;
-      // Its next turn comes after those of all others.
+      // The next turn of this line comes after those of all other lines.
       const [key] = keysOf(holder);
       this.#lines.delete(key);
       this.#lines.set(key, line);
@@ -140,8 +140,8 @@ export class Slots {
   }
 
   /**
-   * Returns the longest line of the network in which most requests wait, and of several the one that started last. A network can
-   * have a line for each of its 65,536 hosts.
+   * Returns the longest line of the network with the most waiting requests; the newest line if several are equally long. A network can have
+   * a line for each of its 65,536 hosts.
    */
   #longest(): Line {
     const lines = [...this.#lines].map(([, line]) => ({ line, ofNetwork: this.#awaited.countOfWidest(line.holder) }));
@@ -155,7 +155,7 @@ export class Slots {
     const { total, perUser } = this.#options;
     const full = this.#held.exceeded(holder, count, perUser);
     return this.#refusal(
-      full === undefined ? `all ${total} of this server are in use` : `your share of ${full.share} is in use`,
+      full === undefined ? `the server's total of ${total} is in use` : `your share of ${full.share} is in use`,
     );
   }
 
@@ -163,3 +163,33 @@ export class Slots {
     return tooManyRequests(`${this.#options.what}: ${why}; please try again later`, 1);
   }
 }
+
+/** Slots without a total and without a queue: each `take` passes its limit per user or address, because configuration can change it. */
+export class HolderSlots {
+  readonly #what: string;
+  readonly #setting: string | undefined;
+  readonly #taken = new Shares('places_taken');
+
+  /** `setting`: the configuration key of the limit, if there is one. */
+  constructor(what: string, setting?: string) {
+    this.#what = what;
+    this.#setting = setting;
+  }
+
+  /** Takes a slot and returns the function that frees it. Throws 429, with the first word of the key that has no slot left. */
+  take(holder: ShareHolder, share: number): () => void {
+    const keys = keysOf(holder);
+    const full = this.#taken.exceeded(keys, 1, share);
+    if (full !== undefined)
+      throw tooManyInProgress(`${full.share} ${this.#what} of this ${full.key.split(' ')[0]}`, this.#setting);
+    this.#taken.add(keys, 1);
+    return () => this.#taken.add(keys, -1);
+  }
+}
+
+/** `setting`: the configuration key of the limit, if there is one. */
+export const tooManyInProgress = (what: string, setting?: string): StatusError =>
+  tooManyRequests(
+    `${what} are already in progress${setting === undefined ? '' : ` (${setting})`}; please try again later`,
+    1,
+  );

@@ -1,4 +1,4 @@
-/** RFC 3339 times, with any offset and to the nanosecond: Leases and Events have microseconds, which a Date does not hold. */
+/** RFC 3339 times with any offset and nanoseconds: Leases and Events have microseconds, which a Date cannot represent. */
 
 export interface Time {
   /** Whole second, as milliseconds since the epoch. */
@@ -6,10 +6,10 @@ export interface Time {
   readonly nanosecond: number;
 }
 
-/** Digits after the ninth are ignored, as by Go. */
+/** Digits after the ninth are ignored, as in Go. */
 const pattern = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)$/;
 
-/** Undefined if the text is not an RFC 3339 time. */
+/** Returns undefined if the text is not an RFC 3339 time. */
 export function parseTime(text: string): Time | undefined {
   const match = pattern.exec(text);
   if (match === null) return undefined;
@@ -20,18 +20,18 @@ export function parseTime(text: string): Time | undefined {
 
 export const compareTimes = (a: Time, b: Time): number => a.second - b.second || a.nanosecond - b.nanosecond;
 
-/** Milliseconds since the epoch, rounded down; NaN if the text is not an RFC 3339 time. */
+/** Returns milliseconds since the epoch, rounded down, or NaN if the text is not an RFC 3339 time. */
 export const parseMilliseconds = (text: string): number => (pattern.test(text) ? Date.parse(text) : NaN);
 
-/** The time of the components. Tests pass their own. */
+/** Source of time for components. Tests pass their own. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds since an arbitrary moment; is never set back. */
+  /** Milliseconds since an arbitrary moment; never goes back. */
   monotonic(): number;
-  /** Calls `run` once after that many milliseconds, unless the returned function is called before. */
+  /** Calls `run` once after this delay, unless the returned function is called first. */
   after(milliseconds: number, run: () => void): () => void;
-  /** From 0 to below 1, for jitter. */
+  /** Returns a number from 0 to below 1, for jitter. */
   random(): number;
 }
 
@@ -45,10 +45,20 @@ export const systemClock: Clock = {
   random: () => Math.random(),
 };
 
-/** As Kubernetes writes times, RFC 3339 with milliseconds. `time`: milliseconds since the epoch. */
-export const rfc3339 = (time: number): string => new Date(time).toISOString();
+/** The second that was formatted last. The three times that a request writes to log and audit are usually in the same one. */
+const last = { second: NaN, text: '' };
 
-/** Resolves after that many milliseconds, or at once when the signal is aborted. */
+/** Formats a time as Kubernetes does: RFC 3339, here with milliseconds. `time`: milliseconds since the epoch, rounded down. */
+export function rfc3339(time: number): string {
+  const second = Math.floor(time / 1_000);
+  if (second !== last.second) {
+    last.text = new Date(second * 1_000).toISOString().slice(0, -4);
+    last.second = second;
+  }
+  return `${last.text}${String(Math.floor(time - second * 1_000)).padStart(3, '0')}Z`;
+}
+
+/** Resolves after the delay, or immediately when the signal is aborted. */
 export function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
@@ -63,8 +73,8 @@ export function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): 
 }
 
 /**
- * Calls `run` about `interval` milliseconds after each time that it has ended, until the signal is aborted. Jitter of a fifth keeps replicas
- * apart. `run` must not throw.
+ * Calls `run` repeatedly until the signal is aborted, with a pause of about `interval` milliseconds before each call. Jitter of 20% keeps
+ * replicas apart. `run` must not throw.
  */
 export async function repeat(
   clock: Clock,

@@ -1,12 +1,12 @@
 import { Slice } from './slice.ts';
 
-/** Milliseconds; nothing comes before its time, and little later than so much after it. */
+/** Resolution in milliseconds. An entry is never called early, and at most about one step late. */
 const step = 100;
 
-/** What many entries have to do at some time each, done by one timer. Times are those of `performance.now()`. */
+/** Timer wheel: calls many entries at their own times with a single timer. Times are those of `performance.now()`. */
 export class Wheel<T> {
   readonly #call: (entry: T) => void;
-  /** By the step at whose end they are due. */
+  /** Entries by the step at whose end they are due. */
   readonly #slots = new Map<number, Set<T>>();
   #timer: NodeJS.Timeout | undefined;
   #done = 0;
@@ -15,7 +15,7 @@ export class Wheel<T> {
     this.#call = call;
   }
 
-  /** Answers where it stands. */
+  /** Schedules the entry and returns its slot, which `remove` needs. */
   put(entry: T, time: number): number {
     if (this.#timer === undefined) {
       this.#done = Math.floor(performance.now() / step);
@@ -28,12 +28,12 @@ export class Wheel<T> {
     return at;
   }
 
-  /** It may be called once more if its time has come already. */
+  /** Unschedules the entry. It may still be called once if it is already due. */
   remove(entry: T, at: number): void {
     const slot = this.#slots.get(at);
     slot?.delete(entry);
     if (slot?.size === 0) this.#slots.delete(at);
-    this.#rest();
+    this.#stopWhenEmpty();
   }
 
   async #turn(): Promise<void> {
@@ -49,10 +49,10 @@ export class Wheel<T> {
         this.#call(entry);
       }
     }
-    this.#rest();
+    this.#stopWhenEmpty();
   }
 
-  #rest(): void {
+  #stopWhenEmpty(): void {
     if (this.#slots.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

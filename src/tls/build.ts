@@ -16,7 +16,7 @@ export function buildCertificate(
   return lifecycle.add('serving-certificate', new ServingCertificate({ client, namespace, live, source, clock, log }));
 }
 
-/** The names and addresses by which the TLS listeners are reached. */
+/** Returns the names and addresses of the TLS listeners. */
 function hostsOf({ serviceName, namespace, bindAddress, aggregatedBindAddress }: Flags, externalURL: string): string[] {
   const service = [
     serviceName,

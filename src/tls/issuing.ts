@@ -1,4 +1,4 @@
-/** How a CA and its certificates are made, ECDSA P-256. The library is large, and a server rarely makes one: imported when it does. */
+/** Issues CAs and serving certificates, ECDSA P-256. Import it only when needed: the library is large, and issuing is rare. */
 import 'reflect-metadata';
 import {
   AuthorityKeyIdentifierExtension,
@@ -30,20 +30,21 @@ const toPEM = async (key: webcrypto.CryptoKey): Promise<string> =>
 const fromPEM = async (pem: string): Promise<webcrypto.CryptoKey> =>
   await webcrypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(pem), algorithm, true, ['sign']);
 
-/** RFC 5280 section 4.1.2.2: positive, at most 20 octets. */
+/** Returns a serial number as RFC 5280 section 4.1.2.2 requires: positive, at most 20 octets. */
 const serialNumber = (): string => `01${randomBytes(15).toString('hex')}`;
 
+/** PEM texts. */
 interface Pair {
   readonly cert: string;
   readonly key: string;
 }
 
-/** PEM texts of a new CA. */
+/** Creates a CA. */
 export async function newAuthority(now: number): Promise<Pair> {
   const keys = await newPair();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
-    // Clients look the issuer up by its name, and trust two during a change.
+    // The name is unique, because clients look up the issuer by name and trust two CAs during a change.
     name: `CN=platform-apiserver-ca@${Math.floor(now / 1_000)}`,
     notBefore: new Date(now - day),
     notAfter: new Date(now + authorityLife),
@@ -58,7 +59,7 @@ export async function newAuthority(now: number): Promise<Pair> {
   return { cert: certificate.toString('pem'), key: await toPEM(keys.privateKey) };
 }
 
-/** A serving certificate for these DNS names and IP addresses, signed by the CA. */
+/** Issues a serving certificate for DNS names and IP addresses. */
 export async function newLeaf(authority: Pair, hosts: readonly string[], now: number): Promise<Pair> {
   const keys = await newPair();
   const issuer = new Issued(authority.cert);

@@ -1,4 +1,4 @@
-/** Tells the cluster whom to trust: our CA in ConfigMap platform-apiserver-ca for clients, and in the APIServices for the aggregator. */
+/** Publishes the CA: in the ConfigMap platform-apiserver-ca for clients, and in the APIServices for the aggregator. */
 import { apiServices, objectKeys, objectNames } from '../config/names.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { ensureConfigMap } from '../cluster/objects.ts';
@@ -16,7 +16,7 @@ export async function publishAuthority(client: KubeClient, namespace: string, ca
   await ensureConfigMap(client, namespace, objectNames.caConfigMap, { data: { [objectKeys.ca]: ca } });
 }
 
-/** No APIService is no error: the gateway alone may be installed. */
+/** Writes the CA into the APIServices. Missing ones are skipped, because the gateway can be installed without them. */
 export async function publishCABundle(client: KubeClient, ca: string, log: Logger): Promise<void> {
   for (const name of apiServices) await publishIn(name, client, ca, log);
 }
@@ -32,7 +32,7 @@ async function publishIn(name: string, client: KubeClient, ca: string, log: Logg
       contentType: merge,
       body: { spec: { caBundle, insecureSkipTLSVerify: null } },
     });
-    log.info('the CA was written into the APIService', { name });
+    log.info('CA written to APIService', { name });
   } catch (error) {
     if (!isKubeError(error, 404)) throw error;
   }

@@ -6,7 +6,7 @@ import { repeat, type Clock } from '../runtime/time.ts';
 import { publishAuthority, publishCABundle } from './publish.ts';
 import type { Serving, ServingSource } from './serving.ts';
 
-/** About so many milliseconds lie between two reads of the certificate, after each of which its CA is published where it is missing. */
+/** Approximate milliseconds between two reads of the certificate. Each read publishes the CA where it is missing. */
 const interval = 30_000;
 
 export interface ServingCertificateOptions {
@@ -18,7 +18,7 @@ export interface ServingCertificateOptions {
   readonly log: Logger;
 }
 
-/** The certificate of the TLS listeners, kept up to date, and its CA, published in the cluster. */
+/** Keeps the certificate of the TLS listeners up to date, and publishes its CA in the cluster. */
 export class ServingCertificate {
   readonly replaced = new Topic<Serving>();
   readonly #options: ServingCertificateOptions;
@@ -40,7 +40,7 @@ export class ServingCertificate {
     this.#stopped.abort();
   }
 
-  /** Throws before the start. */
+  /** The current certificate. Throws before `start`. */
   get value(): Serving {
     if (this.#value === undefined) throw new Error('the serving certificate has not been read yet');
     return this.#value;
@@ -58,7 +58,7 @@ export class ServingCertificate {
       this.#value = next;
       await this.#publish(next);
     } catch (error) {
-      log.warn('serving certificate could not be read or applied', { error });
+      log.warn('serving certificate refresh failed', { error });
     }
   }
 

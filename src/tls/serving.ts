@@ -1,9 +1,10 @@
 /**
- * The certificate that the TLS listeners show: from given files (cert-manager's, or one's own), read again when they change, or our
- * own from the Secret platform-serving-cert, which all replicas share and whoever comes first makes and renews.
+ * The certificate of the TLS listeners. It comes from files, such as those of cert-manager, or from the Secret platform-serving-cert, which
+ * all replicas share. The first replica that finds no Secret creates it, and the first that finds it due renews it.
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { readFlagFile } from '../config/flag-file.ts';
 import { objectKeys, objectNames } from '../config/names.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { ensure } from '../cluster/objects.ts';
@@ -11,24 +12,27 @@ import type { Secret } from '../cluster/secret-refs.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Clock } from '../runtime/time.ts';
-import { newMaterial, trustedBy, upToDate, type ServingMaterial } from './authority.ts';
+import { newMaterial, renewIfDue, trustedBy, type ServingMaterial } from './authority.ts';
 
 export interface Serving {
   readonly key: string;
   readonly cert: string;
-  /** The CAs to publish, PEM texts one after the other; undefined if they are not known here. */
+  /** CAs to publish, as concatenated PEM texts; undefined if they are unknown. */
   readonly ca: string | undefined;
-  /** Whether the CA is ours, so that the APIService's caBundle is ours to write. */
+  /** Whether this server manages the CA, and therefore the caBundle of the APIServices. */
   readonly own: boolean;
 }
 
 export type ServingSource = () => Promise<Serving>;
 
-/** The files are read at each call. `ca.crt` beside the certificate, as cert-manager writes it, is the CA. */
+/** Reads the files at each call. The CA is `ca.crt` in the directory of the certificate, where cert-manager writes it. */
 export const servingFromFiles =
   (certFile: string, keyFile: string): ServingSource =>
   async () => {
-    const [cert, key] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')]);
+    const [cert, key] = await Promise.all([
+      readFlagFile('--tls-cert-file', certFile),
+      readFlagFile('--tls-private-key-file', keyFile),
+    ]);
     const ca = await readFile(join(dirname(certFile), objectKeys.ca), 'utf8').catch(() => undefined);
     return { cert, key, ca, own: false };
   };
@@ -39,12 +43,14 @@ const encode = (material: ServingMaterial): Record<string, string> =>
 function decode({ data = {} }: Secret): ServingMaterial {
   for (const key of ['ca.crt', 'ca.key', 'tls.crt', 'tls.key'])
     if (data[key] === undefined)
-      throw new Error(`Secret ${objectNames.servingCertSecret} has no ${key}; delete the Secret and a new one is made`);
+      throw new Error(
+        `Secret ${objectNames.servingCertSecret}: "${key}" is missing; delete the Secret to create a new one`,
+      );
   const parts = Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]);
   return Object.fromEntries(parts) as ServingMaterial;
 }
 
-/** `hosts`: the DNS names and addresses that the certificate must hold. */
+/** Reads the Secret, or creates or renews it. `hosts`: DNS names and addresses that the certificate must contain. */
 export function servingFromSecret(options: {
   client: KubeClient;
   namespace: string;
@@ -64,13 +70,13 @@ export function servingFromSecret(options: {
       data: encode(await newMaterial(hosts(), clock.now())),
     }));
     const found = decode(secret);
-    let material = await upToDate(found, hosts(), clock.now());
+    let material = await renewIfDue(found, hosts(), clock.now());
     if (material !== found) {
       try {
         await client.json(`${path}/${name}`, { method: 'PUT', body: { ...secret, data: encode(material) } });
-        log.info('the serving certificate was renewed');
+        log.info('serving certificate renewed');
         if (trustedBy(material) !== trustedBy(found))
-          log.warn('the CAs of the serving certificate have changed: whoever keeps a copy of them needs a new one');
+          log.warn('CAs of the serving certificate changed; update every client that has a copy of them');
       } catch (error) {
         if (!isKubeError(error, 409)) throw error;
         material = decode(await client.json<Secret>(`${path}/${name}`));

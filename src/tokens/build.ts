@@ -1,4 +1,4 @@
-/** The keys of all tokens, and what signs and verifies by them. */
+/** Builds the key stores and the services that sign and verify tokens. */
 import type { ClusterParts } from '../cluster/build.ts';
 import { Tokens } from './jwt.ts';
 import { KeyRotation } from './key-rotation.ts';
@@ -15,6 +15,6 @@ export function buildTokens({ client, namespace, live, lease, lifecycle, clock, 
   const settings = () => live.value.authentication;
   const refreshTokens = lifecycle.add('refresh-tokens', RefreshTokens.stored({ client, namespace, clock, log }));
   const keys = lifecycle.add('signing-keys', new SigningKeys({ client, namespace, clock, log }));
-  lifecycle.add('key-rotation', new KeyRotation({ keys, settings, isOurs: () => lease.isHeld(), clock, log }));
+  lifecycle.add('key-rotation', new KeyRotation({ keys, settings, isLeader: () => lease.isHeld(), clock, log }));
   return { refreshTokens, keys, tokens: new Tokens({ keys, settings, clock: () => clock.now() }) };
 }

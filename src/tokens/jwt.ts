@@ -1,6 +1,6 @@
 /**
- * Our own JSON Web Tokens: access tokens (RFC 9068) and id_tokens (OpenID Connect Core section 2). The algorithm comes from the
- * key that `kid` names, never from the token.
+ * JSON Web Tokens that this server issues: access tokens (RFC 9068) and id_tokens (OpenID Connect Core section 2). The algorithm comes
+ * from the key that `kid` names, never from the token.
  */
 import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload, type VerifyOptions } from 'jsonwebtoken';
@@ -10,7 +10,7 @@ import type { Subject } from './subject.ts';
 import type { Algorithm, SigningKey, SigningKeys } from './signing-keys.ts';
 import { parseMilliseconds } from '../runtime/time.ts';
 
-/** Of tokens for kube-apiserver, where our issuer is configured. */
+/** Audience of tokens for a kube-apiserver that is configured with this issuer. */
 export const kubernetesAudience = 'kubernetes';
 
 export interface TokenSettings {
@@ -21,7 +21,7 @@ export interface TokenSettings {
   readonly maximumClockSkew: number;
 }
 
-/** What a verified access token says; whether its session and user still stand is asked elsewhere. */
+/** Claims of a verified access token. The session and the user are checked elsewhere. */
 export interface AccessClaims {
   readonly sub: string;
   readonly sid: string;
@@ -35,7 +35,7 @@ export interface AccessClaims {
   readonly exp: number;
 }
 
-/** What an id_token may say (OpenID Connect Core sections 2 and 5.1); which of it depends on the scope. */
+/** Claims that an id_token can contain (OpenID Connect Core sections 2 and 5.1), depending on the scope. */
 export const identityClaims: readonly string[] = [
   'iss',
   'sub',
@@ -52,7 +52,7 @@ export const identityClaims: readonly string[] = [
   'groups',
 ];
 
-/** Whom an id_token speaks of, to whom, and of which session. */
+/** Subject, audience and session of an id_token. */
 export interface IdentityClaims {
   readonly sub: string;
   readonly aud: string;
@@ -65,16 +65,16 @@ interface Verified {
   readonly issuer: string;
 }
 
-/** The token as the key of a cache: never the token itself. */
+/** Returns the cache key of a token: a hash, so that caches never hold the token itself. */
 export const fingerprint = (token: string): string => hash('sha256', token, 'base64');
 
-/** Longest life of a token for others, in milliseconds: it cannot be revoked there (docs/tokens.md). */
-const longestForOthers = 10 * 60_000;
+/** Maximum lifetime of a token for another audience, in milliseconds: it cannot be revoked there (docs/guides/tokens.md). */
+const maxForeignLife = 10 * 60_000;
 
-/** Nothing that we sign is longer; a longer one is not worth a look. */
-const longestToken = 16 * 1024;
+/** Maximum characters of a token. This server signs no longer ones, so they are rejected before parsing. */
+const maxTokenLength = 16 * 1024;
 
-/** After this a token is verified again, in milliseconds. */
+/** Milliseconds for which the result of a verification is cached. */
 const verifiedLife = 3_600_000;
 
 export class Tokens {
@@ -98,8 +98,8 @@ export class Tokens {
   }
 
   /**
-   * An access token that does not outlive its session, and its life in whole seconds. Its `scope` may be less than that of the
-   * session (RFC 6749 section 6); one for another audience than us is short.
+   * Issues an access token that expires no later than its session, and returns its lifetime in whole seconds. `scope` can be narrower
+   * than that of the session (RFC 6749 section 6). Tokens for other audiences live for at most ten minutes.
    */
   issueAccess(
     session: Session,
@@ -110,7 +110,7 @@ export class Tokens {
     const { issuer, signingAlgorithm, accessTokenMaxAge } = this.#settings();
     const now = this.#clock();
     const iat = Math.floor(now / 1_000);
-    const life = audience === issuer ? accessTokenMaxAge : Math.min(accessTokenMaxAge, longestForOthers);
+    const life = audience === issuer ? accessTokenMaxAge : Math.min(accessTokenMaxAge, maxForeignLife);
     const exp = Math.floor(Math.min(now + life, parseMilliseconds(session.spec.expiresAt)) / 1_000);
     const token = sign(this.#keys.current(signingAlgorithm), 'at+jwt', {
       iss: issuer,
@@ -128,7 +128,7 @@ export class Tokens {
     return { token, expiresIn: exp - iat };
   }
 
-  /** An id_token for the client of the session, with the claims that the scope asks for. */
+  /** Issues an id_token for the client of the session, with the claims that the scope requests. */
   issueIdentity(session: Session, subject: Subject, scope: string, nonce?: string): string {
     const { issuer, accessTokenMaxAge } = this.#settings();
     const iat = Math.floor(this.#clock() / 1_000);
@@ -145,7 +145,10 @@ export class Tokens {
     });
   }
 
-  /** What an id_token of ours says, also when it has expired (OpenID Connect RP-Initiated Logout section 4); undefined if it is none. */
+  /**
+   * Returns the claims of an id_token, also after it has expired (OpenID Connect RP-Initiated Logout section 4). Undefined if this server
+   * did not issue it.
+   */
   readIdentity(token: string): IdentityClaims | undefined {
     const claims = this.#read(token, 'JWT', { ignoreExpiration: true });
     const { sub, aud, sid } = (claims ?? {}) as Record<string, unknown>;
@@ -154,27 +157,27 @@ export class Tokens {
       : undefined;
   }
 
-  /** True if a token says that it is ours, verified or not: then nobody else is asked about it. */
+  /** Returns whether the unverified issuer of a token is this server. No other authenticator gets such a token. */
   isOurs(token: string): boolean {
-    if (token.length > longestToken) return false;
+    if (token.length > maxTokenLength) return false;
     try {
       return jwt.decode(token, { json: true })?.iss === this.#settings().issuer;
     } catch {
-      // Its parts are no JSON.
+      // The parts of the token are not JSON.
       return false;
     }
   }
 
-  /** RFC 9068 section 4. Undefined for anything but an access token of ours, for us, that is valid now. */
+  /** Verifies an access token (RFC 9068 section 4). Undefined unless this server issued it for itself and it is valid now. */
   verifyAccess(token: string): AccessClaims | undefined {
-    return this.#forUs(this.verifyForAny(token));
+    return this.#forThisServer(this.verifyForAny(token));
   }
 
-  /** The same for whomever it is. */
+  /** Verifies an access token of any audience that this server issues tokens for. */
   verifyForAny(token: string): AccessClaims | undefined {
-    if (token.length > longestToken) return undefined;
+    if (token.length > maxTokenLength) return undefined;
     const key = fingerprint(token);
-    const known = this.#kept(key);
+    const known = this.#cached(key);
     if (known !== undefined) return this.#isCurrent(known) ? known : undefined;
     const claims = this.#verify(token);
     const { generation } = this.#keys;
@@ -182,21 +185,21 @@ export class Tokens {
     return claims;
   }
 
-  /** What `verifyAccess` said before of the token with this fingerprint, if that is so now; undefined if it is to be verified. */
+  /** Returns the cached result of `verifyAccess` for a fingerprint if it is still valid; undefined if the token must be verified. */
   known(key: string): AccessClaims | undefined {
-    const known = this.#kept(key);
-    return known !== undefined && this.#isCurrent(known) ? this.#forUs(known) : undefined;
+    const known = this.#cached(key);
+    return known !== undefined && this.#isCurrent(known) ? this.#forThisServer(known) : undefined;
   }
 
-  #forUs(claims: AccessClaims | undefined): AccessClaims | undefined {
+  #forThisServer(claims: AccessClaims | undefined): AccessClaims | undefined {
     return claims?.aud === this.#settings().issuer ? claims : undefined;
   }
 
-  /** What was verified for one issuer, or with one key, says nothing under another. */
-  #kept(key: string): AccessClaims | undefined {
-    const kept = this.#verified.get(key);
-    const stands = kept?.generation === this.#keys.generation && kept.issuer === this.#settings().issuer;
-    return stands ? kept.claims : undefined;
+  /** Returns cached claims. A change of the issuer, or the removal of a key, invalidates all of them. */
+  #cached(key: string): AccessClaims | undefined {
+    const cached = this.#verified.get(key);
+    const isValid = cached?.generation === this.#keys.generation && cached.issuer === this.#settings().issuer;
+    return isValid ? cached.claims : undefined;
   }
 
   #isCurrent({ exp }: AccessClaims): boolean {
@@ -213,9 +216,9 @@ export class Tokens {
     return claims && claimsOf(claims);
   }
 
-  /** The claims of a token of ours of one type, its signature and whatever else is asked for verified. */
+  /** Verifies the signature, the issuer, the type and `options`, and returns the claims. */
   #read(token: string, typ: string, options: VerifyOptions): JwtPayload | undefined {
-    if (token.length > longestToken) return undefined;
+    if (token.length > maxTokenLength) return undefined;
     try {
       const kid = jwt.decode(token, { complete: true })?.header.kid;
       const key = kid === undefined ? undefined : this.#keys.find(kid);
@@ -227,7 +230,7 @@ export class Tokens {
         issuer,
         complete: true,
       });
-      // RFC 7515 section 4.1.11: we understand no extension, and none of our tokens demands one.
+      // RFC 7515 section 4.1.11: no extension is supported, and this server issues no token that requires one.
       const isOfType = header.typ === typ && header.crit === undefined;
       return isOfType && typeof payload === 'object' ? payload : undefined;
     } catch {
@@ -244,8 +247,8 @@ function claimsOf(payload: JwtPayload): AccessClaims | undefined {
 }
 
 /**
- * What the scopes let tell of a person (OpenID Connect Core section 5.4). Nobody sets an e-mail address of their own: those there are
- * come from an administrator, a directory, or a provider that has verified them.
+ * Returns the claims about a user that the scopes allow (OpenID Connect Core section 5.4). `email_verified` is always true: users cannot
+ * set their own e-mail address. It comes from an administrator, a company directory, or a provider that has verified it.
  */
 export const identityOf = (subject: Subject, scopes: ReadonlySet<string>): Record<string, unknown> => ({
   ...(scopes.has('profile')

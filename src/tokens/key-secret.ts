@@ -1,6 +1,6 @@
 /**
- * A Secret with keys that all replicas must hold alike: the first that finds none makes it, and each follows it from then on. Who
- * deletes it wants new keys, as when one may be known to others: those that are made then replace the old ones everywhere.
+ * A Secret with keys that all replicas share. The first replica creates it, and all replicas watch it. An administrator deletes it to
+ * replace keys that may be compromised: a replica then creates new keys, which replace the old ones everywhere.
  */
 import type { KubeClient } from '../cluster/client/client.ts';
 import { repeat, type Clock } from '../runtime/time.ts';
@@ -11,13 +11,13 @@ import { Informer } from '../cluster/cache/informer.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Secret } from '../cluster/secret-refs.ts';
 
-/** The values under the keys of a Secret. */
+/** Decoded `data` of a Secret. */
 export type KeyData = Readonly<Record<string, Buffer>>;
 
-/** So often it is seen whether the Secret is there: one that could not be made when it was deleted is made then. */
+/** Milliseconds between checks that the Secret exists. They create one that could not be created when it was deleted. */
 const interval = 60_000;
 
-/** Where the keys of all replicas are. */
+/** Namespace of the shared keys, and access to it. */
 export interface KeySource {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -28,7 +28,7 @@ export interface KeySource {
 export interface KeySecretOptions extends KeySource {
   readonly name: string;
   readonly make: () => KeyData | Promise<KeyData>;
-  /** Puts keys in force. Throws for what is none; those before stay in force then. */
+  /** Applies new keys. Throws if the data is invalid; the previous keys stay in use then. */
   readonly use: (data: KeyData) => void;
 }
 
@@ -38,7 +38,7 @@ export class KeySecret {
   readonly #collection: string;
   readonly #informer: Informer<Secret>;
   readonly #stopped = new AbortController();
-  /** The resourceVersion of the keys in force. */
+  /** The resourceVersion of the keys in use. */
   #used: string | undefined;
 
   constructor(options: KeySecretOptions) {
@@ -54,21 +54,21 @@ export class KeySecret {
       clock: this.#clock,
     });
     this.#informer.onChange((type, secret) => {
-      if (type === 'DELETED') void this.#makeAgain();
-      else this.#useOrKeep(secret);
+      if (type === 'DELETED') void this.#recreate();
+      else this.#useIfValid(secret);
     });
   }
 
-  /** Reads the keys, or makes them, and follows them from then on. Throws if the Secret holds something else. */
+  /** Reads or creates the Secret, then watches it. Throws if its data is invalid. */
   async start(): Promise<void> {
     this.#use(await this.#ensure());
     this.#informer.start();
-    void repeat(this.#clock, interval, this.#stopped.signal, () => this.#look());
+    void repeat(this.#clock, interval, this.#stopped.signal, () => this.#recreateIfMissing());
   }
 
   /**
-   * Writes what `change` makes of what is in the cluster, unless somebody has changed that meanwhile; nothing for undefined. The watch
-   * brings it, here as everywhere.
+   * Writes the data that `change` returns, unless it returns undefined or the Secret was changed meanwhile. This replica applies the
+   * change when its watch delivers it, like all others.
    */
   async change(change: (data: KeyData, metadata: ObjectMeta) => Promise<KeyData | undefined>): Promise<void> {
     const { client, namespace, name } = this.#options;
@@ -90,34 +90,37 @@ export class KeySecret {
 
   #use(secret: Secret): void {
     const { resourceVersion } = secret.metadata;
-    // The first list has what `start` has read.
+    // The first list of the watch delivers what `start` has already applied.
     if (resourceVersion === this.#used) return;
     this.#options.use(decoded(secret));
     this.#used = resourceVersion;
   }
 
-  #useOrKeep(secret: Secret): void {
+  #useIfValid(secret: Secret): void {
     const { name, log } = this.#options;
     try {
       this.#use(secret);
     } catch (error) {
-      log.error(`what Secret ${name} holds now is not used: the keys before it stay in force`, { error });
+      log.error('Secret with keys is invalid; the previous keys stay in use', { name, error });
     }
   }
 
-  async #look(): Promise<void> {
+  async #recreateIfMissing(): Promise<void> {
     const { namespace, name } = this.#options;
-    if (this.#informer.hasSynced() && this.#informer.get(namespace, name) === undefined) await this.#makeAgain();
+    if (this.#informer.hasSynced() && this.#informer.get(namespace, name) === undefined) await this.#recreate();
   }
 
-  /** The watch brings what is made, here or by a replica that was faster: its order is the one that counts. */
-  async #makeAgain(): Promise<void> {
+  /** Does not apply the new keys: the watch delivers them in order, whichever replica created them. */
+  async #recreate(): Promise<void> {
     const { name, log } = this.#options;
     try {
       await this.#ensure();
-      log.warn(`Secret ${name} was deleted: there are new keys`);
+      log.warn('Secret with keys was deleted; new keys were created', { name });
     } catch (error) {
-      log.error(`Secret ${name} was deleted and cannot be made again now: the keys before it stay in force`, { error });
+      log.error('Secret with keys was deleted and could not be recreated; the previous keys stay in use', {
+        name,
+        error,
+      });
     }
   }
 

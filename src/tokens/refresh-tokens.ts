@@ -1,13 +1,13 @@
 /**
- * Refresh tokens: `<sid>.<256 bits>.<seal>`, opaque to clients; only their hashes are stored. The successor of a token is an HMAC
- * of it, so every retry within the grace gets the same one, on every replica, and nothing needs to be remembered for it. The seal
- * is an HMAC of the rest: what has none of ours costs no look at the cluster, and what has one was genuine at some time.
+ * Refresh tokens: `<sid>.<256 bits>.<seal>`, opaque to clients; only their hashes are stored. The successor of a token is an HMAC of it,
+ * so every retry within the grace period gets the same one on every replica, without stored state. The seal is an HMAC of the rest: a
+ * token without a valid seal is rejected without a read of the cluster, and a sealed token was genuine at some time.
  */
 import { createHash, createHmac, createSecretKey, randomBytes, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { objectNames } from '../config/names.ts';
 import { KeySecret, type KeySource } from './key-secret.ts';
 
-/** 32 lower-case hex digits: the name of a Session. */
+/** Returns a new name for a Session: 32 lower-case hex digits. */
 export const newSessionID = (): string => randomBytes(16).toString('hex');
 export const isSessionID = (text: string): boolean => /^[0-9a-f]{32}$/.test(text);
 
@@ -23,7 +23,7 @@ export function sameHash(a: string, b: string | undefined): boolean {
 }
 
 export class RefreshTokens {
-  /** Not the bytes: those would be made a key of for each HMAC, which costs ten times as much as the HMAC. */
+  /** A KeyObject, because Node converts raw bytes for each HMAC, which costs ten times as much as the HMAC itself. */
   #key: KeyObject;
   #secret: KeySecret | undefined;
 
@@ -31,7 +31,7 @@ export class RefreshTokens {
     this.#key = createSecretKey(key);
   }
 
-  /** With the HMAC key of a Secret, from `start` on. */
+  /** Creates an instance that reads its HMAC key from a Secret in `start`. */
   static stored(source: KeySource): RefreshTokens {
     const tokens = new RefreshTokens(Buffer.alloc(0));
     tokens.#secret = new KeySecret({
@@ -41,7 +41,7 @@ export class RefreshTokens {
       use: ({ key }) => {
         if (key === undefined || key.length < 32)
           throw new Error(
-            `Secret ${objectNames.refreshKeySecret} has no key of 32 bytes; delete the Secret and a new one is made`,
+            `Secret ${objectNames.refreshKeySecret}: "key" must have at least 32 bytes; delete the Secret to create a new one`,
           );
         tokens.#key = createSecretKey(key);
       },
@@ -49,7 +49,7 @@ export class RefreshTokens {
     return tokens;
   }
 
-  /** Reads the key or makes it, and follows it from then on. Throws if the Secret holds something else. */
+  /** Reads or creates the Secret, then watches it. Throws if its data is invalid. */
   async start(): Promise<void> {
     await this.#secret?.start();
   }
@@ -58,8 +58,8 @@ export class RefreshTokens {
     this.#secret?.stop();
   }
 
-  /** The session that a device and its user mean by a code: what nobody can tell who does not know the code. */
-  nameOf(userCode: string): string {
+  /** Derives the session name from a user code. It cannot be guessed without the code. */
+  sessionFor(userCode: string): string {
     return this.#mac(`user code ${userCode}`).toString('hex').slice(0, 32);
   }
 
@@ -67,23 +67,23 @@ export class RefreshTokens {
     return this.#sealed(`${sid}.${randomBytes(32).toString('base64url')}`);
   }
 
-  /** Of a token of ours. */
+  /** Returns the successor of a token that has a valid seal. */
   successor(token: string): string {
     return this.#sealed(`${this.sessionOf(token) ?? ''}.${this.#mac(token).toString('base64url')}`);
   }
 
-  /** The session that a token belongs or once belonged to; undefined if it is none of ours. */
+  /** Returns the session that a token belongs to, also if the token was used before; undefined without a valid seal. */
   sessionOf(token: string): string | undefined {
     const [, body, sid, seal] = shape.exec(token) ?? [];
     return body !== undefined && sameHash(this.#seal(body), seal) ? sid : undefined;
   }
 
-  /** Names a text to whoever has the key, and says nothing of it to others: it may be a password typed into the wrong field. */
+  /** Returns a keyed hash that hides the text: it may be a password that was typed into the wrong field. */
   mark(text: string): string {
     return this.#mac(`mark ${text}`).subarray(0, 12).toString('base64url');
   }
 
-  /** A secret that every replica derives from `text`, and nobody else. */
+  /** Derives a secret from `text`. Only replicas, which have the key, can derive it. */
   derive(text: string): string {
     return this.#mac(`derived ${text}`).toString('base64url');
   }
@@ -96,7 +96,7 @@ export class RefreshTokens {
     return this.#mac(body).subarray(0, sealBytes).toString('base64url');
   }
 
-  /** A body, a token, a user code, what is marked and what is derived from never look the same, so one key does for all. */
+  /** One key serves all purposes, because their inputs (bodies, tokens, user codes, marks, derivations) can never be equal. */
   #mac(text: string): Buffer {
     return createHmac('sha256', this.#key).update(text).digest();
   }

@@ -1,6 +1,6 @@
 /**
- * The keys that sign tokens, in the Secret platform-signing-keys so that every replica has the same: one ES256 and one RS256, and
- * while they are rotated those before and after them, see key-rotation.ts.
+ * The keys that sign tokens: one ES256 and one RS256 key, and during a rotation the previous and next ones (key-rotation.ts). All replicas
+ * read them from the Secret platform-signing-keys.
  */
 import {
   createHash,
@@ -16,7 +16,7 @@ import { KeySecret, type KeyData, type KeySource } from './key-secret.ts';
 
 export type Algorithm = 'ES256' | 'RS256';
 
-/** What verifies: also of keys that sign no more, or do not yet. */
+/** A key that verifies tokens: current, retired, or published before its first use. */
 export interface VerifyingKey {
   /** RFC 7638 thumbprint of the public key. */
   readonly kid: string;
@@ -28,16 +28,16 @@ export interface SigningKey extends VerifyingKey {
   readonly privateKey: KeyObject;
 }
 
-/** A key that signs no more. */
+/** A key that no longer signs. */
 export interface RetiredKey {
   readonly alg: Algorithm;
   /** The public half, PEM. */
   readonly publicKey: string;
-  /** RFC 3339: then the last of its tokens has expired. */
+  /** RFC 3339 time when the last of its tokens has expired. */
   readonly until: string;
 }
 
-/** A public key with what clients need to know of it. */
+/** A public key in the published JWK Set. */
 export interface PublishedKey extends JsonWebKey {
   readonly kid: string;
   readonly alg: Algorithm;
@@ -46,10 +46,10 @@ export interface PublishedKey extends JsonWebKey {
 
 const generate = promisify(generateKeyPair);
 
-/** A private key for this algorithm, PKCS #8 in PEM. */
+/** Generates a private key for an algorithm: PKCS #8 in PEM. */
 export type MakeKey = (alg: Algorithm) => Promise<Buffer>;
 
-/** An RSA key takes long to find. */
+/** Asynchronous, because the search for an RSA key takes long. */
 async function newKey(alg: Algorithm): Promise<Buffer> {
   const { privateKey } =
     alg === 'ES256' ? await generate('ec', { namedCurve: 'P-256' }) : await generate('rsa', { modulusLength: 2048 });
@@ -63,7 +63,7 @@ function thumbprint(jwk: JsonWebKey): string {
   return createHash('sha256').update(JSON.stringify(members)).digest('base64url');
 }
 
-/** What RFC 7518 section 3.1 asks of a key for each algorithm. */
+/** Returns whether a key meets the requirements of RFC 7518 section 3.1 for the algorithm. */
 function fits(alg: Algorithm, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
   return alg === 'ES256'
     ? asymmetricKeyType === 'ec' && asymmetricKeyDetails?.namedCurve === 'prime256v1'
@@ -72,18 +72,18 @@ function fits(alg: Algorithm, { asymmetricKeyType, asymmetricKeyDetails }: KeyOb
 
 const algorithms = ['ES256', 'RS256'] as const;
 
-/** Under which names the Secret holds what signs, and what will. */
+/** Names in the Secret of the current and the next key of each algorithm. */
 export const keyNames = algorithms.map((alg) => ({ alg, current: `${alg}.pem`, next: `next.${alg}.pem` }) as const);
 
-/** Throws for what is no key for this algorithm: found at the start, not at the first login. */
+/** Throws unless the key fits the algorithm, so that a wrong key is reported at the start and not at the first login. */
 function checked(alg: Algorithm, name: string, read: () => KeyObject): KeyObject {
   try {
     const key = read();
-    if (!fits(alg, key)) throw new Error(`it is for another algorithm, or too short`);
+    if (!fits(alg, key)) throw new Error('the key is for another algorithm, or too short');
     return key;
   } catch (cause) {
     throw new Error(
-      `${name} in Secret ${objectNames.signingKeysSecret} is no key for ${alg}; delete the Secret and a new one is made`,
+      `Secret ${objectNames.signingKeysSecret}: "${name}" is not a valid ${alg} key; delete the Secret to create new keys`,
       { cause },
     );
   }
@@ -100,14 +100,14 @@ function readKey(alg: Algorithm, name: string, pem: Buffer): SigningKey {
   return { ...verifying(alg, createPublicKey(privateKey)), privateKey };
 }
 
-/** Those that sign no more, as the Secret holds them. */
+/** Returns the retired keys in the Secret. */
 export const retiredOf = (data: KeyData): RetiredKey[] =>
   JSON.parse(data[retiredName]?.toString('utf8') ?? '[]') as RetiredKey[];
 
 const retiredName = 'retired.json';
 
-/** Those that sign, as they are kept when they sign no more. `until` is RFC 3339. */
-export const retiring = (data: KeyData, until: string): RetiredKey[] =>
+/** Returns the current keys as retired keys. `until` is RFC 3339. */
+export const retire = (data: KeyData, until: string): RetiredKey[] =>
   readKeys(data).current.map(({ alg, publicKey }) => ({
     alg,
     publicKey: String(publicKey.export({ type: 'spki', format: 'pem' })),
@@ -116,7 +116,7 @@ export const retiring = (data: KeyData, until: string): RetiredKey[] =>
 
 interface KeySet {
   readonly current: readonly SigningKey[];
-  /** Those that are published and do not sign. */
+  /** Keys that are published but do not sign. */
   readonly others: readonly VerifyingKey[];
 }
 
@@ -125,7 +125,7 @@ function readKeys(data: KeyData): KeySet {
     const pem = data[name];
     if (pem === undefined)
       throw new Error(
-        `Secret ${objectNames.signingKeysSecret} has no key ${name}; delete the Secret and a new one is made`,
+        `Secret ${objectNames.signingKeysSecret}: "${name}" is missing; delete the Secret to create new keys`,
       );
     return readKey(alg, name, pem);
   });
@@ -160,7 +160,7 @@ export class SigningKeys {
     });
   }
 
-  /** Reads the keys or makes them, and follows them from then on. Throws if the Secret holds something else. */
+  /** Reads or creates the Secret, then watches it. Throws if its data is invalid. */
   async start(): Promise<void> {
     await this.#secret.start();
   }
@@ -169,18 +169,18 @@ export class SigningKeys {
     this.#secret.stop();
   }
 
-  /** Another number whenever a key is gone: what was verified before says nothing then. */
+  /** Changes whenever a key is removed, which invalidates cached verifications. */
   get generation(): number {
     return this.#generation;
   }
 
   current(alg: Algorithm): SigningKey {
     const key = this.#byAlgorithm.get(alg);
-    if (key === undefined) throw new Error(`there is no ${alg} key`);
+    if (key === undefined) throw new Error(`no ${alg} signing key`);
     return key;
   }
 
-  /** The public keys as JSON Web Keys (RFC 7517 section 4), those of every algorithm. */
+  /** Returns the public keys of all algorithms as JSON Web Keys (RFC 7517 section 4). */
   published(): readonly PublishedKey[] {
     return this.#published;
   }
@@ -189,20 +189,20 @@ export class SigningKeys {
     return this.#byKid.get(kid);
   }
 
-  /** New private keys, by their names in the Secret. */
+  /** Generates private keys under their names in the Secret. */
   async make(which: 'current' | 'next'): Promise<KeyData> {
     const made = keyNames.map(async (names) => [names[which], await this.#makeKey(names.alg)] as const);
     return Object.fromEntries(await Promise.all(made));
   }
 
-  /** Changes what the Secret holds, see KeySecret. */
+  /** Changes the Secret, see KeySecret. */
   change(change: Parameters<KeySecret['change']>[0]): Promise<void> {
     return this.#secret.change(change);
   }
 
   #use({ current, others }: KeySet): void {
     const all = new Map([...current, ...others].map((key) => [key.kid, key]));
-    const isOneGone = [...this.#byKid.keys()].some((kid) => !all.has(kid));
+    const isKeyRemoved = [...this.#byKid.keys()].some((kid) => !all.has(kid));
     this.#byKid = all;
     this.#byAlgorithm = new Map(current.map((key) => [key.alg, key]));
     this.#published = [...all.values()].map(({ kid, alg, publicKey }) => ({
@@ -211,6 +211,6 @@ export class SigningKeys {
       alg,
       use: 'sig',
     }));
-    if (isOneGone) this.#generation += 1;
+    if (isKeyRemoved) this.#generation += 1;
   }
 }

@@ -1,4 +1,4 @@
-/** Whom a token speaks of. One object as long as nothing of it changes, so that others can keep what they know by it. */
+/** The user that a token represents. The object stays the same until a property changes, so caches can use it as a key. */
 export interface Subject {
   readonly username: string;
   readonly uid: string;

@@ -1,10 +1,10 @@
-/** The cases that need no control plane: our server in a process of its own, over a cluster in memory. */
+/** Cases without a control plane: our server in its own process with an in-memory cluster. */
 import { describeEventLoop, measureEventLoop } from './event-loop.ts';
 import { describeFairness, isRefused, measureFairness } from './fairness.ts';
 import { describeHotPath, isTooSlow, measureHotPath } from './hot-path.ts';
 
 interface AloneResult {
-  /** As JSON. */
+  /** Result as JSON. */
   readonly value: unknown;
   readonly text: string;
   /** No response was wrong, and no shortcut of the hot path too slow. */

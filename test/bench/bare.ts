@@ -1,4 +1,4 @@
-/** What no server on Node can cost less than: node:http answering the same bytes. Arguments: the port and the file. */
+/** Lower bound for a server on Node: node:http returning the same bytes. Arguments: the port and the file. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 

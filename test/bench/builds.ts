@@ -1,10 +1,10 @@
 /**
- * CPU a request of another checkout's build, of this one, and of a second server of this one: what
- * equal builds differ by tells what a difference between unequal ones means.
+ * CPU per request of another checkout's build, of this one, and of a second server of this one. The difference between
+ * equal builds shows which differences are significant.
  */
 import { resolve } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';
-import { readingTime } from '../../hack/cluster/control-plane.ts';
+import { largeClusterTimeout } from '../../hack/cluster/control-plane.ts';
 import { progress } from '../../hack/cluster/progress.ts';
 import { until } from '../../hack/cluster/until.ts';
 import { casesOf, type Case, type Subject } from './cases.ts';
@@ -18,7 +18,7 @@ import { figure } from './table.ts';
 
 const rounds = 5;
 
-/** Of two servers' CPU in the same round. */
+/** Ratio of two servers' CPU in the same round. */
 interface Ratio {
   readonly median: number;
   readonly least: number;
@@ -28,7 +28,7 @@ interface Ratio {
 export interface Comparison {
   readonly name: string;
   readonly label: string;
-  /** Milliseconds of CPU a request, medians. */
+  /** Medians of the milliseconds of CPU per request. */
   readonly before: number;
   readonly after: number;
   /** After ÷ before. */
@@ -43,7 +43,7 @@ interface Build {
   readonly pid: number;
 }
 
-/** `before` is a checkout whose packages are installed. */
+/** `before` is a checkout with installed packages. */
 export async function compareBuilds(
   stand: Stand,
   before: string,
@@ -54,12 +54,12 @@ export async function compareBuilds(
   const root = resolve(before);
   await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
   const started: Awaited<ReturnType<Site['another']>>[] = [];
-  // One after the other: a port is free until its server listens.
+  // Sequentially: a port is free until its server listens.
   const begin = async (name: string, choice?: ServerChoice): Promise<Build> => {
     const server = await site.another(name, choice);
     started.push(server);
     await server.ready();
-    await until('the nodes are listed', server.check, async () => listedAt(server.log) > 0, readingTime);
+    await until('the nodes are listed', server.check, async () => listedAt(server.log) > 0, largeClusterTimeout);
     return server;
   };
   try {
@@ -86,7 +86,7 @@ export async function compareBuilds(
   }
 }
 
-/** The builds take turns at each kind of request that the case sends to our server. */
+/** Measures the builds in turn with each kind of request that the case sends to our server. */
 async function compareCase(
   { name, subjects }: Case,
   { ours }: Site,
@@ -94,15 +94,15 @@ async function compareCase(
   rest: readonly AtRest[],
   signal: AbortSignal,
 ): Promise<Comparison[]> {
-  const asked = subjects.filter(({ server, job }) => server === 'ours' && job !== undefined);
+  const ownSubjects = subjects.filter(({ server, job }) => server === 'ours' && job !== undefined);
   const subjectsOf = ({ label, job }: Subject): Subject[] =>
     builds.map(({ faces, pid }) => {
       const face = (['plain', 'tls', 'aggregated'] as const).find((one) => ours[one] === job?.target);
-      if (job === undefined || face === undefined) throw new Error(`${label} is not of our server`);
+      if (job === undefined || face === undefined) throw new Error(`${label} does not belong to our server`);
       return { server: 'ours', label, job: { ...job, target: faces[face], pids: [pid] } };
     });
-  const rows = await measureCase({ subjects: asked.flatMap(subjectsOf) }, rest, signal, rounds);
-  return asked.map(({ label }, index) => {
+  const rows = await measureCase({ subjects: ownSubjects.flatMap(subjectsOf) }, rest, signal, rounds);
+  return ownSubjects.map(({ label }, index) => {
     const [before = [], after = [], again = []] = rows
       .slice(index * builds.length, (index + 1) * builds.length)
       .map((row) => row.rounds.map(({ cpu }) => cpu));
@@ -123,7 +123,7 @@ function ratio(values: readonly number[], by: readonly number[]): Ratio {
   return { median: median(all), least: Math.min(...all), most: Math.max(...all) };
 }
 
-/** The medians differ by more than any round of equal builds did. */
+/** Reports if the medians differ by more than any round of equal builds. */
 export const isWorse = ({ change, equal }: Comparison): boolean =>
   change.median > Math.max(1, equal.most, 1 / equal.least);
 

@@ -2,7 +2,7 @@ import { nodeName } from '../../hack/cluster/node.ts';
 import type { Target } from './connection.ts';
 import { concurrency, loginSeconds, roundSeconds, type Job } from './job.ts';
 import { createdAt, podNamespace, podsPerNamespace, rackLabel, racks } from './objects.ts';
-import { anew, pageSize, paths } from './paths.ts';
+import { placeholder, pageSize, paths } from './paths.ts';
 import { callers, loginForm, readerAccount } from './readers.ts';
 import { request, type Expected, type Request } from './requests.ts';
 import type { Face, Site } from './site.ts';
@@ -12,9 +12,9 @@ export type Server = 'ours' | 'ours, few nodes' | 'kube-apiserver' | 'nginx' | '
 
 export interface Subject {
   readonly server: Server;
-  /** As printed. */
+  /** Label in the output. */
   readonly label: string;
-  /** None for the raw hash. */
+  /** Undefined for the raw hash. */
   readonly job?: Job;
 }
 
@@ -22,21 +22,24 @@ export interface Case {
   readonly name: string;
   readonly title: string;
   readonly subjects: readonly Subject[];
-  /** Answers 200 once our server is ready for the case: it makes a copy of pods only when somebody asks for them. */
+  /**
+   * Request that returns 200 once our server is ready for the case: it caches pods only after the first request for
+   * them.
+   */
   readonly first?: { readonly target: Target; readonly text: string };
-  /** How many terms are asked of each object, where any are. */
+  /** Number of filter terms per object, if any. */
   readonly terms?: number;
-  /** Nothing changes meanwhile: it is not about what is cached. */
+  /** No changes meanwhile, because the case is not about cached objects. */
   readonly quiet?: boolean;
 }
 
-/** As printed, and looked up by. */
+/** Labels, also used for look-ups. */
 export const labels = {
   plain: 'ours /kapis',
   tls: 'ours /kapis TLS',
   aggregated: 'ours /apis TLS',
-  first: 'ours /kapis, never asked before',
-  again: 'ours /kapis, asked again and again',
+  first: 'ours /kapis, new query',
+  again: 'ours /kapis, repeated query',
   few: 'ours /kapis, few nodes',
   cached: 'kube-apiserver TLS, resourceVersion=0',
   latest: 'kube-apiserver TLS, the latest',
@@ -53,11 +56,11 @@ const titles = {
   list: 'the full list',
   gzip: 'the full list, gzip (nginx: gzipped beforehand)',
   get: 'one node',
-  page: `a page of ${pageSize} by name, another for each caller`,
-  created: `a page of ${pageSize} by creation time, newest first, another for each caller`,
-  label: `the first ${pageSize} of those with a label, another value for each caller`,
+  page: `a page of ${pageSize} by name, different for each caller`,
+  created: `a page of ${pageSize} by creation time, newest first, different for each caller`,
+  label: `the first ${pageSize} of those with a label, a different value for each caller`,
   end: `a page of ${pageSize} by name, near the end`,
-  namespace: `the first ${pageSize} pods of a namespace, another for each caller`,
+  namespace: `the first ${pageSize} pods of a namespace, different for each caller`,
   contains: 'filter: the name contains',
   in: 'filter: a label in a set',
   notin: 'filter: a label not in a set',
@@ -65,33 +68,33 @@ const titles = {
   field: 'filter: a field selector over a path',
   sorted: 'order: by a path, with a filter',
   health: '/livez',
-  latest: 'one node through /apis, the latest there is',
+  latest: 'one node through /apis, at the latest revision',
   gateway: 'one ServiceAccount through the gateway',
   'gateway-alone': 'one ServiceAccount through the gateway, one request at a time',
   'gateway-node': 'one node through the gateway',
   'gateway-list': 'the full list through the gateway',
-  token: 'a token by the password grant (raw hash: the password verified, no more)',
+  token: 'a token by the password grant (raw hash: password verification only)',
 } as const;
 
 type Name = keyof typeof titles;
 
 export const caseNames = Object.keys(titles);
-/** Left out unless named: they say nothing about reading. */
+/** Left out unless named, because they are not about reading. */
 export const furtherNames: readonly string[] = ['health', 'latest', 'token'] satisfies Name[];
 
-/** What a caller asks for, given its number. */
-type Asked = (caller: number) => readonly [path: string, expected: Expected];
+/** Returns the request of a caller, given its number. */
+type RequestFactory = (caller: number) => readonly [path: string, expected: Expected];
 
-/** Half a kilobyte, for each caller another. */
-const getSmall: Asked = (caller) => {
+/** Half a kilobyte, different for each caller. */
+const getSmall: RequestFactory = (caller) => {
   const name = readerAccount(caller);
   return [paths.serviceAccount(name), { name }];
 };
 
-/** Lists take a server long: more at a time than it has cores only wait for each other. */
+// Lists take a server long; more concurrent ones than it has cores would only queue.
 const listConcurrency = 4;
 
-const health: Asked = () => [paths.health, { text: 'ok' }];
+const health: RequestFactory = () => [paths.health, { text: 'ok' }];
 
 export function casesOf(stand: Stand): Case[] {
   const { site, small, nginx, bare, users } = stand;
@@ -105,30 +108,34 @@ export function casesOf(stand: Stand): Case[] {
     seconds: roundSeconds,
     ...job,
   });
-  const requests = (tokens: readonly string[], asked: Asked): Request[] =>
-    tokens.map((token, caller) => request(...asked(caller), { token }));
-  const ofSite = (of: Site, face: Face, asked: Asked): Pick<Job, 'target' | 'requests' | 'pids' | 'behind'> => ({
+  const requests = (tokens: readonly string[], requestFor: RequestFactory): Request[] =>
+    tokens.map((token, caller) => request(...requestFor(caller), { token }));
+  const ofSite = (
+    of: Site,
+    face: Face,
+    requestFor: RequestFactory,
+  ): Pick<Job, 'target' | 'requests' | 'pids' | 'behind'> => ({
     target: of.ours[face],
-    requests: requests(of.ours.tokens[face], asked),
+    requests: requests(of.ours.tokens[face], requestFor),
     pids: of.ours.pids,
     behind: [...of.kubeApiserver.pids, ...of.etcd.pids],
   });
-  const ofOurs = (face: Face, asked: Asked, label: string = labels[face]): Subject => ({
+  const ofOurs = (face: Face, requestFor: RequestFactory, label: string = labels[face]): Subject => ({
     server: 'ours',
     label,
-    job: jobOf(ofSite(site, face, asked)),
+    job: jobOf(ofSite(site, face, requestFor)),
   });
-  const ofFew = (asked: Asked): Subject => ({
+  const ofFew = (requestFor: RequestFactory): Subject => ({
     server: 'ours, few nodes',
     label: labels.few,
-    job: jobOf({ ...ofSite(small, 'plain', asked), behind: [], changes: stand.smallChanges.file }),
+    job: jobOf({ ...ofSite(small, 'plain', requestFor), behind: [], changes: stand.smallChanges.file }),
   });
-  const ofKubeApiserver = (label: string, asked: Asked): Subject => ({
+  const ofKubeApiserver = (label: string, requestFor: RequestFactory): Subject => ({
     server: 'kube-apiserver',
     label,
     job: jobOf({
       target: kubeApiserver.tls,
-      requests: requests(kubeApiserver.tokens, asked),
+      requests: requests(kubeApiserver.tokens, requestFor),
       pids: kubeApiserver.pids,
       behind: etcd.pids,
     }),
@@ -158,17 +165,17 @@ export function casesOf(stand: Stand): Case[] {
     }),
   });
 
-  const get: Asked = (caller) => {
+  const get: RequestFactory = (caller) => {
     const index = Math.floor((caller * nodes) / callers);
     return [paths.node(index), { name: nodeName(index) }];
   };
   const getIn =
-    (collection: string, query: string): Asked =>
+    (collection: string, query: string): RequestFactory =>
     (caller) => {
       const index = Math.floor((caller * nodes) / callers);
       return [`${collection}/${nodeName(index)}${query}`, { name: nodeName(index) }];
     };
-  const list = (path: string, gzip: boolean): Asked => {
+  const list = (path: string, gzip: boolean): RequestFactory => {
     const expected = { items: nodes, gzip };
     return () => [path, expected];
   };
@@ -188,60 +195,63 @@ export function casesOf(stand: Stand): Case[] {
     );
   };
 
-  const throughGateway = (name: Name, asked: Asked, atOnce: number): Case => ({
+  const throughGateway = (name: Name, requestFor: RequestFactory, atOnce: number): Case => ({
     ...make(
       name,
       [
-        ofOurs('plain', asked, labels.gateway),
-        ofOurs('tls', asked, labels.gatewayTLS),
-        ofKubeApiserver(labels.latest, asked),
+        ofOurs('plain', requestFor, labels.gateway),
+        ofOurs('tls', requestFor, labels.gatewayTLS),
+        ofKubeApiserver(labels.latest, requestFor),
       ].map(({ job, ...rest }) => ({ ...rest, ...(job && { job: { ...job, concurrency: atOnce } }) })),
     ),
     quiet: true,
   });
 
-  const corePage: Asked = () => [`${paths.core}?limit=${pageSize}`, { names: everything.slice(0, pageSize) }];
+  const corePage: RequestFactory = () => [`${paths.core}?limit=${pageSize}`, { names: everything.slice(0, pageSize) }];
   const rack = (caller: number, count: number): readonly [selector: string, names: string[]] => {
     const value = caller % racks(count);
     return [`${rackLabel}=rack-${value}`, namesOf(count, (index) => index % racks(count) === value)];
   };
   const ofRack =
-    (count: number): Asked =>
+    (count: number): RequestFactory =>
     (caller) => {
       const [labelSelector, names] = rack(caller, count);
       return [paths.page(1, { labelSelector }), { total: names.length, names: names.slice(0, pageSize) }];
     };
-  const coreRack: Asked = (caller) => {
+  const coreRack: RequestFactory = (caller) => {
     const [selector, names] = rack(caller, nodes);
     return [paths.corePage(selector), { names: names.slice(0, pageSize) }];
   };
   const lastPage = Math.max(1, Math.floor(nodes / pageSize));
-  const end: Asked = (caller) => {
+  const end: RequestFactory = (caller) => {
     const page = Math.max(1, lastPage - (caller % pageSize));
     const names = everything.slice((page - 1) * pageSize, page * pageSize);
     return [paths.page(page), { total: nodes, names }];
   };
   const podsIn =
-    (path: (namespace: string) => string): Asked =>
+    (path: (namespace: string) => string): RequestFactory =>
     (caller) => [path(podNamespace((caller * podsPerNamespace) % pods)), { items: Math.min(pageSize, pods) }];
 
-  /** Asked with a value that no request had before, and with one that all have; kube-apiserver has label selectors only. */
+  /**
+   * Sent with a value that no request had before, and with a constant one; kube-apiserver supports only label
+   * selectors.
+   */
   const filter = (
     name: Name,
     terms: number,
     parameters: (value: string) => Record<string, string>,
     found: Expected,
   ) => {
-    const ask =
-      (value: string): Asked =>
+    const send =
+      (value: string): RequestFactory =>
       () => [paths.page(1, parameters(value)), found];
-    const { labelSelector } = parameters(anew);
+    const { labelSelector } = parameters(placeholder);
     const { names = [] } = found;
     return make(
       name,
       [
-        ofOurs('plain', ask(anew), labels.first),
-        ofOurs('plain', ask('0'), labels.again),
+        ofOurs('plain', send(placeholder), labels.first),
+        ofOurs('plain', send('0'), labels.again),
         ...(labelSelector === undefined || name !== 'in'
           ? []
           : [ofKubeApiserver(labels.latest, () => [paths.corePage(labelSelector), { names }])]),
@@ -300,7 +310,11 @@ export function casesOf(stand: Stand): Case[] {
     make(
       'contains',
       [
-        ofOurs('plain', () => [paths.page(1, { name: anew }), { contains: anew, of: nodes }], labels.first),
+        ofOurs(
+          'plain',
+          () => [paths.page(1, { name: placeholder }), { contains: placeholder, of: nodes }],
+          labels.first,
+        ),
         ofOurs('plain', () => [paths.page(1, { name: '7' }), { contains: '7', of: nodes }], labels.again),
       ],
       1,
@@ -336,8 +350,8 @@ export function casesOf(stand: Stand): Case[] {
         ['gateway-alone', getSmall, 1],
         ['gateway-node', getIn(paths.core, ''), concurrency],
         ['gateway-list', () => [paths.core, { items: nodes }], listConcurrency],
-      ] as const satisfies [Name, Asked, number][]
-    ).map(([name, asked, atOnce]) => throughGateway(name, asked, atOnce)),
+      ] as const satisfies [Name, RequestFactory, number][]
+    ).map(([name, requestFor, atOnce]) => throughGateway(name, requestFor, atOnce)),
     {
       ...make('token', [
         {
@@ -366,7 +380,7 @@ function* indexes(nodes: number): Generator<number> {
   for (let index = 0; index < nodes; index++) yield index;
 }
 
-/** Of the nodes that are meant, in their order. */
+/** Names of the selected nodes in order. */
 const namesOf = (nodes: number, meant: (index: number) => boolean = () => true): string[] =>
   [...indexes(nodes)]
     .filter(meant)
@@ -380,9 +394,9 @@ const make = (name: Name, subjects: readonly Subject[], terms?: number): Case =>
   ...(terms === undefined ? {} : { terms }),
 });
 
-/** The pages of a cluster of `among`, in an order. */
+/** Returns the pages of a cluster of `among` nodes in an order. */
 const pagesOf =
-  (among: readonly string[], parameters?: Readonly<Record<string, string>>): Asked =>
+  (among: readonly string[], parameters?: Readonly<Record<string, string>>): RequestFactory =>
   (caller) => {
     const page = 1 + (caller % Math.max(1, Math.floor(among.length / pageSize)));
     const names = among.slice((page - 1) * pageSize, page * pageSize);

@@ -1,4 +1,4 @@
-/** The changes of nodes that arrive all the while, and when they were answered. */
+/** Constant changes of nodes, with the times of their responses. */
 import { openSync, readSync, closeSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,13 +10,16 @@ export const changesPerSecond = 50;
 const writer = fileURLToPath(import.meta.resolve('./writer.ts'));
 
 export interface Changes {
-  /** Has a record a change. */
+  /** File with a record per change. */
   readonly file: string;
-  /** Lets so many a second come from now on; 0: none. */
+  /** Sets the number of changes per second; 0 stops them. */
   setRate(perSecond: number): Promise<void>;
 }
 
-/** Of a control plane's first `nodes` nodes, none at first; their writer ends with the processes of the state folder. */
+/**
+ * Starts a writer for the first `nodes` nodes of a control plane, initially idle; it ends with the processes of the
+ * state folder.
+ */
 export async function changesOf(
   { dir, kubeconfig }: { readonly dir: string; readonly kubeconfig: string },
   nodes: number,
@@ -34,7 +37,7 @@ export async function changesOf(
 
 export interface Change {
   readonly resourceVersion: number;
-  /** Milliseconds of the machine's monotonic clock at which the write was answered. */
+  /** Time of the response to the write, in milliseconds of the machine's monotonic clock. */
   readonly time: number;
 }
 
@@ -42,14 +45,14 @@ const length = 32;
 
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** Records have one length, so that the size of the file counts them. */
+// Records have a fixed length, so that the file size gives their number.
 export const record = ({ resourceVersion, time }: Change): string =>
   `${`${resourceVersion} ${time.toFixed(3)}`.padEnd(length - 1)}\n`;
 
-/** How many have been written until now. */
+/** Returns the number of records so far. */
 export const changesIn = (file: string): number => Math.floor(statSync(file).size / length);
 
-/** Those from the `first` on. */
+/** Returns the records from index `first`. */
 export function changesSince(file: string, first: number): Change[] {
   const bytes = Buffer.alloc((changesIn(file) - first) * length);
   const descriptor = openSync(file, 'r');

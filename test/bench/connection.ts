@@ -1,7 +1,7 @@
 import { connect, type OnReadOpts, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { connect as connectTLS } from 'node:tls';
-import { AnswerReader, type Answer } from './answer-reader.ts';
+import { ResponseReader, type ParsedResponse } from './response-reader.ts';
 
 export interface Target {
   readonly host: string;
@@ -9,23 +9,24 @@ export interface Target {
   readonly tls?: { readonly ca: string; readonly servername: string } | undefined;
 }
 
-/** A server that answers nothing for so long has failed. */
-const patience = 60_000;
+/** Silence after which a server has failed, in milliseconds. */
+const timeout = 60_000;
 
-/** One keep-alive connection with one request at a time. */
+/** A keep-alive connection with one request at a time. */
 export class Connection {
   readonly #target: Target;
-  readonly #reader = new AnswerReader();
+  readonly #reader = new ResponseReader();
   #socket: Socket | undefined;
-  #waiting: { readonly resolve: (answer: Answer) => void; readonly reject: (error: Error) => void } | undefined;
+  #waiting:
+    { readonly resolve: (response: ParsedResponse) => void; readonly reject: (error: Error) => void } | undefined;
 
   constructor(target: Target) {
     if (!isLoopback(target.host)) throw new Error(`${target.host} is not on the loopback interface`);
     this.#target = target;
   }
 
-  /** Rejects if the connection breaks; the next request then opens it anew. */
-  send(request: Buffer, keepBody = false): Promise<Answer> {
+  /** Rejects if the connection breaks; the next request reopens it. */
+  send(request: Buffer, keepBody = false): Promise<ParsedResponse> {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
       this.#reader.begin(keepBody);
@@ -40,7 +41,7 @@ export class Connection {
 
   #open(): Socket {
     const { host, port, tls } = this.#target;
-    // Every read into the same buffer: a list of megabytes makes no garbage here.
+    // All reads use the same buffer, so that large lists create no garbage here.
     const onread: OnReadOpts = {
       buffer: Buffer.allocUnsafe(256 * 1024),
       callback: (length, buffer) => {
@@ -51,7 +52,7 @@ export class Connection {
     const options = { host, port, noDelay: true, onread };
     const socket =
       tls === undefined ? connect(options) : connectTLS({ ...options, ...tls, ALPNProtocols: ['http/1.1'] });
-    socket.setTimeout(patience, () => socket.destroy(new Error(`no answer for ${patience / 1000} s`)));
+    socket.setTimeout(timeout, () => socket.destroy(new Error(`no response for ${timeout / 1000} s`)));
     socket.on('error', (error: Error) => this.#waiting?.reject(error));
     socket.on('close', () => {
       this.#socket = undefined;
@@ -62,19 +63,19 @@ export class Connection {
 
   #receive(bytes: Buffer): void {
     try {
-      const answer = this.#reader.read(bytes);
-      if (answer === undefined) return;
+      const response = this.#reader.read(bytes);
+      if (response === undefined) return;
       const waiting = this.#waiting;
       this.#waiting = undefined;
-      waiting?.resolve(answer);
+      waiting?.resolve(response);
     } catch (error) {
       this.#socket?.destroy(error as Error);
     }
   }
 }
 
-/** One request on a connection of its own; the answer has its body. */
-export async function ask(target: Target, request: string): Promise<Answer> {
+/** Sends one request on its own connection; the response includes its body. */
+export async function sendOnce(target: Target, request: string): Promise<ParsedResponse> {
   const connection = new Connection(target);
   try {
     return await connection.send(Buffer.from(request, 'latin1'), true);

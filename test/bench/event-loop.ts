@@ -1,5 +1,6 @@
 /**
- * The longest turn of the server's event loop that the most expensive legal and illegal input of each endpoint causes, in CPU time.
+ * Longest turn of the server's event loop, in CPU time, caused by the most expensive valid and invalid input of each
+ * endpoint.
  */
 import { once } from 'node:events';
 import http from 'node:http';
@@ -9,7 +10,7 @@ import { median } from './statistics.ts';
 
 export interface LongestTurn {
   readonly name: string;
-  /** Milliseconds of CPU: the median of the repetitions. */
+  /** Median over the repetitions, in milliseconds of CPU. */
   readonly longest: number;
   readonly statuses: readonly number[];
 }
@@ -20,7 +21,7 @@ interface Input {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
-  /** A user of the configuration by a token of ours, or a bearer as it is. */
+  /** A configured user with an access token, or a literal bearer token. */
   readonly bearer?: string;
 }
 
@@ -33,7 +34,8 @@ const form = { 'content-type': 'application/x-www-form-urlencoded' };
 const json = { 'content-type': 'application/json' };
 const merge = { 'content-type': 'application/merge-patch+json' };
 const patch = { 'content-type': 'application/json-patch+json' };
-/** As much as a request head takes beside its other lines. */
+const yaml = { 'content-type': 'application/yaml' };
+/** Maximum size of a value within a request head. */
 const longest = 60 * kibi;
 
 const filled = (piece: string, size: number): string => piece.repeat(Math.floor(size / piece.length));
@@ -46,8 +48,40 @@ const bodies = (size: number): readonly (readonly [string, string])[] => [
   ['unfinished arrays', filled('[', size)],
   ['many arrays', `[${filled('[],', size - 4)}0]`],
   ['many keys', keys(size)],
+  ['list of wrong elements', `{"spec":{"groups":[${filled('0,', size - 25)}0]}}`],
   ['one text', JSON.stringify('x'.repeat(size - 2))],
   ['escapes', `"${filled('\\u0041', size - 2)}"`],
+];
+
+const lines = (count: number, line: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => line(index)).join('\n');
+/** The most expensive bodies within the limit of tokens, and bodies of the maximum size. */
+const yamlBodies: readonly (readonly [string, string])[] = [
+  ['keys', lines(200, (index) => `k${index}: 0`)],
+  ['keys, 64 KiB', lines(6_000, (index) => `k${index}: 0`)],
+  ['nested brackets', nested(120)],
+  ['unfinished brackets', '['.repeat(64)],
+  ['brackets, 64 KiB', filled('[', 64 * kibi)],
+  ['nested maps', filled('{a: ', 250)],
+  ['nested lists', filled('- ', 1_000)],
+  ['commas', `[${','.repeat(990)}]`],
+  ['closing brackets', '}'.repeat(990)],
+  ['colons', filled(':\n', 1_000)],
+  ['comments', lines(200, (index) => `#\nk${index}: 0`)],
+  ['text of many lines', `a: b\n${filled(' c\n', 65_000)}`],
+  ['plain lines', filled('a\n', 65_000)],
+  ['folded text', `a: >\n${filled(' c\n\n  d\n', 65_000)}`],
+  ['folded text within the limit', `a: >\n${` ${'c'.repeat(60)}\n\n`.repeat(490)}`],
+  ['plain lines within the limit', `${'c'.repeat(60)}\n`.repeat(990)],
+  ['literal text', `a: |\n${filled(' c\n', 65_000)}`],
+  ['quoted lines', `"${filled(' c\n', 65_000)}"`],
+  ['escapes', `"${filled('\\u0041', 65_000)}"`],
+  ['empty lines', filled('\n', 64 * kibi)],
+  ['white space', `a${' '.repeat(60_000)}: b`],
+  ['line separators', filled('\u2028', 60_000)],
+  ['digits', `a: ${'1'.repeat(65_000)}`],
+  ['documents', filled('---\n', 3_000)],
+  ['unfinished quote', `"${filled('a\n', 65_000)}`],
 ];
 
 const encoded = (value: object | string): string =>
@@ -67,6 +101,16 @@ const inputs: readonly Input[] = [
         bearer: 'admin',
       })),
     ),
+  ),
+  ...(['POST', 'PATCH'] as const).flatMap((method) =>
+    yamlBodies.map(([name, body]) => ({
+      name: `${method} user (YAML): ${name}`,
+      method,
+      path: method === 'POST' ? `${iam}/users` : `${iam}/users/someone`,
+      headers: yaml,
+      body,
+      bearer: 'admin',
+    })),
   ),
   ...[63 * kibi, 500 * kibi].flatMap((size) =>
     bodies(size).map(([name, body]) => ({
@@ -254,7 +298,7 @@ async function send(
         ...headers,
       },
     });
-    // A server that refuses a body closes the connection before all of it is sent.
+    // A server that rejects a body closes the connection before all of it is sent.
     request.on('error', () => resolve(0));
     request.once('response', (response) => {
       response.on('error', () => resolve(0));
@@ -284,7 +328,7 @@ export async function measureEventLoop(): Promise<LongestTurn[]> {
         statuses.push(await send(lab, input, bearer));
         times.push(await longestTurn(lab));
       }
-      // The first compiles what the others use.
+      // The first repetition compiles the code.
       results.push({ name: input.name, longest: median(times.slice(1)), statuses: [...new Set(statuses)] });
     }
     return results;
@@ -293,7 +337,7 @@ export async function measureEventLoop(): Promise<LongestTurn[]> {
   }
 }
 
-/** Longest turn of the event loop that is accepted, in milliseconds. */
+/** Longest accepted turn of the event loop in milliseconds. */
 const goal = 10;
 
 export function describeEventLoop(all: readonly LongestTurn[]): string {

@@ -1,6 +1,6 @@
 /**
- * One user or address takes as much as it can of a shared resource while twenty others do the same work: how long theirs takes, and
- * whether any of it is refused.
+ * Latency and rejected requests of twenty users or addresses, while another one uses as much as possible of a resource
+ * that they share.
  */
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ export interface Fairness {
   /** p99 of the others in milliseconds, alone and beside the user who takes as much as possible. */
   readonly alone: number;
   readonly beside: number;
-  /** Milliseconds of one unit of the work that is taken. */
+  /** Milliseconds per unit of the contended work. */
   readonly unit: number;
   /** Requests of the others in the second measurement. */
   readonly requests: number;
@@ -24,7 +24,7 @@ export interface Fairness {
 interface Sent {
   readonly path: string;
   readonly form?: Readonly<Record<string, string>>;
-  /** User of the bearer token; none with a form. */
+  /** User of the bearer token; undefined with a form. */
   readonly user?: string;
   readonly address: string;
   /** Ends at the first byte of the response. */
@@ -34,7 +34,7 @@ interface Sent {
 interface FairnessCase {
   readonly name: string;
   readonly unit: number;
-  /** Requests of the one at a time. */
+  /** Concurrent requests of the heavy user. */
   readonly hogs: number;
   readonly hog: (index: number) => Sent;
   readonly other: (user: string, index: number) => Sent;
@@ -45,9 +45,9 @@ interface FairnessCase {
 }
 
 const usualSeconds = 10;
-/** Logins are few: in ten seconds the slowest of all would be the p99. */
+// Logins are few: in ten seconds the slowest of all would be the p99.
 const loginSeconds = 40;
-/** They tell what one reader meets, and are no load of their own. */
+/** Pause between two reads, which sample the latency of one reader without adding load. */
 const usualPause = 100;
 /** Pause between logins, each of which hashes for 20 ms on one core. */
 const loginPause = 2_000;
@@ -185,7 +185,7 @@ function send(
   });
 }
 
-/** One request after the other until the signal is aborted. */
+/** Sends sequential requests until the signal is aborted. */
 async function repeat(
   lab: BenchLab,
   next: (index: number) => Sent,
@@ -198,10 +198,10 @@ async function repeat(
     const started = performance.now();
     try {
       const status = await send(lab, agent, next(index), signal);
-      // The first opens the connection, together with all those of the others and of the one.
+      // The first request opens the connection, as for all other users.
       if (index > 0) times.push(performance.now() - started);
       statuses[status] = (statuses[status] ?? 0) + 1;
-      // As Retry-After says: what is measured is the resource, not the CPU of the machine.
+      // Obeys Retry-After: the resource is measured, not the machine's CPU.
       await sleep(status === 429 ? 1_000 : pause, undefined, { signal }).catch(() => undefined);
     } catch (error) {
       if (!signal.aborted) statuses[(error as Error).message] = (statuses[(error as Error).message] ?? 0) + 1;
@@ -247,7 +247,7 @@ async function run(lab: BenchLab, one: FairnessCase): Promise<Fairness> {
 export async function measureFairness(): Promise<Fairness[]> {
   const results: Fairness[] = [];
   for (const one of cases) {
-    // A server each, so that no case starts with what another left behind.
+    // A new server for each case, so that none is affected by the one before.
     const lab = await startBenchLab();
     try {
       results.push(await run(lab, one));
@@ -264,7 +264,7 @@ const served = new Set(['200']);
 export const isRefused = ({ statuses }: Fairness): boolean =>
   Object.keys(statuses).some((status) => !served.has(status));
 
-/** The goal: no slower than twice the time alone, or by one unit of the work that is taken; and nothing refused. */
+/** Goal: no slower than twice the latency alone, or by one unit of the contended work; and no rejected request. */
 export function describeFairness(all: readonly Fairness[]): string {
   const lines = all.map((one) => {
     const { name, alone, beside, unit, requests, statuses } = one;

@@ -1,6 +1,6 @@
-/** What a flood of logins does to those who read meanwhile. */
+/** Effect of a flood of logins on concurrent readers. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ask, Connection, type Target } from './connection.ts';
+import { sendOnce, Connection, type Target } from './connection.ts';
 import { paths } from './paths.ts';
 import { loginForm, type User } from './readers.ts';
 import { problemOf, request } from './requests.ts';
@@ -12,7 +12,7 @@ export interface Reading {
   readonly p50: number;
   readonly p99: number;
   readonly requests: number;
-  /** Of the server's event loop, as it says itself. */
+  /** Delay of the server's event loop as reported in its metrics. */
   readonly loopP99: number;
 }
 
@@ -25,7 +25,7 @@ export interface Flood {
 
 const logins = 50;
 const length = 10_000;
-/** Between two reads: they tell what one reader meets, and are no load of their own. */
+/** Pause between two reads, which sample the latency of one reader without adding load. */
 const pause = 20;
 
 export async function measureFlood({ site, users }: Stand, signal: AbortSignal): Promise<Flood> {
@@ -47,7 +47,7 @@ export async function measureFlood({ site, users }: Stand, signal: AbortSignal):
   return { idle, during, loginsPerSecond, problems: [...problems] };
 }
 
-/** One after the other, for ten seconds. */
+/** Reads pages sequentially for ten seconds. */
 export async function readPages(
   target: Target,
   token: string | undefined,
@@ -58,7 +58,7 @@ export async function readPages(
   const wire = Buffer.from(text, 'latin1');
   const connection = new Connection(target);
   const times: number[] = [];
-  // The histogram of the delay begins anew at each look.
+  // Reading the metrics resets the histogram of the delay.
   await eventLoopDelay(target, token);
   const until = performance.now() + length;
   while (performance.now() < until) {
@@ -75,11 +75,11 @@ export async function readPages(
   return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), requests: times.length, loopP99 };
 }
 
-/** The p99 since the last look, in milliseconds. */
+/** Returns the p99 since the last read, in milliseconds. */
 async function eventLoopDelay(target: Target, token: string | undefined): Promise<number> {
-  const { body } = await ask(target, request('/metrics', {}, { token }).text);
+  const { body } = await sendOnce(target, request('/metrics', {}, { token }).text);
   const [, seconds] = /^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(String(body)) ?? [];
-  if (seconds === undefined) throw new Error('/metrics says nothing of the event loop');
+  if (seconds === undefined) throw new Error('/metrics has no event loop delay');
   return Number(seconds) * 1_000;
 }
 
@@ -88,16 +88,16 @@ async function logInAgain(
   user: User,
   signal: AbortSignal,
   problems: Set<string>,
-  tell: () => void,
+  onLogin: () => void,
 ): Promise<void> {
   const { text, expected } = request(paths.token, { text: '"access_token"' }, { form: loginForm(user) });
   const wire = Buffer.from(text, 'latin1');
   const connection = new Connection(target);
   while (!signal.aborted) {
-    const answer = await connection.send(wire, true);
-    const problem = problemOf(answer, expected);
+    const response = await connection.send(wire, true);
+    const problem = problemOf(response, expected);
     if (problem !== undefined) problems.add(problem);
-    tell();
+    onLogin();
   }
   connection.close();
 }
@@ -108,7 +108,7 @@ const line = (name: string, { p50, p99, requests, loopP99 }: Reading): string =>
 export function describeFlood({ idle, during, loginsPerSecond, problems }: Flood): string {
   if (problems.length > 0) return `flood: WRONG: ${problems.join('; ')}`;
   return [
-    `flood: pages read one after the other, alone and beside ${logins} who log in again and again`,
+    `flood: pages read sequentially, alone and beside ${logins} clients that log in repeatedly`,
     line('alone', idle),
     line('beside the logins', during),
     `  ${loginsPerSecond.toFixed(1)} logins a second`,

@@ -1,25 +1,25 @@
-/** What the figures of a run shall be, and whether they are. */
+/** Goals for the figures of a run, and the check against them. */
 import { labels } from './cases.ts';
 import type { Figures } from './measure.ts';
 import { figure } from './table.ts';
 
-/** What a run found, as far as it was asked for. */
+/** Results of a run, as far as measured. */
 export interface Findings {
   /** By case and subject. */
   readonly cases: Readonly<Record<string, Readonly<Record<string, Figures>>>>;
-  /** Nanoseconds an object and term, by case. */
+  /** Nanoseconds per object and term, by case. */
   readonly terms: Readonly<Record<string, number>>;
-  /** Of other measurements, by their names. */
+  /** Other measurements by name. */
   readonly others: Readonly<Record<string, number>>;
 }
 
 export interface Goal {
   readonly what: string;
   readonly limit: number;
-  /** The figure shall not be below the limit, instead of not above it. */
+  /** The limit is a minimum instead of a maximum. */
   readonly atLeast?: boolean;
   readonly unit?: string;
-  /** Undefined if it was not measured. */
+  /** Undefined if not measured. */
   readonly of: (found: Findings) => number | undefined;
 }
 
@@ -69,13 +69,13 @@ export const goals: readonly Goal[] = [
     of: ratio(name, labels.plain, labels.few),
   })),
   ...filters.map((name) => ({
-    what: `${name}: an object and term`,
+    what: `${name}: per object and term`,
     limit: 25,
     unit: 'ns',
     of: (found: Findings) => found.terms[name],
   })),
   ...filters.map((name) => ({
-    what: `${name}: asked again`,
+    what: `${name}: repeated query`,
     limit: 0.1,
     unit: 'ms',
     of: cpu(name, labels.again),
@@ -111,7 +111,7 @@ export const goals: readonly Goal[] = [
   { what: 'RSS after churn ÷ before', limit: 1.05, of: other('churn ÷ before') },
   { what: 'events lost by 1,000 watchers', limit: 0, of: other('watchers: lost') },
   { what: 'watchers: p99', limit: 100, unit: 'ms', of: other('watchers: p99 ms') },
-  { what: 'watchers: CPU an event', limit: 6, unit: 'µs', of: other('watchers: µs an event') },
+  { what: 'watchers: CPU per event', limit: 6, unit: 'µs', of: other('watchers: µs an event') },
   { what: 'events lost by 10,000 watchers', limit: 0, of: other('many watchers: lost') },
   { what: 'verification of a known token', limit: 10, unit: 'µs', of: other('verification: known µs') },
   { what: 'verification of a new token', limit: 200, unit: 'µs', of: other('verification: new µs') },
@@ -129,7 +129,7 @@ export const goals: readonly Goal[] = [
   },
   { what: 'p99 of a page beside 50 logins ÷ alone', limit: 3, of: other('flood: p99 ÷ alone') },
   { what: 'event loop p99 beside 50 logins, more by', limit: 10, unit: 'ms', of: other('flood: loop ms') },
-  { what: 'revoked token refused by another replica', limit: 1000, unit: 'ms', of: other('revocation: ms') },
+  { what: 'revoked token rejected by another replica', limit: 1000, unit: 'ms', of: other('revocation: ms') },
   { what: 'query of logs beside the store, p50 more by', limit: 2, unit: 'ms', of: other('logs: ms') },
   { what: 'export of logs ÷ the store itself', limit: 0.8, atLeast: true, of: other('logs: export ÷ direct') },
   { what: 'RSS in an export: second half ÷ first', limit: 1.05, of: other('logs: second half ÷ first') },
@@ -138,7 +138,7 @@ export const goals: readonly Goal[] = [
   { what: 'first list after the upstream list', limit: 1000, unit: 'ms', of: other('start-up: list ms') },
 ];
 
-/** A line a goal that was measured. */
+/** Returns a line for each measured goal. */
 export function verdicts(found: Findings): string[] {
   return goals.flatMap(({ what, limit, atLeast = false, unit = '', of }) => {
     const value = of(found);
@@ -151,7 +151,10 @@ export function verdicts(found: Findings): string[] {
   });
 }
 
-/** What the filters of a case cost an object and term, beyond a page that is at hand; undefined unless both were measured. */
+/**
+ * Returns the cost of a case's filters per object and term, in addition to a cached page; undefined unless both were
+ * measured.
+ */
 export function termCost(found: Findings['cases'], name: string, nodes: number, terms: number): number | undefined {
   const filtered = found[name]?.[labels.first]?.cpu;
   const page = found[name]?.[labels.again]?.cpu;

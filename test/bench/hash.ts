@@ -1,6 +1,6 @@
 /**
- * What a token by the password grant cannot cost less than, a process of its own: the password verified as the server does it, and
- * nothing else. Prints a Measured and ends by itself.
+ * Process that measures the lower bound for a token of the password grant: only the password verification as the server
+ * does it. Prints a Measured and exits.
  */
 import { Passwords } from '../../src/accounts/passwords/passwords.ts';
 import { concurrency, loginSeconds, type Measured } from './job.ts';

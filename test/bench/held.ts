@@ -1,4 +1,4 @@
-/** What memory our server takes for watches that it only passes on. */
+/** Memory of our server for watches that it only passes on. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import type { Stand } from './stand.ts';
 
 export interface HeldFigures {
   readonly watches: number;
-  /** Megabytes of a server that does nothing else. */
+  /** Megabytes of an otherwise idle server. */
   readonly before: number;
   readonly after: number;
   readonly problems: readonly string[];
@@ -17,7 +17,7 @@ export interface HeldFigures {
 
 const watches = 1_000;
 const atOnce = 20;
-/** For garbage to be collected that something left. */
+/** Time for garbage to be collected. */
 const settle = 5_000;
 
 export async function measureHeld({ site }: Stand, signal: AbortSignal): Promise<HeldFigures> {
@@ -37,7 +37,7 @@ export async function measureHeld({ site }: Stand, signal: AbortSignal): Promise
       if (!head.toString('latin1').startsWith('HTTP/1.1 200 ')) problems.add(head.toString('latin1', 0, 300));
       socket.resume();
     };
-    // What the first of them has the server load and compile is not theirs.
+    // Warm up: the first watches load and compile code.
     for (let index = 0; index < atOnce; index += 1) await open(index);
     await sleep(settle, undefined, { signal });
     const before = memory([server.pid]).rss;

@@ -1,18 +1,21 @@
-/** Counts of times, of which millions come from several processes: a tenth of a millisecond exact. */
+/** Compact counts of millions of durations from several processes, with a resolution of 0.1 ms. */
 const perMillisecond = 10;
-/** 60 s; what is longer counts as that. */
+/** 60 s; longer durations count as that. */
 const bins = 60_000 * perMillisecond;
 
 export class Histogram {
   readonly #counts = new Uint32Array(bins + 1);
 
-  /** Milliseconds; what is below 0 counts as 0: the reader may be told before the writer. */
+  /**
+   * Adds milliseconds; negative values count as 0, since a reader may receive an event before the writer gets its
+   * response.
+   */
   add(time: number): void {
     const bin = Math.min(bins, Math.max(0, Math.ceil(time * perMillisecond)));
     this.#counts[bin] = (this.#counts[bin] ?? 0) + 1;
   }
 
-  /** The bins that are not empty. */
+  /** Returns the non-empty bins. */
   toPairs(): [bin: number, count: number][] {
     return [...this.#counts.entries()].filter(([, count]) => count > 0);
   }
@@ -21,7 +24,7 @@ export class Histogram {
     for (const [bin, count] of pairs) this.#counts[bin] = (this.#counts[bin] ?? 0) + count;
   }
 
-  /** The milliseconds that the part `share` of the times does not exceed; NaN without any. */
+  /** Returns the quantile `share` in milliseconds; NaN without values. */
   quantile(share: number): number {
     const total = this.#counts.reduce((sum, count) => sum + count, 0);
     if (total === 0) return NaN;

@@ -1,4 +1,4 @@
-/** What each shortcut of the hot path saves, and what share of a small GET that is (ADR 6). */
+/** Savings of each shortcut of the hot path, as a share of a small GET (ADR 6). */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -24,7 +24,7 @@ const seconds = 3;
 
 async function measureGet(): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-bench-hot-path-'));
-  // Nothing changes meanwhile.
+  // No changes meanwhile.
   const changes = join(folder, 'changes');
   await writeFile(changes, '');
   const lab = await startBenchLab({ audit: {} });
@@ -72,7 +72,7 @@ export const measureHotPath = async (): Promise<HotPath> => ({
 
 export const describeHotPath = ({ get, shortcuts }: HotPath): string =>
   [
-    `hot path: µs of CPU with a shortcut and without it, the ratio, and what it saves of a small GET of ${figure(get)} µs`,
+    `hot path: µs of CPU with and without each shortcut, the ratio, and the saving as a share of a small GET of ${figure(get)} µs`,
     ...shortcuts.map((one) => {
       const { name, short, plain, saved, ratio, least } = one;
       const share = saved === 0 ? '' : `${figure((100 * saved) / get)} %`;

@@ -1,49 +1,51 @@
-/** What the load generator is told and what it answers, as JSON. */
+/** Messages to and from the load generator, as JSON. */
 import type { Target } from './connection.ts';
 import type { Request } from './requests.ts';
 
 export interface Job {
   readonly target: Target;
-  /** Sent in turn. */
+  /** Requests, sent in turn. */
   readonly requests: readonly Request[];
-  /** The processes that serve them. */
+  /** PIDs of the server. */
   readonly pids: readonly number[];
-  /** The processes that those ask in their turn; for nginx and node:http kube-apiserver, which then has the changes alone to do. */
+  /**
+   * PIDs of the servers behind it. For nginx and node:http that is kube-apiserver, which then only handles the changes.
+   */
   readonly behind: readonly number[];
-  /** The file with a record of each change. */
+  /** File with a record of each change. */
   readonly changes: string;
-  /** How many are under way at a time. */
+  /** Number of concurrent requests. */
   readonly concurrency: number;
   readonly seconds: number;
 }
 
-/** One round. */
+/** Result of one round. */
 export interface Measured {
   readonly requests: number;
   readonly seconds: number;
-  /** Milliseconds of CPU that the serving processes used, over all requests. */
+  /** Milliseconds of CPU of the server over all requests. */
   readonly cpu: number;
   readonly cpuBehind: number;
-  /** Of nodes, that arrived meanwhile. */
+  /** Changes of nodes during the round. */
   readonly changes: number;
   readonly changesPerSecond: number;
   /** Milliseconds. */
   readonly p50: number;
   readonly p99: number;
-  /** Bytes of an answer's body, the mean. */
+  /** Mean size of a response body in bytes. */
   readonly bytes: number;
-  /** Megabytes after the last answer, and the most meanwhile. */
+  /** Megabytes after the last response, and the peak during the round. */
   readonly rss: number;
   readonly peak: number;
-  /** The part of the time in which the generator had something to do: near 1, it is what was measured. */
+  /** Share of time in which the generator was busy; near 1, the generator was measured. */
   readonly generatorBusy: number;
-  /** Each answer that was not as expected; then the figures mean nothing. */
+  /** Unexpected responses; if there are any, the figures are meaningless. */
   readonly problems: readonly string[];
 }
 
-/** How many requests are under way at a time, unless a job says otherwise. */
+/** Default number of concurrent requests. */
 export const concurrency = 16;
-/** How long a round lasts. */
+/** Duration of a round in seconds. */
 export const roundSeconds = 1;
-/** One of logins: in a second there are too few of them to tell their CPU from that of what else goes on. */
+/** Duration of a round of logins: one second has too few to separate their CPU from other work. */
 export const loginSeconds = 8;

@@ -1,49 +1,55 @@
-/** The load generator, a process of its own: a Job on standard input, a Measured on standard output. It ends by itself. */
+/** Process of the load generator: reads a Job from standard input, writes a Measured to standard output, and exits. */
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { changesIn } from './changes.ts';
 import { Connection } from './connection.ts';
 import type { Job, Measured } from './job.ts';
 import { cpuTime, memory, resetPeaks } from './processes.ts';
-import { anew } from './paths.ts';
+import { placeholder } from './paths.ts';
 import { numbered, problemOf, type Request } from './requests.ts';
 import { ascending, quantile } from './statistics.ts';
 
-const most = 1_000_000;
+const maxRequests = 1_000_000;
 /** Milliseconds. */
-const warmUp = { least: 200, longest: 500 };
-/** So many answers are looked at as a whole, as many as have so many bytes together. */
-const checked = { most: 30, bytes: 2e6 };
-/** Of an answer's size to the sizes of those that were looked at as a whole. */
+const warmUp = { least: 200, maxDuration: 500 };
+/** Number of responses that are checked completely, limited also by their total bytes. */
+const checked = { max: 30, bytes: 2e6 };
+/** Ratio of a response's size to the sizes of completely checked ones. */
 const tolerance = 0.1;
-/** Processes finish what follows an answer (logs, garbage) before their CPU is read. */
+// Time for processes to finish work after a response (logs, garbage) before their CPU is read.
 const pause = 100;
-const longest = 120_000;
+const maxDuration = 120_000;
 
-setTimeout(() => process.exit(1), longest).unref();
+setTimeout(() => process.exit(1), maxDuration).unref();
 
 const job = JSON.parse(await text(process.stdin)) as Job;
 const { target, requests, pids, behind, changes, concurrency } = job;
-/** Servers keep a verdict on a token and an access review for 10 s: as many callers as have one run out in a round are new in it. */
+/**
+ * Servers cache authentication and access reviews for 10 s, so in each round as many callers are new as would expire in
+ * it.
+ */
 const newCallers = job.seconds / 10;
-const wire = requests.map(({ text: one }) => (one.includes(anew) ? undefined : Buffer.from(one, 'latin1')));
+const wire = requests.map(({ text: one }) => (one.includes(placeholder) ? undefined : Buffer.from(one, 'latin1')));
 const connections = Array.from({ length: concurrency }, () => new Connection(target));
 const problems = new Set<string>();
-/** Sizes of the answers that were looked at as a whole. */
+/** Sizes of completely checked responses. */
 const sizes = { smallest: Infinity, largest: 0 };
 let next = 0;
-/** No two loads begin with the same number. */
+/** Start number, different for each load. */
 let number = Date.now();
 
-/** Each connection sends one request after the other, in turn from the first `among`, while `goOn` holds and no answer is wrong. */
+/**
+ * Each connection sends requests sequentially, in turn from the first `among`, while `goOn` holds and no response is
+ * wrong.
+ */
 async function run(
-  goOn: () => boolean,
+  shouldContinue: () => boolean,
   sent: (connection: Connection, index: number) => Promise<void>,
   among = requests.length,
 ): Promise<void> {
   await Promise.all(
     connections.map(async (connection) => {
-      while (problems.size === 0 && goOn()) {
+      while (problems.size === 0 && shouldContinue()) {
         const index = next++ % among;
         try {
           await sent(connection, index);
@@ -57,26 +63,26 @@ async function run(
 
 async function exchange(connection: Connection, index: number, whole = false): Promise<number> {
   const { text: own, expected } = numbered(requests[index] as Request, number++);
-  const answer = await connection.send(wire[index] ?? Buffer.from(own, 'latin1'), whole);
-  const problem = problemOf(answer, expected);
+  const response = await connection.send(wire[index] ?? Buffer.from(own, 'latin1'), whole);
+  const problem = problemOf(response, expected);
   if (problem !== undefined) problems.add(problem);
-  return answer.bytes;
+  return response.bytes;
 }
 
-/** Looks at the whole answer. */
+/** Checks the complete response. */
 async function check(connection: Connection, index: number): Promise<void> {
   const bytes = await exchange(connection, index, true);
   sizes.smallest = Math.min(sizes.smallest, bytes);
   sizes.largest = Math.max(sizes.largest, bytes);
 }
 
-/** Looks at status and size only. */
+/** Checks only status and size. */
 async function glance(connection: Connection, index: number): Promise<number> {
   const bytes = await exchange(connection, index);
-  // Who asks for something else each time is answered with more or less.
+  // Responses to varying requests vary in size.
   if (requests[index]?.expected.contains !== undefined) return bytes;
   if (bytes < sizes.smallest * (1 - tolerance) || bytes > sizes.largest * (1 + tolerance))
-    problems.add(`an answer of ${bytes} bytes, where others have from ${sizes.smallest} to ${sizes.largest}`);
+    problems.add(`a response of ${bytes} bytes, where others have from ${sizes.smallest} to ${sizes.largest}`);
   return bytes;
 }
 
@@ -87,12 +93,12 @@ async function measure(): Promise<Measured> {
     await run(() => left-- > 0, check, known);
   };
   await checkSome(1);
-  await checkSome(Math.min(checked.most, Math.round(checked.bytes / sizes.largest)));
+  await checkSome(Math.min(checked.max, Math.round(checked.bytes / sizes.largest)));
   const warm = performance.now();
   await run(
     () => {
       const elapsed = performance.now() - warm;
-      return elapsed < warmUp.least || (elapsed < warmUp.longest && next < known);
+      return elapsed < warmUp.least || (elapsed < warmUp.maxDuration && next < known);
     },
     async (connection, index) => void (await glance(connection, index)),
     known,
@@ -114,11 +120,11 @@ async function measure(): Promise<Measured> {
   const begin = performance.now();
   const end = begin + job.seconds * 1000;
   await run(
-    () => begun < most && performance.now() < end && ++begun > 0,
+    () => begun < maxRequests && performance.now() < end && ++begun > 0,
     async (connection, index) => {
       const started = performance.now();
       const size = await glance(connection, index);
-      bytes += size; // not before the await: others add to it meanwhile
+      bytes += size; // not before the await, since other lanes add to it meanwhile
       latencies.push(performance.now() - started);
     },
   );

@@ -1,4 +1,4 @@
-/** Whether the time of a refused login tells why it was refused. */
+/** Tests if the duration of a failed login reveals the reason of the failure. */
 import { Connection, type Target } from './connection.ts';
 import { loginForm, type Users } from './readers.ts';
 import { problemOf, request, type Request } from './requests.ts';
@@ -6,7 +6,7 @@ import { ascending, compare, quantile, type Comparison } from './statistics.ts';
 
 const title = 'login: refused ones';
 const samples = 400;
-/** Of telling apart what cannot be told apart, over all comparisons together. */
+/** Probability of a false alarm over all comparisons. */
 const errorRate = 0.01;
 
 export interface LoginFailures {
@@ -35,15 +35,15 @@ export async function measureLoginFailures(
   const problems = new Set<string>();
   const connection = new Connection(target);
   for (let index = -5; index < samples; index++) {
-    // In another order each time: what follows what must not matter.
+    // In random order, so that the sequence does not matter.
     for (const [reason, make] of shuffled(Object.entries(makers))) {
       signal.throwIfAborted();
       const { text, expected } = make(index + 5);
       const wire = Buffer.from(text, 'latin1');
       const begin = performance.now();
-      const answer = await connection.send(wire, true);
+      const response = await connection.send(wire, true);
       const took = performance.now() - begin;
-      const problem = problemOf(answer, expected);
+      const problem = problemOf(response, expected);
       if (problem !== undefined) problems.add(`${reason}: ${problem}`);
       else if (index >= 0) times.get(reason)?.push(took);
     }
@@ -66,12 +66,12 @@ const shuffled = <T>(items: readonly T[]): T[] =>
     .toSorted(([a], [b]) => a - b)
     .map(([, item]) => item);
 
-/** Three pairs and two tests: each has to pass a sixth of the error rate (Bonferroni). */
+/** Three pairs and two tests: each test has a sixth of the error rate (Bonferroni). */
 export function describeLoginFailures({ reasons, comparisons, problems }: LoginFailures): string {
   if (problems.length > 0) return `${title}: WRONG: ${problems.join('; ')}`;
   const least = errorRate / (2 * comparisons.length);
   return [
-    `${title}: ${samples} of each, one at a time, in random order`,
+    `${title}: ${samples} of each kind, sequentially in random order`,
     ...reasons.map(
       ({ reason, p50, p90 }) => `  ${reason.padEnd(34)} p50 ${p50.toFixed(2)} ms, p90 ${p90.toFixed(2)} ms`,
     ),
@@ -81,7 +81,7 @@ export function describeLoginFailures({ reasons, comparisons, problems }: LoginF
         `(Mann–Whitney); distance ${distance.toFixed(3)}, by chance ${distanceChance.toFixed(3)} (Kolmogorov–Smirnov)`,
     ),
     comparisons.every(({ rankChance, distanceChance }) => Math.min(rankChance, distanceChance) > least)
-      ? `  they cannot be told apart: every chance is above ${least.toFixed(4)}`
+      ? `  indistinguishable: every p-value is above ${least.toFixed(4)}`
       : `  THEY CAN BE TOLD APART: a chance is not above ${least.toFixed(4)}`,
   ].join('\n');
 }

@@ -1,4 +1,4 @@
-/** What reading logs through our server costs beside asking the same OpenSearch directly. */
+/** Cost of reading logs through our server compared with querying the same OpenSearch directly. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { installChart } from '../../hack/run/chart.ts';
 import type { LogRecord } from '../../src/logs/stores/log-store.ts';
 import { at, corpus, createRecords } from '../conformance/log-store/corpus.ts';
 import { indexPrefix, load } from '../conformance/log-store/fluent-bit.ts';
-import { ask, Connection, type Target } from './connection.ts';
+import { sendOnce, Connection, type Target } from './connection.ts';
 import { readPages, type Reading } from './flood.ts';
 import { memory, resetPeaks } from './processes.ts';
 import { request } from './requests.ts';
@@ -18,13 +18,13 @@ import type { Stand } from './stand.ts';
 import { median } from './statistics.ts';
 
 export interface LogFigures {
-  /** Milliseconds, p50 of one query at a time. */
+  /** Milliseconds, p50 of sequential queries. */
   readonly query: { readonly ours: number; readonly direct: number };
-  /** Records a second. */
+  /** Records per second. */
   readonly export: { readonly ours: number; readonly direct: number };
-  /** Megabytes of our server: before an export of a million records, and the most in each half of it. */
+  /** Megabytes of our server: before an export of a million records, and the peak in each half of it. */
   readonly rss: { readonly before: number; readonly firstHalf: number; readonly secondHalf: number };
-  /** Pages of nodes for one reader, alone and beside queries of logs. */
+  /** Pages of nodes for one reader, alone and beside log queries. */
   readonly pages: { readonly idle: Reading; readonly during: Reading; readonly queriesPerSecond: number };
   readonly problems: readonly string[];
 }
@@ -36,15 +36,15 @@ const queries = 400;
 const warmUp = 100;
 const rounds = 3;
 const together = 100;
-/** Of the server's own pages. */
+/** Page size of the server. */
 const pageSize = 5_000;
 const sampling = 100;
-const patience = 60_000;
+const timeout = 60_000;
 const settle = 5_000;
 
 const api = '/kapis/logging.platform.io/v1alpha2/logs';
 const { start, end } = corpus;
-/** After those that are searched, so that these stay what they were. */
+// Later than the searched records, so that those stay unchanged.
 const later = end + 10 * 86_400;
 const namespaces = ['ns-1', 'ns-2'];
 const word = 'refused';
@@ -76,7 +76,7 @@ const many = (from: number): LogRecord[] =>
     log: text(from + index),
   }));
 
-/** Our server reads its logs there meanwhile. */
+/** Makes our server use that log store meanwhile. */
 async function withStore<T>({ site, users }: Stand, url: string, work: () => Promise<T>): Promise<T> {
   const values = users.values as { readonly config: object };
   const logging = { store: 'opensearch', opensearch: { url, indexPrefix } };
@@ -92,11 +92,11 @@ async function withStore<T>({ site, users }: Stand, url: string, work: () => Pro
       'the logs are those of the store',
       check,
       async () => {
-        const { status, body } = await ask(plain, whole);
+        const { status, body } = await sendOnce(plain, whole);
         if (status !== 200) throw new Error(String(body));
         return String(body).includes(`"total":${searched},`);
       },
-      patience,
+      timeout,
     );
     return await work();
   } finally {
@@ -121,7 +121,7 @@ async function measure(
   return { query, export: rates, rss, pages, problems: [...problems] };
 }
 
-/** As our server asks. */
+/** Sends the same query as our server. */
 const search = (body: object): Buffer => {
   const json = JSON.stringify(body);
   const head = [
@@ -137,7 +137,7 @@ const between = { range: { '@timestamp': { gte: start * 1_000, lte: end * 1_000,
 const sort = [{ '@timestamp': { order: 'desc' } }, { _index: { order: 'desc' } }, { _seq_no: { order: 'desc' } }];
 const source = ['log', 'time', 'kubernetes.namespace_name', 'kubernetes.pod_name', 'kubernetes.container_name'];
 
-const questionOf = (token: string | undefined): Buffer =>
+const queryOf = (token: string | undefined): Buffer =>
   Buffer.from(
     request(
       `${api}?namespaces=${namespaces.join()}&log_query=${word}&start_time=${start}&end_time=${end}`,
@@ -153,7 +153,7 @@ interface Found {
   };
 }
 
-/** One after the other, in turn: what else the machine does meets both. */
+/** Alternates the queries, so that other load of the machine affects both. */
 async function measureQueries(
   plain: Target,
   store: Target,
@@ -162,7 +162,7 @@ async function measureQueries(
   signal: AbortSignal,
 ): Promise<LogFigures['query']> {
   const [ours, direct] = [new Connection(plain), new Connection(store)];
-  const question = questionOf(token);
+  const wire = queryOf(token);
   const body = search({
     size: 10,
     sort,
@@ -182,12 +182,12 @@ async function measureQueries(
   for (let number = 0; number < warmUp + queries; number += 1) {
     signal.throwIfAborted();
     const begun = performance.now();
-    const { body: told } = await direct.send(body, true);
+    const { body: directBody } = await direct.send(body, true);
     const middle = performance.now();
-    const { status, body: answered } = await ours.send(question, true);
+    const { status, body: response } = await ours.send(wire, true);
     const ended = performance.now();
-    const { hits } = JSON.parse(String(told)) as Found;
-    const { query } = JSON.parse(String(answered)) as { query?: { total: number; records: readonly object[] } };
+    const { hits } = JSON.parse(String(directBody)) as Found;
+    const { query } = JSON.parse(String(response)) as { query?: { total: number; records: readonly object[] } };
     if (query?.total !== hits.total.value || query.records.length !== hits.hits.length)
       problems.add(`a query, status ${status}, found ${query?.total} where the store has ${hits.total.value}`);
     if (number < warmUp) continue;
@@ -199,7 +199,7 @@ async function measureQueries(
   return { ours: median(times.ours), direct: median(times.direct) };
 }
 
-/** The bytes of an export. */
+/** Returns the bytes of an export. */
 const sizeOf = (records: readonly Pick<LogRecord, 'log'>[]): number =>
   records.reduce((sum, { log }) => sum + Buffer.byteLength(log) + 1, 0);
 
@@ -213,8 +213,8 @@ async function measureExports(
 ): Promise<LogFigures['export']> {
   const wanted = sizeOf(records);
   const [ours, direct] = [new Connection(plain), new Connection(store)];
-  const question = request(`${api}?operation=export&start_time=${start}&end_time=${end}`, {}, { token });
-  const wire = Buffer.from(question.text.replace('application/json', 'text/plain'));
+  const exportRequest = request(`${api}?operation=export&start_time=${start}&end_time=${end}`, {}, { token });
+  const wire = Buffer.from(exportRequest.text.replace('application/json', 'text/plain'));
   const rates: { ours: number[]; direct: number[] } = { ours: [], direct: [] };
   for (let round = 0; round <= rounds; round += 1) {
     signal.throwIfAborted();
@@ -223,7 +223,7 @@ async function measureExports(
     const middle = performance.now();
     const { status, bytes } = await ours.send(wire);
     const ended = performance.now();
-    if (read !== records.length) problems.add(`the store told ${read} of ${records.length} records`);
+    if (read !== records.length) problems.add(`the store returned ${read} of ${records.length} records`);
     if (status !== 200 || bytes !== wanted)
       problems.add(`an export, status ${status}, has ${bytes} of ${wanted} bytes`);
     if (round === 0) continue;
@@ -235,7 +235,7 @@ async function measureExports(
   return { ours: median(rates.ours), direct: median(rates.direct) };
 }
 
-/** The number of records, read page after page. */
+/** Returns the number of records, read page by page. */
 async function readAll(connection: Connection, signal: AbortSignal): Promise<number> {
   let count = 0;
   for (let after: unknown; ;) {
@@ -248,8 +248,8 @@ async function readAll(connection: Connection, signal: AbortSignal): Promise<num
       query: { bool: { filter: [between] } },
       ...(after === undefined ? {} : { search_after: after }),
     };
-    const answer = await connection.send(search(body), true);
-    const { hits } = (JSON.parse(String(answer.body)) as Found).hits;
+    const response = await connection.send(search(body), true);
+    const { hits } = (JSON.parse(String(response.body)) as Found).hits;
     count += hits.length;
     if (hits.length < pageSize) return count;
     after = hits.at(-1)?.sort;
@@ -269,8 +269,14 @@ async function measureMemory(
   const samples: number[] = [];
   const timer = setInterval(() => samples.push(memory(pids).rss), sampling);
   const connection = new Connection(plain);
-  const question = request(`${api}?operation=export&start_time=${later}&end_time=${later + exported}`, {}, { token });
-  const { status, bytes } = await connection.send(Buffer.from(question.text.replace('application/json', 'text/plain')));
+  const exportRequest = request(
+    `${api}?operation=export&start_time=${later}&end_time=${later + exported}`,
+    {},
+    { token },
+  );
+  const { status, bytes } = await connection.send(
+    Buffer.from(exportRequest.text.replace('application/json', 'text/plain')),
+  );
   clearInterval(timer);
   connection.close();
   let wanted = 0;
@@ -293,9 +299,9 @@ async function measurePages(
   const idle = await readPages(plain, tokens[0], problems, signal);
   const over = new AbortController();
   let done = 0;
-  const asking = tokens.slice(0, together).map(async (token) => {
+  const pending = tokens.slice(0, together).map(async (token) => {
     const connection = new Connection(plain);
-    const wire = questionOf(token);
+    const wire = queryOf(token);
     while (!over.signal.aborted && !signal.aborted) {
       const { status, body } = await connection.send(wire, true);
       if (status !== 200) problems.add(`a query beside others: status ${status}: ${String(body).slice(0, 300)}`);
@@ -307,7 +313,7 @@ async function measurePages(
   const during = await readPages(plain, tokens[0], problems, signal);
   const queriesPerSecond = done / ((performance.now() - begun) / 1_000);
   over.abort();
-  await Promise.all(asking);
+  await Promise.all(pending);
   return { idle, during, queriesPerSecond };
 }
 

@@ -1,6 +1,6 @@
 /**
- * make bench: our server beside kube-apiserver and nginx on this machine, as ratios; Linux only. See `usage`.
- * Ends with 1 if a response was wrong or a shortcut of the hot path saves less than it must, never because of another time.
+ * make bench: compares our server with kube-apiserver and nginx on this machine, as ratios; Linux only. See `usage`.
+ * Exits with 1 if a response was wrong or a shortcut of the hot path saves too little, never because of a duration.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, tmpdir, userInfo } from 'node:os';
@@ -25,44 +25,45 @@ const usual = names.filter((name) => ![...furtherNames, 'login', 'logs', ...alon
 
 const usage = `make bench [CASES="${names.join(' ')}"] [NODES=5000] [PODS=0] [CHURN=120] [BEFORE=CHECKOUT] [RESULTS=FILE]
 
-Starts a control plane with so many nodes and pods, of which ${changesPerSecond} nodes change each second, and one with ${few} nodes; our server behind
-each as make run starts it; and nginx with files of the bytes that our server answers. Takes less than ten minutes with 5,000 nodes.
-CASES=all is everything; without CASES these are left out: ${names.filter((name) => !usual.includes(name)).join(', ')}. CHURN is
-how many seconds memory is watched while 200 nodes change each second; 3600 is an hour. RESULTS names a new file for every figure, as
-JSON. BEFORE names another checkout of this repository with its packages installed: its server, ours and a second one of ours then take
-turns at the cases, and nothing else is measured. What etcd holds at the start is kept in the cache of the cluster's programs, under bench.
+Starts a control plane with NODES nodes and PODS pods, where ${changesPerSecond} nodes change per second, and one with ${few} nodes; our server with
+each, as make run starts it; and nginx with the bytes of our responses as files. Takes less than ten minutes with 5,000 nodes.
+CASES=all runs everything; by default these are left out: ${names.filter((name) => !usual.includes(name)).join(', ')}. CHURN is
+the number of seconds for which memory is observed while 200 nodes change per second. RESULTS is a new file for all figures in
+JSON. BEFORE is another checkout of this repository with installed packages: its server and two of this checkout then take
+turns at the cases, and nothing else is measured. Initial data of etcd is cached with the cluster's programs, under bench.
 
-Each case asks every server in turn, one round to warm up and three of ${roundSeconds} s (of logins ${loginSeconds} s) that count: ${concurrency} connections with
-HTTP/1.1, each with one request at a time (4 for full lists), of ${callers} callers with their own tokens. Ours and kube-apiserver authenticate and authorize them, nginx and node:http do not;
-in each round as many callers are new to the servers' caches of 10 s as would be in the long run. Status and size of every answer are
-checked, and the whole of some. Everything is on loopback and shares the machine's cores: ratios within one run mean something, times
-do not.
+Each case measures every server in turn, with one warm-up round and three counted ones of ${roundSeconds} s (logins: ${loginSeconds} s): ${concurrency} connections with
+HTTP/1.1 (4 for full lists), each with one request at a time, from ${callers} callers with their own tokens. Ours and kube-apiserver authenticate and authorize them, nginx and node:http do not.
+In each round, as many callers are new to the servers' caches of 10 s as on average. Status and size of every response are
+checked, and some responses completely. Everything runs on loopback and shares the machine's cores: only ratios within one run are
+meaningful, durations are not.
 
-  CPU ms     of the server's processes, a request. kube-apiserver's is without what the changes cost it at rest, for it alone takes them.
-  behind ms  of those it asks in its turn (kube-apiserver, etcd), likewise without what the changes cost
-  alone ms   CPU without what the changes cost the server at rest; of ours too
-  cores      how much of a core's time the servers used. Far below 1, others took it: then what a second costs however few the requests
-             (following the changes, callers that are new) weighs more on each of them.
-  >          the load generator was what limited the requests, so that CPU alone says something about the server
-  RSS, peak  after the round, and the most in it; the servers are not started anew between cases
+  CPU ms     per request, of the server's processes. For kube-apiserver, which alone receives the changes, it
+             excludes their cost at rest.
+  behind ms  CPU of the servers behind it (kube-apiserver, etcd), also without the cost of changes.
+  alone ms   CPU without the cost of changes at rest, for our server, too.
+  cores      cores used by the servers. Far below 1, other processes used them: then fixed costs per second
+             (following changes, new callers) weigh more on each request.
+  >          the load generator was the bottleneck, so only CPU is meaningful.
+  RSS, peak  after the round, and the peak during it; servers are not restarted between cases.
 
-kube-apiserver sends managedFields, which ours leaves out unless asked: compare body KB. "watch" holds 1,000 watches and "many"
-10,000, each of which must get every change. "memory" and "start" are of our server alone. "login" tells whether the time of a refused login
-tells why it was refused. "logs" fills an OpenSearch, which takes minutes. "fairness" has one user or address take as much as possible of
+kube-apiserver sends managedFields, which ours omits by default: compare body KB. "watch" holds 1,000 watches and "many"
+10,000, each of which must receive every change. "memory" and "start" measure only our server. "login" tests if the duration of a failed login
+reveals the reason. "logs" fills an OpenSearch, which takes minutes. "fairness" lets one user or address use as much as possible of
 each shared resource beside twenty others; "event-loop" sends the most expensive input of each endpoint. "hot-path" compares each shortcut
 of the hot path with the plain way and fails if it saves too little. These three need no control plane.`;
 
-/** Always the same, so that a bench that was killed is cleared away by the next. */
+/** Fixed, so that the next bench cleans up after one that was killed. */
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);
 
 const interrupted = new AbortController();
-/** Not while another bench is waited for: what runs then is that one's. */
+/** False while waiting for another bench, whose processes must not be touched. */
 let begun = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
     if (!begun) process.exit(1);
     interrupted.abort(new Error(`ended by ${signal}`));
-    // What is under way fails at once and does not wait for its end.
+    // Running work fails immediately.
     for (const folder of foldersOf(dir)) for (const running of findAll(folder)) void stop(folder, running, 'SIGKILL');
   });
 
@@ -116,7 +117,7 @@ async function bench({ wanted, size, churnSeconds, file, before }: Settings): Pr
   begun = true;
   await clear();
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  // Before anything takes its time: it may not be possible, or overwrite something.
+  // Before any long work, since it may be impossible or overwrite something.
   if (file !== '') await writeFile(file, '', { flag: 'wx' });
   let stand: Stand | undefined;
   try {
@@ -142,7 +143,7 @@ async function bench({ wanted, size, churnSeconds, file, before }: Settings): Pr
     console.log(`${size.nodes} nodes, ${size.pods} pods, ${seconds(begin)}`);
     console.log(`${machine.cores} cores of ${machine.model}; load before: ${figure(load)}`);
     if (load > machine.cores / 2)
-      console.log('the machine was busy before: times mean nothing, and CPU is more than it need be');
+      console.log('the machine was busy before: durations are meaningless, and CPU is overestimated');
     const results = { date: new Date().toISOString(), machine, ...size, ...alone.results, ...run.results };
     if (file !== '') await writeFile(file, `${JSON.stringify(results, undefined, 1)}\n`);
     return run.right && alone.isRight;
@@ -167,7 +168,7 @@ async function measureAlone(
   return { results, isRight };
 }
 
-/** Ends whatever runs and removes the state. */
+/** Ends all processes and removes the state. */
 async function clear(): Promise<void> {
   for (const folder of foldersOf(dir)) await stopControlPlane(folder);
   await rm(dir, { recursive: true, force: true });

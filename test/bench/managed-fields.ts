@@ -1,6 +1,8 @@
-/** metadata.managedFields as kube-apiserver keeps them: sigs.k8s.io/structured-merge-diff, fieldpath/serialize.go. */
+/**
+ * metadata.managedFields in the format of kube-apiserver: sigs.k8s.io/structured-merge-diff, fieldpath/serialize.go.
+ */
 
-/** The keys of lists whose items are told apart (the API's listType=map); every other list is one value. */
+/** Keys of lists with individually owned items (the API's listType=map); every other list is one value. */
 const listKeys: Readonly<Record<string, readonly string[]>> = {
   addresses: ['type'],
   conditions: ['type'],
@@ -12,9 +14,9 @@ const listKeys: Readonly<Record<string, readonly string[]>> = {
   volumeMounts: ['mountPath'],
   volumes: ['name'],
 };
-/** Lists that every object has: nobody owns their being. */
+/** Lists that every object has; their existence has no owner. */
 const always = new Set(['containers']);
-/** Who writes an object has not written these. */
+/** Fields not owned by the writer of an object. */
 const unowned = new Set(['apiVersion', 'kind', 'name', 'namespace']);
 
 type Fields = { [key: string]: Fields };
@@ -25,7 +27,7 @@ export interface Written {
   readonly subresource?: string;
 }
 
-/** The entry of who wrote all of `object`. */
+/** Returns the entry of a manager who wrote all of `object`. */
 export const managedFields = (object: object, { manager, time, subresource }: Written): object => ({
   manager,
   operation: 'Update',
@@ -38,7 +40,7 @@ export const managedFields = (object: object, { manager, time, subresource }: Wr
 
 const owned = (of: object): [string, unknown][] => Object.entries(of).filter(([key]) => !unowned.has(key));
 
-/** What stands at the top, in metadata and in status is always there, so nobody owns its being. */
+/** Top-level fields, metadata and status always exist, so their existence has no owner. */
 function topFields(object: object): Fields {
   return Object.fromEntries(
     owned(object).map(([part, value]) => [

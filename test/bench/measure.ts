@@ -9,11 +9,11 @@ import type { Measured } from './job.ts';
 import { cpuTime, memory } from './processes.ts';
 import { median } from './statistics.ts';
 
-/** That count. */
+/** Counted rounds. */
 const usualRounds = 3;
-/** Seconds of the round that does not count: V8 compiles for good what was called some ten thousand times. */
+/** Seconds of the warm-up round: V8 optimizes functions after some ten thousand calls. */
 const warmUpSeconds = 3;
-/** Milliseconds between measurements, for garbage and caches to settle. */
+/** Milliseconds between measurements for garbage and caches to settle. */
 const pause = 100;
 const restSeconds = 10;
 /** kube-apiserver is busy for some time after its start. */
@@ -25,18 +25,18 @@ const hash = fileURLToPath(import.meta.resolve('./hash.ts'));
 export interface Row {
   readonly subject: Subject;
   readonly rounds: readonly Figures[];
-  /** The median of each figure over the rounds. */
+  /** Median of each figure over the rounds. */
   readonly figures: Figures;
   readonly problems: readonly string[];
 }
 
 export interface Figures {
-  /** Milliseconds of CPU a request: of the server itself, and beside that of those it asks. */
+  /** Milliseconds of CPU per request: of the server itself, and additionally of the servers behind it. */
   readonly cpu: number;
   readonly behind: number;
-  /** `cpu` without what the changes cost the server at rest. */
+  /** `cpu` without the cost of changes to the server at rest. */
   readonly alone: number;
-  /** How many cores' time the server used: far below 1, it was waiting, for its turn or for others. */
+  /** Number of cores used: far below 1, the server was waiting. */
   readonly cores: number;
   readonly perSecond: number;
   /** Milliseconds. */
@@ -47,17 +47,17 @@ export interface Figures {
   readonly peak: number;
   /** Bytes of a body. */
   readonly bytes: number;
-  /** The part of the time in which the load generator was busy. */
+  /** Share of time in which the load generator was busy. */
   readonly generator: number;
-  /** Of nodes, a second. */
+  /** Changes of nodes per second. */
   readonly changes: number;
 }
 
-const asksNobody = ({ server }: Subject): boolean => server === 'nginx' || server === 'node:http';
+const hasNoUpstream = ({ server }: Subject): boolean => server === 'nginx' || server === 'node:http';
 
 /**
- * The subjects take turns, so that what else the machine does meets them all. What a change costs kube-apiserver is observed while it is
- * not asked for anything else, if the case has such subjects: at rest it is more, for nothing is at hand then.
+ * Measures the subjects in turn, so that other load of the machine affects all of them. For cases with kube-apiserver,
+ * the cost of changes is measured while it has no other requests. That cost is higher at rest, when caches are cold.
  */
 export async function measureCase(
   { subjects }: Pick<Case, 'subjects'>,
@@ -69,14 +69,15 @@ export async function measureCase(
   for (let round = 0; round <= rounds; round++)
     for (const [index, subject] of subjects.entries()) {
       const before = measured[index] ?? [];
-      if (before.some(({ problems }) => problems.length > 0)) continue; // once is enough
-      // A first one does not count, unless it was wrong: a server that runs for days has compiled and connected what it needs.
+      if (before.some(({ problems }) => problems.length > 0)) continue; // reported already
+      // The first round is not counted unless it was wrong: a long-running server has compiled its code and opened
+      // connections.
       if (round === 1) before.length = 0;
       before.push(await measure(round === 0 ? warmUp(subject) : subject, signal));
       await sleep(pause, undefined, { signal });
     }
   const changeCosts = subjects.flatMap((subject, index) =>
-    asksNobody(subject) ? (measured[index] ?? []).map(({ cpuBehind, changes }) => cpuBehind / changes) : [],
+    hasNoUpstream(subject) ? (measured[index] ?? []).map(({ cpuBehind, changes }) => cpuBehind / changes) : [],
   );
   const rest = atRest.map((one) =>
     one.server === 'kube-apiserver' && changeCosts.length > 0
@@ -114,11 +115,12 @@ function figuresOf(subject: Subject, one: Measured, rest: readonly AtRest[]): Fi
   const { seconds, requests, changes } = one;
   const atRest = (pids: readonly number[]): number =>
     rest.reduce((sum, { cpuPerChange, pids: [pid = 0] }) => sum + (pids.includes(pid) ? cpuPerChange * changes : 0), 0);
-  // The changes are written to kube-apiserver alone, and reading is not to blame for that. What following them costs us is ours.
+  // The cost of the changes themselves is subtracted for kube-apiserver, the only server that they are written to.
+  // Following them is part of our server's cost.
   const spared = server === 'kube-apiserver' ? atRest(job?.pids ?? []) : 0;
   return {
     cpu: Math.max(0, one.cpu - spared) / requests,
-    behind: asksNobody(subject) ? 0 : Math.max(0, one.cpuBehind - atRest(job?.behind ?? [])) / requests,
+    behind: hasNoUpstream(subject) ? 0 : Math.max(0, one.cpuBehind - atRest(job?.behind ?? [])) / requests,
     alone: Math.max(0, one.cpu - atRest(job?.pids ?? [])) / requests,
     cores: one.cpu / 1000 / seconds,
     perSecond: requests / seconds,
@@ -151,15 +153,15 @@ async function measure({ job }: Subject, signal: AbortSignal): Promise<Measured>
 export interface AtRest {
   readonly server: Server | 'etcd';
   readonly pids: readonly number[];
-  /** Milliseconds of CPU a second. */
+  /** Milliseconds of CPU per second. */
   readonly cpuPerSecond: number;
-  /** The same, a change: when the machine is busy, both come slower. */
+  /** Milliseconds of CPU per change; on a busy machine, both rates drop. */
   readonly cpuPerChange: number;
   /** Megabytes. */
   readonly rss: number;
 }
 
-/** What the servers use while only the changes arrive. */
+/** Resource usage of the servers while only changes arrive. */
 export async function measureRest(
   servers: readonly Pick<AtRest, 'server' | 'pids'>[],
   changesFile: string,

@@ -1,26 +1,26 @@
-/** What memory our server takes: with nothing, with everything, while slow readers hold full lists, and while everything changes. */
+/** Memory of our server: empty, with all objects, with slow readers of full lists, and under constant changes. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { changesIn, changesPerSecond } from './changes.ts';
-import { ask } from './connection.ts';
+import { sendOnce } from './connection.ts';
 import { paths } from './paths.ts';
 import { memory, resetPeaks } from './processes.ts';
 import { request } from './requests.ts';
 import type { Stand } from './stand.ts';
 import { median } from './statistics.ts';
 
-/** Megabytes, unless stated. */
+/** Megabytes unless stated. */
 export interface MemoryFigures {
-  /** Of servers that nobody has asked for anything. */
+  /** Servers that have received no request. */
   readonly empty: number;
   readonly rest: number;
-  /** Of all nodes as kube-apiserver answers them. */
+  /** JSON of all nodes as returned by kube-apiserver. */
   readonly json: number;
   readonly slowLists: {
     readonly before: number;
     readonly peak: number;
     readonly after: number;
-    /** What the readers have read. */
+    /** Bytes that the readers received. */
     readonly read: number;
   };
   readonly churn: {
@@ -33,7 +33,7 @@ export interface MemoryFigures {
   readonly problems: readonly string[];
 }
 
-/** For garbage to be collected that something left. */
+/** Time for garbage to be collected. */
 const settle = 5_000;
 
 const slow = { readers: 50, bytesPerSecond: 1e6, seconds: 10 };
@@ -43,7 +43,7 @@ export async function measureMemory(stand: Stand, churnSeconds: number, signal: 
   const { site, small } = stand;
   const { kubeApiserver } = site;
   const list = request(`${paths.core}?resourceVersion=0`, {}, { token: kubeApiserver.tokens[0] });
-  const { bytes } = await ask(kubeApiserver.tls, list.text);
+  const { bytes } = await sendOnce(kubeApiserver.tls, list.text);
   const { problems, ...slowLists } = await measureSlowLists(stand, signal);
   const churn = await measureChurn(stand, churnSeconds, signal);
   return { empty: small.freshRss, rest: site.freshRss, json: bytes / 1e6, slowLists, churn, problems };
@@ -69,7 +69,7 @@ async function measureSlowLists(
   return { before, peak, after: memory(ours.pids).rss, read, problems: [...problems] };
 }
 
-/** Takes what comes no faster than `slow` says. */
+/** Reads at the rate `slow`. */
 class SlowReader {
   readonly #socket: Socket;
   readonly #timer: NodeJS.Timeout;
@@ -81,7 +81,7 @@ class SlowReader {
     const allowed = (): number => ((performance.now() - begin) / 1000) * slow.bytesPerSecond;
     socket.on('data', (bytes: Buffer) => {
       if (this.#read === 0 && bytes.toString('latin1', 0, 13) !== 'HTTP/1.1 200 ')
-        problem(`a slow reader is answered ${bytes.toString('latin1', 0, 100)}`);
+        problem(`a slow reader received ${bytes.toString('latin1', 0, 100)}`);
       this.#read += bytes.length;
       if (this.#read > allowed()) socket.pause();
     });
@@ -90,7 +90,7 @@ class SlowReader {
     socket.write(text);
   }
 
-  /** The bytes read. */
+  /** Returns the number of bytes read. */
   end(): number {
     clearInterval(this.#timer);
     this.#socket.destroy();
@@ -116,7 +116,7 @@ async function measureChurn(
   const written = changesIn(changes.file) - first;
   const { peak } = memory(ours.pids);
   await changes.setRate(changesPerSecond);
-  // The collector lets memory rise and fall: what lies in the middle of a part of the time says more than one moment.
+  // Garbage collection makes memory fluctuate, so the median over a period is used.
   const part = Math.ceil(samples.length / 4);
   return {
     seconds: elapsed,

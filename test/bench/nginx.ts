@@ -1,4 +1,4 @@
-/** nginx as Debian packs it, serving files: what no server can beat by much. */
+/** nginx from Debian serving files: a bound that no server can beat by much. */
 import { access, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -14,19 +14,19 @@ import { withChildren } from './processes.ts';
 export interface Nginx {
   readonly plain: Target;
   readonly tls: Target;
-  /** The master and its workers. */
+  /** PIDs of the master and its workers. */
   readonly pids: readonly number[];
-  /** Of the files. */
+  /** URL of the files. */
   readonly folder: string;
-  /** Bytes of each file. */
+  /** Size of each file in bytes. */
   readonly sizes: Readonly<Record<string, number>>;
 }
 
 const installed = '/usr/sbin/nginx';
 
 /**
- * The machine's nginx; else Debian's package is unpacked into the user's cache folder. Installing it would start a web server
- * on port 80 of every address, and take root.
+ * Returns the machine's nginx, or Debian's package unpacked into the user's cache folder. Installing the package would
+ * start a web server on port 80 of every address and require root.
  */
 export async function findNginx(): Promise<string> {
   if (await exists(installed)) return installed;
@@ -45,16 +45,19 @@ export async function findNginx(): Promise<string> {
     step.end(true);
   } catch (cause) {
     step.end(false);
-    throw new Error('there is no nginx, and its package cannot be had: install it, such as by apt-get install nginx', {
-      cause,
-    });
+    throw new Error(
+      'nginx is not installed and its package is unavailable; install it, for example with apt-get install nginx',
+      {
+        cause,
+      },
+    );
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
   return program;
 }
 
-/** With the lists of packages as they are; if they are too old, root can renew them. */
+/** Downloads with the existing package lists; if they are outdated, root can update them. */
 async function download(cwd: string): Promise<void> {
   const { code } = await execute('apt-get', ['download', 'nginx'], { cwd });
   if (code === 0) return;
@@ -68,7 +71,9 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Serves `files`, by their paths without a leading slash, on loopback; x.gz is what a client gets that asks for x gzipped. */
+/**
+ * Serves `files`, by their paths without a leading slash, on loopback; x.gz is sent to clients that accept gzip for x.
+ */
 export async function startNginx(options: {
   readonly program: string;
   readonly dir: string;
@@ -88,11 +93,11 @@ export async function startNginx(options: {
   const running = await start(dir, 'nginx', [program, '-p', folder, '-c', 'nginx.conf', '-e', 'stderr']);
   const host = '127.0.0.1';
   await until(
-    'nginx answers',
+    'nginx responds',
     () => assertAlive(dir, [running]),
     async () => (await fetch(`http://${host}:${ports.plain}/${Object.keys(files)[0]}`)).ok,
   );
-  await sleep(200); // all workers are there, and the master rests
+  await sleep(200); // all workers have started and the master is idle
   return {
     plain: { host, port: ports.plain },
     tls: { host, port: ports.tls, tls: { ca: authority.certificate, servername } },

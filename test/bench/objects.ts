@@ -1,18 +1,18 @@
-/** The objects of a cluster of any size, as kubelets and kube-apiserver write them; the same number gives the same object. */
+/** Objects of a cluster of any size as kubelets and kube-apiserver write them; deterministic by index. */
 import { createHash } from 'node:crypto';
-import { nodeName, registration, report } from '../../hack/cluster/node.ts';
+import { nodeName, registration, statusReport } from '../../hack/cluster/node.ts';
 import { managedFields } from './managed-fields.ts';
 
-/** How many values the label has by which callers select, each on so many nodes as on others. */
+/** Number of values of the selector label, evenly distributed over the nodes. */
 export const racks = (nodes: number): number => Math.min(100, Math.max(1, Math.floor(nodes / 10)));
 export const rackLabel = 'example.com/rack';
 
-/** Pods stand in namespaces of so many. */
+/** Number of pod namespaces. */
 export const podsPerNamespace = 1000;
 const images = 17;
 const first = Date.parse('2026-01-01T00:00:00Z');
 
-/** In another order than the names. */
+// In another order than the names.
 export const createdAt = (index: number): number => first + ((index * 7919) % 100_003) * 60_000;
 
 interface Unstored {
@@ -27,7 +27,7 @@ function uid(of: string): string {
   return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5');
 }
 
-/** As etcd holds it. `managers`: who wrote the object, and who its status. */
+/** Returns the stored form. `managers` are the writers of the object and of its status. */
 function stored(object: Unstored, index: number, managers: readonly [string, string]): object {
   const { status, ...rest } = object;
   const { name, namespace = '' } = object.metadata;
@@ -50,7 +50,7 @@ function stored(object: Unstored, index: number, managers: readonly [string, str
 export function node(index: number, nodes: number): object {
   const block = { node: (at: number) => `10.${64 + (at >> 16)}.${(at >> 8) & 255}.${at & 255}` };
   const { metadata, status, ...rest } = registration(index, block) as Unstored;
-  const reported = (report(index) as { status: { images: unknown[]; nodeInfo: object } }).status;
+  const reported = (statusReport(index) as { status: { images: unknown[]; nodeInfo: object } }).status;
   const { nodeInfo } = status as { nodeInfo: object };
   return stored(
     {
@@ -76,7 +76,7 @@ const toleration = (key: string): object => ({
   tolerationSeconds: 300,
 });
 
-/** One of a Deployment's, running. */
+/** Returns a running pod of a Deployment. */
 export function pod(index: number, nodes: number): object {
   const app = `app-${index % 50}`;
   const time = text(createdAt(index));

@@ -7,30 +7,30 @@ const query = (parameters: Readonly<Record<string, string | number>>): string =>
     .join('&');
 
 export const pageSize = 10;
-/** Of the ServiceAccounts that call kube-apiserver. */
+/** Namespace of the ServiceAccounts that call kube-apiserver. */
 export const readersNamespace = 'bench';
-/** Stands in a path for a number that no earlier request had. */
-export const anew = '~n~';
+/** Placeholder in a path for a number that no earlier request had. */
+export const placeholder = '~n~';
 
-/** What is asked for. */
+/** Requested paths. */
 export const paths = {
   health: '/livez',
   token: '/oauth/token',
   list: `/kapis${nodes}`,
   node: (index: number) => `/kapis${nodes}/${nodeName(index)}`,
-  /** By name, unless told otherwise. */
+  /** Sorted by name by default. */
   page: (page: number, parameters: Readonly<Record<string, string>> = {}) =>
     `/kapis${nodes}?${query({ sortBy: 'name', ascending: 'true', ...parameters, limit: pageSize, page })}`,
   podsOf: (namespace: string) =>
     `/kapis/resources.platform.io/v1alpha3/namespaces/${namespace}/pods?sortBy=name&ascending=true&limit=${pageSize}`,
   watch: (resourceVersion: string) => `/kapis${nodes}?watch=true&resourceVersion=${resourceVersion}`,
   aggregated: `/apis${nodes}`,
-  /** Of kube-apiserver. */
+  /** Paths of kube-apiserver. */
   core: '/api/v1/nodes',
   corePage: (labelSelector: string) => `/api/v1/nodes?${query({ labelSelector, limit: pageSize })}`,
   corePodsOf: (namespace: string) => `/api/v1/namespaces/${namespace}/pods?limit=${pageSize}`,
   serviceAccount: (name: string) => `/api/v1/namespaces/${readersNamespace}/serviceaccounts/${name}`,
-  /** Where nothing changes. */
+  /** Watch of objects that do not change. */
   quietWatch: '/api/v1/namespaces/kube-public/configmaps?watch=true&resourceVersion=0',
   coreWatch: (resourceVersion: string) => `/api/v1/nodes?watch=true&resourceVersion=${resourceVersion}`,
 } as const;

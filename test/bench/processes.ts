@@ -1,10 +1,10 @@
-/** What Linux knows of processes. */
+/** Resource usage of processes as reported by Linux. */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 /** A tick of utime and stime is a hundredth of a second on every machine (USER_HZ). */
 const millisecondsPerTick = 10;
 
-/** Milliseconds of CPU that they have used, in user and kernel mode. */
+/** Returns the CPU time in milliseconds, in user and kernel mode. */
 export function cpuTime(pids: readonly number[]): number {
   let ticks = 0;
   for (const pid of pids) {
@@ -16,9 +16,9 @@ export function cpuTime(pids: readonly number[]): number {
 }
 
 export interface Memory {
-  /** Megabytes (10^6 bytes) resident now. */
+  /** Resident megabytes (10^6 bytes). */
   readonly rss: number;
-  /** The most since `resetPeaks`. */
+  /** Peak since `resetPeaks`. */
   readonly peak: number;
 }
 
@@ -38,7 +38,7 @@ export function resetPeaks(pids: readonly number[]): void {
   for (const pid of pids) writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
-/** A process and its children, which are nginx's workers. */
+/** Returns a process and its children, such as nginx's workers. */
 export function withChildren(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim();
   return [pid, ...(children === '' ? [] : children.split(' ').map(Number))];

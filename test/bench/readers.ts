@@ -1,6 +1,6 @@
 /**
- * A hundred callers of each server, so that nothing is fast only because the same one asks again; for each face of ours others, so
- * that none finds what the server remembers of the one before.
+ * A hundred callers per server, so that results are not those of one cached caller; each listener of ours has different
+ * ones, so that none benefits from caches filled by another.
  */
 import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '../../src/cluster/client/client.ts';
@@ -22,13 +22,13 @@ export interface User {
 
 export interface Users {
   readonly readers: readonly User[];
-  /** Who have the right password, and may not come in. */
+  /** Users with the correct password who are not allowed to log in. */
   readonly disabled: readonly User[];
-  /** The chart's values that make them be. */
+  /** Chart values that create the users. */
   readonly values: object;
 }
 
-/** Of one of the callers of kube-apiserver. */
+/** Token of a caller of kube-apiserver. */
 export const readerAccount = (caller: number): string => `reader-${1 + (caller % callers)}`;
 
 const names = (of: string, count: number): string[] =>
@@ -50,7 +50,7 @@ export async function makeUsers(): Promise<Users> {
       config: {
         authentication: {
           users: [...readers, ...disabled].map(({ configured }) => configured),
-          // The bench fails to log in more often than a person would.
+          // The bench fails more logins than a person would.
           loginLimit: { maxTries: 1000, within: '1s', perAddress: 1_000_000, perClient: 1_000_000 },
         },
       },
@@ -58,7 +58,7 @@ export async function makeUsers(): Promise<Users> {
   };
 }
 
-/** Allows the readers of both servers to read nodes and pods, and what our server says of itself. */
+/** Allows the readers of both servers to read nodes and pods, and our server's metrics. */
 export async function allowReaders(kube: KubeClient): Promise<void> {
   await kube.json('/api/v1/namespaces', { method: 'POST', body: { metadata: { name: readersNamespace } } });
   const apiGroup = 'rbac.authorization.k8s.io';
@@ -81,7 +81,7 @@ export async function allowReaders(kube: KubeClient): Promise<void> {
     });
 }
 
-/** Tokens of as many ServiceAccounts. */
+/** Returns tokens of that many ServiceAccounts. */
 export async function serviceAccountTokens(kube: KubeClient): Promise<string[]> {
   const path = `/api/v1/namespaces/${readersNamespace}/serviceaccounts`;
   return inParallel(names('reader', callers), async (name) => {
@@ -100,16 +100,16 @@ export const loginForm = ({ username, password }: User): Record<string, string> 
   client_secret: 'platform',
 });
 
-/** Tokens of ours. */
+/** Returns access tokens of our server. */
 export async function platformTokens(target: Target, readers: readonly User[]): Promise<string[]> {
   return inParallel(readers, async (user) => {
     const connection = new Connection(target);
     const { text, expected } = request('/oauth/token', { text: 'access_token' }, { form: loginForm(user) });
-    const answer = await connection.send(Buffer.from(text), true);
+    const response = await connection.send(Buffer.from(text), true);
     connection.close();
-    const problem = problemOf(answer, expected);
+    const problem = problemOf(response, expected);
     if (problem !== undefined) throw new Error(`${user.username} cannot log in: ${problem}`);
-    return (JSON.parse(String(answer.body)) as { access_token: string }).access_token;
+    return (JSON.parse(String(response.body)) as { access_token: string }).access_token;
   });
 }
 

@@ -1,37 +1,37 @@
-/** Requests as they go over the wire, and what must come back. */
+/** Requests as sent on the wire, and their expected responses. */
 import { gunzipSync } from 'node:zlib';
 import { nodeName } from '../../hack/cluster/node.ts';
-import type { Answer } from './answer-reader.ts';
-import { anew } from './paths.ts';
+import type { ParsedResponse } from './response-reader.ts';
+import { placeholder } from './paths.ts';
 
 export interface Expected {
-  /** How many items the list has. */
+  /** Number of items in the list. */
   readonly items?: number;
-  /** The names of the items, in their order. */
+  /** Names of the items in order. */
   readonly names?: readonly string[];
-  /** How many items there are in all, before paging. */
+  /** Total number of items before paging. */
   readonly total?: number;
-  /** All items have it in their names, and `total` counts those of so many nodes that do. */
+  /** Part of the names of all items; `total` counts such nodes among that many. */
   readonly contains?: string;
   readonly of?: number;
-  /** The name of the object. */
+  /** Name of the object. */
   readonly name?: string;
-  /** What stands somewhere in the body. */
+  /** Text somewhere in the body. */
   readonly text?: string;
   readonly gzip?: boolean;
-  /** The size of the body as sent, where it is known. */
+  /** Size of the body as sent, if known. */
   readonly bytes?: number;
-  /** 200 unless stated. */
+  /** 200 by default. */
   readonly status?: number;
 }
 
 export interface Request {
-  /** All of it, as latin1. */
+  /** The whole request as latin1. */
   readonly text: string;
   readonly expected: Expected;
 }
 
-/** A body is a form. */
+/** Fields of a form body. */
 export function request(
   path: string,
   expected: Expected,
@@ -52,35 +52,38 @@ export function request(
   return { text: `${lines.join('\r\n')}\r\n\r\n${body}`, expected };
 }
 
-/** With a number where one is to stand that no earlier request had. */
+/** Replaces the placeholder by a number that no earlier request had. */
 export function numbered({ text, expected }: Request, number: number): Request {
-  if (!text.includes(anew)) return { text, expected };
-  const digits = String(number % 100_000); // few enough to stand in some names
+  if (!text.includes(placeholder)) return { text, expected };
+  const digits = String(number % 100_000); // few enough to occur in some names
   const { contains, ...rest } = expected;
-  return { text: text.replace(anew, digits), expected: contains === undefined ? rest : { ...rest, contains: digits } };
+  return {
+    text: text.replace(placeholder, digits),
+    expected: contains === undefined ? rest : { ...rest, contains: digits },
+  };
 }
 
-/** What the head of an answer tells of it being wrong. */
-function problemOfHead({ status, bytes, gzip }: Answer, expected: Expected): string | undefined {
+/** Returns the problem visible in the head of a response. */
+function problemOfHead({ status, bytes, gzip }: ParsedResponse, expected: Expected): string | undefined {
   if (status !== (expected.status ?? 200)) return `status ${status}`;
-  if (gzip !== (expected.gzip ?? false)) return gzip ? 'gzip, not asked for' : 'no gzip';
+  if (gzip !== (expected.gzip ?? false)) return gzip ? 'unrequested gzip' : 'no gzip';
   return bytes === (expected.bytes ?? bytes) ? undefined : `${bytes} bytes instead of ${expected.bytes}`;
 }
 
-/** What is wrong with an answer; undefined if nothing is. Only of one whose body was kept is the body looked at. */
-export function problemOf(answer: Answer, expected: Expected): string | undefined {
-  const { body } = answer;
-  const problem = problemOfHead(answer, expected);
+/** Returns the problem of a response, or undefined. The body is checked only if it was kept. */
+export function problemOf(response: ParsedResponse, expected: Expected): string | undefined {
+  const { body } = response;
+  const problem = problemOfHead(response, expected);
   if (body === undefined || problem !== undefined)
     return problem === undefined || body === undefined
       ? problem
       : `${problem}: ${body.toString('utf8', 0, 300).trim()}`;
-  const whole = answer.gzip ? gunzipSync(body) : body;
-  if (whole.length > longestParsed) return problemOfLongList(whole, expected);
+  const whole = response.gzip ? gunzipSync(body) : body;
+  if (whole.length > maxParsed) return problemOfLongList(whole, expected);
   const text = whole.toString('utf8');
   if (expected.text !== undefined) return text.includes(expected.text) ? undefined : `no ${expected.text} in the body`;
   const { items, names, total, contains, name } = expected;
-  if ((items ?? names ?? total ?? contains ?? name) === undefined) return undefined; // it need not be JSON
+  if ((items ?? names ?? total ?? contains ?? name) === undefined) return undefined; // it may not be JSON
   return problemOfJson(JSON.parse(text) as Json, expected);
 }
 
@@ -110,9 +113,12 @@ function problemOfJson({ items, metadata, totalItems }: Json, expected: Expected
   );
 }
 
-/** A text of more than 512 MB is none to V8; far below that parsing takes the time of many requests. */
-const longestParsed = 1e8;
-/** Stands once in each node. */
+/**
+ * Longest parsed body. V8 does not support strings over 512 MB, and parsing far shorter ones takes the time of many
+ * requests.
+ */
+const maxParsed = 1e8;
+/** Occurs once per node. */
 const onceANode = '"nodeInfo":{';
 
 function problemOfLongList(body: Buffer, { items }: Expected): string | undefined {

@@ -1,12 +1,12 @@
-/** One run over everything that is wanted: it prints as it goes, and holds what it found. */
-import { readingTime } from '../../hack/cluster/control-plane.ts';
+/** One run over the selected cases: prints results as they arrive and collects them. */
+import { largeClusterTimeout } from '../../hack/cluster/control-plane.ts';
 import { fileURLToPath } from 'node:url';
 import { output } from '../../hack/cluster/exec.ts';
 import { progress } from '../../hack/cluster/progress.ts';
 import { until } from '../../hack/cluster/until.ts';
 import { casesOf, labels, type Case } from './cases.ts';
 import { changesPerSecond } from './changes.ts';
-import { ask } from './connection.ts';
+import { sendOnce } from './connection.ts';
 import { termCost, verdicts } from './goals.ts';
 import { describeFlood, measureFlood } from './flood.ts';
 import { measureHeld } from './held.ts';
@@ -35,7 +35,7 @@ const watches = {
   many: { watchers: 10_000, perSecond: changesPerSecond / 10, prefix: 'many watchers', withTLS: false },
 } as const;
 
-/** Beside the cases. */
+/** Measurements in addition to the cases. */
 export const otherNames: readonly string[] = [
   'memory',
   ...Object.keys(watches),
@@ -48,12 +48,12 @@ export const otherNames: readonly string[] = [
   'logs',
 ];
 
-/** In a process of its own: nothing else makes garbage there. */
+// In its own process, so that only its garbage is collected.
 const measureVerification = async (): Promise<Verification> =>
   JSON.parse(await output(process.execPath, [fileURLToPath(import.meta.resolve('./verification.ts'))])) as Verification;
 
 export class Run {
-  /** As JSON. */
+  /** Results as JSON. */
   readonly results: Record<string, unknown> = {};
   readonly #stand: Stand;
   readonly #signal: AbortSignal;
@@ -61,7 +61,7 @@ export class Run {
   readonly #terms: Record<string, number> = {};
   readonly #others: Record<string, number> = {};
   readonly #compared: { name: string; ratios: readonly Ratios[] }[] = [];
-  /** Of changes, in each round. */
+  /** Changes in each round. */
   readonly #rates: number[] = [];
   #right = true;
 
@@ -70,14 +70,14 @@ export class Run {
     this.#signal = signal;
   }
 
-  /** No answer was wrong, and nothing failed. */
+  /** No response was wrong, and nothing failed. */
   get right(): boolean {
     return this.#right;
   }
 
   async measure(wanted: readonly string[], churnSeconds: number): Promise<void> {
     const rest = await this.#rest();
-    // First of all: what the cases leave in memory is no rest.
+    // First, because the cases leave memory behind.
     if (wanted.includes('memory')) await this.#memory(churnSeconds);
     for (const one of casesOf(this.#stand)) if (wanted.includes(one.name)) await this.#case(one, rest);
     for (const name of ['watch', 'many'] as const) if (wanted.includes(name)) await this.#watches(name, rest);
@@ -93,7 +93,7 @@ export class Run {
     this.results['goals'] = goals;
     console.log(`\n${goals.join('\n')}\n`);
     if (this.#rates.length > 0)
-      console.log(`changes a second, in the slowest round of a case: ${figure(Math.min(...this.#rates))}`);
+      console.log(`changes per second in the slowest round of a case: ${figure(Math.min(...this.#rates))}`);
   }
 
   async #rest(): Promise<readonly AtRest[]> {
@@ -111,9 +111,9 @@ export class Run {
     );
     step.end(true);
     this.results['rest'] = rest;
-    console.log(`at rest, but for ${changesPerSecond} changes of nodes a second:`);
+    console.log(`at rest except for ${changesPerSecond} changes of nodes per second:`);
     for (const { server, cpuPerSecond, rss } of rest)
-      console.log(`  ${server.padEnd(16)} ${figure(cpuPerSecond)} ms of CPU a second, ${figure(rss)} MB`);
+      console.log(`  ${server.padEnd(16)} ${figure(cpuPerSecond)} ms of CPU per second, ${figure(rss)} MB`);
     return rest;
   }
 
@@ -150,7 +150,7 @@ export class Run {
     const cost = terms === undefined ? undefined : termCost(this.#cases, name, site.size.nodes, terms);
     if (cost !== undefined) {
       this.#terms[name] = cost;
-      console.log(`  ${figure(cost)} ns an object and term, beyond the same asked again`);
+      console.log(`  ${figure(cost)} ns per object and term, in addition to a repeated query`);
     }
     if (!quiet) for (const { rounds } of rows) this.#rates.push(...rounds.map((round) => round.changes));
     this.results[name] = { ratios, rows: rows.map(({ subject: { label }, ...row }) => ({ label, ...row })), cost };
@@ -160,18 +160,18 @@ export class Run {
     if (first === undefined) return;
     const { check } = this.#stand.site.ours;
     const has = async (): Promise<boolean> => {
-      const { status, body } = await ask(first.target, first.text);
+      const { status, body } = await sendOnce(first.target, first.text);
       if (status !== 200) throw new Error(`status ${status}: ${String(body)}`);
       return true;
     };
-    await until('the server has what is asked for', check, has, readingTime);
+    await until('the server has the requested objects', check, has, largeClusterTimeout);
   }
 
   async #watches(name: keyof typeof watches, rest: readonly AtRest[]): Promise<void> {
     const { watchers, perSecond, prefix } = watches[name];
     const all = await this.#attempt(name, () => measureWatches(this.#stand, rest, watches[name], this.#signal));
     if (all === undefined) return;
-    console.log(`\n${watchTable(`${name}: ${watchers} watches of whole nodes, ${perSecond} changes a second`, all)}`);
+    console.log(`\n${watchTable(`${name}: ${watchers} watches of whole nodes, ${perSecond} changes per second`, all)}`);
     this.#right &&= all.every(({ server, problems, lost }) => server !== 'ours' || problems.length + lost === 0);
     const ours = all.find(({ label }) => label === labels.plain);
     if (ours === undefined) return;
@@ -205,7 +205,7 @@ export class Run {
     if (one === undefined) return;
     const { known, fresh } = one;
     console.log(
-      `\nverification: µs of CPU a token: known ${figure(known)}, new ES256 ${figure(fresh.ES256)}, RS256 ${figure(fresh.RS256)}`,
+      `\nverification: µs of CPU per token: known ${figure(known)}, new ES256 ${figure(fresh.ES256)}, RS256 ${figure(fresh.RS256)}`,
     );
     this.#others['verification: known µs'] = known;
     this.#others['verification: new µs'] = Math.max(fresh.ES256, fresh.RS256);
@@ -237,7 +237,7 @@ export class Run {
     const one = await this.#attempt('revocation', () => measureRevocation(site, users, this.#signal));
     if (one === undefined) return;
     console.log(
-      `\nrevocation: another replica refuses the token after ${figure(one.p50)} ms, at most ${figure(one.max)} ms`,
+      `\nrevocation: another replica rejects the token after ${figure(one.p50)} ms, at most ${figure(one.max)} ms`,
     );
     this.#others['revocation: ms'] = one.max;
   }
@@ -257,7 +257,7 @@ export class Run {
     this.#others['logs: page ÷ alone'] = pages.during.p50 / pages.idle.p50;
   }
 
-  /** What fails is said and left out; the rest goes on. */
+  /** Reports a failed measurement, and continues with the others. */
   async #attempt<T>(name: string, work: () => Promise<T>): Promise<T | undefined> {
     const step = progress(name);
     try {

@@ -1,7 +1,7 @@
 /**
- * Clusters that are full from their start: etcd's data is made once a size and kept in the cache of the cluster's programs. The objects
- * are put into etcd as kube-apiserver would (as JSON, which it reads as well as protobuf): through kube-apiserver 50,000 nodes take
- * a quarter of an hour.
+ * Prefilled clusters: etcd's data is created once per size and kept in the cache of the cluster's programs. Objects are
+ * written to etcd directly, since 50,000 nodes take a quarter of an hour through kube-apiserver. They are JSON, which
+ * kube-apiserver reads as well as protobuf.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -23,10 +23,10 @@ export interface Size {
 }
 
 const atOnce = 32;
-/** What makes the data. */
+/** Files from which the data is created. */
 const sources = ['seed.ts', 'objects.ts', 'managed-fields.ts', '../../hack/cluster/node.ts'];
 
-/** Puts etcd's data where a control plane of the state folder `dir` looks for it. */
+/** Copies etcd's data to the state folder `dir` of a control plane. */
 export async function seed(dir: string, size: Size): Promise<void> {
   const hash = createHash('sha256');
   for (const file of sources) hash.update(await readFile(join(import.meta.dirname, file)));
@@ -56,7 +56,7 @@ async function fill(folder: string, size: Size): Promise<void> {
   }
 }
 
-/** Puts the objects into the etcd that listens there. */
+/** Writes the objects to the etcd on this port. */
 export async function put(port: number, size: Size, check: () => Promise<void>): Promise<void> {
   const url = `http://127.0.0.1:${port}`;
   await until('etcd is healthy', check, async () => (await fetch(`${url}/health`)).ok);
@@ -66,9 +66,9 @@ export async function put(port: number, size: Size, check: () => Promise<void>):
   const worker = async (): Promise<void> => {
     for (const [key, object] of all) {
       const body = JSON.stringify({ key: base64(key), value: base64(JSON.stringify(object)) });
-      const answer = await fetch(`${url}/v3/kv/put`, { method: 'POST', body });
-      if (!answer.ok) throw new Error(`etcd refuses ${key}: ${await answer.text()}`);
-      await answer.arrayBuffer();
+      const response = await fetch(`${url}/v3/kv/put`, { method: 'POST', body });
+      if (!response.ok) throw new Error(`etcd rejects ${key}: ${await response.text()}`);
+      await response.arrayBuffer();
       step.detail(String(++done));
     }
   };
@@ -83,7 +83,7 @@ export async function put(port: number, size: Size, check: () => Promise<void>):
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** By the keys under which kube-apiserver keeps them. */
+/** Objects by the keys that kube-apiserver uses. */
 function* objects({ nodes, pods }: Size): Generator<[key: string, object: object]> {
   for (let index = 0; index < nodes; index++) yield [`/registry/minions/${nodeName(index)}`, node(index, nodes)];
   for (let index = 0; index < pods; index++) {

@@ -1,10 +1,10 @@
-/** A control plane of a size with our server behind it, as make run starts it, its readers, and the changes. */
+/** A control plane of a given size with our server as started by make run, readers, and a writer of changes. */
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';
 import { freePort } from '../../hack/cluster/chosen.ts';
-import { readingTime, startControlPlane } from '../../hack/cluster/control-plane.ts';
+import { largeClusterTimeout, startControlPlane } from '../../hack/cluster/control-plane.ts';
 import { addressBlock, assertAddress, openBlock } from '../../hack/cluster/network.ts';
 import { choosePorts } from '../../hack/cluster/ports.ts';
 import { until } from '../../hack/cluster/until.ts';
@@ -26,7 +26,7 @@ export interface Site {
   readonly kubeconfig: string;
   readonly ours: Readonly<Record<Face, Target>> & {
     readonly pids: readonly number[];
-    /** One a reader, for each face others. */
+    /** Tokens, one per reader, different for each listener. */
     readonly tokens: Readonly<Record<Face, readonly string[]>>;
     readonly check: Server['check'];
   };
@@ -36,26 +36,26 @@ export interface Site {
     readonly tokens: readonly string[];
   };
   readonly etcd: { readonly pids: readonly number[] };
-  /** Megabytes of our server when it held all objects and nobody had asked for any. */
+  /** Megabytes of our server when it had cached all objects and received no request. */
   readonly freshRss: number;
-  /** Starts another server beside ours, on ports of its own. */
+  /** Starts another server beside the first, on its own ports. */
   another(name: string, options?: ServerChoice): Promise<Server & { readonly faces: Readonly<Record<Face, Target>> }>;
-  /** Ends what stopping the processes of the state folder does not. */
+  /** Ends processes that are not recorded in the state folder. */
   close(): Promise<void>;
 }
 
-/** Of another server than ours. */
+/** Flags and build of another server. */
 export type ServerChoice = Pick<ServerOptions, 'flags' | 'build'>;
 
 const host = '127.0.0.1';
-/** For garbage to be collected that the start left. */
+/** Time for the garbage of the start to be collected. */
 const settle = 5_000;
 
-/** Every process is on record in the folder `dir`, and ends with its control plane. */
+/** Records every process in the folder `dir`, so that it ends with its control plane. */
 export async function startSite(dir: string, size: Size, users: Users): Promise<Site> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await seed(dir, size);
-  const controlPlane = await startControlPlane({ dir, untended: true });
+  const controlPlane = await startControlPlane({ dir, withoutKwok: true });
   const { kubeconfig } = controlPlane;
   const block = await addressBlock(dir);
   await openBlock(block);
@@ -84,7 +84,7 @@ export async function startSite(dir: string, size: Size, users: Users): Promise<
     const server = await begin('server');
     await server.ready();
     const { ports } = server;
-    await until('the nodes are listed', server.check, async () => listedAt(server.log) > 0, readingTime);
+    await until('the nodes are listed', server.check, async () => listedAt(server.log) > 0, largeClusterTimeout);
     await sleep(settle);
     const freshRss = memory([server.pid]).rss;
     await setEndpoints(kube, [{ address, port: ports.aggregated }]);
@@ -135,7 +135,7 @@ export async function startSite(dir: string, size: Size, users: Users): Promise<
   }
 }
 
-/** When a server says in its log that it had all nodes, in milliseconds since the epoch; NaN if it does not. */
+/** Returns the time at which a server logged that it had all nodes, in milliseconds since the epoch, or NaN. */
 export function listedAt(log: string): number {
   const line = readFileSync(log, 'utf8')
     .split('\n')

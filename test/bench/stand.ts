@@ -1,6 +1,6 @@
 /**
- * Everything that is measured, started: a control plane of the size asked for and a small one, our server behind each, nginx and a
- * bare node:http server with the bytes that ours answers, and the changes.
+ * Starts everything that is measured: a control plane of the requested size and a small one, our server with each, and
+ * the changes. nginx and a bare node:http server return the bytes of our responses.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,19 +17,19 @@ import { problemOf, request } from './requests.ts';
 import { put, type Size } from './seed.ts';
 import { startSite, type Site } from './site.ts';
 
-/** Of the small control plane: what does not grow with the number of nodes costs the same there. */
+/** The small control plane: costs that do not grow with the number of nodes are the same there. */
 export const few = 10;
 
 export interface Stand {
   readonly site: Site;
-  /** Nothing was in it at the start. */
+  /** Empty cluster. */
   readonly small: Site;
   readonly users: Users;
   readonly nginx: Nginx;
-  /** node:http, and nothing else. */
+  /** A bare node:http server. */
   readonly bare: { readonly plain: Target; readonly pids: readonly number[] };
   readonly changes: Changes;
-  /** They come only while it is measured, for they take CPU that the others need. */
+  /** Changes of the small control plane, active only while it is measured, since they take CPU. */
   readonly smallChanges: Changes;
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export interface Stand {
 const root = join(import.meta.dirname, '../..');
 const bareServer = fileURLToPath(import.meta.resolve('./bare.ts'));
 
-/** The state folders of both control planes. */
+/** Returns the state folders of both control planes. */
 export const foldersOf = (dir: string): string[] => [join(dir, 'large'), join(dir, 'small')];
 
 export async function startStand(dir: string, size: Size): Promise<Stand> {
@@ -91,12 +91,12 @@ export async function startStand(dir: string, size: Size): Promise<Stand> {
 async function startBare(dir: string, port: number, file: string): Promise<Stand['bare']> {
   const running = await start(dir, 'bare', [process.execPath, bareServer, String(port), file]);
   const plain = { host: '127.0.0.1', port };
-  const answers = async (): Promise<boolean> => (await fetch(`http://${plain.host}:${port}/`)).ok;
-  await until('the bare server answers', () => assertAlive(dir, [running]), answers);
+  const responses = async (): Promise<boolean> => (await fetch(`http://${plain.host}:${port}/`)).ok;
+  await until('the bare server responds', () => assertAlive(dir, [running]), responses);
   return { plain, pids: [running.pid] };
 }
 
-/** For nginx: the bytes that our server answers; gzipped ones as well. */
+/** Returns the files for nginx with the bytes of our responses, also gzipped. */
 async function filesOf(
   target: Target,
   token: string | undefined,
@@ -113,11 +113,11 @@ async function filesOf(
   const connection = new Connection(target);
   try {
     for (const [name, { path, ...expected }] of Object.entries(sources))
-      await until(`${path} is answered`, check, async () => {
-        const answer = await connection.send(Buffer.from(request(path, expected, { token }).text), true);
-        const problem = problemOf(answer, expected);
+      await until(`${path} is served`, check, async () => {
+        const response = await connection.send(Buffer.from(request(path, expected, { token }).text), true);
+        const problem = problemOf(response, expected);
         if (problem !== undefined) throw new Error(problem);
-        files[name] = answer.body ?? Buffer.alloc(0);
+        files[name] = response.body ?? Buffer.alloc(0);
         return true;
       });
   } finally {

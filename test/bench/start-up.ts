@@ -1,6 +1,6 @@
-/** How long a server takes from its start until it answers. */
+/** Time from the start of a server to its first responses. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ask, type Target } from './connection.ts';
+import { sendOnce, type Target } from './connection.ts';
 import { paths } from './paths.ts';
 import { cpuTime, memory } from './processes.ts';
 import { problemOf, request, type Expected } from './requests.ts';
@@ -12,19 +12,19 @@ import { median } from './statistics.ts';
 export interface StartFigures {
   readonly ready: number;
   readonly firstList: number;
-  /** From the moment at which the server logs that the upstream list is complete. */
+  /** Milliseconds after the server logged that the upstream list is complete. */
   readonly listAfterUpstream: number;
-  /** CPU until the first list was answered. */
+  /** CPU time until the response to the first list. */
   readonly cpu: number;
-  /** Megabytes, then. */
+  /** Megabytes at that time. */
   readonly rss: number;
 }
 
 const times = 3;
 const interval = 5;
-const patience = 120_000;
+const timeout = 120_000;
 
-/** The median of each over several starts. */
+/** Returns the median of each figure over several starts. */
 export async function measureStarts(stand: Stand, signal: AbortSignal): Promise<StartFigures> {
   const all: StartFigures[] = [];
   for (let time = 0; time < times; time++) all.push(await measureStart(stand, `start-${time + 1}`, signal));
@@ -43,11 +43,11 @@ async function measureStart({ site }: Stand, name: string, signal: AbortSignal):
   const server = await site.another(name);
   try {
     const token = site.ours.tokens.plain[0];
-    const answered = (path: string, expected: Expected): Promise<number> =>
-      firstAnswer(server.faces.plain, request(path, expected, { token }).text, expected, signal);
+    const waitForResponse = (path: string, expected: Expected): Promise<number> =>
+      firstResponse(server.faces.plain, request(path, expected, { token }).text, expected, signal);
     const [ready, firstList] = await Promise.all([
-      answered('/readyz', {}),
-      answered(paths.list, { items: site.size.nodes }),
+      waitForResponse('/readyz', {}),
+      waitForResponse(paths.list, { items: site.size.nodes }),
     ]);
     return {
       ready: ready - begin,
@@ -61,17 +61,17 @@ async function measureStart({ site }: Stand, name: string, signal: AbortSignal):
   }
 }
 
-/** When what is asked again and again is answered as expected, in milliseconds since the epoch. */
-async function firstAnswer(target: Target, text: string, expected: Expected, signal: AbortSignal): Promise<number> {
+/** Repeats a request until the response is as expected, and returns the time in milliseconds since the epoch. */
+async function firstResponse(target: Target, text: string, expected: Expected, signal: AbortSignal): Promise<number> {
   let problem: string | undefined;
-  for (const begin = Date.now(); Date.now() - begin < patience; await sleep(interval, undefined, { signal })) {
-    const answer = await ask(target, text).catch((error: unknown) => {
+  for (const begin = Date.now(); Date.now() - begin < timeout; await sleep(interval, undefined, { signal })) {
+    const response = await sendOnce(target, text).catch((error: unknown) => {
       problem = String(error);
     });
-    if (answer === undefined) continue;
-    const time = Date.now(); // what follows looks at all that came
-    problem = problemOf(answer, expected);
+    if (response === undefined) continue;
+    const time = Date.now(); // before the response is checked
+    problem = problemOf(response, expected);
     if (problem === undefined) return time;
   }
-  throw new Error(`a server that was started does not answer: ${problem}`);
+  throw new Error(`a started server does not respond: ${problem}`);
 }

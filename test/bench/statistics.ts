@@ -1,17 +1,17 @@
 export const ascending = (values: Iterable<number>): Float64Array => Float64Array.from(values).toSorted();
 
-/** The value that the part `share` of the values, which ascend, does not exceed. */
+/** Returns the quantile `share` of ascending values. */
 export const quantile = (sorted: ArrayLike<number>, share: number): number =>
   sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
 
 export const median = (values: Iterable<number>): number => quantile(ascending(values), 0.5);
 
-/** Each chance is the probability of a difference at least as large between samples of the same distribution. */
+/** Each p-value is the probability of a difference at least as large between samples of the same distribution. */
 export interface Comparison {
-  /** Mann–Whitney: the probability that a value of the first exceeds one of the second; 0.5 if they cannot be told apart. */
+  /** Mann–Whitney: probability that a value of the first sample exceeds one of the second; 0.5 if indistinguishable. */
   readonly exceeds: number;
   readonly rankChance: number;
-  /** Kolmogorov–Smirnov: the largest distance of the distributions. */
+  /** Kolmogorov–Smirnov: largest distance of the distributions. */
   readonly distance: number;
   readonly distanceChance: number;
 }
@@ -38,7 +38,10 @@ export function compare(a: Iterable<number>, b: Iterable<number>): Comparison {
   };
 }
 
-/** The probability that a normal variable is at least `z` standard deviations off (Abramowitz and Stegun 7.1.26, to 1.5e-7). */
+/**
+ * Returns the probability that a normal variable deviates by at least `z` standard deviations (Abramowitz and Stegun
+ * 7.1.26, to 1.5e-7).
+ */
 function twoSided(z: number): number {
   const x = Math.abs(z) / Math.SQRT2;
   const t = 1 / (1 + 0.327_591_1 * x);
@@ -46,7 +49,7 @@ function twoSided(z: number): number {
   return series.reduce((sum, coefficient) => (sum + coefficient) * t, 0) * Math.exp(-x * x);
 }
 
-/** The asymptotic distribution of Kolmogorov and Smirnov, with Stephens' correction for small samples. */
+/** Asymptotic Kolmogorov–Smirnov distribution with Stephens' correction for small samples. */
 function chanceOf(distance: number, n: number, m: number): number {
   const root = Math.sqrt((n * m) / (n + m));
   const lambda = (root + 0.12 + 0.11 / root) * distance;

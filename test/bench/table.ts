@@ -18,17 +18,17 @@ const columns: readonly [title: string, key: keyof Figures, scale: number][] = [
 ];
 const compared = ['cpu', 'perSecond', 'p50', 'p99', 'rss'] as const;
 
-/** Busier than that, the load generator was what limited the requests. */
+/** If the load generator is busier than this, it limited the requests. */
 const busy = 0.95;
 
 const line = (label: string, cells: readonly string[]): string =>
   `${label.padEnd(46)}${cells.map((cell) => ` ${cell}`.padStart(11)).join('')}`;
 
-/** Three digits that count, and whole numbers above them. */
+/** Formats three significant digits, or a whole number if larger. */
 export const figure = (value: number): string =>
   Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 
-/** A line a server, with what was measured. */
+/** Returns a table with a line per server. */
 export function table(title: string, rows: readonly Row[]): string {
   const head = line(
     '',
@@ -44,19 +44,19 @@ export function table(title: string, rows: readonly Row[]): string {
 }
 
 export interface Ratios {
-  /** What of ours. */
+  /** Label of our subject. */
   readonly label: string;
   readonly peer: string;
-  /** The median over the rounds of ours ÷ the peer's in the same round. */
+  /** Median over the rounds of ours ÷ the peer's in the same round. */
   readonly ratios: Readonly<Record<(typeof compared)[number], number>>;
-  /** Of the ratios of CPU. */
+  /** Range of the CPU ratios. */
   readonly least: number;
   readonly most: number;
 }
 
 const hasTLS = ({ subject: { job } }: Row): boolean => job?.target.tls !== undefined;
 
-/** Ours by each peer that is asked in the same way, with TLS or without. */
+/** Compares each of our subjects with each peer that uses TLS alike. */
 export function ratiosOf(rows: readonly Row[]): Ratios[] {
   const right = rows.filter(({ problems }) => problems.length === 0);
   return right
@@ -94,7 +94,7 @@ export function ratioTable(cases: readonly { readonly name: string; readonly rat
 }
 
 const watchColumns: readonly [title: string, key: keyof WatchFigures][] = [
-  ['µs an event', 'cpu'],
+  ['µs per event', 'cpu'],
   ['events/s', 'eventsPerSecond'],
   ['lost', 'lost'],
   ['p50 ms', 'p50'],
@@ -126,7 +126,7 @@ export function describeMemory({ empty, rest, json, slowLists, churn, problems }
     'memory: RSS of our server',
     `  empty ${megabytes(empty)}; at rest ${megabytes(rest)}, which is ${figure((rest - empty) / json)} × the JSON (${megabytes(json)}) above empty`,
     `  50 slow readers of full lists: before ${megabytes(before)}, most ${megabytes(peak)} (×${figure(peak / before)}), after ${megabytes(after)}; they read ${megabytes(read)}`,
-    `  ${figure(churn.changesPerSecond)} changes a second for ${figure(churn.seconds)} s: ${megabytes(churn.before)} in the first quarter, ${megabytes(churn.after)} in the last, most ${megabytes(churn.peak)}`,
+    `  ${figure(churn.changesPerSecond)} changes per second for ${figure(churn.seconds)} s: ${megabytes(churn.before)} in the first quarter, ${megabytes(churn.after)} in the last, most ${megabytes(churn.peak)}`,
     ...problems.map((problem) => `  WRONG: ${problem}`),
   ].join('\n');
 }

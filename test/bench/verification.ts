@@ -1,6 +1,6 @@
 /**
- * What it costs to judge a token of ours, a process of its own: one that was judged before, and one that never was. Prints a Verification
- * and ends by itself.
+ * Cost of validating an access token, in its own process: for a token validated before, and for a new one. Prints a
+ * Verification and exits.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import type { Session } from '../../src/tokens/sessions/session.ts';
@@ -8,7 +8,7 @@ import type { Algorithm, SigningKey, SigningKeys } from '../../src/tokens/signin
 import { fingerprint, Tokens } from '../../src/tokens/jwt.ts';
 import { median } from './statistics.ts';
 
-/** Microseconds of CPU a token. */
+/** Microseconds of CPU per token. */
 export interface Verification {
   readonly known: number;
   readonly fresh: Readonly<Record<Algorithm, number>>;
@@ -29,7 +29,7 @@ function keysOf(): SigningKeys {
   return { generation: 1, find, current: find } as unknown as SigningKeys;
 }
 
-/** Of each of so many runs, the median. */
+/** Returns the median over several runs. */
 function cost(run: (index: number) => void): number {
   const times = Array.from({ length: rounds + 1 }, (_, round) => {
     const before = process.cpuUsage();
@@ -40,8 +40,8 @@ function cost(run: (index: number) => void): number {
   return median(times.slice(1));
 }
 
-function demand(claims: unknown): void {
-  if (claims === undefined) throw new Error('a good token is refused');
+function assertAccepted(claims: unknown): void {
+  if (claims === undefined) throw new Error('a valid token was rejected');
 }
 
 function measure(): Verification {
@@ -63,14 +63,14 @@ function measure(): Verification {
   };
   const fresh = (alg: Algorithm): number => {
     const [tokens, all] = tokensOf(alg);
-    return cost((index) => demand(tokens.verifyAccess(all[index] ?? '')));
+    return cost((index) => assertAccepted(tokens.verifyAccess(all[index] ?? '')));
   };
   const [tokens, all] = tokensOf('ES256');
-  for (const token of all) demand(tokens.verifyAccess(token));
+  for (const token of all) assertAccepted(tokens.verifyAccess(token));
   return {
     fresh: { ES256: fresh('ES256'), RS256: fresh('RS256') },
-    // As the authenticator asks: by the fingerprint, which it makes of the token each time.
-    known: cost((index) => demand(tokens.known(fingerprint(all[index] ?? '')))),
+    // As in the authenticator: by the fingerprint, computed for each request.
+    known: cost((index) => assertAccepted(tokens.known(fingerprint(all[index] ?? '')))),
   };
 }
 

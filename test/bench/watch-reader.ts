@@ -1,34 +1,34 @@
-/** Reads the answer to a watch with as little work as can be: of each event its end and its resourceVersion. */
+/** Parses watch responses with minimal work: the end and the resourceVersion of each event. */
 export interface Receiver {
   event(resourceVersion: number): void;
-  /** What no watch should hear, its end included. */
+  /** Problem of a watch, including its end. */
   problem(what: string): void;
 }
 
 const newline = 0x0a;
 const mark = Buffer.from('"resourceVersion":"');
-/** `{"type":"`: the first letter of the type follows. */
+/** `{"type":"`; the first letter of the type follows. */
 const typeAt = 9;
 const [bookmark, error] = Buffer.from('BE');
-/** The mark stands so near to an event's begin. */
+/** The mark occurs within this distance of an event's start. */
 const headLength = 1024;
 
 export class WatchReader {
   readonly #receiver: Receiver;
   #status = 0;
   #inHead = true;
-  /** The begin of a line of HTTP whose end has not come. */
+  /** Start of an incomplete HTTP line. */
   #pending = '';
-  /** Bytes of the chunk still to come. */
+  /** Remaining bytes of the chunk. */
   #left = 0;
-  /** The begin of an event whose end has not come. */
+  /** Start of an incomplete event. */
   #begun: Buffer | undefined;
 
   constructor(receiver: Receiver) {
     this.#receiver = receiver;
   }
 
-  /** Of the answer; 0 until it has begun. */
+  /** Status of the response; 0 until it has started. */
   get status(): number {
     return this.#status;
   }
@@ -57,7 +57,7 @@ export class WatchReader {
     if (!this.#pending.endsWith('\r\n\r\n')) return;
     this.#status = Number(this.#pending.slice(9, 12));
     if (this.#status === 200 && !/\r\ntransfer-encoding: *chunked/i.test(this.#pending))
-      this.#receiver.problem('the answer to a watch has no chunks');
+      this.#receiver.problem('the response to a watch has no chunks');
     this.#pending = '';
     this.#inHead = false;
   }

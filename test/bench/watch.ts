@@ -1,10 +1,10 @@
-/** How fast changes come to many watches, what that costs, and whether every watch has every change. */
+/** Latency and cost of changes for many watches, with a check that every watch receives every change. */
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../hack/cluster/until.ts';
 import { changesIn, changesPerSecond, changesSince, now } from './changes.ts';
-import { ask, type Target } from './connection.ts';
+import { sendOnce, type Target } from './connection.ts';
 import { Histogram } from './histogram.ts';
 import type { AtRest } from './measure.ts';
 import { paths } from './paths.ts';
@@ -20,12 +20,12 @@ export interface WatchFigures {
   readonly watchers: number;
   readonly perSecond: number;
   readonly events: number;
-  /** What did not come within a minute of the last change, and what came after the watch was cut. */
+  /** Events not received within a minute of the last change, or after the watch was closed. */
   readonly lost: number;
-  /** Milliseconds from the answer to the write to the receipt. */
+  /** Milliseconds from the response to the write to the receipt. */
   readonly p50: number;
   readonly p99: number;
-  /** Microseconds an event, of the server. */
+  /** Microseconds of the server's CPU per event. */
   readonly cpu: number;
   readonly eventsPerSecond: number;
   /** Megabytes. */
@@ -33,12 +33,12 @@ export interface WatchFigures {
   readonly problems: readonly string[];
 }
 
-/** Few, for they share the machine. */
+/** Few processes, since they share the machine. */
 const processes = 2;
 const observedSeconds = 10;
-/** For the changes to come at their rate. */
+/** Time for the changes to reach their rate. */
 const settle = 3_000;
-const patience = 60_000;
+const timeout = 60_000;
 
 const program = fileURLToPath(import.meta.resolve('./watchers.ts'));
 
@@ -49,7 +49,7 @@ interface Watched {
   readonly tokens: readonly string[];
   readonly pids: readonly number[];
   readonly path: (resourceVersion: string) => string;
-  /** CPU milliseconds that a change costs the server if nobody watches, which are no fault of watching. */
+  /** CPU milliseconds of the server per change without watches, which are not caused by watching. */
   readonly spared: number;
 }
 
@@ -97,10 +97,10 @@ async function measure(
   signal: AbortSignal,
 ): Promise<WatchFigures> {
   const { kubeApiserver } = site;
-  await changes.setRate(0); // else each watch would begin with what came since
+  await changes.setRate(0); // otherwise each watch would start with the changes since
   const { text } = request(`${paths.core}?limit=1`, {}, { token: kubeApiserver.tokens[0] });
-  const answer = await ask(kubeApiserver.tls, text);
-  const { metadata } = JSON.parse(String(answer.body)) as { metadata: { resourceVersion: string } };
+  const response = await sendOnce(kubeApiserver.tls, text);
+  const { metadata } = JSON.parse(String(response.body)) as { metadata: { resourceVersion: string } };
   const { resourceVersion } = metadata;
   const requests = Array.from({ length: watchers }, (_, index) => {
     const token = tokens[index % tokens.length];
@@ -122,7 +122,7 @@ async function measure(
     for (const reader of readers) reader.check();
   };
   try {
-    await until(`${watchers} watches are open`, check, async () => progress().open === watchers, patience);
+    await until(`${watchers} watches are open`, check, async () => progress().open === watchers, timeout);
     await changes.setRate(perSecond);
     await sleep(settle, undefined, { signal });
     const first = changesIn(changes.file);
@@ -132,12 +132,12 @@ async function measure(
     const { rss } = memory(pids);
     const written = changesSince(changes.file, first).toSorted((a, b) => a.resourceVersion - b.resourceVersion);
     const last = written.at(-1)?.resourceVersion ?? 0;
-    await changes.setRate(0); // a machine that is too busy for all of this can catch up
-    await until('all watches are up to date', check, async () => progress().least >= last, patience).catch(() =>
+    await changes.setRate(0); // lets an overloaded machine catch up
+    await until('all watches are up to date', check, async () => progress().least >= last, timeout).catch(() =>
       check(),
     );
     const inquiry = { changes: written, from: before.time, to: after.time };
-    const tallies = await Promise.all(readers.map((reader) => reader.ask(inquiry)));
+    const tallies = await Promise.all(readers.map((reader) => reader.query(inquiry)));
     const delays = new Histogram();
     for (const { tally } of tallies) delays.addPairs(tally.delays);
     const sum = (of: (tally: Tally['tally']) => number): number =>
@@ -169,27 +169,27 @@ async function measure(
 interface Readers {
   progress: Progress;
   check(): void;
-  ask(inquiry: Inquiry): Promise<Tally>;
+  query(inquiry: Inquiry): Promise<Tally>;
   end(): void;
 }
 
 function startReaders(job: WatchersJob): Readers {
   const child: ChildProcess = fork(program, { serialization: 'advanced' });
-  let tell: ((tally: Tally) => void) | undefined;
+  let resolveTally: ((tally: Tally) => void) | undefined;
   const readers: Readers = {
     progress: { open: 0, least: 0 },
     check: () => {
       if (child.exitCode !== null) throw new Error(`the readers of watches have ended with ${child.exitCode}`);
     },
-    ask: (inquiry) =>
+    query: (inquiry) =>
       new Promise((resolve) => {
-        tell = resolve;
+        resolveTally = resolve;
         child.send(inquiry);
       }),
     end: () => child.kill('SIGKILL'),
   };
   child.on('message', (message: Progress | Tally) => {
-    if ('tally' in message) tell?.(message);
+    if ('tally' in message) resolveTally?.(message);
     else readers.progress = message;
   });
   child.send(job);

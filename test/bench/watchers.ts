@@ -1,6 +1,6 @@
 /**
- * One of the processes that hold watches, started by fork. It is told WatchersJob and then an Inquiry when all is to be counted; it
- * tells Progress all the while, and at last a Tally.
+ * A process that holds watches, started by fork. It receives WatchersJob, and later an Inquiry for the final count; it
+ * sends Progress repeatedly, and finally a Tally.
  */
 import { connect, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTLS } from 'node:tls';
@@ -12,29 +12,29 @@ import { WatchReader } from './watch-reader.ts';
 
 export interface WatchersJob {
   readonly target: Target;
-  /** One request a watch. */
+  /** One request per watch. */
   readonly requests: readonly string[];
-  /** From which they watch. */
+  /** Start of the watches. */
   readonly resourceVersion: number;
 }
 
 export interface Inquiry {
-  /** In the order of their resourceVersions; each must have come to every watch, once. */
+  /** Sorted by resourceVersion; each must have been received once by every watch. */
   readonly changes: readonly Change[];
-  /** Milliseconds, as `now` has them: between these the CPU was observed. */
+  /** Time range in which CPU was measured, in milliseconds of `now`. */
   readonly from: number;
   readonly to: number;
 }
 
 export interface Progress {
   readonly open: number;
-  /** The resourceVersion up to which all watches have come. */
+  /** The resourceVersion that all watches have reached. */
   readonly least: number;
 }
 
 export interface Tally {
   readonly tally: {
-    /** Changes that did not come, over all watches. */
+    /** Missing changes over all watches. */
     readonly lost: number;
     /** Events between `from` and `to`. */
     readonly events: number;
@@ -44,23 +44,23 @@ export interface Tally {
 }
 
 const openingAtOnce = 16;
-/** After 429. */
+/** Delay after 429. */
 const pause = 1000;
 const progressInterval = 200;
 const growth = 2 ** 20;
 
 const problems = new Set<string>();
-/** All that came: which, and when. */
+/** Every event with its time of receipt. */
 let versions = new Uint32Array(growth);
 let times = new Float64Array(growth);
 let received = 0;
-/** When the bytes came that are being read. */
+/** Time of receipt of the bytes being parsed. */
 let time = 0;
-/** The last resourceVersion of each watch. */
+/** Last resourceVersion of each watch. */
 let last: Float64Array = new Float64Array(0);
 let open = 0;
 let base = 0;
-/** All sockets read into it: what is read is looked at before the next one is. */
+/** Buffer shared by all sockets: each read is parsed before the next. */
 const buffer = Buffer.allocUnsafe(256 * 1024);
 
 process.on('message', (message: WatchersJob | Inquiry) => {
@@ -82,7 +82,7 @@ async function begin({ target, requests, resourceVersion }: WatchersJob): Promis
   await Promise.all(Array.from({ length: openingAtOnce }, opener));
 }
 
-/** Resolves when the watch is open. A server that has too much to do is asked again, as its clients would. */
+/** Resolves when the watch is open. Retries while the server is overloaded, as clients do. */
 async function watch(target: Target, index: number, request: string): Promise<void> {
   const reader = new WatchReader({
     event: (resourceVersion) => note(index, resourceVersion),
@@ -106,7 +106,7 @@ async function watch(target: Target, index: number, request: string): Promise<vo
     return watch(target, index, request);
   }
   if (reader.status === 200) open++;
-  else problems.add(`a watch is answered ${reader.status}`);
+  else problems.add(`a watch received ${reader.status}`);
 }
 
 function dial({ host, port, tls }: Target, callback: (bytes: Buffer) => void): Socket {
@@ -146,9 +146,9 @@ function tallied({ changes, from, to }: Inquiry): Tally {
   for (let index = 0; index < received; index++) {
     const [version, came] = [versions[index] ?? 0, times[index] ?? 0];
     if (came >= from && came < to) events++;
-    const answered = written.get(version);
-    if (answered !== undefined) delays.add(came - answered);
-    // Other writers' events too are owed to every watch.
+    const writtenAt = written.get(version);
+    if (writtenAt !== undefined) delays.add(came - writtenAt);
+    // Events of other writers must reach every watch, too.
     if (version + base >= first && version + base <= final) counts.set(version, (counts.get(version) ?? 0) + 1);
   }
   let lost = 0;

@@ -1,6 +1,6 @@
 /**
- * The writer of node changes, a process of its own, each a heartbeat as a kubelet sends it, evenly spread. Arguments: the kubeconfig,
- * the number of nodes, how many changes a second and the file to which each adds its record. Ends by itself.
+ * Process that writes node changes, evenly spread heartbeats as kubelets send them. Arguments: the kubeconfig, the
+ * number of nodes, changes per second, and the file for the records. Exits by itself.
  */
 import { appendFileSync } from 'node:fs';
 import { createKubeClient } from '../../src/cluster/client/client.ts';
@@ -10,15 +10,17 @@ import { now, record } from './changes.ts';
 const [kubeconfig = '', nodes = '', rate = '', file = ''] = process.argv.slice(2);
 const conditions = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready'];
 const epoch = Date.parse('2026-01-01T00:00:00Z');
-const mostAtOnce = 32;
-const longest = 2 * 3600_000;
+const maxConcurrent = 32;
+const maxDuration = 2 * 3600_000;
 
 const kube = await createKubeClient({ kubeconfig });
 const begin = Date.now();
 let begun = 0;
 let atOnce = 0;
 
-/** With a time that no earlier one had, for a patch that changes nothing is no change: a second for each millisecond. */
+/**
+ * Sends a patch with a time not used before (one second per millisecond), since an unchanged object causes no event.
+ */
 async function write(index: number): Promise<void> {
   const lastHeartbeatTime = new Date(epoch + (Date.now() - epoch) * 1000).toISOString().replace(/\.\d+/, '');
   atOnce++;
@@ -41,7 +43,7 @@ async function write(index: number): Promise<void> {
 
 setInterval(() => {
   const elapsed = Date.now() - begin;
-  if (elapsed > longest) process.exit(1);
-  for (const due = (elapsed * Number(rate)) / 1000; begun < due && atOnce < mostAtOnce;)
+  if (elapsed > maxDuration) process.exit(1);
+  for (const due = (elapsed * Number(rate)) / 1000; begun < due && atOnce < maxConcurrent;)
     write(begun++).catch((error: unknown) => console.error(error));
 }, 10);

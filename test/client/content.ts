@@ -1,11 +1,11 @@
-/** Rules for every response beyond its framing: the body is as the headers describe it. */
+/** Rules for every response beyond its framing: the body matches the headers. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { gunzipSync, type Gunzip } from 'node:zlib';
 import { FramingError } from './response-reader.ts';
 
 export interface Exchange {
   readonly method: string;
-  /** With its query. */
+  /** Path with query. */
   readonly path: string;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -33,10 +33,10 @@ function gunzipped(body: Buffer, path: string): Buffer {
   }
 }
 
-/** Paths of what lasts and may be silent. */
+/** Paths of long-running responses, which may be silent. */
 export const streams = /[?&](watch|follow)=|\/watch\//;
 
-/** One document; a stream has one in each line. */
+/** Checks a JSON document, or one in each line of a stream. */
 function checkJSON(content: Buffer, path: string): void {
   const text = content.toString('utf8');
   const problem = problemOf(text);

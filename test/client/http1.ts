@@ -1,4 +1,4 @@
-/** A client of HTTP/1.1 that checks each byte it receives. */
+/** An HTTP/1.1 client that checks each byte it receives. */
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import tls, { type ConnectionOptions } from 'node:tls';
@@ -8,7 +8,7 @@ import { FramingError, ResponseReader, type Head } from './response-reader.ts';
 export interface Target {
   readonly host: string;
   readonly port: number;
-  /** TLS with these. */
+  /** TLS options. */
   readonly tls?: ConnectionOptions;
 }
 
@@ -23,11 +23,11 @@ export const connect = ({ host, port, tls: options }: Target): Duplex =>
         ...options,
       });
 
-/** One request on a connection that the server has to close behind its response: whatever else it sends is an error. */
+/** Sends one request on a connection that the server must close after its response; any further data is an error. */
 export const open = (socket: Duplex, request: Request): Promise<Message> =>
   new Connection(socket).request({ ...request, headers: { connection: 'close', ...request.headers } });
 
-/** The same at a URL. The path is sent as it is: a URL object would normalize it. */
+/** Sends a request to a URL. The path is sent unchanged; a URL object would normalize it. */
 export function openURL(
   url: string,
   options: ConnectionOptions,
@@ -37,7 +37,7 @@ export function openURL(
   const { protocol, hostname, port, host } = new URL(origin);
   const isSecure = protocol === 'https:';
   const target = {
-    // An IPv6 address has brackets there.
+    // URLs have brackets around IPv6 addresses.
     host: hostname.replace(/^\[(.*)\]$/, '$1'),
     port: Number(port || (isSecure ? 443 : 80)),
     ...(isSecure ? { tls: options } : {}),
@@ -51,17 +51,17 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** Requests one after the other. */
+/** A connection for sequential requests. */
 export class Connection {
   readonly #socket: Duplex;
   readonly #reader: ResponseReader;
   readonly #closed: Promise<void>;
   #pending: Pending | undefined;
   #message: Message | undefined;
-  /** The server closes the connection behind this response. */
+  /** The server closes the connection after this response. */
   #isLast = false;
-  /** The reader of a response did not want the rest. */
-  #isLeft = false;
+  /** The reader abandoned a response. */
+  #isAbandoned = false;
   #failure: Error | undefined;
 
   constructor(socket: Duplex) {
@@ -81,15 +81,15 @@ export class Connection {
       this.#onSocketEnd();
       socket.end();
     });
-    // A reset behind a whole response is a way to close.
+    // A server may close by a reset after a complete response.
     socket.on('error', (error) => (this.#reader.isIdle ? this.#release() : this.#fail(error)));
     socket.once('close', () => this.#onSocketEnd());
   }
 
-  /** Resolves with the head. The body has to be read to its end before the next request. */
+  /** Resolves with the head. The body must be read to its end before the next request. */
   request(request: Request): Promise<Message> {
     return new Promise((resolve, reject) => {
-      if (this.#isLeft) return reject(new Error('the response before this one was left unread'));
+      if (this.#isAbandoned) return reject(new Error('the response before this one was left unread'));
       this.#pending = { request, resolve, reject };
       this.#isLast = /\bclose\b/i.test(String(request.headers?.['connection'] ?? ''));
       if (this.#failure !== undefined) return reject(this.#failure);
@@ -98,7 +98,7 @@ export class Connection {
     });
   }
 
-  /** Throws if the server sent anything behind the last response. */
+  /** Throws if the server sent data after the last response. */
   async close(): Promise<void> {
     this.#socket.resume().end();
     await this.#closed;
@@ -114,7 +114,7 @@ export class Connection {
       resume: () => this.#socket.resume(),
       cancel: () => {
         if (this.#message !== message) return;
-        this.#isLeft = true;
+        this.#isAbandoned = true;
         this.#socket.destroy();
       },
     });
@@ -144,7 +144,7 @@ export class Connection {
   }
 
   #fail(error: Error): void {
-    if (this.#isLeft || this.#failure !== undefined) return;
+    if (this.#isAbandoned || this.#failure !== undefined) return;
     this.#failure = error;
     this.#pending?.reject(error);
     this.#message?.destroy(error);

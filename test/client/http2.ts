@@ -1,4 +1,4 @@
-/** The same client over HTTP/2, where nghttp2 checks the frames; counted here is what it hands on. */
+/** The strict client over HTTP/2. nghttp2 checks the frames; this client checks the delivered bytes. */
 import { connect as connectSession, constants, type ClientHttp2Session } from 'node:http2';
 import type { SecureClientSessionOptions } from 'node:http2';
 import { Message, type Request } from './message.ts';
@@ -6,12 +6,12 @@ import { FramingError } from './response-reader.ts';
 
 export const connectHTTP2 = (url: string, options: SecureClientSessionOptions): ClientHttp2Session => {
   const session = connectSession(url, options);
-  // Each stream fails by itself.
+  // Each stream reports its own error.
   session.on('error', () => undefined);
   return session;
 };
 
-/** Resolves with the head. */
+/** Resolves with the head of the response. */
 export function openHTTP2(session: ClientHttp2Session, request: Request): Promise<Message> {
   const { path, method = 'GET', headers = {}, body } = request;
   return new Promise((resolve, reject) => {

@@ -3,9 +3,9 @@ import { Readable } from 'node:stream';
 import { checkContent, streams } from './content.ts';
 import { FramingError, type Head } from './response-reader.ts';
 
-/** Content of a request over any version of HTTP. */
+/** A request over any version of HTTP. */
 export interface Request {
-  /** With its query. */
+  /** Path with query. */
   readonly path: string;
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | number | readonly string[] | undefined>>;
@@ -14,11 +14,11 @@ export interface Request {
 
 interface Source {
   readonly resume: () => void;
-  /** Leaves the rest unread. */
+  /** Abandons the rest of the response. */
   readonly cancel: () => void;
 }
 
-/** A response whose body is still to be read. It ends only when its framing was right up to its end. */
+/** A response whose body is still to be read. It ends only if its framing was valid to the end. */
 export class Message extends Readable {
   readonly request: Request;
   readonly status: number;
@@ -31,7 +31,7 @@ export class Message extends Readable {
     this.status = status;
     this.headers = headers;
     this.#source = source;
-    // A fault can come before anybody reads, who then gets it.
+    // An error may occur before there is a reader, who receives it then.
     this.on('error', () => undefined);
   }
 
@@ -48,16 +48,16 @@ export class Message extends Readable {
 export interface Whole {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** As it was sent. */
+  /** Body as sent. */
   readonly body: Buffer;
-  /** Without content coding. */
+  /** Body without content coding. */
   readonly content: Buffer;
 }
 
-/** A server that announced more than it sends is silent for ever. In milliseconds. */
+/** Milliseconds of silence after which a response fails: a server that announced more than it sends stays silent. */
 const maxSilence = 20_000;
 
-/** Throws FramingError if the content is not what the headers say, or if the rest of it does not come. */
+/** Reads a response to its end. Throws FramingError if the body does not match the headers, or stops arriving. */
 export async function whole(message: Message): Promise<Whole> {
   const { status, headers, request } = message;
   const chunks: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** Reads HTTP/1.1 responses strictly (RFC 9112). What another client would forgive or never see is an error here. */
+/** Reads HTTP/1.1 responses strictly (RFC 9112). Faults that other clients tolerate or miss are errors here. */
 import type { IncomingHttpHeaders } from 'node:http';
 
 /** The server broke the framing of a message, or its content does not match its headers. */
@@ -8,7 +8,7 @@ export class FramingError extends Error {
 
 export interface Head {
   readonly status: number;
-  /** Lower-case names, as node:http has them. */
+  /** Headers by lower-case name, as in node:http. */
   readonly headers: IncomingHttpHeaders;
 }
 
@@ -29,10 +29,10 @@ export class ResponseReader {
   readonly #handler: ResponseHandler;
   #state: State = 'idle';
   #method = '';
-  /** Start of a line that has not ended. */
+  /** Start of an incomplete line. */
   #line: Buffer = Buffer.alloc(0);
   #lines: string[] = [];
-  /** Bytes of the body or chunk that are to come, and bytes that have come. */
+  /** Remaining bytes of the body or chunk, and bytes received. */
   #left = 0;
   #received = 0;
   #announced: number | undefined;
@@ -41,7 +41,7 @@ export class ResponseReader {
     this.#handler = handler;
   }
 
-  /** The next bytes are the response to a request of this method. */
+  /** Expects the response to a request with this method next. */
   expect(method: string): void {
     if (this.#state !== 'idle') throw new Error('the response before this one has not ended');
     this.#method = method;
@@ -50,12 +50,12 @@ export class ResponseReader {
     this.#announced = undefined;
   }
 
-  /** Throws FramingError. */
+  /** Processes received bytes. Throws FramingError. */
   read(bytes: Buffer): void {
     for (let rest = bytes; rest.length > 0;) rest = this.#step(rest);
   }
 
-  /** The connection has ended. Throws FramingError in the middle of a message. */
+  /** Processes the end of the connection. Throws FramingError in the middle of a message. */
   end(): void {
     if (!this.isIdle) throw new FramingError(`the connection ended ${this.#where}`);
   }
@@ -117,7 +117,7 @@ export class ResponseReader {
   }
 
   #onChunkSize(line: string): void {
-    // Chunk extensions are allowed, and nobody here sends any.
+    // Chunk extensions are allowed, but no server here sends any.
     if (!/^[0-9a-f]{1,8}$/i.test(line))
       throw new FramingError(`not a chunk size: ${JSON.stringify(line.slice(0, 80))}`);
     this.#left = Number.parseInt(line, 16);
@@ -142,7 +142,7 @@ export class ResponseReader {
       throw new FramingError(`not a length: Content-Length: ${length}`);
     if (codings.some((coding) => coding !== 'chunked') || codings.length > 1)
       throw new FramingError(`Transfer-Encoding must be chunked, not ${codings.join(', ')}`);
-    // The state is still that of a head: the final response follows.
+    // Still in the state of a head: the final response follows.
     if (isInformational && status !== 101) return;
     this.#handler.onHead({ status, headers: headersOf(fields) });
     if (isInformational || this.#method === 'HEAD' || status === 204 || status === 304) return this.#finish();

@@ -1,12 +1,12 @@
 /**
- * In what our nodes differ from the core nodes, seen by the programs of this folder: each difference with its reason. What is not
- * here is alike; test/integration/clients.test.ts demands both. Not counted are our group's name, and how far the cluster is.
+ * Differences between the aggregated nodes and the core nodes for the programs of this folder, each with its reason. The list is complete:
+ * test/integration/clients.test.ts verifies that. The name of the API group and resource versions do not count.
  */
 export interface Difference {
   readonly case: string;
-  /** By which way the difference is seen; left out, by both. */
+  /** The only way on which the difference is visible; both by default. */
   readonly via?: 'aggregated' | 'direct';
-  /** Where in the case's result; '' for all of it. */
+  /** Path within the case's result; '' for the whole. */
   readonly at: string;
   readonly core: unknown;
   readonly ours: unknown;
@@ -17,28 +17,31 @@ const because = (why: string, found: readonly Omit<Difference, 'why'>[]): Differ
   found.map((difference) => ({ ...difference, why }));
 
 export const differences: readonly Difference[] = [
-  ...because('A range such as application/* is met (RFC 9110 section 12.5.1); kube-apiserver knows only */*.', [
-    {
-      case: 'accept/list any application',
-      at: '',
-      core: '406 application/json NotAcceptable',
-      ours: '200 application/json NodeList',
-    },
-    {
-      case: 'accept/one any application',
-      at: '',
-      core: '406 application/json NotAcceptable',
-      ours: '200 application/json Node',
-    },
-    {
-      case: 'watch/accept any application',
-      at: '',
-      core: '406 application/json NotAcceptable',
-      ours: '200 application/json nothing',
-    },
-  ]),
   ...because(
-    'Protobuf is not spoken: who accepts JSON beside it gets that, as all clients of Kubernetes do; who accepts nothing else, 406.',
+    'Ranges such as application/* are supported (RFC 9110 section 12.5.1); kube-apiserver supports only */*.',
+    [
+      {
+        case: 'accept/list any application',
+        at: '',
+        core: '406 application/json NotAcceptable',
+        ours: '200 application/json NodeList',
+      },
+      {
+        case: 'accept/one any application',
+        at: '',
+        core: '406 application/json NotAcceptable',
+        ours: '200 application/json Node',
+      },
+      {
+        case: 'watch/accept any application',
+        at: '',
+        core: '406 application/json NotAcceptable',
+        ours: '200 application/json nothing',
+      },
+    ],
+  ),
+  ...because(
+    'Protobuf is not supported: clients that also accept JSON, as all Kubernetes clients do, get JSON; others get 406.',
     [
       {
         case: 'accept/list metadata informer',
@@ -90,20 +93,8 @@ export const differences: readonly Difference[] = [
       },
     ],
   ),
-  ...because('YAML is answered in its JSON form: every JSON document is a YAML 1.2 document.', [
-    {
-      case: 'accept/list metadata yaml',
-      at: '',
-      core: '200 application/yaml YAML',
-      ours: '200 application/yaml PartialObjectMetadataList',
-    },
-    { case: 'accept/list table yaml', at: '', core: '200 application/yaml YAML', ours: '200 application/yaml Table' },
-    { case: 'accept/list yaml', at: '', core: '200 application/yaml YAML', ours: '200 application/yaml NodeList' },
-    { case: 'accept/one table yaml', at: '', core: '200 application/yaml YAML', ours: '200 application/yaml Table' },
-    { case: 'accept/one yaml', at: '', core: '200 application/yaml YAML', ours: '200 application/yaml Node' },
-  ]),
   ...because(
-    'A weight of 0 means that the type is not accepted (RFC 9110 section 12.4.2); kube-apiserver takes no notice of it.',
+    'A weight of 0 means that the type is not accepted (RFC 9110 section 12.4.2); kube-apiserver ignores it.',
     [
       {
         case: 'accept/list no json',
@@ -125,24 +116,36 @@ export const differences: readonly Difference[] = [
       },
     ],
   ),
-  ...because('Our nodes are read only, and have no short name: `kubectl get no` goes on meaning the core nodes.', [
-    {
-      case: 'discovery/resource',
-      at: '',
-      core: 'Node nodes node namespaced=false [create delete deletecollection get list patch update watch] [no]',
-      ours: 'Node nodes node namespaced=false [get list watch] []',
-    },
-    { case: 'python/verbs', at: '/0', core: 'create', ours: 'get' },
-    { case: 'python/verbs', at: '/1', core: 'delete', ours: 'list' },
-    { case: 'python/verbs', at: '/2', core: 'deletecollection', ours: 'watch' },
-    { case: 'python/verbs', at: '/3', core: 'get', ours: undefined },
-    { case: 'python/verbs', at: '/4', core: 'list', ours: undefined },
-    { case: 'python/verbs', at: '/5', core: 'patch', ours: undefined },
-    { case: 'python/verbs', at: '/6', core: 'update', ours: undefined },
-    { case: 'python/verbs', at: '/7', core: 'watch', ours: undefined },
-  ]),
-  ...because('managedFields are not kept: they are a third of a node, and of use only to those who write.', [
+  ...because(
+    'The aggregated nodes are read-only and have no short name: `kubectl get no` still means the core nodes.',
+    [
+      {
+        case: 'discovery/resource',
+        at: '',
+        core: 'Node nodes node namespaced=false [create delete deletecollection get list patch update watch] [no]',
+        ours: 'Node nodes node namespaced=false [get list watch] []',
+      },
+      { case: 'python/verbs', at: '/0', core: 'create', ours: 'get' },
+      { case: 'python/verbs', at: '/1', core: 'delete', ours: 'list' },
+      { case: 'python/verbs', at: '/2', core: 'deletecollection', ours: 'watch' },
+      { case: 'python/verbs', at: '/3', core: 'get', ours: undefined },
+      { case: 'python/verbs', at: '/4', core: 'list', ours: undefined },
+      { case: 'python/verbs', at: '/5', core: 'patch', ours: undefined },
+      { case: 'python/verbs', at: '/6', core: 'update', ours: undefined },
+      { case: 'python/verbs', at: '/7', core: 'watch', ours: undefined },
+    ],
+  ),
+  ...because('managedFields are not cached: they are a third of a node, and useful only to writers.', [
     { case: 'get/managedFields', at: '', core: true, ours: false },
+  ]),
+  // The comparison replaces resources.platform.io/v1alpha3 by v1 in all texts, also within paths.
+  ...because('404 for an unknown path names the nearest one.', [
+    {
+      case: 'get/node-3/nothing',
+      at: '/1/message',
+      core: 'the server could not find the requested resource',
+      ours: 'the server could not find the requested resource; the nearest path is /apis/v1/nodes/node-3',
+    },
   ]),
   ...because('There are no subresources: status is part of the node.', [
     { case: 'get/node-3/status', at: '/0', core: 200, ours: 404 },
@@ -150,11 +153,15 @@ export const differences: readonly Difference[] = [
       case: 'get/node-3/status',
       at: '/1',
       core: 'Node',
-      ours: { code: 404, message: 'the server could not find the requested resource', reason: 'NotFound' },
+      ours: {
+        code: 404,
+        message: 'the server could not find the requested resource; the nearest path is /apis/v1/nodes/node-3',
+        reason: 'NotFound',
+      },
     },
   ]),
   ...because(
-    'The items of a list say their kind and apiVersion, which kube-apiserver leaves to the list: the bytes of a node are the same everywhere.',
+    'Items of a list have kind and apiVersion, which kube-apiserver omits: the bytes of a node are the same everywhere.',
     [
       { case: 'list/metadata', at: '/kinds of items/ ', core: true, ours: undefined },
       {
@@ -167,10 +174,10 @@ export const differences: readonly Difference[] = [
       { case: 'list/typed', at: '/kinds of items/v1 Node', core: undefined, ours: true },
     ],
   ),
-  ...because('Whether more follows is found out first, so that no client comes for an empty chunk.', [
+  ...because('A continue token is returned only if more items exist, so that no client requests an empty chunk.', [
     { case: 'list/selected kubernetes.io/hostname=node-4', at: '/continue', core: true, ours: false },
   ]),
-  ...because('Our nodes are read only: 405 whatever is sent and whether there is such a node.', [
+  ...because('The aggregated nodes are read-only: 405 whatever the body, and whether the node exists or not.', [
     { case: 'method/DELETE /nobody?dryRun=All', at: '', core: '404 NotFound', ours: '405 MethodNotAllowed' },
     {
       case: 'method/DELETE ?dryRun=All&labelSelector=nothing',
@@ -188,11 +195,11 @@ export const differences: readonly Difference[] = [
     { case: 'method/PUT /nobody?dryRun=All', at: '', core: '400 BadRequest', ours: '405 MethodNotAllowed' },
     { case: 'method/patch by client-go', at: '', core: 'NotFound', ours: 'MethodNotAllowed' },
   ]),
-  ...because('HEAD is answered as GET without the body (RFC 9110 section 9.3.2).', [
+  ...because('HEAD returns the same as GET without the body (RFC 9110 section 9.3.2).', [
     { case: 'method/HEAD /nobody?dryRun=All', at: '', core: '405', ours: '404' },
     { case: 'method/HEAD ?dryRun=All&labelSelector=nothing', at: '', core: '405', ours: '200' },
   ]),
-  ...because('A 405 names the methods that there are (RFC 9110 section 15.5.6).', [
+  ...because('A 405 lists the supported methods (RFC 9110 section 15.5.6).', [
     { case: 'method/allowed', at: '', core: '', ours: 'GET, HEAD' },
   ]),
   ...because('The message speaks of the token, not of the decoder.', [
@@ -200,7 +207,7 @@ export const differences: readonly Difference[] = [
       case: 'query/continue=x',
       at: '/1/message',
       core: 'invalid continue token: continue key is not valid: illegal base64 data at input byte 0',
-      ours: 'invalid continue token: continue key is not valid: it holds no JSON',
+      ours: 'invalid continue token: continue key is not valid: it is not JSON',
     },
     {
       case: 'python/refused',
@@ -209,7 +216,7 @@ export const differences: readonly Difference[] = [
       ours: 'invalid continue token: continue key is not valid: it is not base64url',
     },
   ]),
-  ...because('The message is the same in form for every error of a selector.', [
+  ...because('The message has the same form for every error of a selector.', [
     {
       case: 'query/labelSelector=$',
       at: '/1/message',
@@ -234,46 +241,46 @@ export const differences: readonly Difference[] = [
       case: 'query/limit=',
       at: '/1/message',
       core: 'strconv.ParseInt: parsing "": invalid syntax',
-      ours: 'limit: "" is no whole number of 64 bits',
+      ours: 'limit: "" is not a 64-bit integer',
     },
     {
       case: 'query/limit=1.5',
       at: '/1/message',
       core: 'strconv.ParseInt: parsing "1.5": invalid syntax',
-      ours: 'limit: "1.5" is no whole number of 64 bits',
+      ours: 'limit: "1.5" is not a 64-bit integer',
     },
     {
       case: 'query/limit=9223372036854775808',
       at: '/1/message',
       core: 'strconv.ParseInt: parsing "9223372036854775808": value out of range',
-      ours: 'limit: "9223372036854775808" is no whole number of 64 bits',
+      ours: 'limit: "9223372036854775808" is not a 64-bit integer',
     },
     {
       case: 'query/limit=x',
       at: '/1/message',
       core: 'strconv.ParseInt: parsing "x": invalid syntax',
-      ours: 'limit: "x" is no whole number of 64 bits',
+      ours: 'limit: "x" is not a 64-bit integer',
     },
     {
       case: 'query/timeoutSeconds=x',
       at: '/1/message',
       core: 'strconv.ParseInt: parsing "x": invalid syntax',
-      ours: 'timeoutSeconds: "x" is no whole number of 64 bits',
+      ours: 'timeoutSeconds: "x" is not a 64-bit integer',
     },
     {
       case: 'query/watch=true&limit=x',
       at: '/1/message',
       core: 'strconv.ParseInt: parsing "x": invalid syntax',
-      ours: 'limit: "x" is no whole number of 64 bits',
+      ours: 'limit: "x" is not a 64-bit integer',
     },
     {
       case: 'query/watch=true&timeoutSeconds=x',
       at: '/1/message',
       core: 'strconv.ParseInt: parsing "x": invalid syntax',
-      ours: 'timeoutSeconds: "x" is no whole number of 64 bits',
+      ours: 'timeoutSeconds: "x" is not a 64-bit integer',
     },
   ]),
-  ...because('What the client did wrong is told without the name of a function.', [
+  ...because('The message about an invalid request names no function.', [
     {
       case: 'query/resourceVersion=-1',
       at: '/1/message',
@@ -287,7 +294,7 @@ export const differences: readonly Difference[] = [
       ours: 'invalid resource version: "18446744073709551616"',
     },
   ]),
-  ...because('What the client did wrong is no 500, and the message needs no name of a function.', [
+  ...because('An invalid request is not a 500, and the message names no function.', [
     {
       case: 'query/resourceVersion=x',
       at: '/1/message',
@@ -318,7 +325,7 @@ export const differences: readonly Difference[] = [
     { case: 'version/get x', at: '/reason', core: '', ours: 'BadRequest' },
     { case: 'python/watched_from_nowhere', at: '', core: 500, ours: 400 },
   ]),
-  ...because('A duration below zero is refused; kube-apiserver takes it for none.', [
+  ...because('A negative duration is rejected; kube-apiserver ignores it.', [
     { case: 'query/timeout=-1s', at: '/0', core: '200 application/json ', ours: '400 application/json ' },
     {
       case: 'query/timeout=-1s',
@@ -326,69 +333,57 @@ export const differences: readonly Difference[] = [
       core: 'NodeList',
       ours: {
         code: 400,
-        message: 'invalid timeout specified in the request URL: "-1s" is no duration such as "32s"',
+        message: 'invalid timeout specified in the request URL: "-1s" is not a duration such as "32s"',
         reason: 'BadRequest',
       },
     },
   ]),
-  ...because('The message shows what a duration looks like. Through the aggregator kube-apiserver itself refuses.', [
-    {
-      case: 'query/timeout=1',
-      via: 'direct',
-      at: '/1/message',
-      core: 'invalid timeout specified in the request URL - time: missing unit in duration "1"',
-      ours: 'invalid timeout specified in the request URL: "1" is no duration such as "32s"',
-    },
-    {
-      case: 'query/timeout=x',
-      via: 'direct',
-      at: '/1/message',
-      core: 'invalid timeout specified in the request URL - time: invalid duration "x"',
-      ours: 'invalid timeout specified in the request URL: "x" is no duration such as "32s"',
-    },
-  ]),
-  ...because('The message of a 406 names what is served here, in one form, and the kind as clients know it.', [
-    {
-      case: 'refused//node-3 as application/json;as=Table;g=meta.k8s.io;v=v2',
-      at: '/message',
-      core: 'only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf',
-      ours: 'only the following media types are accepted: application/json, application/yaml',
-    },
-    {
-      case: 'refused//node-4 as application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
-      at: '/message',
-      core: 'you requested PartialObjectMetadataList, but the requested object is not a list (*core.Node)',
-      ours: 'you requested PartialObjectMetadataList, but the requested object is not a list (Node)',
-    },
-    {
-      case: 'refused/?limit=1 as text/html',
-      at: '/message',
-      core: '406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch',
-      ours: 'only the following media types are accepted: application/json, application/yaml',
-    },
-    {
-      case: 'refused/?limit=2 as application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
-      at: '/message',
-      core: 'you requested PartialObjectMetadata, but the requested object is a list (*core.NodeList)',
-      ours: 'you requested PartialObjectMetadata, but the requested object is a list (NodeList)',
-    },
-  ]),
-  ...because('An error is JSON whatever was asked for, so that every client can read it.', [
-    {
-      case: 'refused/?watch=true as application/yaml',
-      at: '',
-      core: 'YAML',
-      ours: {
-        code: 406,
-        message: 'only the following media types are accepted: application/json',
-        reason: 'NotAcceptable',
+  ...because(
+    'The message shows an example of a duration. Through the aggregator, kube-apiserver itself rejects the request.',
+    [
+      {
+        case: 'query/timeout=1',
+        via: 'direct',
+        at: '/1/message',
+        core: 'invalid timeout specified in the request URL - time: missing unit in duration "1"',
+        ours: 'invalid timeout specified in the request URL: "1" is not a duration such as "32s"',
       },
-    },
-    {
-      case: 'watch/accept yaml',
-      at: '',
-      core: '406 application/yaml YAML',
-      ours: '406 application/json NotAcceptable',
-    },
-  ]),
+      {
+        case: 'query/timeout=x',
+        via: 'direct',
+        at: '/1/message',
+        core: 'invalid timeout specified in the request URL - time: invalid duration "x"',
+        ours: 'invalid timeout specified in the request URL: "x" is not a duration such as "32s"',
+      },
+    ],
+  ),
+  ...because(
+    'The message of a 406 lists the supported media types in one form, and the kind under its client-side name.',
+    [
+      {
+        case: 'refused//node-3 as application/json;as=Table;g=meta.k8s.io;v=v2',
+        at: '/message',
+        core: 'only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf',
+        ours: 'only the following media types are accepted: application/json, application/yaml',
+      },
+      {
+        case: 'refused//node-4 as application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
+        at: '/message',
+        core: 'you requested PartialObjectMetadataList, but the requested object is not a list (*core.Node)',
+        ours: 'you requested PartialObjectMetadataList, but the requested object is not a list (Node)',
+      },
+      {
+        case: 'refused/?limit=1 as text/html',
+        at: '/message',
+        core: '406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch',
+        ours: 'only the following media types are accepted: application/json, application/yaml',
+      },
+      {
+        case: 'refused/?limit=2 as application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
+        at: '/message',
+        core: 'you requested PartialObjectMetadata, but the requested object is a list (*core.NodeList)',
+        ours: 'you requested PartialObjectMetadata, but the requested object is a list (NodeList)',
+      },
+    ],
+  ),
 ];

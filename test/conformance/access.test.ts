@@ -1,6 +1,6 @@
 /**
- * Calls every route of every listener without a token, with a wrong token, as a user who must change their password and as a user without
- * rights. The expected statuses follow from `access` of the route alone.
+ * Calls every route of every listener without a token, with a wrong token, as a user who must change the password, and
+ * without rights. The `access` of the route alone determines the expected status.
  */
 // evidence: route-access
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
@@ -8,17 +8,17 @@ import { needsIdentity, strictest, type Access } from '../../src/http/access.ts'
 import * as chain from '../../src/http/chain.ts';
 import type { Route } from '../../src/http/route.ts';
 import { connect, open } from '../client/http1.ts';
-import { checked } from '../fakes/ask.ts';
+import { checked } from '../fakes/request.ts';
 import type { Lab } from '../labs/conformance/lab.ts';
 import { serveResources } from '../labs/conformance/logging-lab.ts';
 
-/** What each face was given, the gateway's first. */
-const faces: Parameters<typeof chain.createFace>[] = [];
+/** Arguments of createHttpHandler, the gateway's first. */
+const faces: Parameters<typeof chain.createHttpHandler>[] = [];
 jest.unstable_mockModule('../../src/http/chain.ts', () => ({
   ...chain,
-  createFace: (...given: Parameters<typeof chain.createFace>) => {
+  createHttpHandler: (...given: Parameters<typeof chain.createHttpHandler>) => {
     faces.push(given);
-    return chain.createFace(...given);
+    return chain.createHttpHandler(...given);
   },
 }));
 const { startLab, login, issuer, asClient } = await import('../labs/conformance/lab.ts');
@@ -31,8 +31,8 @@ const users = [
 ];
 const clients = [{ name: asClient.client_id, secret: asClient.client_secret }];
 
-type Caller = 'nobody' | 'a wrong token' | 'a password-change token' | 'no rights';
-const callers: readonly Caller[] = ['nobody', 'a wrong token', 'a password-change token', 'no rights'];
+type Caller = 'no token' | 'a wrong token' | 'a password-change token' | 'no rights';
+const callers: readonly Caller[] = ['no token', 'a wrong token', 'a password-change token', 'no rights'];
 
 let lab: Lab;
 const tokens = new Map<Caller, string>([['a wrong token', 'wrong']]);
@@ -42,7 +42,7 @@ beforeAll(async () => {
     sections: { authentication: { issuer, users, clients } },
     prepare: (cluster) => {
       serveResources(cluster);
-      // All rights do not help users who must change their password.
+      // Even unlimited rights do not help users who must change their password.
       cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
         status: { allowed: (spec as { user: string }).user !== 'bob' },
       }));
@@ -56,8 +56,8 @@ beforeAll(async () => {
     ['a password-change token', 'newcomer'],
     ['no rights', 'bob'],
   ] as const) {
-    const answer = await lab.token({ ...login, username });
-    tokens.set(caller, String(answer.json()['access_token']));
+    const response = await lab.token({ ...login, username });
+    tokens.set(caller, String(response.json()['access_token']));
   }
 });
 afterAll(() => lab.stop());
@@ -73,7 +73,7 @@ interface Sent {
   readonly body?: string;
 }
 
-/** `type`: the media type of a body to send. */
+/** Sends a request to a listener and returns its status; `type` is the media type of the body. */
 async function statusOf(
   listener: Listener,
   [method, path, type]: readonly [method: string, path: string, type?: string | undefined],
@@ -93,19 +93,22 @@ async function statusOf(
   return (await checked(open(socket, request))).status;
 }
 
-/** OAuth endpoints look at the media type before the client. The forms of pages need the cookie of a browser instead. */
+/**
+ * Media type of the request body. OAuth endpoints check it before the client; forms of pages need a browser's cookie
+ * instead.
+ */
 const bodyTypeOf = ({ access, body }: Route): string | undefined =>
   access.kind === 'client' ? Object.keys(body?.content ?? {})[0] : undefined;
 
 interface Request {
   readonly path: string;
-  /** Has the parameter that makes an optional identity count. */
+  /** The request has the parameter for which the route requires an identity. */
   readonly isVerbose?: boolean;
-  /** Names another user. */
+  /** The request names another user. */
   readonly isOther?: boolean;
 }
 
-/** The path with a name for each parameter: another user, and resources that the cluster serves. */
+/** Fills in the parameters of a path: another user, and resources that the cluster serves. */
 const filled = (path: string): string =>
   path
     .replace('/users/:name', '/users/alice')
@@ -123,7 +126,7 @@ function requestsOf({ access, path }: Route): readonly Request[] {
 
 const refused: readonly number[] = [400, 401, 403];
 
-/** Whether the caller may get this status, whatever the handler does. */
+/** Reports whether the caller may get this status, whatever the handler does. */
 function isExpected(status: number, access: Access, caller: Caller, { isVerbose, isOther }: Request): boolean {
   const isServed = status !== 401 && status !== 403;
   const isUser = caller === 'a password-change token' || caller === 'no rights';
@@ -149,7 +152,7 @@ function isExpected(status: number, access: Access, caller: Caller, { isVerbose,
 }
 
 describe.each(listeners)('at %s', (listener) => {
-  test.each(callers)('each route gives %s what its access says', async (caller) => {
+  test.each(callers)('each route returns the status that its access declares for a caller with %s', async (caller) => {
     const routes = routesOf(listener);
     expect(routes.length).toBeGreaterThan(10);
     const unexpected: string[] = [];
@@ -169,34 +172,34 @@ describe.each(listeners)('at %s', (listener) => {
     ['Accept', { accept: 'image/png' }],
     ['Content-Type', { type: 'text/xml', body: '{bad' }],
     ['body', { type: 'application/json', body: '{bad' }],
-  ])('callers without rights are refused before an invalid %s is', async (_, { type, ...sent }) => {
+  ])('callers without rights are rejected before an invalid %s is reported', async (_, { type, ...sent }) => {
     const unexpected: string[] = [];
     for (const { method, path, access } of routesOf(listener)) {
       if (!needsIdentity(access)) continue;
       const isReviewed = !('rights' in access) || !['none', 'handler'].includes(access.rights);
       for (const [caller, expected] of [
-        ['nobody', 401] as const,
+        ['no token', 401] as const,
         ...(isReviewed ? [['no rights', 403] as const] : []),
       ]) {
         const status = await statusOf(listener, [method, filled(path), type], caller, sent);
-        if (status !== expected) unexpected.push(`${method} ${path} for ${caller}: ${status}`);
+        if (status !== expected) unexpected.push(`${method} ${path} with ${caller}: ${status}`);
       }
     }
     expect(unexpected).toEqual([]);
   });
 
-  test('an invalid timeout is ignored where no such parameter is described', async () => {
-    expect(await statusOf(listener, ['get', '/healthz'], 'nobody', { query: '?timeout=bad' })).toBe(200);
+  test('an invalid timeout is ignored by routes that declare no timeout parameter', async () => {
+    expect(await statusOf(listener, ['get', '/healthz'], 'no token', { query: '?timeout=bad' })).toBe(200);
   });
 
-  test('a method that no route of a path has is refused before 405 as the strictest of them demands', async () => {
+  test('an unsupported method requires the strictest access of all routes of its path before it is 405', async () => {
     const unexpected: string[] = [];
     for (const [path, routes] of Map.groupBy(routesOf(listener), (route) => route.path)) {
       const access = strictest(routes.map((route) => route.access));
-      for (const caller of ['nobody', 'a password-change token'] as const) {
+      for (const caller of ['no token', 'a password-change token'] as const) {
         const status = await statusOf(listener, ['propfind', filled(path)], caller);
-        const isMet = needsIdentity(access) ? status === (caller === 'nobody' ? 401 : 403) : status === 405;
-        if (!isMet) unexpected.push(`${path} for ${caller}: ${status}`);
+        const isMet = needsIdentity(access) ? status === (caller === 'no token' ? 401 : 403) : status === 405;
+        if (!isMet) unexpected.push(`${path} with ${caller}: ${status}`);
       }
     }
     expect(unexpected).toEqual([]);
@@ -210,7 +213,7 @@ const linesOf = (routes: readonly Route[], kind: Access['kind']): readonly strin
 
 const health = ['healthz', 'livez', 'readyz'].flatMap((path) => [`get /${path}`, `get /${path}/:check`]);
 
-test('these routes of the gateway read no credentials, or authenticate OAuth clients', () => {
+test('the gateway serves exactly these routes without credentials or with client authentication', () => {
   const routes = routesOf('https');
   expect(linesOf(routes, 'anonymous')).toEqual([
     'get /.well-known/oauth-authorization-server',
@@ -256,7 +259,7 @@ test('these routes of the gateway read no credentials, or authenticate OAuth cli
   ]);
 });
 
-test('these routes of the aggregated API server read no credentials', () => {
+test('the aggregated API server serves exactly these routes without credentials', () => {
   const routes = routesOf('aggregated');
   expect(linesOf(routes, 'anonymous')).toEqual(['get /version']);
   expect(linesOf(routes, 'optional')).toEqual(health);
@@ -288,11 +291,11 @@ test.each<[Listener, string, number, number]>([
   ['aggregated', '/apis/nothing/v1/things', 401, 403],
   ['aggregated', '/api/v1/nodes', 401, 403],
 ])(
-  'at %s %s, without a route there, is %d to nobody and %d to a user without rights',
-  async (listener, path, nobody, user) => {
+  '%s %s has no route: anonymous requests get %d, users without rights %d',
+  async (listener, path, anonymous, user) => {
     const statuses = await Promise.all(
-      (['nobody', 'no rights'] as const).map((caller) => statusOf(listener, ['get', path], caller)),
+      (['no token', 'no rights'] as const).map((caller) => statusOf(listener, ['get', path], caller)),
     );
-    expect(statuses).toEqual([nobody, user]);
+    expect(statuses).toEqual([anonymous, user]);
   },
 );

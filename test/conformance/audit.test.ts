@@ -1,4 +1,4 @@
-/** The audit log of the whole server: audit.k8s.io/v1 events of every request, on every face. */
+/** Audit log of the whole server: audit.k8s.io/v1 events of every request, on both listeners. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
@@ -21,7 +21,7 @@ beforeAll(async () => {
   ];
   lab = await startLab({
     kubeApiserver: await kube.listen(),
-    sections: { audit: { policy: { rules }, log: { path } } },
+    sections: { audit: { policy: { rules }, log: { path } }, gateway: { externalURL: 'https://platform.example' } },
   });
 });
 afterAll(async () => {
@@ -30,17 +30,17 @@ afterAll(async () => {
   rmSync(dir, { recursive: true });
 });
 
-/** What follows the last end of a line is being written. */
-const written = (): AuditEvent[] =>
+/** Returns the complete events; the last line may still be incomplete. */
+const events = (): AuditEvent[] =>
   readFileSync(path, 'utf8')
     .split('\n')
     .slice(0, -1)
     .map((line) => JSON.parse(line) as AuditEvent);
 
-/** The events of one request, the last of which says that it is over. */
+/** Waits for the last event of a request and returns all its events. */
 async function eventsOf(auditID: unknown): Promise<AuditEvent[]> {
   for (;;) {
-    const found = written().filter((event) => event.auditID === auditID);
+    const found = events().filter((event) => event.auditID === auditID);
     if (found.at(-1)?.stage === 'ResponseComplete') return found;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
@@ -50,11 +50,11 @@ async function aliceToken(): Promise<string> {
   return (await lab.token(login)).json()['access_token'] as string;
 }
 
-describe('every request is written down', () => {
-  test('a read at the gateway, by whom and with what was answered', async () => {
+describe('the audit log', () => {
+  test('has an event with user and response for a read at the gateway', async () => {
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'user-agent': 'console/1' };
-    const answer = await lab.gateway(`${kapisNodes}/n1`, { headers });
-    const [event, ...more] = await eventsOf(answer.headers['audit-id']);
+    const response = await lab.gateway(`${kapisNodes}/n1`, { headers });
+    const [event, ...more] = await eventsOf(response.headers['audit-id']);
     expect(more).toEqual([]);
     expect(event).toMatchObject({
       level: 'RequestResponse',
@@ -70,31 +70,45 @@ describe('every request is written down', () => {
     });
   });
 
-  test('one through the aggregator, as the person who asked it', async () => {
-    const answer = await lab.aggregated(nodes);
-    const [event] = await eventsOf(answer.headers['audit-id']);
+  test('names the user of a request that comes through the aggregator', async () => {
+    const response = await lab.aggregated(nodes);
+    const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({ verb: 'list', user: { username: 'alice' }, responseObject: { kind: 'NodeList' } });
   });
 
   test.each([
-    ['nobody', {}, 401, 'Unauthorized'],
-    ['a bad token', { authorization: 'Bearer bad' }, 401, 'Unauthorized'],
-  ])('of %s, with the reason of the refusal', async (_, headers, code, reason) => {
-    const answer = await lab.gateway(kapisNodes, { headers });
-    const [event] = await eventsOf(answer.headers['audit-id']);
+    ['without a token', {}, 401, 'Unauthorized'],
+    ['with an invalid token', { authorization: 'Bearer bad' }, 401, 'Unauthorized'],
+  ])('has the reason of the rejection of a request %s', async (_, headers, code, reason) => {
+    const response = await lab.gateway(kapisNodes, { headers });
+    const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
       user: { username: 'system:anonymous' },
       responseStatus: { code, reason, status: 'Failure', message: expect.stringMatching(/./) },
     });
   });
 
-  test('what is refused before it is looked at', async () => {
-    const answer = await lab.gateway('/kapis/../x');
-    const [event] = await eventsOf(answer.headers['audit-id']);
+  test('has an event for a request with an ambiguous path', async () => {
+    const response = await lab.gateway('/kapis/../x');
+    const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({ requestURI: '/kapis/../x', responseStatus: { code: 400, reason: 'BadRequest' } });
   });
 
-  test('the start of a long URL, unless the caller is authenticated', async () => {
+  test.each([
+    ['secureGateway' as const, '/', 303],
+    ['gateway' as const, '/oauth/account', 307],
+  ])('has an event for a browser that the %s redirects from %s', async (listener, url, code) => {
+    const response = await lab[listener](url, { headers: { accept: 'text/html' } });
+    const [event] = await eventsOf(response.headers['audit-id']);
+    expect(event).toMatchObject({
+      verb: 'get',
+      requestURI: url,
+      user: { username: 'system:anonymous' },
+      responseStatus: { code },
+    });
+  });
+
+  test('has only the start of a long URL unless the caller is authenticated', async () => {
     const url = `${kapisNodes}?name=${'a'.repeat(40_000)}`;
     const uriFor = async (headers: Readonly<Record<string, string>>): Promise<string | undefined> => {
       const [event] = await eventsOf((await lab.gateway(url, { headers })).headers['audit-id']);
@@ -104,36 +118,36 @@ describe('every request is written down', () => {
     expect(await uriFor({ authorization: `Bearer ${await aliceToken()}` })).toBe(url);
   });
 
-  test('a watch when it begins and when it ends', async () => {
+  test('has events for the start and the end of a watch', async () => {
     const headers = { authorization: `Bearer ${await aliceToken()}` };
-    const answer = await lab.gateway(`${kapisNodes}?watch=true&timeoutSeconds=1`, { headers });
-    const stages = (await eventsOf(answer.headers['audit-id'])).map(({ stage, verb }) => [stage, verb]);
+    const response = await lab.gateway(`${kapisNodes}?watch=true&timeoutSeconds=1`, { headers });
+    const stages = (await eventsOf(response.headers['audit-id'])).map(({ stage, verb }) => [stage, verb]);
     expect(stages).toEqual([
       ['ResponseStarted', 'watch'],
       ['ResponseComplete', 'watch'],
     ]);
   });
 
-  test('but what the policy leaves out', async () => {
+  test('omits requests that the policy excludes', async () => {
     const probe = await lab.gateway('/livez');
     await eventsOf((await lab.gateway('/kapis/version')).headers['audit-id']);
-    expect(written().filter(({ auditID }) => auditID === probe.headers['audit-id'])).toEqual([]);
+    expect(events().filter(({ auditID }) => auditID === probe.headers['audit-id'])).toEqual([]);
   });
 });
 
-describe('what is passed on to kube-apiserver is written down', () => {
+describe('the audit log of requests passed on to kube-apiserver', () => {
   const pods = '/api/v1/namespaces/default/pods';
   const pod = { kind: 'Pod', metadata: { name: 'p', managedFields: [{}] } };
 
-  test('with what was sent and answered, both as they were', async () => {
-    const answered = JSON.stringify({ ...pod, status: {} });
-    kube.answer = (_, res) => void res.writeHead(201, { 'content-type': 'application/json' }).end(answered);
+  test('has the request and response objects', async () => {
+    const responseBody = JSON.stringify({ ...pod, status: {} });
+    kube.serve = (_, res) => void res.writeHead(201, { 'content-type': 'application/json' }).end(responseBody);
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'content-type': 'application/json' };
     kube.taken();
-    const answer = await lab.gateway(pods, { method: 'POST', headers, body: JSON.stringify(pod) });
-    expect(answer.text).toBe(answered);
+    const response = await lab.gateway(pods, { method: 'POST', headers, body: JSON.stringify(pod) });
+    expect(response.text).toBe(responseBody);
     expect(await kube.taken()[0]?.body).toBe(JSON.stringify(pod));
-    const [event] = await eventsOf(answer.headers['audit-id']);
+    const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
       verb: 'create',
       objectRef: { resource: 'pods', namespace: 'default', apiVersion: 'v1' },
@@ -150,22 +164,22 @@ describe('what is passed on to kube-apiserver is written down', () => {
     [`${kapisNodes}/n1`, 'Node', 200],
     [kapisNodes, 'NodeList', 200],
     [`${kapisNodes}/none`, 'Status', 404],
-  ])('over HTTP/2 too: %s', async (url, kind, status) => {
-    kube.answer = (_, res) =>
+  ])('has the response object over HTTP/2: %s', async (url, kind, status) => {
+    kube.serve = (_, res) =>
       void res.writeHead(status, { 'content-type': 'application/json' }).end(`{"kind":"${kind}"}`);
     const [headers] = await lab.http2(url, 'GET', { authorization: `Bearer ${await aliceToken()}` });
     const [event] = await eventsOf(headers['audit-id']);
     expect(event).toMatchObject({ responseStatus: { code: status }, responseObject: { kind } });
   });
 
-  test('with whom the caller acts as', async () => {
-    kube.answer = (_, res) => void res.end('{}');
+  test('names the impersonated user', async () => {
+    kube.serve = (_, res) => void res.end('{}');
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'impersonate-user': 'bob' };
     const [event] = await eventsOf((await lab.gateway(pods, { headers })).headers['audit-id']);
     expect(event).toMatchObject({ user: { username: 'alice' }, impersonatedUser: { username: 'bob' } });
   });
 
-  test('a shell when it opens and when it is closed', async () => {
+  test('has events for the start and the end of an exec session', async () => {
     kube.grant = (req, socket) => {
       socket.end(
         `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${req.headers.upgrade}\r\n\r\nbye`,
@@ -176,22 +190,22 @@ describe('what is passed on to kube-apiserver is written down', () => {
       `POST ${pods}/p/exec?command=sh HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${await aliceToken()}\r\n` +
       `Audit-Id: ${auditID}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n`;
     talkOver(net.connect(lab.ports.http, '127.0.0.1'), exec);
-    const events = await eventsOf(auditID);
-    expect(events.map(({ stage, responseStatus }) => [stage, responseStatus?.code])).toEqual([
+    const shellEvents = await eventsOf(auditID);
+    expect(shellEvents.map(({ stage, responseStatus }) => [stage, responseStatus?.code])).toEqual([
       ['ResponseStarted', 101],
       ['ResponseComplete', 101],
     ]);
-    expect(events[0]).toMatchObject({
+    expect(shellEvents[0]).toMatchObject({
       verb: 'create',
       objectRef: { resource: 'pods', subresource: 'exec', name: 'p', namespace: 'default' },
     });
   });
 });
 
-describe('a login is written down', () => {
-  test('with who it was, by which client and which session began', async () => {
-    const answer = await lab.token(login);
-    const [event] = await eventsOf(answer.headers['audit-id']);
+describe('the audit log of logins', () => {
+  test('names user, client and session', async () => {
+    const response = await lab.token(login);
+    const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
       level: 'Metadata',
       requestURI: '/oauth/token',
@@ -207,7 +221,7 @@ describe('a login is written down', () => {
     });
     const refresh = {
       grant_type: 'refresh_token',
-      refresh_token: answer.json()['refresh_token'] as string,
+      refresh_token: response.json()['refresh_token'] as string,
       ...asClient,
     };
     const [refreshed] = await eventsOf((await lab.token(refresh)).headers['audit-id']);
@@ -220,7 +234,7 @@ describe('a login is written down', () => {
     });
   });
 
-  test('also one that fails, as nobody', async () => {
+  test('records a failed login as anonymous, with the username', async () => {
     const [event] = await eventsOf((await lab.token({ ...login, password: 'wrong horse' })).headers['audit-id']);
     expect(event).toMatchObject({
       user: { username: 'system:anonymous' },
@@ -229,19 +243,19 @@ describe('a login is written down', () => {
     });
   });
 
-  test('but a name that is nobody is not: it may be a password', async () => {
+  test('omits usernames that do not exist, since they may be passwords', async () => {
     const [event] = await eventsOf((await lab.token({ ...login, username: 'hunter2' })).headers['audit-id']);
     expect(event?.annotations).not.toHaveProperty('oauth.platform.io/username');
   });
 
-  test('and nothing that is secret ever is', async () => {
-    const answer = await lab.token(login);
-    const token = answer.json()['access_token'] as string;
+  test('contains no passwords or tokens', async () => {
+    const response = await lab.token(login);
+    const token = response.json()['access_token'] as string;
     await lab.gateway(`${kapisNodes}?access_token=${token}`);
     await lab.gateway(kapisNodes, { headers: { authorization: `Bearer ${token}` } });
     await eventsOf((await lab.gateway('/kapis/version')).headers['audit-id']);
     const text = readFileSync(path, 'utf8');
-    for (const secret of [login.password, 'wrong horse', 'hunter2', token, answer.json()['refresh_token'] as string])
+    for (const secret of [login.password, 'wrong horse', 'hunter2', token, response.json()['refresh_token'] as string])
       expect(text).not.toContain(secret);
   });
 });

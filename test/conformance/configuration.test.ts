@@ -27,7 +27,7 @@ test.each([
   ['text after a value', "secret: 'x'hunter2", 'line 1, column 12: is not valid YAML'],
   ['a wrong choice', 'kind: hunter2', 'kind: must be '],
   ['a wrong duration', 'authentication: {accessTokenMaxAge: hunter2}', 'accessTokenMaxAge: must be a duration'],
-])('%s is reported by its position and not quoted', async (_, text, place) => {
+])('a configuration with %s is reported by position and not quoted', async (_, text, position) => {
   const token = String((await lab.token(login)).json()['access_token']);
   const before = lines().length;
   lab.cluster.put(`${namespace}/configmaps`, {
@@ -39,7 +39,7 @@ test.each([
   const { text: ready } = await lab.gateway('/readyz?verbose', { headers: { authorization: `Bearer ${token}` } });
   const logged = lines().slice(before).join('\n');
   for (const message of [event, ready, logged]) {
-    expect(message).toContain(place);
+    expect(message).toContain(position);
     expect(message).not.toContain('hunter2');
   }
 });

@@ -1,7 +1,7 @@
-/** kubectl's credential plugin at a server that is broken, or nobody's friend. */
+/** kubectl's credential plugin against broken and malicious servers. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { execute, type Executed } from '../../hack/cluster/exec.ts';
 import { createAuthority } from '../../hack/cluster/pki.ts';
 import { AuthorizationServer } from '../../src/cli/credential/authorization-server.ts';
+import { inTerminal } from '../labs/terminal.ts';
 
 const escape = '\u001B';
 type Reply = (res: ServerResponse) => void;
@@ -24,14 +25,14 @@ let server: Server;
 let url: string;
 let ca: string;
 let replies: Readonly<Record<string, Reply>>;
-let asked: string[];
+let requested: string[];
 let home: string;
 beforeAll(async () => {
   const authority = await createAuthority('nobody-ca');
   const { key, certificate } = await authority.issue({ commonName: 'nobody', server: ['127.0.0.1'] });
   ca = authority.certificate;
   server = createServer({ key, cert: certificate }, (req, res) => {
-    asked.push(req.url ?? '');
+    requested.push(req.url ?? '');
     replies[req.url ?? '']?.(res);
   });
   server.listen(0, '127.0.0.1');
@@ -43,16 +44,17 @@ afterAll(() => {
   server.close();
 });
 beforeEach(() => {
-  asked = [];
+  requested = [];
   home = mkdtempSync(join(tmpdir(), 'credential-'));
   writeFileSync(join(home, 'ca.pem'), ca);
 });
 
-const post = (longest?: number): Promise<unknown> => new AuthorizationServer(url, ca, longest).post('/x', {});
+const post = (maxMilliseconds?: number): Promise<unknown> =>
+  new AuthorizationServer(url, ca, maxMilliseconds).post('/x', {});
 
-describe('an answer', () => {
+describe('the credential plugin', () => {
   // evidence: plugin-response-size
-  test('that does not end is not read to its end', async () => {
+  test('stops reading a response without end', async () => {
     replies = {
       '/x': (res) => {
         const write = (): void => {
@@ -74,39 +76,40 @@ describe('an answer', () => {
         res.once('close', () => clearInterval(drip));
       },
     ],
-    ['never begins', () => undefined],
-  ])('that %s is waited for only so long', async (_, reply) => {
+    ['never starts', () => undefined],
+  ])('limits the time for a response that %s', async (_, reply) => {
     replies = { '/x': reply };
-    await expect(post(200)).rejects.toThrow('no whole answer within 0.2 s');
+    await expect(post(200)).rejects.toThrow('no complete response within 0.2 s');
   });
 
-  test.each(['', 'null', '[]', '5', '<html>'])('of %j says nothing', async (text) => {
-    replies = { '/x': (res) => void res.end(text) };
-    expect(Object.keys((await post()) as object)).toEqual([]);
-    replies = { '/x': (res) => void res.writeHead(502).end(text) };
-    await expect(post()).rejects.toThrow('the server answered 502');
-  });
+  test.each(['', 'null', '[]', '5', '<html>'])(
+    'reads no fields from a body of %j, and reports an error status',
+    async (text) => {
+      replies = { '/x': (res) => void res.end(text) };
+      expect(Object.keys((await post()) as object)).toEqual([]);
+      replies = { '/x': (res) => void res.writeHead(502).end(text) };
+      await expect(post()).rejects.toThrow('the server returned status 502');
+    },
+  );
 });
 
 const cacheFolder = (): string => join(home, '.kube/cache/platform-apiserver');
-const credential = (...flags: string[]): Promise<Executed> =>
-  execute(
-    process.execPath,
-    [
-      join(import.meta.dirname, '../../src/main.ts'),
-      'credential',
-      `--server=${url}`,
-      `--ca-file=${join(home, 'ca.pem')}`,
-      ...flags,
-    ],
-    { env: { HOME: home, NODE_NO_WARNINGS: '1' }, input: 'secret\n', timeout: 60_000 },
-  );
+const commandLine = (): [string, ...string[]] => [
+  process.execPath,
+  join(import.meta.dirname, '../../src/main.ts'),
+  'credential',
+  `--server=${url}`,
+  `--ca-file=${join(home, 'ca.pem')}`,
+];
+const run = ([program, ...args]: readonly [string, ...string[]], input = ''): Promise<Executed> =>
+  execute(program, args, { env: { HOME: home, NODE_NO_WARNINGS: '1' }, input, timeout: 60_000 });
+const credential = (...flags: string[]): Promise<Executed> => run([...commandLine(), ...flags], 'secret\n');
 const self = '/kapis/iam.platform.io/v1alpha2/users/~';
 const byPassword = (): Promise<Executed> => credential('--login=password', '--username=alice');
 
-describe('the plugin', () => {
+describe('the credential plugin', () => {
   // evidence: plugin-terminal-escapes
-  test('shows what steers terminals, and does not do it', async () => {
+  test('escapes control characters of the server instead of printing them', async () => {
     const device = {
       device_code: 'dc',
       user_code: `${escape}[2JAB`,
@@ -115,36 +118,59 @@ describe('the plugin', () => {
     };
     const refused = { error: 'access_denied', error_description: `${escape}]52;c;eA==\u0007type your password:` };
     replies = { '/oauth/device_authorization': json(200, device), '/oauth/token': json(400, refused) };
-    const { code, stdout, stderr } = await credential();
-    expect({ code, stdout, stderr }).toEqual({
+    const output = join(home, 'output');
+    const { code, stdout } = await run(inTerminal(commandLine(), output));
+    expect({ code, stdout: readFileSync(output, 'utf8'), shown: stdout.replaceAll('\r\n', '\n') }).toEqual({
       code: 1,
       stdout: '',
-      stderr: [
+      shown: [
         'Open https://a.example/\\u{1b}[31m\\u{d}\\u{a}$ ',
-        'and let in the device that shows \\u{1b}[2JAB',
+        'and authorize the device with the code \\u{1b}[2JAB',
         'credential: \\u{1b}]52;c;eA==\\u{7}type your password:',
         '',
       ].join('\n'),
     });
   });
 
-  test('uses tokens of however long a life, now and at the next call', async () => {
+  test('fails without a request if a login is required and there is no terminal', async () => {
+    const { code, stderr } = await credential();
+    expect({ code, stderr, requested }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining(`first run this in a terminal: platform-apiserver credential --server=${url} `),
+      requested: [],
+    });
+  });
+
+  test('sends no empty password', async () => {
+    const { code, stderr } = await run([...commandLine(), '--login=password', '--username=alice']);
+    expect({ code, stderr, requested }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining('no password was entered'),
+      requested: [],
+    });
+  });
+
+  test('caches tokens with an extreme lifetime', async () => {
     replies = {
       '/oauth/token': json(200, { access_token: 'a', refresh_token: 'b', expires_in: 1e20 }),
       [self]: json(503, {}),
     };
     const [first, second] = [await byPassword(), await byPassword()];
-    expect([first.code, second.code, asked]).toEqual([0, 0, ['/oauth/token', self]]);
+    expect([first.code, second.code, requested]).toEqual([0, 0, ['/oauth/token', self]]);
     expect(second.stdout).toBe(first.stdout);
   });
 
-  test('keeps nothing of tokens that are none', async () => {
+  test('rejects and does not cache malformed tokens', async () => {
     replies = { '/oauth/token': json(200, { access_token: `a\n${escape}`, refresh_token: 'b', expires_in: 3_600 }) };
-    expect(await byPassword()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('no server of') });
+    expect(await byPassword()).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('unexpected response'),
+    });
     expect(readdirSync(home)).toEqual(['ca.pem']);
   });
 
-  test('goes on over a cache that is broken, and says so', async () => {
+  test('logs in again if its cache is broken, and reports that', async () => {
     replies = {
       '/oauth/token': json(200, { access_token: 'a', refresh_token: 'b', expires_in: 3_600 }),
       [self]: json(200, { spec: {} }),
@@ -153,7 +179,10 @@ describe('the plugin', () => {
     const file = join(cacheFolder(), readdirSync(cacheFolder())[0] ?? '');
     writeFileSync(file, '{"accessToken":"a","refreshToken":"b","obtainedAt":0,"expiresAt":1e23}');
     const { code, stderr } = await byPassword();
-    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining(`credential: ${file} has no tokens`) });
-    expect(asked).toHaveLength(4);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringContaining(`credential: ignoring ${file}: it contains no valid tokens`),
+    });
+    expect(requested).toHaveLength(4);
   });
 });

@@ -1,7 +1,7 @@
-/** `/docs` as it is served: to everybody, at both ports, under a policy that lets nothing in from elsewhere, and cached as it should be. */
+/** `/docs` as served: public on both ports, with a strict content security policy, and cached correctly. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
-import type { Answer, Ask } from '../fakes/ask.ts';
+import type { AppResponse, AppRequest } from '../fakes/request.ts';
 import { issuer, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 let lab: Lab;
@@ -10,13 +10,13 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-const faces: readonly (readonly [string, (path: string, ask?: Ask) => Promise<Answer>])[] = [
-  ['plain HTTP', (path, ask) => lab.gateway(path, ask)],
-  ['TLS', (path, ask) => lab.secureGateway(path, ask)],
+const faces: readonly (readonly [string, (path: string, request?: AppRequest) => Promise<AppResponse>])[] = [
+  ['plain HTTP', (path, request) => lab.gateway(path, request)],
+  ['TLS', (path, request) => lab.secureGateway(path, request)],
 ];
 
-/** What a page refers to, as browsers find it. */
-const referredTo = (page: string, text: string): string[] =>
+/** Returns the paths that a page refers to, resolved as browsers do. */
+const referencesOf = (page: string, text: string): string[] =>
   [...text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, address = '']) => {
     const { origin, pathname } = new URL(address, `http://here.example${page}`);
     expect(origin).toBe('http://here.example');
@@ -25,31 +25,28 @@ const referredTo = (page: string, text: string): string[] =>
 
 const assetsOf = async (page = '/docs'): Promise<string[]> => {
   const { text } = await lab.gateway(page);
-  return [...new Set(referredTo(page, text))].filter((path) => path.startsWith('/docs/assets/'));
+  return [...new Set(referencesOf(page, text))].filter((path) => path.startsWith('/docs/assets/'));
 };
 
-describe.each(faces)('over %s', (_, ask) => {
-  test.each(['/docs', '/docs/callback', '/docs/callback?code=c&state=s&iss=i'])(
-    '%s is a page for everybody',
-    async (path) => {
-      const { status, headers, text } = await ask(path);
-      expect(status).toBe(200);
-      expect(headers).toMatchObject({
-        'content-type': 'text/html; charset=utf-8',
-        'cache-control': 'no-cache, private',
-        'x-content-type-options': 'nosniff',
-        'x-frame-options': 'DENY',
-        'referrer-policy': 'no-referrer',
-        'cross-origin-opener-policy': 'same-origin',
-        'audit-id': expect.any(String),
-      });
-      expect(headers).not.toHaveProperty('set-cookie');
-      expect(text).toContain(`content="${issuer}"`);
-    },
-  );
+describe.each(faces)('over %s', (_, send) => {
+  test.each(['/docs', '/docs/callback', '/docs/callback?code=c&state=s&iss=i'])('%s is a public page', async (path) => {
+    const { status, headers, text } = await send(path);
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-cache, private',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+      'audit-id': expect.any(String),
+    });
+    expect(headers).not.toHaveProperty('set-cookie');
+    expect(text).toContain(`content="${issuer}"`);
+  });
 
-  test('it may load, send to, be framed by and be led to nothing else', async () => {
-    const policy = String((await ask('/docs')).headers['content-security-policy']).split('; ');
+  test('the content security policy of /docs allows only own scripts, styles and requests', async () => {
+    const policy = String((await send('/docs')).headers['content-security-policy']).split('; ');
     expect(policy.toSorted()).toEqual([
       "base-uri 'none'",
       "connect-src 'self'",
@@ -64,24 +61,27 @@ describe.each(faces)('over %s', (_, ask) => {
   });
 });
 
-test.each(['/docs', '/docs/callback'])('%s finds its parts and the descriptions, wherever it is', async (page) => {
-  const { text } = await lab.gateway(page);
-  const found = await Promise.all(
-    referredTo(page, text).map(async (path) => [(await lab.gateway(path)).status, path] as const),
-  );
-  expect(found.length).toBeGreaterThan(5);
-  expect(found.filter(([status]) => status !== 200)).toEqual([]);
-  // Behind a path of whoever stands before the server too.
-  expect(text).not.toMatch(/(?:href|src)="(?:\/|https?:)/);
-  expect(await assetsOf(page)).toEqual(await assetsOf());
-});
+test.each(['/docs', '/docs/callback'])(
+  '%s refers by relative paths to assets and descriptions that exist',
+  async (page) => {
+    const { text } = await lab.gateway(page);
+    const found = await Promise.all(
+      referencesOf(page, text).map(async (path) => [(await lab.gateway(path)).status, path] as const),
+    );
+    expect(found.length).toBeGreaterThan(5);
+    expect(found.filter(([status]) => status !== 200)).toEqual([]);
+    // Relative paths also work behind a proxy with a path prefix.
+    expect(text).not.toMatch(/(?:href|src)="(?:\/|https?:)/);
+    expect(await assetsOf(page)).toEqual(await assetsOf());
+  },
+);
 
-test('nothing in it is a script or a style of its own', async () => {
+test('/docs has no inline scripts or styles', async () => {
   const { text } = await lab.gateway('/docs');
   expect(text).not.toMatch(/<style|\sstyle=|\son\w+=|<script(?![^>]* src=)/);
 });
 
-test('each module that another one imports is among those that are loaded at once', async () => {
+test('/docs preloads every module that another one imports', async () => {
   const paths = await assetsOf();
   const modules = paths.filter((path) => /\.[jt]s$/.test(path));
   expect(modules.length).toBeGreaterThan(5);
@@ -92,7 +92,7 @@ test('each module that another one imports is among those that are loaded at onc
   }
 });
 
-test('its parts are kept for good, under names that change with them', async () => {
+test('assets of /docs are cached forever under paths that change with their content', async () => {
   for (const path of await assetsOf()) {
     const { status, headers } = await lab.gateway(path);
     expect(status).toBe(200);
@@ -106,7 +106,7 @@ test('its parts are kept for good, under names that change with them', async () 
   }
 });
 
-test('with a slash behind it leads to the page', async () => {
+test('/docs/ redirects to /docs', async () => {
   for (const method of ['GET', 'HEAD']) {
     const { status, headers } = await lab.gateway('/docs/', { method });
     expect([status, new URL(String(headers['location']), 'http://here.example/docs/').pathname]).toEqual([
@@ -116,16 +116,16 @@ test('with a slash behind it leads to the page', async () => {
   }
 });
 
-test('what is compressed is another representation, with a tag of its own', async () => {
+test('compressed and plain representations have different ETags', async () => {
   for (const path of ['/docs', ...(await assetsOf()), '/swagger/platform.json']) {
     const plain = (await lab.gateway(path)).headers['etag'];
-    const packed = (await lab.gateway(path, { headers: { 'accept-encoding': 'gzip' } })).headers['etag'];
-    expect(packed).not.toBe(plain);
+    const compressed = (await lab.gateway(path, { headers: { 'accept-encoding': 'gzip' } })).headers['etag'];
+    expect(compressed).not.toBe(plain);
     for (const [coding, etag, status] of [
-      ['gzip', packed, 304],
+      ['gzip', compressed, 304],
       ['gzip', plain, 200],
       ['identity', plain, 304],
-      ['identity', packed, 200],
+      ['identity', compressed, 200],
     ] as const) {
       const headers = { 'accept-encoding': coding, 'if-none-match': String(etag) };
       expect((await lab.gateway(path, { headers })).status).toBe(status);
@@ -133,7 +133,7 @@ test('what is compressed is another representation, with a tag of its own', asyn
   }
 });
 
-test('what is known already is not sent again', async () => {
+test('/docs and its assets support If-None-Match and HEAD', async () => {
   for (const path of ['/docs', '/docs/callback', ...(await assetsOf())]) {
     const { headers } = await lab.gateway(path);
     const again = await lab.gateway(path, { headers: { 'if-none-match': String(headers['etag']) } });
@@ -143,7 +143,7 @@ test('what is known already is not sent again', async () => {
   }
 });
 
-test('the page takes less than 36 KiB, gzipped', async () => {
+test('/docs takes less than 36 KiB gzipped', async () => {
   let size = 0;
   for (const path of ['/docs', ...(await assetsOf())]) {
     const { headers, text } = await lab.gateway(path, { headers: { 'accept-encoding': 'gzip' } });
@@ -151,7 +151,7 @@ test('the page takes less than 36 KiB, gzipped', async () => {
     expect(text.length).toBeGreaterThan(0);
     size += Number(headers['content-length']);
   }
-  // The descriptions come beside that, and nothing else.
+  // The browser additionally loads the descriptions, and nothing else.
   expect(size).toBeLessThan(36 * 1024);
   expect(gzipSync((await lab.gateway('/swagger/platform.v3.json')).text).length).toBeLessThan(32 * 1024);
 });
@@ -163,14 +163,14 @@ test.each([
   '/docs/assets/%2e%2e/%2e%2e/routes.js',
   '/docs/other',
   '/docs/callback/x',
-])('%s is none of its parts', async (path) => {
+])('%s is not an asset of /docs', async (path) => {
   const { status, headers } = await lab.gateway(path);
-  // What is no part of it needs an identity as everything does.
+  // Unknown paths need an identity, as everywhere.
   expect([400, 401, 404]).toContain(status);
   expect(headers['content-type']).toMatch(/^application\/json/);
 });
 
-test('with another issuer it is another page', async () => {
+test('/docs changes with the issuer', async () => {
   const before = (await lab.gateway('/docs')).headers['etag'];
   const configuration = {
     apiVersion: 'config.platform.io/v1alpha1',
@@ -181,7 +181,8 @@ test('with another issuer it is another page', async () => {
     metadata: { name: 'platform-config' },
     data: { 'platform.yaml': JSON.stringify(configuration) },
   });
-  let answer = await lab.gateway('/docs', { headers: { 'if-none-match': String(before) } });
-  while (answer.status === 304) answer = await lab.gateway('/docs', { headers: { 'if-none-match': String(before) } });
-  expect(answer.text).toContain('content="https://other.example"');
+  let response = await lab.gateway('/docs', { headers: { 'if-none-match': String(before) } });
+  while (response.status === 304)
+    response = await lab.gateway('/docs', { headers: { 'if-none-match': String(before) } });
+  expect(response.text).toContain('content="https://other.example"');
 });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readExamples } from '../../src/docs/openapi/examples.ts';
 import { runExamples } from '../labs/conformance/examples.ts';
 
-test('the examples in the descriptions are what the server returns (make update records them)', async () => {
+test('the examples in the descriptions equal the responses of the server (make update records them)', async () => {
   expect(await runExamples()).toEqual(readExamples());
 });
 
@@ -17,7 +17,7 @@ test('each operation of the description has an example', () => {
   expect(Object.keys(examples).filter((id) => !ids.includes(id))).toEqual([]);
 });
 
-test('only the examples of removed endpoints, and of metadata for issuers with a path, show errors', () => {
+test('only the examples of removed endpoints and of metadata for issuers with a path show errors', () => {
   const failed = Object.entries(readExamples()).flatMap(([id, { response }]) =>
     response.status < 400 ? [] : [`${response.status} ${id.replace(/^[a-z]+/, '')}`],
   );

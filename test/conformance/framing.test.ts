@@ -1,4 +1,7 @@
-/** A table of all that can be read: each body ends where its headers say, over each protocol, for each number of objects. */
+/**
+ * Framing of every response to GET: each body ends where its headers say, over each protocol, for each number of
+ * objects.
+ */
 // evidence: response-framing
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { hash } from 'node:crypto';
@@ -8,47 +11,53 @@ import { whole, type Message, type Whole } from '../client/message.ts';
 import type { Face, FramingLab, Open, Protocol } from '../labs/conformance/framing-lab.ts';
 import { casesOf, type Case, type Extent, type NamesOf } from '../labs/conformance/framing-table.ts';
 
-/** What each listener was given to serve, the gateway's first. */
+/** Routes of each listener, the gateway's first. */
 const faces: (readonly Route[])[] = [];
 jest.unstable_mockModule('../../src/http/chain.ts', () => ({
   ...chain,
-  createFace: (...given: Parameters<typeof chain.createFace>) => {
+  createHttpHandler: (...given: Parameters<typeof chain.createHttpHandler>) => {
     faces.push(given[0]);
-    return chain.createFace(...given);
+    return chain.createHttpHandler(...given);
   },
 }));
 const { startLab } = await import('../labs/conformance/lab.ts');
 const { countIn, framingLab, one, prepare, protocols } = await import('../labs/conformance/framing-lab.ts');
 
 const sizes = (process.env['FRAMING_SIZES'] ?? '0,1,255,256,257,1000').split(',').map(Number);
-/** Those with all combinations of what shapes the body, and, over the first protocol, with each other parameter. */
+/**
+ * Sizes tested with all combinations of the parameters that change the shape of a body. Over the first protocol, each
+ * other parameter is tested, too.
+ */
 const fullSizes = [0, 1, 257];
-/** Secrets are read through. */
+// Secrets are not cached but read from kube-apiserver.
 const names: NamesOf = (path, parameter) => {
   if (parameter === 'resources') return ['pods', 'secrets'];
   return [path.includes('/users/') ? 'alice' : one];
 };
-/** They differ from one request to the next. */
+/** Paths whose content differs from one request to the next. */
 const changing = /^\/(metrics|oauth|livez|readyz|healthz)|\/whoami|[?&]watch=/;
-/** Of a list that is not cached: the cluster's. */
-const ownVersion = /"resourceVersion": ?"\d+"/;
-/** Each has its own connection. A consistent read waits for the cache, and others are served meanwhile. */
+/** Resource version of a list that is not cached. It is the cluster's. */
+const ownVersion = /"?resourceVersion"?: ?"\d+"/;
+/** Connections used in parallel, so that a consistent read that waits for the cache does not delay the others. */
 const lanes = 8;
-/** Lists of more take seconds each, and this process is server and client: several at once would run into the server's deadline. */
+/**
+ * Maximum objects for which lanes run in parallel. Longer lists take seconds each, and in this process, which is server
+ * and client, several at once would exceed the server's deadline.
+ */
 const maxObjectsOfLanes = 1_000;
-/** Objects that all watches at once hold in memory. */
+/** Maximum objects that all parallel watches hold in memory. */
 const maxWatched = 200_000;
-/** In seconds. */
-const longestWatch = 60;
-/** As one watch of several at once shows them at the least. */
+/** Maximum duration of a watch in seconds. */
+const maxWatchSeconds = 60;
+/** Minimum rate at which one of several parallel watches sends objects. */
 const objectsWatchedPerSecond = 10_000;
-/** That the slow reader reads before others have their turn: of long lists more, for their deadline. */
+/** Chunks that the slow reader reads before it yields. Long lists need more to meet their deadline. */
 const chunksAtOnce = Math.max(...sizes) > maxObjectsOfLanes ? 20 : 1;
-/** Login records of a user. */
+/** Maximum login records of a user. */
 const maxRecords = 100;
 const codings = ['identity', 'gzip'];
 
-/** Paths whose list has all objects of its kind. */
+/** Paths whose list contains all objects of its kind. */
 const counted = /\/(nodes|pods|secrets|namespaces|users|components|alice\/(sessions|loginrecords))$/;
 
 const tableOf = ({ routes }: Face, extent: Extent): Case[] =>
@@ -68,21 +77,21 @@ afterAll(() => lab.stop());
 describe.each(sizes)('with %d objects in each list', (size) => {
   beforeAll(() => lab.grow(size));
 
-  /** What is wrong with the responses to one case. */
+  /** Returns the faults of the responses to one case. */
   async function faultsOf(
     face: Face,
     { path, accept, isWholeList }: Case,
-    ask: Open,
+    send: Open,
     seen: Map<string, string>,
   ): Promise<string[]> {
     const faults: string[] = [];
-    // A table has the ages of its objects.
+    // Tables contain the ages of objects.
     const isChanging = changing.test(path) || accept.includes('as=Table');
     for (const coding of codings) {
       const request = { path, headers: { ...face.headers, accept, 'accept-encoding': coding } };
       const at = `${path} (${accept}, ${coding})`;
       try {
-        const got = await whole(await ask(request));
+        const got = await whole(await send(request));
         if (got.status >= 500) faults.push(`${at}: ${got.status} ${got.content.toString()}`);
         const key = `${path} ${accept}`;
         const before = seen.get(key);
@@ -98,7 +107,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
               plainPath.endsWith('loginrecords') ? Math.min(size, maxRecords) : countIn(plainPath, size),
             ),
           );
-        const head = await whole(await ask({ ...request, method: 'HEAD' }));
+        const head = await whole(await send({ ...request, method: 'HEAD' }));
         for (const name of ['content-length', 'content-type', 'content-encoding', 'vary', 'etag'])
           if (!isChanging && head.headers[name] !== got.headers[name])
             faults.push(`${at}: HEAD has ${name} ${String(head.headers[name])}, GET ${String(got.headers[name])}`);
@@ -121,7 +130,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
         const client = face.client(protocol);
         for (const next of waiting) {
           const faults = await faultsOf(face, next, client.open, seen);
-          // The connection is of no use after most faults.
+          // The connection is unusable after most faults.
           if (faults.length > 0) return faults;
         }
         await client.close();
@@ -132,7 +141,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
     });
   });
 
-  test('each watch shows all objects and ends', async () => {
+  test('each watch returns all objects and ends', async () => {
     // Watches of many objects take seconds each.
     const protocolsOfWatches = size > maxObjectsOfLanes ? protocols.slice(-1) : protocols.slice(1);
     const watches = [lab.gateway, lab.aggregated].flatMap((face) =>
@@ -153,7 +162,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
   });
 });
 
-test.each(protocols)('a reader that is slow and one that closes get what they read over %s', async (protocol) => {
+test.each(protocols)('slow readers and readers that close receive intact data over %s', async (protocol) => {
   await lab.grow(Math.max(...sizes));
   const lists = [lab.gateway, lab.aggregated].flatMap((face) =>
     tableOf(face, 'pairs')
@@ -163,7 +172,8 @@ test.each(protocols)('a reader that is slow and one that closes get what they re
   for (const { face, request } of lists) {
     const clients = [];
     const messages = [];
-    // One after the other: the cluster, in this process, writes a list at once, and the server would give up a handshake meanwhile.
+    // Sequentially: the cluster runs in this process and writes a list at once; the server would meanwhile time out a
+    // handshake.
     for (let count = 0; count < 3; count += 1) {
       const client = face.client(protocol);
       clients.push(client);
@@ -182,7 +192,7 @@ test.each(protocols)('a reader that is slow and one that closes get what they re
   }
 });
 
-/** Returns `complete`, `refused` (400, 404), or what is wrong: the framing, or that it does not show each object of its list. */
+/** Returns `complete`, `refused` (400, 404), or a fault: broken framing, or missing objects. */
 async function outcomeOfWatch(
   { path, accept, face, protocol }: Case & { readonly face: Face; readonly protocol: Protocol },
   size: number,
@@ -206,17 +216,24 @@ async function outcomeOfWatch(
   }
 }
 
-/** Returns a watch that had the time to show all objects: on a busy machine one of a second may end before. */
-async function wholeWatch(watchFor: (seconds: number) => ReturnType<Open>, least: number): Promise<Whole> {
-  for (let seconds = Math.max(1, least); ; seconds *= 2) {
+/** Returns a watch with enough time to send all objects: on a busy machine, one of a second may end too early. */
+async function wholeWatch(watchFor: (seconds: number) => ReturnType<Open>, minSeconds: number): Promise<Whole> {
+  for (let seconds = Math.max(1, minSeconds); ; seconds *= 2) {
     const watch = await whole(await watchFor(seconds));
-    if (watch.status !== 200 || watch.content.includes('k8s.io/initial-events-end') || seconds > longestWatch)
+    if (watch.status !== 200 || watch.content.includes('k8s.io/initial-events-end') || seconds > maxWatchSeconds)
       return watch;
   }
 }
 
+/** Returns the number of items of a list. In YAML, only they have a dash after two spaces. */
+function countOf({ headers, content }: Whole): number | undefined {
+  const text = content.toString();
+  if (headers['content-type'] === 'application/yaml') return text.match(/^ {2}- /gm)?.length ?? 0;
+  const { items, rows } = JSON.parse(text) as { items?: unknown[]; rows?: unknown[] };
+  return (items ?? rows)?.length;
+}
+
 function miscounted(got: Whole, at: string, size: number): string[] {
-  const { items, rows } = JSON.parse(got.content.toString()) as { items?: unknown[]; rows?: unknown[] };
-  const found = (items ?? rows)?.length;
+  const found = countOf(got);
   return found === size ? [] : [`${at}: ${found} items instead of ${size}`];
 }

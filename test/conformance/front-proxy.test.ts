@@ -1,4 +1,7 @@
-/** The certificate of the front proxy, with intermediates, over TLS: on open connections and when the request-header CA changes. */
+/**
+ * Client certificates of the front proxy with intermediates: on open connections, and when the request-header CA
+ * changes.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { connect, Connection } from '../client/http1.ts';
 import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
@@ -10,7 +13,7 @@ const configMaps = '/api/v1/namespaces/kube-system/configmaps';
 const name = 'extension-apiserver-authentication';
 const headers = { 'x-remote-user': 'alice' };
 
-/** A leaf behind two intermediates. */
+/** Returns a leaf certificate with two intermediates. */
 const newChain = (): Promise<Chain> =>
   makeChain({
     commonName: 'front-proxy-client',
@@ -27,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-/** Changes the ConfigMap; it is in force when this returns. */
+/** Updates the ConfigMap and returns once it is in effect. */
 async function trust(authorities: readonly string[], allowedNames = ['front-proxy-client']): Promise<void> {
   const { data } = lab.cluster.get(configMaps, name) as unknown as { data: Record<string, string> };
   lab.cluster.put(configMaps, {
@@ -47,16 +50,16 @@ const tls = ({ presented, key }: Chain): { cert: string; key: string; rejectUnau
   rejectUnauthorized: false,
 });
 
-type Ask = () => Promise<number>;
+type Send = () => Promise<number>;
 
-/** Requests on one connection, of each version of HTTP. */
-function connections(shown: Chain): { readonly asks: readonly Ask[]; readonly close: () => Promise<void> } {
+/** Opens one connection of each HTTP version. */
+function connections(shown: Chain): { readonly requests: readonly Send[]; readonly close: () => Promise<void> } {
   const { host, port } = { host: '127.0.0.1', port: lab.ports.aggregated };
   const connection = new Connection(connect({ host, port, tls: tls(shown) }));
   const session = connectHTTP2(`https://${host}:${port}`, tls(shown));
   const request = { path: nodes, headers };
   return {
-    asks: [
+    requests: [
       async () => (await whole(await connection.request(request))).status,
       async () => (await whole(await openHTTP2(session, request))).status,
     ],
@@ -67,10 +70,10 @@ function connections(shown: Chain): { readonly asks: readonly Ask[]; readonly cl
   };
 }
 
-test('an open connection is believed as long as its chain leads to the request-header CA of the moment', async () => {
+test('an open connection is authenticated only while its chain leads to the current request-header CA', async () => {
   await trust(chain.authorities);
-  const { asks, close } = connections(chain);
-  const statuses = (): Promise<number[]> => Promise.all(asks.map((ask) => ask()));
+  const { requests, close } = connections(chain);
+  const statuses = (): Promise<number[]> => Promise.all(requests.map((send) => send()));
   try {
     expect(await statuses()).toEqual([200, 200]);
     await trust([...chain.authorities, ...other.authorities]);
@@ -88,10 +91,10 @@ test('an open connection is believed as long as its chain leads to the request-h
 
 test.each<[string, Partial<typeof goodAuthority>]>([
   ['is not a CA', { isCA: false, keyUsage: 'none' }],
-  ['must not sign', { keyUsage: 'other' }],
+  ['is not allowed to sign', { keyUsage: 'other' }],
   ['has expired', { validity: 'past' }],
-  ['is for servers', { usage: 'server' }],
-])('a chain whose intermediate %s is no identity', async (_, fault) => {
+  ['is only for servers', { usage: 'server' }],
+])('a chain whose intermediate %s is rejected', async (_, fault) => {
   const bad = await makeChain({
     commonName: 'front-proxy-client',
     links: [goodLeaf, { ...goodAuthority, ...fault }, goodAuthority],
@@ -99,9 +102,9 @@ test.each<[string, Partial<typeof goodAuthority>]>([
     presented: [1],
   });
   await trust(bad.authorities);
-  const { asks, close } = connections(bad);
+  const { requests, close } = connections(bad);
   try {
-    for (const ask of asks) expect(await ask()).toBe(401);
+    for (const send of requests) expect(await send()).toBe(401);
   } finally {
     await close();
   }

@@ -7,29 +7,29 @@ import { login, startLab } from '../labs/conformance/lab.ts';
 
 const pod = '/api/v1/namespaces/default/pods/p';
 
-test('when the server stops what goes through it ends on both sides: a watch as one ends, the rest broken off', async () => {
+test('a stopping server ends requests to kube-apiserver on both sides: watches complete, other streams are aborted', async () => {
   const kube = new FakeKubeApiserver();
-  kube.answer = (_, res) => void res.write('{}\n');
+  kube.serve = (_, res) => void res.write('{}\n');
   kube.grant = (_, socket) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello');
     socket.pipe(socket);
   };
   const lab = await startLab({ kubeApiserver: await kube.listen() });
   const token = String((await lab.token(login)).json()['access_token']);
-  const ask = (line: string, more = '') =>
+  const talk = (line: string, more = '') =>
     talkOver(
       net.connect(lab.ports.http, '127.0.0.1'),
       `${line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n${more}\r\n`,
     );
-  const exec = ask(`POST ${pod}/exec`, 'Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n');
-  const watch = ask('GET /api/v1/pods?watch=true');
-  const log = ask(`GET ${pod}/log?follow=true`);
+  const exec = talk(`POST ${pod}/exec`, 'Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n');
+  const watch = talk('GET /api/v1/pods?watch=true');
+  const log = talk(`GET ${pod}/log?follow=true`);
   await exec.expectUntil('hello');
   await watch.expectUntil('3\r\n{}\n\r\n');
   await log.expectUntil('3\r\n{}\n\r\n');
   await Promise.all([lab.stop({ announce: 1, grace: 500 }), exec.closed, watch.closed, log.closed]);
-  expect(watch.told().endsWith('\r\n0\r\n\r\n')).toBe(true);
-  expect(log.told().endsWith('3\r\n{}\n\r\n')).toBe(true);
+  expect(watch.received().endsWith('\r\n0\r\n\r\n')).toBe(true);
+  expect(log.received().endsWith('3\r\n{}\n\r\n')).toBe(true);
   while (kube.sockets.size > 0) await sleep(5);
   kube.close();
 });

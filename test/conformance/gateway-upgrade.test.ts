@@ -1,4 +1,6 @@
-/** Upgraded connections through the gateway to kube-apiserver: exec and the like, over WebSockets and SPDY (docs/gateway.md). */
+/**
+ * Upgraded connections through the gateway to kube-apiserver, such as exec, over WebSockets and SPDY (docs/reference/gateway.md).
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';
@@ -25,7 +27,7 @@ afterAll(async () => {
 beforeEach(async () => {
   token = String((await lab.token(login)).json()['access_token']);
   kube.taken();
-  kube.answer = (_, res) => void res.end('{}');
+  kube.serve = (_, res) => void res.end('{}');
   kube.grant = (req, socket) => {
     socket.write(
       `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${req.headers.upgrade}\r\n` +
@@ -45,8 +47,8 @@ const webSocket = (protocols: string, credential = ''): string =>
 const talk = (bytes: string, socket: Socket = net.connect(lab.ports.http, '127.0.0.1')): Talk =>
   talkOver(socket, bytes);
 
-/** Every connection to kube-apiserver is gone. */
-async function forgotten(): Promise<void> {
+/** Waits until all connections to kube-apiserver are closed. */
+async function untilDisconnected(): Promise<void> {
   while (kube.sockets.size > 0) await sleep(5);
 }
 
@@ -61,13 +63,13 @@ describe.each<[string, () => Socket]>([
   test.each<[string, () => string, string]>([
     ['SPDY', spdy, 'SPDY/3.1'],
     ['a WebSocket', () => webSocket('v5.channel.k8s.io', `Authorization: Bearer ${token}\r\n`), 'websocket'],
-  ])('%s carries bytes to and fro in the name of the caller', async (_name, handshake, protocol) => {
-    const { socket, told, closed, expectUntil } = talk(handshake(), connect());
+  ])('%s transfers bytes in both directions on behalf of the caller', async (_name, handshake, protocol) => {
+    const { socket, received, closed, expectUntil } = talk(handshake(), connect());
     await expectUntil('hello');
-    expect(told()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
-    expect(told()).toMatch(new RegExp(`\r\nUpgrade: ${protocol}\r\n`));
-    expect(told()).toMatch(/\r\nX-Stream-Protocol-Version: v4\.channel\.k8s\.io\r\n/);
-    expect(told()).not.toMatch(/Set-Cookie/i);
+    expect(received()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
+    expect(received()).toMatch(new RegExp(`\r\nUpgrade: ${protocol}\r\n`));
+    expect(received()).toMatch(/\r\nX-Stream-Protocol-Version: v4\.channel\.k8s\.io\r\n/);
+    expect(received()).not.toMatch(/Set-Cookie/i);
     const [{ headers, url } = { headers: new Map<string, string[]>(), url: '' }] = kube.taken();
     expect(url).toBe(exec);
     expect(headers.get('impersonate-user')).toEqual(['alice']);
@@ -78,48 +80,48 @@ describe.each<[string, () => Socket]>([
     await expectUntil(`${much}end`);
     socket.end();
     await closed;
-    await forgotten();
+    await untilDisconnected();
   });
 });
 
-test('the token among the subprotocols is the only one that does not arrive', async () => {
+test('the gateway removes only the token from the WebSocket subprotocols', async () => {
   const { expectUntil, socket } = talk(webSocket(`v5.channel.k8s.io, ${tokenProtocol(token)}, v4.channel.k8s.io`));
   await expectUntil('hello');
   const [seen] = kube.taken();
   expect(seen?.headers.get('sec-websocket-protocol')).toEqual(['v5.channel.k8s.io, v4.channel.k8s.io']);
   expect(JSON.stringify([...(seen?.headers ?? [])])).not.toContain('bearer.authorization');
   socket.destroy();
-  await forgotten();
+  await untilDisconnected();
 });
 
-test('what the client has said before the answer comes after it', async () => {
+test('bytes that the client sends before the response are passed on after it', async () => {
   const { expectUntil, socket } = talk(`${spdy()}early`);
   await expectUntil('helloearly');
   socket.destroy();
 });
 
-test('a large response in the place of an upgrade arrives whole', async () => {
+test('a large response instead of an upgrade arrives completely', async () => {
   const much = 'x'.repeat(20_000_000);
   kube.grant = (_, socket) => void socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${much.length}\r\n\r\n${much}`);
-  const { told, closed } = talk(spdy());
+  const { received, closed } = talk(spdy());
   await closed;
-  expect(told().endsWith(`\r\n\r\n${much}`)).toBe(true);
-  await forgotten();
+  expect(received().endsWith(`\r\n\r\n${much}`)).toBe(true);
+  await untilDisconnected();
 });
 
-test('a reason phrase that nobody may write is that of the status', async () => {
+test('the reason phrase of an upgrade is replaced by the standard one if it is malformed', async () => {
   kube.grant = (_, socket) => {
     socket.resume().once('end', () => socket.end());
     socket.write('HTTP/1.1 101 Switch\x01ing\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello', 'latin1');
   };
-  const { told, expectUntil, socket } = talk(spdy());
+  const { received, expectUntil, socket } = talk(spdy());
   await expectUntil('hello');
-  expect(told()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
+  expect(received()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
   socket.destroy();
-  await forgotten();
+  await untilDisconnected();
 });
 
-describe('when kube-apiserver does not grant it', () => {
+describe('an upgrade that kube-apiserver refuses', () => {
   const inner = 'GET /api/v1/secrets HTTP/1.1\r\nHost: a\r\n\r\n';
 
   test.each([
@@ -127,79 +129,79 @@ describe('when kube-apiserver does not grant it', () => {
     [200, 'not what was asked'],
     [400, ''],
     [302, ''],
-  ])('the answer of %d is the last of both connections (CVE-2018-1002105)', async (status, body) => {
+  ])('with %d is the last response on both connections (CVE-2018-1002105)', async (status, body) => {
     kube.grant = (_, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write(`HTTP/1.1 ${status} No\r\nContent-Length: ${body.length}\r\nX-Own: kept\r\n\r\n${body}`);
     };
-    const { told, closed, socket } = talk(`${spdy()}${inner}`);
+    const { received, closed, socket } = talk(`${spdy()}${inner}`);
     socket.write(inner);
     await closed;
-    expect(told()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} No\r\n`));
-    expect(told()).toMatch(/\r\nX-Own: kept\r\n/);
-    expect(told().endsWith(`\r\n\r\n${body}`)).toBe(true);
-    expect(told().match(/HTTP\/1\.1/g)).toHaveLength(1);
-    await forgotten();
+    expect(received()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} No\r\n`));
+    expect(received()).toMatch(/\r\nX-Own: kept\r\n/);
+    expect(received().endsWith(`\r\n\r\n${body}`)).toBe(true);
+    expect(received().match(/HTTP\/1\.1/g)).toHaveLength(1);
+    await untilDisconnected();
     expect(kube.taken()).toHaveLength(1);
-    const [id = ''] = /(?<=Audit-Id: )\S+/.exec(told()) ?? [];
+    const [id = ''] = /(?<=Audit-Id: )\S+/.exec(received()) ?? [];
     expect(lines().filter((line) => line.includes(id))).toEqual([expect.stringContaining('"message":"request"')]);
   });
 
-  test('a reason phrase that nobody may write is that of the status, and nothing stays open', async () => {
+  test('gets the standard reason phrase if its own is malformed, and leaves no connection open', async () => {
     kube.grant = (_, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 403 N\x01o\r\nContent-Length: 0\r\n\r\n', 'latin1');
     };
-    const { told, closed } = talk(spdy());
+    const { received, closed } = talk(spdy());
     await closed;
-    expect(told()).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
-    await forgotten();
+    expect(received()).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+    await untilDisconnected();
   });
 
-  test('a refusal of our own credential is 503', async () => {
+  test("because of the server's own credential is 503", async () => {
     kube.grant = (_, socket) => {
       socket.resume().end('HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n');
     };
-    const { told, closed } = talk(spdy());
+    const { received, closed } = talk(spdy());
     await closed;
-    expect(told()).toMatch(/^HTTP\/1\.1 503 /);
-    await forgotten();
+    expect(received()).toMatch(/^HTTP\/1\.1 503 /);
+    await untilDisconnected();
   });
 
   test.each([
     ['POST', 502],
     ['GET', 503],
-  ])('no answer to %s is %d', async (method, status) => {
+  ])('by closing the connection of a %s is %d', async (method, status) => {
     kube.grant = (_, socket) => void socket.destroy();
-    const { told, closed } = talk(spdy().replace('POST', method));
+    const { received, closed } = talk(spdy().replace('POST', method));
     await closed;
-    expect(told()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-    expect(told().includes('\r\nRetry-After: ')).toBe(status === 503);
+    expect(received()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(received().includes('\r\nRetry-After: ')).toBe(status === 503);
   });
 });
 
-describe('is not asked for', () => {
+describe('an upgrade request', () => {
   test.each<[string, number, () => string]>([
     ['without an identity', 401, () => spdy().replace(/Authorization.*?\r\n/, '')],
-    ['with a bad token', 401, () => webSocket(`v5.channel.k8s.io, ${tokenProtocol('a.b.c')}`)],
+    ['with an invalid token', 401, () => webSocket(`v5.channel.k8s.io, ${tokenProtocol('a.b.c')}`)],
     ['with the token as the only subprotocol', 401, () => webSocket(tokenProtocol(token))],
     ['with a token in the query', 400, () => spdy().replace('?', '?access_token=x&')],
-    ['as somebody else', 403, () => spdy('Impersonate-User: nobody-may\r\n')],
-    ['by an ambiguous path', 400, () => spdy().replace('/p/exec', '/p/../q/exec')],
-    ['on our own paths', 400, () => spdy().replace(exec, '/kapis/resources.platform.io/v1alpha3/nodes')],
-  ])('%s: %d', async (_, status, handshake) => {
+    ['with impersonation that is not allowed', 403, () => spdy('Impersonate-User: nobody-may\r\n')],
+    ['with an ambiguous path', 400, () => spdy().replace('/p/exec', '/p/../q/exec')],
+    ['for paths of this server', 400, () => spdy().replace(exec, '/kapis/resources.platform.io/v1alpha3/nodes')],
+  ])('%s is rejected with %d', async (_, status, handshake) => {
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
       status: {
         allowed: (spec as { resourceAttributes?: { verb: string } }).resourceAttributes?.verb !== 'impersonate',
       },
     }));
-    const { told, closed } = talk(handshake());
+    const { received, closed } = talk(handshake());
     await closed;
-    expect(told()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(received()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(kube.taken()).toEqual([]);
   });
 
-  test('with a body, which is a request like any other', async () => {
+  test('with a body is passed on as a plain request', async () => {
     const body = 'GET /api/v1/secrets HTTP/1.1\r\n\r\n';
     const handshake = spdy().replace('Content-Length: 0', `Content-Length: ${body.length}`);
     const { expectUntil, socket } = talk(`${handshake}${body}`);
@@ -210,79 +212,79 @@ describe('is not asked for', () => {
   });
 });
 
-describe('ends', () => {
-  test('on both sides when kube-apiserver is gone', async () => {
+describe('an upgraded connection', () => {
+  test('ends when kube-apiserver disconnects', async () => {
     const { expectUntil, closed } = talk(spdy());
     await expectUntil('hello');
     for (const socket of kube.sockets) socket.resetAndDestroy();
     await closed;
   });
 
-  test('with all that was said when kube-apiserver ends it', async () => {
+  test('delivers all data when kube-apiserver closes it', async () => {
     const last = 'y'.repeat(1_000_000);
     kube.grant = (_, socket) =>
       void socket.end(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n${last}`);
-    const { told, closed } = talk(spdy());
+    const { received, closed } = talk(spdy());
     await closed;
-    expect(told().endsWith(last)).toBe(true);
+    expect(received().endsWith(last)).toBe(true);
   });
 
-  test('on both sides when the client is gone', async () => {
+  test('ends when the client disconnects', async () => {
     const { expectUntil, socket } = talk(spdy());
     await expectUntil('hello');
     socket.resetAndDestroy();
-    await forgotten();
+    await untilDisconnected();
   });
 
   test.each([
     exec,
-    // Of an aggregated API, whose words for what goes on for long nobody knows.
+    // An aggregated API: its subresources for long-running requests are unknown.
     '/apis/subresources.example.com/v1/namespaces/default/machines/m/console',
-  ])('with the session of its token: %s', async (path) => {
+  ])('ends when the session of its token is revoked: %s', async (path) => {
     const { expectUntil, closed } = talk(spdy().replace(exec, path));
     await expectUntil('hello');
     await lab.revoke(token);
     await closed;
-    await forgotten();
+    await untilDisconnected();
   });
 
   test.each<[string, string, string]>([
-    ['a watch, as watches end', '/api/v1/secrets?watch=true', '5\r\nevent\r\n0\r\n\r\n'],
-    ['a log, broken off', '/api/v1/namespaces/default/pods/p/log?follow=true', '5\r\nevent\r\n'],
-  ])('with the session also where it was not granted: %s', async (_, path, last) => {
+    ['a watch, which completes', '/api/v1/secrets?watch=true', '5\r\nevent\r\n0\r\n\r\n'],
+    ['a log, which is aborted', '/api/v1/namespaces/default/pods/p/log?follow=true', '5\r\nevent\r\n'],
+  ])('with a stream as response ends when the session is revoked: %s', async (_, path, last) => {
     kube.grant = (_req, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n');
     };
-    const { told, expectUntil, closed } = talk(spdy().replace(`POST ${exec}`, `GET ${path}`));
+    const { received, expectUntil, closed } = talk(spdy().replace(`POST ${exec}`, `GET ${path}`));
     await expectUntil('event\r\n');
     await lab.revoke(token);
     await closed;
-    expect(told().endsWith(last)).toBe(true);
-    await forgotten();
+    expect(received().endsWith(last)).toBe(true);
+    await untilDisconnected();
   });
 
   test.each<[string, (socket: Socket) => void]>([
-    ['leaves', (socket) => void socket.destroy()],
-    ['breaks off', (socket) => void socket.resetAndDestroy()],
-    ['has said all', (socket) => void socket.end()],
-  ])('at kube-apiserver when the client %s before there is an answer', async (_, leave) => {
+    ['disconnects', (socket) => void socket.destroy()],
+    ['resets the connection', (socket) => void socket.resetAndDestroy()],
+    ['closes its side', (socket) => void socket.end()],
+  ])('ends when the client %s before a response', async (_, leave) => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
     const { socket, closed } = talk(spdy());
     while (kube.seen.length === 0) await sleep(5);
     leave(socket);
     await closed;
-    await forgotten();
+    await untilDisconnected();
     expect(kube.taken()).toHaveLength(1);
   });
 
-  test('with the session also before there is an answer', async () => {
+  test('is 503 when the session is revoked before a response', async () => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
-    const { told, closed } = talk(spdy().replace('POST', 'GET'));
+    const { received, closed } = talk(spdy().replace('POST', 'GET'));
     while (kube.seen.length === 0) await sleep(5);
     await lab.revoke(token);
     await closed;
-    expect(told()).toMatch(/^HTTP\/1\.1 503 /);
-    await forgotten();
+    expect(received()).toMatch(/^HTTP\/1\.1 503 /);
+    await untilDisconnected();
   });
 });

@@ -1,24 +1,27 @@
 /**
- * Callers choose strings, and must not choose how much memory the server keeps of them: it gets 10,000 distinct ones of 64 KiB where
- * something could be kept (limiters, caches, codes, sessions, reviews), and 50 in every other string of every endpoint, without an identity
- * and with one. The server has a heap of 256 MiB.
+ * Callers choose strings but must not choose how much memory the server keeps of them. The server gets 10,000 distinct
+ * strings of 64 KiB where something could be kept: limiters, caches, codes, sessions, reviews. Every other string of
+ * every endpoint gets 50, with and without an identity. The heap is limited to 256 MiB.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { answerTo, type Answer, type Ask } from '../fakes/ask.ts';
+import { responseTo, type AppResponse, type AppRequest } from '../fakes/request.ts';
 import { Browser, formIn } from '../fakes/browser.ts';
 import { craftJWT } from '../fakes/jwt.ts';
 import { sendAll, type Sent, type Target } from './hostile/sender.ts';
 import { client, password } from './hostile/site.ts';
 import { hostileStrings, pathOf, type Description, type Frame, type HostileString } from './hostile/strings.ts';
 
-/** In `make fuzz`. One value is 128 KiB where it is kept, so fewer are enough to find that; more find what is small. */
+/**
+ * Full run, in `make fuzz`. A kept value takes 128 KiB, so few values already reveal it; more values reveal small
+ * leaks.
+ */
 const isWhole = process.env['FUZZ'] !== undefined;
 const kibibyte = 1_024;
-/** By how much the heap may grow. */
+/** Allowed growth of the heap in bytes. */
 const limit = 20 * kibibyte * kibibyte;
 const many = isWhole ? 10_000 : 1_000;
 const few = isWhole ? 50 : 5;
@@ -32,15 +35,18 @@ let cookie: string;
 let formToken: string;
 let strings: readonly HostileString[];
 
-/** Bytes of the heap of the server after a garbage collection, and outside of it. */
+/** Returns the memory of the server after a garbage collection: heap and external bytes. */
 async function memory(): Promise<number> {
   child.send('memory');
   const [bytes] = (await once(child, 'message')) as [number];
   return bytes;
 }
 
-/** Bytes over the limit. Sockets, timers and streams that end free theirs some time after the last response. */
-async function excess(before: number): Promise<number> {
+/**
+ * Returns the bytes over the limit. Closed sockets, timers and streams free their memory some time after the last
+ * response.
+ */
+async function excessBytes(before: number): Promise<number> {
   const deadline = performance.now() + 60_000;
   for (;;) {
     const over = Math.max(0, (await memory()) - before - limit);
@@ -49,8 +55,8 @@ async function excess(before: number): Promise<number> {
   }
 }
 
-const ask = (path: string, { method = 'GET', headers = {}, body }: Ask = {}): Promise<Answer> =>
-  answerTo(
+const send = (path: string, { method = 'GET', headers = {}, body }: AppRequest = {}): Promise<AppResponse> =>
+  responseTo(
     https.request({
       host: '127.0.0.1',
       port: ports.https,
@@ -68,20 +74,20 @@ beforeAll(async () => {
   const [received] = (await once(child, 'message')) as [{ ports: typeof ports; frontProxy: typeof frontProxy }];
   ({ ports, frontProxy } = received);
   const login = post('/oauth/token', { ...client, grant_type: 'password', username: 'alice', password });
-  token = String((await ask(login.path, login)).json()['access_token']);
-  const browser = new Browser(ask);
+  token = String((await send(login.path, login)).json()['access_token']);
+  const browser = new Browser(send);
   const page = await browser.submit(await browser.open('/oauth/device'), { username: 'alice', password });
   formToken = formIn(page.text).fields['form_token'] ?? '';
   cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  strings = hostileStrings((await ask('/swagger/platform.v3.json')).json() as unknown as Description);
+  strings = hostileStrings((await send('/swagger/platform.v3.json')).json() as unknown as Description);
 });
 afterAll(() => child.disconnect());
 
-/** Characters that the server takes at such a place, of 64 KiB at most. */
+/** Number of characters that the server accepts in each place, at most 64 KiB. */
 const sizes = { path: 8_000, query: 62_000, header: 62_000, form: 63_000, json: 64 * kibibyte };
 
 const plain = (index: number, size: number): string => `${index}-`.padEnd(size, 'x');
-/** Percent-encoded and, as text, beyond Latin-1: V8 keeps two bytes for each character. */
+/** Percent-encoded; decoded, it is beyond Latin-1, so V8 stores two bytes per character. */
 const encoded = (index: number, size: number): string => `${index}-%E2%82%AC`.padEnd(size, 'x');
 const decoded = (index: number, size: number): string => `${index}-\u20ac`.padEnd(size, 'x');
 
@@ -92,7 +98,7 @@ const pairsOf = (fields: Pairs, more: Pairs): string =>
     .filter((text) => text !== '')
     .join('&');
 
-/** A form; `more` are fields that are encoded already. */
+/** Returns a form post; `more` are fields that are already encoded. */
 const post = (path: string, fields: Pairs, more: Pairs = {}, headers: Pairs = {}): Sent => ({
   method: 'POST',
   path,
@@ -139,7 +145,7 @@ const asAlice = (path: string): Sent => ({ method: 'GET', path, headers: { autho
 const guess = { ...client, grant_type: 'password', username: 'alice', password: 'wrong' };
 const address = (index: number): string => `10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
 
-interface Kept {
+interface KeptString {
   readonly what: string;
   /** Expected status of the response. */
   readonly status: number;
@@ -153,10 +159,10 @@ const { username: ___, ...withoutName } = guess;
 const jwt = (index: number): string =>
   craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes', sub: plain(index, 11_000) });
 
-/** Strings that the server could keep. */
-const kept: readonly Kept[] = [
+/** Strings that the server could keep in memory. */
+const keptStrings: readonly KeptString[] = [
   {
-    what: 'codes of devices',
+    what: 'device codes',
     status: 400,
     to: 'http',
     make: (index) => post('/oauth/token', deviceCode, { device_code: encoded(index, 62_000) }),
@@ -169,25 +175,25 @@ const kept: readonly Kept[] = [
       post('/oauth/token', { ...client, grant_type: 'refresh_token' }, { refresh_token: encoded(index, 62_000) }),
   },
   {
-    what: 'names of users',
+    what: 'user names',
     status: 429,
     to: 'http',
     make: (index) => post('/oauth/token', withoutName, { username: encoded(index, 62_000) }),
   },
   {
-    what: 'names of users that somebody could have',
+    what: 'user names of valid length',
     status: 400,
     to: 'http',
     make: (index) => post('/oauth/token', withoutName, { username: plain(index, 250), x: encoded(index, 60_000) }),
   },
   {
-    what: 'names of clients',
+    what: 'client IDs',
     status: 401,
     to: 'http',
     make: (index) => post('/oauth/token', withoutClient, { client_id: encoded(index, 62_000) }),
   },
   {
-    what: 'addresses of clients',
+    what: 'client addresses',
     status: 400,
     to: 'http',
     make: (index) =>
@@ -199,7 +205,7 @@ const kept: readonly Kept[] = [
       ),
   },
   {
-    what: 'sessions of browsers',
+    what: 'browser sessions',
     status: 200,
     to: 'https',
     make: (index) => ({
@@ -209,14 +215,14 @@ const kept: readonly Kept[] = [
     }),
   },
   {
-    what: 'codes that users type',
+    what: 'user codes',
     status: 429,
     to: 'https',
     make: (index) =>
       post('/oauth/device', { form_token: formToken }, { user_code: encoded(index, 60_000) }, { cookie }),
   },
   {
-    what: 'tokens that kube-apiserver reviews',
+    what: 'tokens reviewed by kube-apiserver',
     status: 401,
     to: 'http',
     make: (index) => ({
@@ -226,25 +232,25 @@ const kept: readonly Kept[] = [
     }),
   },
   {
-    what: 'names whose rights are reviewed',
+    what: 'names in access reviews',
     status: 404,
     to: 'http',
     make: (index) => asAlice(`/kapis/${nodes}/${plain(index, 8_000)}?fields=${plain(index, 50_000)}`),
   },
   {
-    what: 'paths whose rights are reviewed',
+    what: 'paths in access reviews',
     status: 404,
     to: 'http',
     make: (index) => asAlice(`/kapis/${plain(index, 8_000)}?x=${plain(index, 50_000)}`),
   },
   {
-    what: 'paths that lists are sorted by',
+    what: 'sort paths of lists',
     status: 200,
     to: 'http',
     make: (index) => asAlice(`/kapis/${nodes}?sortBy=.${plain(index, 60_000)}&names=n${1 + (index % 3)}`),
   },
   {
-    what: 'names that lists are filtered by',
+    what: 'name filters of lists',
     status: 200,
     to: 'http',
     make: (index) => asAlice(`/kapis/${nodes}?name=${plain(index, 900)}&fields=${plain(index, 60_000)}`),
@@ -258,8 +264,8 @@ const kept: readonly Kept[] = [
 ];
 
 // evidence: hostile-strings
-test('strings that callers choose do not fill the memory', async () => {
-  const targets: Record<Kept['to'], Target> = {
+test('the memory of the server is bounded when callers send distinct long strings', async () => {
+  const targets: Record<KeptString['to'], Target> = {
     http: { port: ports.http },
     https: { port: ports.https, secure: {} },
     aggregated: { port: ports.aggregated, secure: frontProxy },
@@ -270,17 +276,17 @@ test('strings that callers choose do not fill the memory', async () => {
         requestOf(strings[index % strings.length] as HostileString, index, isKnown),
       );
   };
-  // Code is compiled, and what is always there is loaded.
+  // Warm up: compile the code and load permanent data.
   await inAll(1);
   const before = await memory();
-  for (const { what, status, to, make } of kept) {
+  for (const { what, status, to, make } of keptStrings) {
     const statuses = await sendAll(targets[to], many, make);
-    // The limit of guesses is reached a moment later than the others.
-    const [most] = [...statuses].toSorted(([, a], [, b]) => b - a);
-    expect([what, most?.[0]]).toEqual([what, status]);
-    expect([what, await excess(before)]).toEqual([what, 0]);
+    // The guess limit takes effect a moment later than the other limits.
+    const [mostFrequent] = [...statuses].toSorted(([, a], [, b]) => b - a);
+    expect([what, mostFrequent?.[0]]).toEqual([what, status]);
+    expect([what, await excessBytes(before)]).toEqual([what, 0]);
   }
   await inAll(few);
-  expect(await excess(before)).toBe(0);
-  expect((await ask('/readyz')).status).toBe(200);
+  expect(await excessBytes(before)).toBe(0);
+  expect((await send('/readyz')).status).toBe(200);
 }, 3_600_000);

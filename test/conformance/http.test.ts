@@ -1,4 +1,4 @@
-/** What RFC 9110 says of every version of HTTP, asked from outside. */
+/** Rules of RFC 9110 for every version of HTTP, tested from outside. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { login, nodes, startLab, type Lab } from '../labs/conformance/lab.ts';
 import { expectFailure } from '../labs/conformance/status.ts';
@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => lab.stop());
 
 test.each(['/livez', '/kapis/version', '/nowhere', '/oauth/token', nodes])(
-  'HTTP/2 answers as HTTP/1.1 does, and HEAD as GET without the body: %s',
+  'HTTP/2 returns the same as HTTP/1.1, and HEAD the same as GET without the body: %s',
   async (path) => {
     for (const method of ['GET', 'HEAD']) {
       const one = await lab.gateway(path, { method });
@@ -23,7 +23,7 @@ test.each(['/livez', '/kapis/version', '/nowhere', '/oauth/token', nodes])(
 );
 
 test.each(['get', 'post', 'Put', 'constructor', 'toString', '__proto__', 'FOO'])(
-  'HTTP/2 refuses the method %s as HTTP/1.1 does, whose parser knows upper-case methods only',
+  'HTTP/2 rejects the method %s, as HTTP/1.1 does',
   async (method) => {
     const [headers, body] = await lab.http2(nodes, method);
     expect(headers[':status']).toBe(400);
@@ -31,7 +31,7 @@ test.each(['get', 'post', 'Put', 'constructor', 'toString', '__proto__', 'FOO'])
   },
 );
 
-test('who may read a path is told that it has no other method, and who may not is told nothing', async () => {
+test('an unsupported method is 405 for callers who are allowed to read the path and 403 for others', async () => {
   lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
     const { verb, path } = (spec as { nonResourceAttributes?: Record<string, string> }).nonResourceAttributes ?? {};
     return { status: { allowed: verb === 'get' && path === '/readyz' } };
@@ -43,10 +43,10 @@ test('who may read a path is told that it has no other method, and who may not i
   }
 });
 
-test('there is no kubeconfig where nobody has said where clients reach the server', async () => {
+test('the kubeconfig is 404 without gateway.externalURL', async () => {
   const token = String((await lab.token(login)).json()['access_token']);
   const headers = { authorization: `Bearer ${token}` };
-  const answer = await lab.gateway('/kapis/config.platform.io/v1alpha2/kubeconfig', { headers });
-  expectFailure(answer, 404, 'NotFound');
-  expect(answer.json()['message']).toContain('gateway.externalURL');
+  const response = await lab.gateway('/kapis/config.platform.io/v1alpha2/kubeconfig', { headers });
+  expectFailure(response, 404, 'NotFound');
+  expect(response.json()['message']).toContain('gateway.externalURL');
 });

@@ -1,6 +1,7 @@
-/** The account service from outside (API group iam.platform.io): every endpoint, what it answers, and how it refuses. */
+/** The account service (API group iam.platform.io) from outside: every endpoint, its responses and its errors. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Answer } from '../fakes/ask.ts';
+import { parse } from 'yaml';
+import type { AppResponse } from '../fakes/request.ts';
 import { asClient, login, startLab, type Lab } from '../labs/conformance/lab.ts';
 import { expectFailure } from '../labs/conformance/status.ts';
 
@@ -11,25 +12,25 @@ const jsonPatch = 'application/json-patch+json';
 const password = 'nine lives of a cat';
 
 let lab: Lab;
-/** Tokens: of alice, who may do everything and stands in the configuration, and of bob, a User, who may do nothing. */
+/** Tokens by user: alice, from the configuration object, is allowed to do everything; bob, a User object, nothing. */
 const tokens = new Map<string, string>();
-let people = 0;
+let userCount = 0;
 
 beforeAll(async () => {
   lab = await startLab();
   tokens.set('alice', await logIn('alice', login.password));
-  await makePerson('bob');
+  await createUser('bob');
 });
 afterAll(() => lab.stop());
 
 async function logIn(username: string, secret = password): Promise<string> {
-  const answer = await lab.token({ grant_type: 'password', username, password: secret, ...asClient });
-  expect(answer.status).toBe(200);
-  return String(answer.json()['access_token']);
+  const response = await lab.token({ grant_type: 'password', username, password: secret, ...asClient });
+  expect(response.status).toBe(200);
+  return String(response.json()['access_token']);
 }
 
-/** A User with a password, both by the API itself; the token is kept by the name. */
-async function makePerson(name = `person-${(people += 1)}`): Promise<string> {
+/** Creates a User with a password over the API and stores a token under its name. */
+async function createUser(name = `person-${(userCount += 1)}`): Promise<string> {
   const spec = { displayName: 'Bob', email: `${name}@example.com` };
   expect(await call('alice', 'POST', 'users', { metadata: { name }, spec })).toMatchObject({ status: 201 });
   expect(await call('alice', 'PUT', `users/${name}/password`, { password })).toMatchObject({ status: 200 });
@@ -37,17 +38,17 @@ async function makePerson(name = `person-${(people += 1)}`): Promise<string> {
   return name;
 }
 
-/** A request of `who`, or of nobody; an object is sent as JSON. */
+/** Sends a request as `who`, or anonymously; objects are sent as JSON. */
 function call(
   who: string | undefined,
   method: string,
   path: string,
   body?: unknown,
   headers: Readonly<Record<string, string>> = {},
-): Promise<Answer> {
-  const users = { apiVersion, kind: 'User' };
+): Promise<AppResponse> {
+  const user = { apiVersion, kind: 'User' };
   const isUser = typeof body === 'object' && body !== null && 'metadata' in body && !('kind' in body);
-  const sent = isUser ? { ...users, ...body } : body;
+  const sent = isUser ? { ...user, ...body } : body;
   return lab.gateway(`${base}${path === '' ? '' : `/${path}`}`, {
     method,
     headers: {
@@ -60,13 +61,13 @@ function call(
 }
 
 const type = (text: string): Record<string, string> => ({ 'content-type': text });
-const item = (answer: Answer): Record<string, unknown> =>
-  (answer.json()['items'] as Record<string, unknown>[])[0] ?? {};
+const item = (response: AppResponse): Record<string, unknown> =>
+  (response.json()['items'] as Record<string, unknown>[])[0] ?? {};
 const nameOf = (object: unknown): string => (object as { metadata: { name: string } }).metadata.name;
 
-function expectAnswer(answer: Answer, status: number): void {
-  expect({ status: answer.status, text: answer.text }).toMatchObject({ status });
-  expect(answer.headers).toMatchObject({
+function expectResponse(response: AppResponse, status: number): void {
+  expect({ status: response.status, text: response.text }).toMatchObject({ status });
+  expect(response.headers).toMatchObject({
     'content-type': expect.stringMatching(/^application\/json/),
     'audit-id': expect.stringMatching(/./),
     'cache-control': 'no-cache, private',
@@ -74,18 +75,18 @@ function expectAnswer(answer: Answer, status: number): void {
   });
 }
 
-function expectDone(answer: Answer): void {
-  expectAnswer(answer, 200);
-  expect(answer.json()).toEqual({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
+function expectSuccess(response: AppResponse): void {
+  expectResponse(response, 200);
+  expect(response.json()).toEqual({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
 }
 
-function expectStatus(answer: Answer, code: number, reason: string): void {
-  expectAnswer(answer, code);
-  expectFailure(answer, code, reason);
-  expect(answer.headers['retry-after'] !== undefined).toBe(code === 429);
+function expectStatus(response: AppResponse, code: number, reason: string): void {
+  expectResponse(response, code);
+  expectFailure(response, code, reason);
+  expect(response.headers['retry-after'] !== undefined).toBe(code === 429);
 }
 
-/** Every path, and the methods that it has. */
+/** Every path with its methods. */
 const paths: readonly [string, readonly string[]][] = [
   ['users', ['GET', 'POST']],
   ['users/bob', ['GET', 'PUT', 'PATCH', 'DELETE']],
@@ -100,11 +101,11 @@ const paths: readonly [string, readonly string[]][] = [
 const operations = paths.flatMap(([path, methods]) => methods.map((method) => [method, path] as const));
 const reads = operations.filter(([method]) => method === 'GET').map(([, path]) => path);
 
-test('discovery names every resource, with its verbs', async () => {
-  const answer = await call('bob', 'GET', '');
-  expectAnswer(answer, 200);
-  expect(answer.json()).toMatchObject({ kind: 'APIResourceList', groupVersion: apiVersion });
-  const resources = answer.json()['resources'] as { name: string; verbs: string[] }[];
+test('discovery lists every resource of iam.platform.io with its verbs', async () => {
+  const response = await call('bob', 'GET', '');
+  expectResponse(response, 200);
+  expect(response.json()).toMatchObject({ kind: 'APIResourceList', groupVersion: apiVersion });
+  const resources = response.json()['resources'] as { name: string; verbs: string[] }[];
   expect(Object.fromEntries(resources.map(({ name, verbs }) => [name, verbs]))).toEqual({
     users: ['create', 'delete', 'get', 'list', 'patch', 'update'],
     'users/loginrecords': ['get'],
@@ -116,16 +117,16 @@ test('discovery names every resource, with its verbs', async () => {
 });
 
 describe('users', () => {
-  test('are listed, configured ones too, in the list language', async () => {
-    const answer = await call('alice', 'GET', 'users?names=alice,bob&sortBy=name&ascending=true');
-    expectAnswer(answer, 200);
-    expect(answer.json()).toMatchObject({
+  test('are listed with those of the configuration object, filtered, sorted and paged', async () => {
+    const response = await call('alice', 'GET', 'users?names=alice,bob&sortBy=name&ascending=true');
+    expectResponse(response, 200);
+    expect(response.json()).toMatchObject({
       kind: 'UserList',
       apiVersion,
       metadata: { resourceVersion: expect.stringMatching(/^\d+$/) },
       totalItems: 2,
     });
-    expect(answer.json()['items']).toMatchObject([
+    expect(response.json()['items']).toMatchObject([
       {
         kind: 'User',
         apiVersion,
@@ -138,10 +139,10 @@ describe('users', () => {
     expect([page.json()['totalItems'], nameOf(item(page))]).toEqual([2, 'alice']);
   });
 
-  test.each(['users/bob', 'users/~'])('%s is read by oneself', async (path) => {
-    const answer = await call('bob', 'GET', path);
-    expectAnswer(answer, 200);
-    expect(answer.json()).toMatchObject({
+  test.each(['users/bob', 'users/~'])('read their own object at %s', async (path) => {
+    const response = await call('bob', 'GET', path);
+    expectResponse(response, 200);
+    expect(response.json()).toMatchObject({
       kind: 'User',
       apiVersion,
       metadata: { name: 'bob', selfLink: `${base}/users/bob` },
@@ -149,28 +150,28 @@ describe('users', () => {
     });
   });
 
-  test('are made, changed and deleted, and each read shows the write before', async () => {
+  test('are created, changed and deleted, and each read shows the previous write', async () => {
     const name = 'mia';
     const made = await call('alice', 'POST', 'users', { metadata: { name }, spec: { groups: ['m'] } });
-    expectAnswer(made, 201);
+    expectResponse(made, 201);
     expect(made.json()).toMatchObject({ kind: 'User', apiVersion, metadata: { name }, spec: { groups: ['m'] } });
     const patched = await call('alice', 'PATCH', `users/${name}`, { spec: { displayName: 'Mia' } }, type(merge));
-    expectAnswer(patched, 200);
+    expectResponse(patched, 200);
     const read = (await call('alice', 'GET', `users/${name}`)).json();
     expect(read).toMatchObject({ spec: { displayName: 'Mia', groups: ['m'] } });
     const { selfLink: _, ...metadata } = read['metadata'] as Record<string, unknown>;
     const replaced = await call('alice', 'PUT', `users/${name}`, { ...read, metadata, spec: { displayName: 'M' } });
-    expectAnswer(replaced, 200);
+    expectResponse(replaced, 200);
     expect((await call('alice', 'GET', `users/${name}`)).json()['spec']).toEqual({ displayName: 'M' });
     expectStatus(await call('alice', 'PUT', `users/${name}`, { ...read, metadata }), 409, 'Conflict');
     const deleted = await call('alice', 'DELETE', `users/${name}`);
-    expectAnswer(deleted, 200);
+    expectResponse(deleted, 200);
     expect(deleted.json()).toMatchObject({ kind: 'Status', status: 'Success' });
     expectStatus(await call('alice', 'GET', `users/${name}`), 404, 'NotFound');
   });
 
-  test('change their own displayName, by each form of a change, and nothing else', async () => {
-    const name = await makePerson();
+  test('change only their own displayName, with each kind of write', async () => {
+    const name = await createUser();
     const patch = { spec: { displayName: 'One' } };
     expect((await call(name, 'PATCH', 'users/~', patch, type(merge))).json()).toMatchObject(patch);
     const operation = { op: 'replace', path: '/spec/displayName', value: 'Two' };
@@ -179,23 +180,23 @@ describe('users', () => {
     });
     const { spec } = (await call(name, 'GET', 'users/~')).json() as { spec: object };
     const whole = { metadata: { name }, spec: { ...spec, displayName: 'Three' } };
-    expectAnswer(await call(name, 'PUT', 'users/~', whole), 200);
+    expectResponse(await call(name, 'PUT', 'users/~', whole), 200);
     expect((await call(name, 'GET', 'users/~')).json()).toMatchObject({ spec: { displayName: 'Three' } });
     for (const field of [{ groups: ['a'] }, { state: 'Active' }, { email: 'a@example.com' }])
       expectStatus(await call(name, 'PATCH', 'users/~', { spec: field }, type(merge)), 403, 'Forbidden');
   });
 
-  test('are not made as what they will be: a resourceVersion is 400', async () => {
+  test('cannot be created with a resourceVersion: 400', async () => {
     const metadata = { name: 'early', resourceVersion: '7' };
     expectStatus(await call('alice', 'POST', 'users', { metadata }), 400, 'BadRequest');
   });
 
-  test('whose names are taken are not made: 409', async () => {
+  test('cannot be created with the name of another user: 409', async () => {
     for (const name of ['alice', 'bob'])
       expectStatus(await call('alice', 'POST', 'users', { metadata: { name } }), 409, 'AlreadyExists');
   });
 
-  test('that are configured are not written here: 403', async () => {
+  test('from the configuration object cannot be written over the API: 403', async () => {
     expectStatus(await call('alice', 'PATCH', 'users/alice', { spec: {} }, type(merge)), 403, 'Forbidden');
     expectStatus(await call('alice', 'PUT', 'users/~', { metadata: { name: 'alice' } }), 403, 'Forbidden');
     expectStatus(await call('alice', 'DELETE', 'users/alice'), 403, 'Forbidden');
@@ -205,43 +206,43 @@ describe('users', () => {
 describe('a password', () => {
   const next = 'a tenth life, at least';
 
-  test('of one’s own is changed with the current one, and ends all sessions', async () => {
-    const name = await makePerson();
-    expectDone(await call(name, 'PUT', 'users/~/password', { password: next, currentPassword: password }));
+  test('is changed by its user with the current one, which revokes all sessions', async () => {
+    const name = await createUser();
+    expectSuccess(await call(name, 'PUT', 'users/~/password', { password: next, currentPassword: password }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
     tokens.set(name, await logIn(name, next));
-    expectDone(await call(name, 'PUT', `users/${name}/password`, { password, currentPassword: next }));
+    expectSuccess(await call(name, 'PUT', `users/${name}/password`, { password, currentPassword: next }));
   });
 
-  test('of somebody else is set by who may, and ends all sessions', async () => {
-    const name = await makePerson();
-    expectDone(await call('alice', 'PUT', `users/${name}/password`, { password: next }));
+  test('is set by users with the right, which revokes all sessions', async () => {
+    const name = await createUser();
+    expectSuccess(await call('alice', 'PUT', `users/${name}/password`, { password: next }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
     await logIn(name, next);
   });
 
   test.each<[string, unknown, number, string]>([
     ['no body', undefined, 400, 'BadRequest'],
-    ['no JSON', '{', 400, 'BadRequest'],
+    ['invalid JSON', '{', 400, 'BadRequest'],
     ['no password', {}, 400, 'BadRequest'],
     ['a number', { password: 1, currentPassword: password }, 400, 'BadRequest'],
-    ['another field', { password: next, currentPassword: password, username: 'alice' }, 400, 'BadRequest'],
+    ['an unknown field', { password: next, currentPassword: password, username: 'alice' }, 400, 'BadRequest'],
     ['a list', [], 400, 'BadRequest'],
-    ['without the current one', { password: next }, 422, 'Invalid'],
-    ['that is short', { password: 'short', currentPassword: password }, 422, 'Invalid'],
-    ['that is long', { password: 'x'.repeat(1_025), currentPassword: password }, 422, 'Invalid'],
-    ['that is common', { password: 'password1', currentPassword: password }, 422, 'Invalid'],
-    ['that it is already', { password, currentPassword: password }, 422, 'Invalid'],
-    ['with a wrong current one', { password: next, currentPassword: 'wrong' }, 403, 'Forbidden'],
-  ])('is refused, %s', async (_, body, code, reason) => {
-    const answer = await call('bob', 'PUT', 'users/~/password', body);
-    expectStatus(answer, code, reason);
-    for (const secret of [password, next]) expect(answer.text).not.toContain(secret);
+    ['no current password', { password: next }, 422, 'Invalid'],
+    ['a short password', { password: 'short', currentPassword: password }, 422, 'Invalid'],
+    ['a long password', { password: 'x'.repeat(1_025), currentPassword: password }, 422, 'Invalid'],
+    ['a common password', { password: 'password1', currentPassword: password }, 422, 'Invalid'],
+    ['the current password again', { password, currentPassword: password }, 422, 'Invalid'],
+    ['a wrong current password', { password: next, currentPassword: 'wrong' }, 403, 'Forbidden'],
+  ])('change with %s is rejected', async (_, body, code, reason) => {
+    const response = await call('bob', 'PUT', 'users/~/password', body);
+    expectStatus(response, code, reason);
+    for (const secret of [password, next]) expect(response.text).not.toContain(secret);
   });
 
-  test('that is refused is told what is wrong with which field', async () => {
-    const answer = await call('bob', 'PUT', 'users/~/password', { password: 'short', currentPassword: password });
-    expect(answer.json()['details']).toEqual({
+  test('change that is rejected names the invalid field', async () => {
+    const response = await call('bob', 'PUT', 'users/~/password', { password: 'short', currentPassword: password });
+    expect(response.json()['details']).toEqual({
       name: 'bob',
       group: 'iam.platform.io',
       kind: 'User',
@@ -249,40 +250,40 @@ describe('a password', () => {
     });
   });
 
-  test('is guessed at as at a login: 429, until the user is unlocked', async () => {
-    const name = await makePerson();
-    const guess = (currentPassword: string): Promise<Answer> =>
+  test('change counts wrong current passwords like a login: 429 until the user is unlocked', async () => {
+    const name = await createUser();
+    const guess = (currentPassword: string): Promise<AppResponse> =>
       call(name, 'PUT', 'users/~/password', { password: next, currentPassword });
     for (let tries = 0; tries < 5; tries += 1) expectStatus(await guess('wrong'), 403, 'Forbidden');
-    const answer = await guess(password);
-    expectStatus(answer, 429, 'TooManyRequests');
-    expect(answer.json()['details']).toEqual({ retryAfterSeconds: Number(answer.headers['retry-after']) });
-    expectDone(await call('alice', 'POST', `users/${name}/unlock`));
-    expectDone(await guess(password));
+    const response = await guess(password);
+    expectStatus(response, 429, 'TooManyRequests');
+    expect(response.json()['details']).toEqual({ retryAfterSeconds: Number(response.headers['retry-after']) });
+    expectSuccess(await call('alice', 'POST', `users/${name}/unlock`));
+    expectSuccess(await guess(password));
   });
 
-  test('in the configuration object is changed there, and unlocked nowhere: 403', async () => {
+  test('from the configuration object can be neither changed nor unlocked over the API: 403', async () => {
     const body = { password: next, currentPassword: login.password };
     expectStatus(await call('alice', 'PUT', 'users/~/password', body), 403, 'Forbidden');
     expectStatus(await call('alice', 'POST', 'users/alice/unlock'), 403, 'Forbidden');
   });
 });
 
-test('the login records of a user, the newest first', async () => {
-  const name = await makePerson();
+test('login records of a user are returned newest first', async () => {
+  const name = await createUser();
   const wrong = { grant_type: 'password', username: name, password: 'wrong', ...asClient };
   expect((await lab.token(wrong)).status).toBe(400);
   for (const who of [name, 'alice']) {
-    const answer = await call(who, 'GET', `users/${name}/loginrecords`);
-    expectAnswer(answer, 200);
-    expect(answer.json()).toEqual({
+    const response = await call(who, 'GET', `users/${name}/loginrecords`);
+    expectResponse(response, 200);
+    expect(response.json()).toEqual({
       kind: 'LoginRecordList',
       apiVersion,
       metadata: {},
       items: [expect.objectContaining({ success: false }), expect.objectContaining({ success: true })],
       totalItems: 2,
     });
-    expect(item(answer)).toEqual({
+    expect(item(response)).toEqual({
       kind: 'LoginRecord',
       apiVersion,
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
@@ -298,11 +299,11 @@ test('the login records of a user, the newest first', async () => {
 });
 
 describe('sessions', () => {
-  test('are listed, ended one by one, and all', async () => {
-    const name = await makePerson();
+  test('are listed, and revoked one by one or all at once', async () => {
+    const name = await createUser();
     const other = await logIn(name);
     const list = await call(name, 'GET', 'users/~/sessions');
-    expectAnswer(list, 200);
+    expectResponse(list, 200);
     expect(list.json()).toMatchObject({ kind: 'SessionList', apiVersion, metadata: {}, totalItems: 2 });
     const items = list.json()['items'] as Record<string, unknown>[];
     for (const one of items)
@@ -322,27 +323,27 @@ describe('sessions', () => {
         current: expect.any(Boolean),
       });
     const [another] = items.filter(({ current }) => current === false);
-    expectDone(await call(name, 'DELETE', `users/~/sessions/${nameOf(another)}`));
+    expectSuccess(await call(name, 'DELETE', `users/~/sessions/${nameOf(another)}`));
     expectStatus(await call(other, 'GET', 'whoami'), 401, 'Unauthorized');
     expectStatus(await call(name, 'DELETE', `users/~/sessions/${nameOf(another)}`), 404, 'NotFound');
-    expectAnswer(await call(name, 'GET', 'whoami'), 200);
-    expectDone(await call('alice', 'DELETE', `users/${name}/sessions`));
+    expectResponse(await call(name, 'GET', 'whoami'), 200);
+    expectSuccess(await call('alice', 'DELETE', `users/${name}/sessions`));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
     expect((await call('alice', 'GET', `users/${name}/sessions`)).json()).toMatchObject({ items: [], totalItems: 0 });
   });
 
-  test('of somebody else are not ended by the way of one’s own: 404', async () => {
-    const name = await makePerson();
+  test('of another user cannot be revoked under users/~: 404', async () => {
+    const name = await createUser();
     const [session] = (await call(name, 'GET', 'users/~/sessions')).json()['items'] as unknown[];
     expectStatus(await call('bob', 'DELETE', `users/~/sessions/${nameOf(session)}`), 404, 'NotFound');
-    expectAnswer(await call(name, 'GET', 'whoami'), 200);
+    expectResponse(await call(name, 'GET', 'whoami'), 200);
   });
 });
 
-test('whoami says who one is here', async () => {
-  const answer = await call('bob', 'GET', 'whoami');
-  expectAnswer(answer, 200);
-  expect(answer.json()).toEqual({
+test('whoami returns the identity of the caller', async () => {
+  const response = await call('bob', 'GET', 'whoami');
+  expectResponse(response, 200);
+  expect(response.json()).toEqual({
     kind: 'WhoAmI',
     apiVersion,
     metadata: {},
@@ -353,12 +354,12 @@ test('whoami says who one is here', async () => {
   });
 });
 
-describe('is refused', () => {
-  test.each(operations)('%s %s without an identity, and with a bad one: 401', async (method, path) => {
+describe('the account service', () => {
+  test.each(operations)('rejects %s %s without a valid token: 401', async (method, path) => {
     expectStatus(await call(undefined, method, path), 401, 'Unauthorized');
-    const answer = await call('nonsense', method, path);
-    expectStatus(answer, 401, 'Unauthorized');
-    expect(answer.headers['www-authenticate']).toBe('Bearer realm="platform", error="invalid_token"');
+    const response = await call('nonsense', method, path);
+    expectStatus(response, 401, 'Unauthorized');
+    expect(response.headers['www-authenticate']).toBe('Bearer realm="platform", error="invalid_token"');
   });
 
   test.each<[string, string, unknown]>([
@@ -378,10 +379,10 @@ describe('is refused', () => {
     ['GET', 'users/nobody/sessions', undefined],
     ['DELETE', 'users/alice/sessions', undefined],
     ['DELETE', 'users/alice/sessions/x', undefined],
-  ])('%s %s without the right: 403 in the words of kube-apiserver', async (method, path, body) => {
-    const answer = await call('bob', method, path, body, method === 'PATCH' ? type(merge) : {});
-    expectStatus(answer, 403, 'Forbidden');
-    expect(answer.json()['message']).toMatch(/^users\.iam\.platform\.io (".*" )?is forbidden: User "bob" cannot /);
+  ])('rejects %s %s without the right: 403 with the message of kube-apiserver', async (method, path, body) => {
+    const response = await call('bob', method, path, body, method === 'PATCH' ? type(merge) : {});
+    expectStatus(response, 403, 'Forbidden');
+    expect(response.json()['message']).toMatch(/^users\.iam\.platform\.io (".*" )?is forbidden: User "bob" cannot /);
   });
 
   test.each<[string, string, unknown]>([
@@ -398,33 +399,40 @@ describe('is refused', () => {
     ['DELETE', 'users/bob/sessions/x', undefined],
     ['GET', 'users/bob/other', undefined],
     ['GET', 'other', undefined],
-  ])('%s %s, which there is not: 404', async (method, path, body) => {
+  ])('returns 404 for %s %s, which does not exist', async (method, path, body) => {
     expectStatus(await call('alice', method, path, body, method === 'PATCH' ? type(merge) : {}), 404, 'NotFound');
   });
 
-  test.each(paths)('another method at %s: 405 that names %j', async (path, methods) => {
+  test.each(paths)('returns 405 for other methods at %s, with the allowed ones: %j', async (path, methods) => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((one) => !methods.includes(one))) {
-      const answer = await call('alice', method, path);
-      expectStatus(answer, 405, 'MethodNotAllowed');
-      const allowed = answer.headers.allow?.split(', ').filter((one) => one !== 'HEAD');
+      const response = await call('alice', method, path);
+      expectStatus(response, 405, 'MethodNotAllowed');
+      const allowed = response.headers.allow?.split(', ').filter((one) => one !== 'HEAD');
       expect(allowed?.toSorted()).toEqual(methods.toSorted());
     }
   });
 
-  test.each(reads)('GET %s in another form than JSON: 406', async (path) => {
-    for (const accept of ['text/html', 'application/yaml'])
-      expectStatus(await call('alice', 'GET', path, undefined, { accept }), 406, 'NotAcceptable');
-    expectAnswer(await call('alice', 'GET', path, undefined, { accept: 'text/html, */*;q=0.1' }), 200);
+  test.each(reads)('returns 406 for GET %s in an unsupported media type', async (path) => {
+    expectStatus(await call('alice', 'GET', path, undefined, { accept: 'text/html' }), 406, 'NotAcceptable');
+    expectResponse(await call('alice', 'GET', path, undefined, { accept: 'text/html, */*;q=0.1' }), 200);
   });
 
-  test.each(operations)('%s %s with an unknown parameter: 400 that names it', async (method, path) => {
-    // Alice is a user of the configuration, which is checked first; Bob has no right to delete himself.
+  test.each(['users', 'users/alice'])('returns %s as YAML with the values of the JSON', async (path) => {
+    const json = await call('alice', 'GET', path);
+    const yaml = await call('alice', 'GET', path, undefined, { accept: 'application/yaml' });
+    expect(yaml.headers['content-type']).toBe('application/yaml');
+    expect(parse(yaml.text)).toEqual(json.json());
+  });
+
+  test.each(operations)('returns 400 for %s %s with an unknown parameter and names it', async (method, path) => {
+    // The server checks first that a user is not from the configuration object, as alice is; bob is not allowed to
+    // delete himself.
     const [who, target] =
       path !== 'users/~' ? ['alice', path] : method === 'DELETE' ? ['alice', 'users/bob'] : ['bob', path];
     const body = method === 'PUT' || method === 'PATCH' ? bodyOf(path) : undefined;
-    const answer = await call(who, method, `${target}?nothing=1`, body, method === 'PATCH' ? type(merge) : {});
-    expectStatus(answer, 400, 'BadRequest');
-    expect(answer.json()['message']).toContain('nothing');
+    const response = await call(who, method, `${target}?nothing=1`, body, method === 'PATCH' ? type(merge) : {});
+    expectStatus(response, 400, 'BadRequest');
+    expect(response.json()['message']).toContain('nothing');
   });
 
   test.each([
@@ -434,19 +442,20 @@ describe('is refused', () => {
     ['PUT', 'users/bob/password?pretty=2'],
     ['DELETE', 'users/bob?fieldManager=x'],
     ['PATCH', 'users/bob?gracePeriodSeconds=1'],
-  ])('%s %s: 400', async (method, path) => {
+  ])('rejects an invalid parameter: %s %s is 400', async (method, path) => {
     const body = method === 'PATCH' ? {} : method === 'PUT' ? { password } : undefined;
-    const answer = await call('alice', method, path, body, method === 'PATCH' ? type(merge) : {});
-    expectStatus(answer, 400, 'BadRequest');
+    const response = await call('alice', method, path, body, method === 'PATCH' ? type(merge) : {});
+    expectStatus(response, 400, 'BadRequest');
   });
 
   test.each(['users?watch=true', 'users?limit=x', 'users?page=0', 'users?labelSelector=%3D', 'users?status=Gone'])(
-    'GET %s: 400',
+    'rejects an invalid parameter: GET %s is 400',
     async (path) => expectStatus(await call('alice', 'GET', path), 400, 'BadRequest'),
   );
 
-  test.each(['users/bob/loginrecords?limit=x', 'users/bob/loginrecords?limit=-2'])('GET %s: 400', async (path) =>
-    expectStatus(await call('alice', 'GET', path), 400, 'BadRequest'),
+  test.each(['users/bob/loginrecords?limit=x', 'users/bob/loginrecords?limit=-2'])(
+    'rejects an invalid limit: GET %s is 400',
+    async (path) => expectStatus(await call('alice', 'GET', path), 400, 'BadRequest'),
   );
 
   test.each<[string, string]>([
@@ -454,12 +463,17 @@ describe('is refused', () => {
     ['PUT', 'users/bob'],
     ['PATCH', 'users/bob'],
     ['PUT', 'users/bob/password'],
-  ])('%s %s with what is no JSON: 400, 413 or 415', async (method, path) => {
+  ])('rejects %s %s with a body that is not JSON: 400, 413 or 415', async (method, path) => {
     const json = type(method === 'PATCH' ? merge : 'application/json');
     expectStatus(await call('alice', method, path, '{', json), 400, 'BadRequest');
     expectStatus(await call('alice', method, path, `"${'x'.repeat(1_048_576)}"`, json), 413, 'RequestEntityTooLarge');
-    for (const wrong of ['text/plain', 'application/yaml', 'application/x-www-form-urlencoded'])
-      expectStatus(await call('alice', method, path, 'a: b', type(wrong)), 415, 'UnsupportedMediaType');
+    const others = path.endsWith('password') ? ['application/yaml'] : ['text/yaml', 'application/x-yaml'];
+    for (const wrong of ['text/plain', 'application/x-www-form-urlencoded', ...others]) {
+      const response = await call('alice', method, path, 'a: b', type(wrong));
+      expectStatus(response, 415, 'UnsupportedMediaType');
+      expect(response.text).toContain(json['content-type']);
+      expect(response.text.includes('application/yaml')).toBe(!path.endsWith('password'));
+    }
     const send = (headers: Record<string, string>) => call('alice', method, path, '{}', { ...json, ...headers });
     const compressed = await send({ 'content-encoding': 'gzip' });
     expectStatus(compressed, 415, 'UnsupportedMediaType');
@@ -469,16 +483,81 @@ describe('is refused', () => {
   });
 });
 
-/** A body that is right, wherever one is expected. */
+const userInYAML = (name: string, displayName: string): string =>
+  `# a user\napiVersion: ${apiVersion}\nkind: User\nmetadata:\n  name: ${name}\nspec:\n  displayName: ${displayName}\n`;
+const displayNameOf = (response: AppResponse): unknown =>
+  (parse(response.text) as { spec?: { displayName?: unknown } }).spec?.displayName;
+
+describe('a user in YAML', () => {
+  const yaml = 'application/yaml';
+  const inYAML = { 'content-type': yaml, accept: yaml };
+  test('is created, replaced, patched and deleted, and returned as YAML', async () => {
+    for (const [method, path, body, status, displayName] of [
+      ['POST', 'users', userInYAML('in-yaml', 'First'), 201, 'First'],
+      ['PUT', 'users/in-yaml', userInYAML('in-yaml', 'Second'), 200, 'Second'],
+      ['PATCH', 'users/in-yaml', 'spec: {displayName: Third}', 200, 'Third'],
+      ['DELETE', 'users/in-yaml', 'propagationPolicy: Background', 200, undefined],
+    ] as const) {
+      const response = await call('alice', method, path, body, inYAML);
+      expect([response.status, response.headers['content-type'], displayNameOf(response)]).toEqual([
+        status,
+        yaml,
+        displayName,
+      ]);
+    }
+  });
+
+  test('changes only the displayName of the own user, also by PUT', async () => {
+    const name = await createUser();
+    const own = await call(name, 'GET', `users/${name}`, undefined, { accept: yaml });
+    const changed = own.text.replace('displayName: Bob', 'displayName: Robert');
+    expect(displayNameOf(await call(name, 'PUT', `users/${name}`, changed, inYAML))).toBe('Robert');
+    const patched = await call(name, 'PATCH', `users/${name}`, 'spec: {email: a@b.example}', type(yaml));
+    expectStatus(patched, 403, 'Forbidden');
+  });
+
+  test('is parsed after authorization', async () => {
+    expectStatus(await call('bob', 'POST', 'users', 'a: &b', type(yaml)), 403, 'Forbidden');
+    expectStatus(await call(undefined, 'POST', 'users', 'a: &b', type(yaml)), 401, 'Unauthorized');
+  });
+
+  test.each([
+    ['spec: {}\nmetadata: &secret {}', 'line 2, column 11: anchors are not accepted'],
+    ['spec: {}\nspec: {}', 'line 2, column 1: duplicate key'],
+    ['spec: {}\n---\nspec: {}', 'line 2, column 1: only one document is allowed'],
+    ['spec:\n  secret: "', 'line 2, column 12: a quote, bracket, colon, comma or space is missing'],
+    ['- a\n'.repeat(1_000), 'at most 1000 tokens (about 200 lines) are accepted; send JSON'],
+  ])('is 400 with line and column for %j', async (body, message) => {
+    for (const [method, path] of [
+      ['POST', 'users'],
+      ['PUT', 'users/bob'],
+      ['PATCH', 'users/bob'],
+    ] as const) {
+      const response = await call('alice', method, path, body, type(yaml));
+      expectStatus(response, 400, 'BadRequest');
+      expect(response.json()['message']).toContain(`the body is not accepted as YAML: line `);
+      expect(response.json()['message']).toContain(message);
+      expect(response.text).not.toContain('secret');
+    }
+  });
+
+  test('is 413 beyond 64 KiB', async () => {
+    const body = `a: ${'x'.repeat(65_536)}`;
+    const response = await call('alice', 'POST', 'users', body, type(yaml));
+    expectStatus(response, 413, 'RequestEntityTooLarge');
+  });
+});
+
+/** Returns a valid body if the path expects one. */
 const bodyOf = (path: string): unknown =>
   path.endsWith('password') ? { password } : path.split('/').length < 3 ? { metadata: { name: 'bob' } } : undefined;
 
-test.each(reads)('HEAD is GET without the body: %s', async (path) => {
+test.each(reads)('HEAD returns the headers of GET without the body: %s', async (path) => {
   const [get, head] = [await call('alice', 'GET', path), await call('alice', 'HEAD', path)];
   expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', get.headers['content-length']]);
 });
 
-test('no answer holds a hash or a password', async () => {
+test('no response of the account service contains a hash or a password', async () => {
   for (const path of [...reads, 'users?managedFields=true'])
     expect((await call('alice', 'GET', path)).text).not.toMatch(/\$2[aby]\$|\$argon2|nine lives|correct horse/);
 });

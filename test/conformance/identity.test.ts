@@ -1,8 +1,11 @@
-/** Names beyond ASCII from the front proxy: access reviews and audit events have the bytes that kube-apiserver sent, as UTF-8. */
+/**
+ * Non-ASCII names from the front proxy: access reviews and audit events contain the bytes that kube-apiserver sent, as
+ * UTF-8.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { OutgoingHttpHeaders } from 'node:http2';
 import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
-import { checked, type Answer } from '../fakes/ask.ts';
+import { checked, type AppResponse } from '../fakes/request.ts';
 import { nodes, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 interface Reviewed {
@@ -33,10 +36,10 @@ beforeEach(() => {
   reviewed = [];
 });
 
-/** A header value of these bytes. */
+/** Returns a header value with these bytes. */
 const bytes = (value: string | Buffer): string => Buffer.from(value as string).toString('latin1');
 
-async function overHTTP2(headers: OutgoingHttpHeaders): Promise<Answer> {
+async function overHTTP2(headers: OutgoingHttpHeaders): Promise<AppResponse> {
   const options = { ...lab.frontProxy, rejectUnauthorized: false };
   const session = connectHTTP2(`https://127.0.0.1:${lab.ports.aggregated}`, options);
   try {
@@ -52,11 +55,11 @@ const ways: Readonly<Record<string, (headers: OutgoingHttpHeaders) => Promise<{ 
 };
 
 describe.each(Object.keys(ways))('the front proxy over %s', (version) => {
-  const ask = (headers: OutgoingHttpHeaders): Promise<{ status: number; text: string }> =>
+  const send = (headers: OutgoingHttpHeaders): Promise<{ status: number; text: string }> =>
     (ways[version] as (typeof ways)[string])(headers);
 
   test.each(['sec-é', 'sec-e\u0301', 'sec-Ã©', '\uFEFFbom', 'аlice', 'user 名 😀', 'a%20b', `${'é'.repeat(126)}x`])(
-    'names the user, uid, groups and extra %j as they are',
+    'passes on user, uid, groups and extra unchanged: %j',
     async (name) => {
       const headers = {
         'x-remote-user': bytes(name),
@@ -64,7 +67,7 @@ describe.each(Object.keys(ways))('the front proxy over %s', (version) => {
         'x-remote-group': [bytes(`one ${name}`), bytes(`two ${name}`)],
         [`x-remote-extra-${encodeURIComponent(`key ${name}`)}`]: bytes(`value ${name}`),
       };
-      expect(await ask(headers)).toMatchObject({ status: 200 });
+      expect(await send(headers)).toMatchObject({ status: 200 });
       expect(reviewed.length).toBeGreaterThan(0);
       for (const { user, uid, groups, extra } of reviewed)
         expect({ user, uid, groups, extra }).toEqual({
@@ -78,22 +81,22 @@ describe.each(Object.keys(ways))('the front proxy over %s', (version) => {
 
   test.each<[string, OutgoingHttpHeaders]>([
     ['user', { 'x-remote-user': '\xe9' }],
-    ['user cut short', { 'x-remote-user': 'a\xc3' }],
-    ['user of a surrogate', { 'x-remote-user': '\xed\xa0\x80' }],
-    ['user of an overlong encoding', { 'x-remote-user': '\xc1\xa1lice' }],
+    ['truncated user', { 'x-remote-user': 'a\xc3' }],
+    ['user with a surrogate', { 'x-remote-user': '\xed\xa0\x80' }],
+    ['user in an overlong encoding', { 'x-remote-user': '\xc1\xa1lice' }],
     ['uid', { 'x-remote-user': 'alice', 'x-remote-uid': '\xff' }],
     ['group', { 'x-remote-user': 'alice', 'x-remote-group': ['a', '\xff'] }],
     ['extra', { 'x-remote-user': 'alice', 'x-remote-extra-a': '\xff' }],
     ['key of an extra', { 'x-remote-user': 'alice', 'x-remote-extra-%ff': 'a' }],
-  ])('is refused with 400 for invalid UTF-8: %s', async (_, headers) => {
-    const answer = await ask(headers);
-    expect(answer.status).toBe(400);
-    expect(answer.text).toContain('is not valid UTF-8');
+  ])('is rejected with 400 for invalid UTF-8 in: %s', async (_, headers) => {
+    const response = await send(headers);
+    expect(response.status).toBe(400);
+    expect(response.text).toContain('is not valid UTF-8');
     expect(reviewed).toEqual([]);
   });
 });
 
-test('a user name that Latin-1 would make of another one is a user of its own', async () => {
+test('user names that differ only when read as Latin-1 are different users', async () => {
   for (const name of ['sec-é', 'sec-Ã©']) await lab.aggregated(nodes, { headers: { 'x-remote-user': bytes(name) } });
   expect(new Set(reviewed.map(({ user }) => user))).toEqual(new Set(['sec-é', 'sec-Ã©']));
 });

@@ -1,9 +1,9 @@
-/** `GET /kapis/config.platform.io/v1alpha2/kubeconfig` (docs/kubectl.md). */
+/** `GET /kapis/config.platform.io/v1alpha2/kubeconfig` (docs/guides/kubectl.md). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
 import { parse } from 'yaml';
-import type { Answer } from '../fakes/ask.ts';
-import { login, startLab, type Ask, type Lab } from '../labs/conformance/lab.ts';
+import type { AppResponse } from '../fakes/request.ts';
+import { login, startLab, type LabRequest, type Lab } from '../labs/conformance/lab.ts';
 import { expectFailure } from '../labs/conformance/status.ts';
 
 const path = '/kapis/config.platform.io/v1alpha2/kubeconfig';
@@ -19,7 +19,7 @@ afterAll(async () => {
   await lab.stop();
 });
 
-const ask = (target: string, { headers, ...more }: Ask = {}): Promise<Answer> =>
+const send = (target: string, { headers, ...more }: LabRequest = {}): Promise<AppResponse> =>
   lab.gateway(target, { ...more, headers: { authorization: `Bearer ${token}`, ...headers } });
 
 interface Kubeconfig {
@@ -27,11 +27,11 @@ interface Kubeconfig {
 }
 
 describe('the kubeconfig', () => {
-  test('leads to the configured address, with our CA and the credential plugin, and is never stored', async () => {
-    const answer = await ask(path);
-    expect(answer.status).toBe(200);
-    expect(answer.headers).toMatchObject({ 'content-type': 'application/yaml', 'cache-control': 'no-store' });
-    const config = parse(answer.text) as Kubeconfig;
+  test('has the configured address, the CA and the credential plugin, and must not be stored', async () => {
+    const response = await send(path);
+    expect(response.status).toBe(200);
+    expect(response.headers).toMatchObject({ 'content-type': 'application/yaml', 'cache-control': 'no-store' });
+    const config = parse(response.text) as Kubeconfig;
     expect(config).toEqual({
       apiVersion: 'v1',
       kind: 'Config',
@@ -64,7 +64,7 @@ describe('the kubeconfig', () => {
     });
     const pem = Buffer.from(config.clusters[0]?.cluster['certificate-authority-data'] ?? '', 'base64');
     expect(new X509Certificate(pem).ca).toBe(true);
-    expect(answer.text).not.toContain(token);
+    expect(response.text).not.toContain(token);
   });
 
   test.each([
@@ -72,15 +72,15 @@ describe('the kubeconfig', () => {
     { 'x-forwarded-host': 'evil.example' },
     { forwarded: 'host=evil.example;proto=http' },
     { 'x-forwarded-proto': 'http' },
-  ])('does not depend on %j', async (headers) => {
-    expect((await ask(path, { headers })).text).toBe((await ask(path)).text);
+  ])('does not depend on the header %j', async (headers) => {
+    expect((await send(path, { headers })).text).toBe((await send(path)).text);
   });
 
-  test('has the token of who asks for it, and in JSON for who wants that', async () => {
-    const answer = await ask(`${path}?token=embed`, { headers: { accept: 'application/json' } });
-    expect(answer.headers['content-type']).toBe('application/json');
-    expect(answer.json()).toMatchObject({ users: [{ user: { token } }] });
-    expect(answer.text).not.toContain('exec');
+  test("embeds the caller's token on request, and is JSON on request", async () => {
+    const response = await send(`${path}?token=embed`, { headers: { accept: 'application/json' } });
+    expect(response.headers['content-type']).toBe('application/json');
+    expect(response.json()).toMatchObject({ users: [{ user: { token } }] });
+    expect(response.text).not.toContain('exec');
   });
 
   test.each([
@@ -88,14 +88,16 @@ describe('the kubeconfig', () => {
     ['?token=mine', 400, 'BadRequest'],
     ['?token=embed&token=embed', 400, 'BadRequest'],
     ['?server=https://evil.example', 400, 'BadRequest'],
-  ])('%s is %d', async (query, code, reason) => expectFailure(await ask(`${path}${query}`), code, reason));
+  ])('request with %s is %d', async (query, code, reason) =>
+    expectFailure(await send(`${path}${query}`), code, reason),
+  );
 
-  test('is for those who have an identity', async () => {
+  test('requires an identity', async () => {
     expectFailure(await lab.gateway(path), 401, 'Unauthorized');
   });
 
-  test('is found by discovery', async () => {
-    expect((await ask('/kapis/config.platform.io/v1alpha2')).json()).toMatchObject({
+  test('is listed by discovery', async () => {
+    expect((await send('/kapis/config.platform.io/v1alpha2')).json()).toMatchObject({
       resources: [{ name: 'kubeconfig', kind: 'Config' }],
     });
   });

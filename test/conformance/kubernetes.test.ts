@@ -1,6 +1,6 @@
-/** What Kubernetes' API conventions say of an aggregated API, asked from outside as the aggregator does. */
+/** Kubernetes API conventions for an aggregated API server, tested with requests like the aggregator's. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { nodes, startLab, type Ask, type Lab } from '../labs/conformance/lab.ts';
+import { nodes, startLab, type LabRequest, type Lab } from '../labs/conformance/lab.ts';
 import { expectFailure } from '../labs/conformance/status.ts';
 
 let lab: Lab;
@@ -9,11 +9,11 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-const accept = (text: string): Ask => ({ headers: { accept: text } });
+const accept = (text: string): LabRequest => ({ headers: { accept: text } });
 const meta = (as: string): string => `application/json;as=${as};g=meta.k8s.io;v=v1`;
 
-describe('a request is answered with the kind', () => {
-  test.each<[string, Ask, object]>([
+describe('the aggregated API server returns the kind that was requested', () => {
+  test.each<[string, LabRequest, object]>([
     [nodes, {}, { kind: 'NodeList', apiVersion: 'resources.platform.io/v1alpha3' }],
     [`${nodes}/n1`, {}, { kind: 'Node', apiVersion: 'resources.platform.io/v1alpha3', metadata: { name: 'n1' } }],
     [nodes, accept(meta('Table')), { kind: 'Table', apiVersion: 'meta.k8s.io/v1' }],
@@ -32,17 +32,17 @@ describe('a request is answered with the kind', () => {
     ],
     ['/version', {}, { gitVersion: expect.stringMatching(/^v\d/) }],
   ])('%s %j', async (path, options, expected) => {
-    const answer = await lab.aggregated(path, options);
-    expect(answer.status).toBe(200);
-    expect(answer.headers['content-type']).toMatch(/^application\/json/);
-    expect(answer.json()).toMatchObject(expected);
+    const response = await lab.aggregated(path, options);
+    expect(response.status).toBe(200);
+    expect(response.headers['content-type']).toMatch(/^application\/json/);
+    expect(response.json()).toMatchObject(expected);
   });
 });
 
-describe('a request is refused by a Status', () => {
-  const bob: Ask = { headers: { 'x-remote-user': 'bob' } };
+describe('the aggregated API server rejects with a Status', () => {
+  const bob: LabRequest = { headers: { 'x-remote-user': 'bob' } };
 
-  test.each<[string, Ask, number, string]>([
+  test.each<[string, LabRequest, number, string]>([
     [`${nodes}?limit=x`, {}, 400, 'BadRequest'],
     [`${nodes}?labelSelector=%3D%3D`, {}, 400, 'BadRequest'],
     [`${nodes}?resourceVersion=x`, {}, 400, 'BadRequest'],
@@ -63,20 +63,20 @@ describe('a request is refused by a Status', () => {
     expectFailure(await lab.aggregated(path, options), code, reason);
   });
 
-  test.each<[string, Ask, string]>([
+  test.each<[string, LabRequest, string]>([
     [`${nodes}/x`, {}, 'nodes.resources.platform.io "x" not found'],
     [
       nodes,
       bob,
       'nodes.resources.platform.io is forbidden: User "bob" cannot list resource "nodes" in API group "resources.platform.io" at the cluster scope',
     ],
-  ])('in the words of kube-apiserver: %s %j', async (path, options, message) => {
+  ])('with the message of kube-apiserver: %s %j', async (path, options, message) => {
     expect((await lab.aggregated(path, options)).json()['message']).toBe(message);
   });
 });
 
 test.each([nodes, `${nodes}/nobody`, '/apis', '/nowhere', '/livez'])(
-  'every answer has its Audit-Id: %s',
+  'every response has the Audit-Id of its request: %s',
   async (path) => {
     const auditID = 'c0ffee00-0000-4000-8000-000000000000';
     expect((await lab.aggregated(path, { headers: { 'audit-id': auditID } })).headers).toMatchObject({
@@ -86,12 +86,12 @@ test.each([nodes, `${nodes}/nobody`, '/apis', '/nowhere', '/livez'])(
   },
 );
 
-test('HEAD is GET without the body', async () => {
+test('HEAD returns the headers of GET without the body', async () => {
   const [get, head] = [await lab.aggregated(nodes), await lab.aggregated(nodes, { method: 'HEAD' })];
   expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', get.headers['content-length']]);
 });
 
-test('a list goes on where it stopped, and its chunks are the whole', async () => {
+test('the chunks of a list add up to the whole list', async () => {
   const names: string[] = [];
   let next: string | undefined = '';
   while (next !== undefined) {

@@ -1,29 +1,29 @@
-/** A directory that is broken, or nobody's friend. */
+/** Connections to broken and malicious LDAP servers. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { openConnection } from '../../src/accounts/providers/ldap-connection.ts';
 import { ber, done, integer, text } from '../fakes/ber.ts';
 
-/** The client counts its messages from 2 on. */
+// Message IDs of the client start at 2.
 const bound = done(2, 0x61);
 const entry = (id: number, dn: string): Buffer => ber(0x30, integer(id), ber(0x64, text(dn), ber(0x30)));
 
 let server: net.Server;
-let answer: (socket: Socket, ask: number) => void;
+let response: (socket: Socket, requestId: number) => void;
 let sent = 0;
 beforeAll(async () => {
   server = net.createServer((socket) => {
-    let asked = 0;
+    let requests = 0;
     socket.on('error', () => undefined);
-    socket.on('data', () => answer(socket, (asked += 1)));
+    socket.on('data', () => response(socket, (requests += 1)));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
 });
 afterAll(() => void server.close());
 
-const pour = (socket: Socket, chunk: Buffer): void => {
+const sendEndlessly = (socket: Socket, chunk: Buffer): void => {
   const write = (): void => {
     while (!socket.destroyed && sent < 100e6) {
       sent += chunk.length;
@@ -46,37 +46,37 @@ const search = async (): Promise<number> => {
   return searchEntries.length;
 };
 
-describe('of what a directory says', () => {
-  test('as much is read as one login can need', async () => {
+describe('reading from an LDAP server', () => {
+  test('returns as many entries as a login can need', async () => {
     const dn = `cn=${'a'.repeat(4_000)}`;
-    answer = (socket, ask) => {
-      if (ask === 1) socket.write(bound);
+    response = (socket, requestId) => {
+      if (requestId === 1) socket.write(bound);
       else socket.write(Buffer.concat([...Array.from({ length: 201 }, () => entry(3, dn)), done(3, 0x65)]));
     };
     expect(await search()).toBe(201);
   });
 
   // evidence: ldap-huge-message
-  test('a message that announces gigabytes is not waited for', async () => {
-    answer = (socket) => {
+  test('stops at a message that announces gigabytes', async () => {
+    response = (socket) => {
       socket.write(Buffer.from([0x30, 0x84, 0x7f, 0xff, 0xff, 0xff]));
-      pour(socket, Buffer.alloc(65_536));
+      sendEndlessly(socket, Buffer.alloc(65_536));
     };
     await expect(search()).rejects.toThrow('more than');
-    // What the sockets hold is beyond what was read.
+    // Beyond what was read, sockets buffer some data.
     expect(sent).toBeLessThan(50e6);
   });
 
   // evidence: ldap-endless-response
   test.each([
     ['entries', entry(3, '')],
-    ['answers that nobody asked for', done(0, 0x78)],
-    ['answers to what was not asked', done(9, 0x65)],
-  ])('%s without end are not read to their end', async (_, message) => {
+    ['unsolicited responses', done(0, 0x78)],
+    ['responses to unknown requests', done(9, 0x65)],
+  ])('stops for endless %s', async (_, message) => {
     const chunk = Buffer.concat(Array.from({ length: 20_000 }, () => message));
-    answer = (socket, ask) => {
-      if (ask === 1) socket.write(bound);
-      else pour(socket, chunk);
+    response = (socket, requestId) => {
+      if (requestId === 1) socket.write(bound);
+      else sendEndlessly(socket, chunk);
     };
     await expect(search()).rejects.toThrow('more than');
   });

@@ -17,7 +17,7 @@ const valueAt = (message: Buffer, at: number): number => {
 };
 
 // evidence: ldap-login-request-count
-test('a failed login takes the same requests whether no entry has the name, one, or more', async () => {
+test('a failed login sends the same requests for no matching entry, one, or several', async () => {
   const requests: { operation: number; message: string }[] = [];
   const server = net.createServer((socket) =>
     socket.on('data', (message) => {
@@ -29,7 +29,7 @@ test('a failed login takes the same requests whether no entry has the name, one,
       if (operation === bind) return socket.write(done(id, 0x61, names.includes(dn) ? invalidCredentials : 0));
       const attribute = ber(0x30, text('entryUUID'), ber(0x31, text('1')));
       const entry = ber(0x30, integer(id), ber(0x64, text(dn), ber(0x30, attribute)));
-      // More than the two entries that are asked for: the server sends those and sizeLimitExceeded.
+      // More entries match than the two requested: the server sends two and sizeLimitExceeded.
       if (names.includes('twin')) return socket.write(Buffer.concat([entry, entry, done(id, 0x65, 4)]));
       return socket.write(Buffer.concat([...(names.includes('erin') ? [entry] : []), done(id, 0x65)]));
     }),

@@ -1,4 +1,6 @@
-/** What a store does wrong, as whoever asks it learns: an error with a code of its own, never an empty answer, never an address. */
+/**
+ * Faults of log stores: the caller gets an error with a specific code, never an empty response and never an address.
+ */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
@@ -19,14 +21,14 @@ const elasticsearch = searchStoreType('elasticsearch');
 const page = { order: 'desc', from: 0, size: 10 } as const;
 const password = 'nobody shall read 8462';
 const secrets = { read: () => password };
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 interface Kind {
   readonly name: string;
-  /** Answers as a store does that has nothing. */
+  /** Responds like a store without records. */
   readonly empty: RequestListener;
-  /** As many records as are asked for, but no more than `most`, each with a text of this length. */
-  readonly full: (length: number, most?: number) => RequestListener;
+  /** Responds with the requested number of records, at most `max`, each with a text of this length. */
+  readonly full: (length: number, max?: number) => RequestListener;
   open(url: string, more?: object, read?: SecretReader): LogStore;
 }
 
@@ -41,7 +43,7 @@ const found = (hits: readonly object[]) => ({
   },
 });
 
-/** `memory`: the most records for which the server has it. */
+/** `memory`: the number of records for which the fake server has memory. */
 const searchKind = (
   name: 'opensearch' | 'elasticsearch',
   version: object,
@@ -49,27 +51,27 @@ const searchKind = (
   memory = Infinity,
 ): Kind => {
   const serve =
-    (hits: (asked: { size: number }) => readonly object[]): RequestListener =>
+    (hits: (query: { size: number }) => readonly object[]): RequestListener =>
     (req, res) => {
       let body = '';
       req
         .on('data', (chunk: Buffer) => (body += chunk.toString()))
         .on('end', () => {
-          const asked = JSON.parse(body === '' ? '{}' : body) as { size: number };
+          const query = JSON.parse(body === '' ? '{}' : body) as { size: number };
           if (req.url === '/') res.end(JSON.stringify({ version }));
-          else if (asked.size > memory) res.writeHead(429).end('{"error":{"type":"circuit_breaking_exception"}}');
-          // Of those within the millisecond of the end there are none.
+          else if (query.size > memory) res.writeHead(429).end('{"error":{"type":"circuit_breaking_exception"}}');
+          // No record lies within the last millisecond.
           else if (body.includes(`"gte":${everything.end}`)) res.end(JSON.stringify(found([])));
-          else res.end(JSON.stringify(found(hits(asked))));
+          else res.end(JSON.stringify(found(hits(query))));
         });
     };
   let number = 0;
   return {
     name,
     empty: serve(() => []),
-    full: (length, most = Infinity) =>
+    full: (length, max = Infinity) =>
       serve(({ size }) =>
-        Array.from({ length: Math.min(size, most) }, () => {
+        Array.from({ length: Math.min(size, max) }, () => {
           number += 1;
           const time = new Date(1_700_000_000_000 - number).toISOString();
           return {
@@ -97,14 +99,14 @@ const searchKind = (
 
 const lokiResult = (resultType: string, result: readonly object[]): object => ({ data: { resultType, result } });
 
-const lokiAnswers: Readonly<Record<string, (asked: URLSearchParams, lines: Lines) => object>> = {
+const lokiResponses: Readonly<Record<string, (query: URLSearchParams, lines: Lines) => object>> = {
   '/loki/api/v1/query': () => lokiResult('vector', []),
-  '/loki/api/v1/query_range': (asked, lines) =>
-    asked.has('step') ? lokiResult('matrix', []) : lokiResult('streams', [{ stream: {}, values: lines(asked) }]),
+  '/loki/api/v1/query_range': (query, lines) =>
+    query.has('step') ? lokiResult('matrix', []) : lokiResult('streams', [{ stream: {}, values: lines(query) }]),
   '/loki/api/v1/label/namespace/values': () => ({ data: ['a'] }),
 };
 
-type Lines = (asked: URLSearchParams) => readonly (readonly [time: string, line: string])[];
+type Lines = (query: URLSearchParams) => readonly (readonly [time: string, line: string])[];
 
 const lokiServer =
   (lines: Lines): RequestListener =>
@@ -113,8 +115,8 @@ const lokiServer =
     req
       .on('data', (chunk: Buffer) => (body += chunk.toString()))
       .on('end', () => {
-        const answer = lokiAnswers[req.url ?? '']?.(new URLSearchParams(body), lines);
-        res.end(JSON.stringify({ status: 'success', ...answer }));
+        const response = lokiResponses[req.url ?? '']?.(new URLSearchParams(body), lines);
+        res.end(JSON.stringify({ status: 'success', ...response }));
       });
   };
 
@@ -122,10 +124,10 @@ const lokiKind = (): Kind => {
   return {
     name: 'loki',
     empty: lokiServer(() => []),
-    full: (length, most = Infinity) =>
-      lokiServer((asked) => {
-        let number = BigInt(asked.get('end') ?? 0);
-        return Array.from({ length: Math.min(Number(asked.get('limit')), most) }, () => {
+    full: (length, max = Infinity) =>
+      lokiServer((query) => {
+        let number = BigInt(query.get('end') ?? 0);
+        return Array.from({ length: Math.min(Number(query.get('limit')), max) }, () => {
           number -= 1n;
           return [String(number), 'x'.repeat(length)] as const;
         });
@@ -150,29 +152,29 @@ const kinds: readonly Kind[] = [
   lokiKind(),
 ];
 
-async function whole(pieces: AsyncIterable<unknown>): Promise<void> {
+async function consume(pieces: AsyncIterable<unknown>): Promise<void> {
   for await (const piece of pieces) void piece;
 }
 
-const asking: readonly (readonly [string, (store: LogStore, signal?: AbortSignal) => Promise<unknown>])[] = [
-  ['query', (store, signal = never) => store.query(everything, page, signal)],
-  ['statistics', (store, signal = never) => store.statistics(everything, signal)],
-  ['histogram', (store, signal = never) => store.histogram(everything, { count: 1, unit: 'd' }, signal)],
-  ['export', (store, signal = never) => whole(store.export(everything, 'asc', signal))],
-  ['check', (store, signal = never) => store.check(signal)],
+const operations: readonly (readonly [string, (store: LogStore, signal?: AbortSignal) => Promise<unknown>])[] = [
+  ['query', (store, signal = neverAborted) => store.query(everything, page, signal)],
+  ['statistics', (store, signal = neverAborted) => store.statistics(everything, signal)],
+  ['histogram', (store, signal = neverAborted) => store.histogram(everything, { count: 1, unit: 'd' }, signal)],
+  ['export', (store, signal = neverAborted) => consume(store.export(everything, 'asc', signal))],
+  ['check', (store, signal = neverAborted) => store.check(signal)],
 ];
 
 const cases = kinds.flatMap((kind) =>
-  asking.map(([operation, ask]) => [`${kind.name} ${operation}`, kind, ask] as const),
+  operations.map(([operation, send]) => [`${kind.name} ${operation}`, kind, send] as const),
 );
 
 let server: Server;
 let url: string;
-let answer: RequestListener;
+let response: RequestListener;
 const sockets = new Set<Socket>();
 const stores: LogStore[] = [];
 beforeEach(async () => {
-  server = createServer((req, res) => answer(req, res));
+  server = createServer((req, res) => response(req, res));
   url = await listen(server);
 });
 afterEach(async () => {
@@ -197,13 +199,13 @@ function open(kind: Kind, more?: object, at = url): LogStore {
   return store;
 }
 
-async function failure(asked: Promise<unknown>): Promise<StatusError> {
-  const error: unknown = await asked.then(
-    () => new Error('it was answered'),
+async function failure(result: Promise<unknown>): Promise<StatusError> {
+  const error: unknown = await result.then(
+    () => new Error('the request succeeded'),
     (reason: unknown) => reason,
   );
   expect(error).toBeInstanceOf(StatusError);
-  const told = JSON.stringify((error as StatusError).toStatus());
+  const status = JSON.stringify((error as StatusError).toStatus());
   for (const secret of [
     '127.0.0.1',
     new URL(url).port,
@@ -211,11 +213,11 @@ async function failure(asked: Promise<unknown>): Promise<StatusError> {
     password,
     Buffer.from(`reader:${password}`).toString('base64'),
   ])
-    expect(told).not.toContain(secret);
+    expect(status).not.toContain(secret);
   return error as StatusError;
 }
 
-/** Greets, if the store has to be greeted, and does then as the fault has it. */
+/** Responds with the fault, after a valid greeting if `isGreeted`. */
 const faulty =
   (kind: Kind, fault: (res: ServerResponse, req: IncomingMessage) => void, isGreeted: boolean): RequestListener =>
   (req, res) => {
@@ -224,25 +226,25 @@ const faulty =
   };
 
 const faults: readonly (readonly [string, number, (res: ServerResponse, req: IncomingMessage) => void])[] = [
-  ['hangs up', 503, (res) => res.destroy()],
-  ['answers 503', 503, (res) => res.writeHead(503).end('{}')],
-  ['answers 429', 503, (res) => res.writeHead(429).end('{}')],
-  ['answers 504', 504, (res) => res.writeHead(504).end('{}')],
-  ['answers 500', 502, (res) => res.writeHead(500).end('oops')],
-  ['answers 400', 502, (res) => res.writeHead(400).end('{"error":"no"}')],
-  ['answers 404', 502, (res) => res.writeHead(404).end('not here')],
-  ['answers 401', 502, (res) => res.writeHead(401).end('who?')],
-  ['answers 403', 502, (res) => res.writeHead(403).end('no')],
-  ['leads elsewhere', 502, (res) => res.writeHead(302, { Location: 'http://example.com/' }).end()],
-  ['answers a page', 502, (res) => res.end('<html>Welcome</html>')],
-  ['answers nothing', 502, (res) => res.end()],
-  ['answers half a document', 502, (res) => res.end('{"timed_out":false,"_shards":{"failed":0},"hits":{"hits":[')],
-  ['answers another document', 502, (res) => res.end('{"hello":"world"}')],
-  ['answers a list', 502, (res) => res.end('[]')],
-  ['answers null', 502, (res) => res.end('null')],
-  ['answers no HTTP', 502, (res) => res.socket?.end('\u0000\u0001 what is this\r\n\r\n')],
+  ['closes the connection', 503, (res) => res.destroy()],
+  ['returns 503', 503, (res) => res.writeHead(503).end('{}')],
+  ['returns 429', 503, (res) => res.writeHead(429).end('{}')],
+  ['returns 504', 504, (res) => res.writeHead(504).end('{}')],
+  ['returns 500', 502, (res) => res.writeHead(500).end('oops')],
+  ['returns 400', 502, (res) => res.writeHead(400).end('{"error":"no"}')],
+  ['returns 404', 502, (res) => res.writeHead(404).end('not here')],
+  ['returns 401', 502, (res) => res.writeHead(401).end('who?')],
+  ['returns 403', 502, (res) => res.writeHead(403).end('no')],
+  ['redirects', 502, (res) => res.writeHead(302, { Location: 'http://example.com/' }).end()],
+  ['returns HTML', 502, (res) => res.end('<html>Welcome</html>')],
+  ['returns nothing', 502, (res) => res.end()],
+  ['returns half a document', 502, (res) => res.end('{"timed_out":false,"_shards":{"failed":0},"hits":{"hits":[')],
+  ['returns another document', 502, (res) => res.end('{"hello":"world"}')],
+  ['returns a list', 502, (res) => res.end('[]')],
+  ['returns null', 502, (res) => res.end('null')],
+  ['returns invalid HTTP', 502, (res) => res.socket?.end('\u0000\u0001 what is this\r\n\r\n')],
   [
-    'breaks off in the middle',
+    'aborts its response',
     502,
     (res) => {
       res.writeHead(200, { 'Content-Length': 1_000 });
@@ -263,71 +265,71 @@ const faults: readonly (readonly [string, number, (res: ServerResponse, req: Inc
   ],
 ];
 
-describe.each(cases)('%s', (_name, kind, ask) => {
-  test.each(faults)('of a store that %s is %i', async (_what, code, fault) => {
+describe.each(cases)('%s', (_name, kind, send) => {
+  test.each(faults)('returns %2$i for a store that %1$s', async (_what, code, fault) => {
     for (const isGreeted of [false, true]) {
-      answer = faulty(kind, fault, isGreeted);
+      response = faulty(kind, fault, isGreeted);
       const before = process.memoryUsage().rss;
-      expect((await failure(ask(open(kind)))).code).toBe(code);
+      expect((await failure(send(open(kind)))).code).toBe(code);
       expect(process.memoryUsage().rss - before).toBeLessThan(300 * 1024 * 1024);
     }
   });
 
-  test('of a store that is down is 503', async () => {
+  test('returns 503 for a store that is down', async () => {
     const store = open(kind);
     server.close();
-    const error = await failure(ask(store));
+    const error = await failure(send(store));
     expect([error.code, error.headers]).toEqual([503, { 'Retry-After': '5' }]);
   });
 
-  test('of a store that does not answer is 504, and it is left alone', async () => {
-    answer = () => undefined;
+  test('returns 504 and closes the connection for a store that does not respond', async () => {
+    response = () => undefined;
     const limits = { query: 50, statistics: 50, histogram: 50, export: 50, check: 50 };
-    expect((await failure(ask(withTimeout(open(kind), limits)))).code).toBe(504);
+    expect((await failure(send(withTimeout(open(kind), limits)))).code).toBe(504);
     await gone();
   });
 
-  test('ends at the store when the caller goes', async () => {
+  test('is aborted at the store when the caller disconnects', async () => {
     const caller = new AbortController();
     const reason = new Error('the caller went away');
-    answer = () => caller.abort(reason);
-    await expect(ask(open(kind), caller.signal)).rejects.toBe(reason);
+    response = () => caller.abort(reason);
+    await expect(send(open(kind), caller.signal)).rejects.toBe(reason);
     await gone();
   });
 
-  test('is answered again after a failure', async () => {
+  test('succeeds again after a failure', async () => {
     const store = open(kind);
-    answer = (_req, res) => void res.writeHead(500).end();
-    await failure(ask(store));
-    answer = kind.empty;
-    await expect(ask(store)).resolves.not.toThrow();
+    response = (_req, res) => void res.writeHead(500).end();
+    await failure(send(store));
+    response = kind.empty;
+    await expect(send(store)).resolves.not.toThrow();
   });
 
-  test('does not fail because somebody else went away', async () => {
+  test('does not fail when another caller disconnects', async () => {
     const store = open(kind);
     const other = new AbortController();
     const waiting: (() => void)[] = [];
-    answer = (req, res) => void waiting.push(() => kind.empty(req, res));
-    const leaves = ask(store, other.signal);
-    const stays = ask(store);
+    response = (req, res) => void waiting.push(() => kind.empty(req, res));
+    const leaves = send(store, other.signal);
+    const stays = send(store);
     while (waiting.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
     other.abort(new Error('gone'));
     await expect(leaves).rejects.toThrow('gone');
-    answer = kind.empty;
+    response = kind.empty;
     for (const go of waiting) go();
     await expect(stays).resolves.not.toThrow();
   });
 
-  test('goes on where the store ended a connection that was kept', async () => {
+  test('succeeds after the store closed an idle connection', async () => {
     const store = open(kind);
-    answer = kind.empty;
-    await ask(store);
+    response = kind.empty;
+    await send(store);
     for (const socket of sockets) socket.destroy();
-    await expect(ask(store)).resolves.not.toThrow();
+    await expect(send(store)).resolves.not.toThrow();
   });
 });
 
-/** Nothing is asked any more. */
+/** Waits until no connection to the store is open. */
 async function gone(): Promise<void> {
   const end = Date.now() + 1_000;
   while ((await new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)))) > 0) {
@@ -337,137 +339,137 @@ async function gone(): Promise<void> {
 }
 
 describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kind) => {
-  test('an export that is left asks for nothing more', async () => {
-    answer = kind.full(1_000);
-    for await (const piece of open(kind).export(everything, 'desc', never)) if (piece.length > 0) break;
-    let asked = 0;
-    answer = () => (asked += 1);
+  test('an abandoned export sends no further requests', async () => {
+    response = kind.full(1_000);
+    for await (const piece of open(kind).export(everything, 'desc', neverAborted)) if (piece.length > 0) break;
+    let requests = 0;
+    response = () => (requests += 1);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(asked).toBe(0);
+    expect(requests).toBe(0);
   });
 
-  test.each([3_000, 30_000])('an export holds little of records of %i characters', async (length) => {
-    answer = kind.full(length);
+  test.each([3_000, 30_000])('an export holds less than 4 MiB of records of %i characters', async (length) => {
+    response = kind.full(length);
     let count = 0;
-    for await (const records of open(kind).export(everything, 'desc', never)) {
+    for await (const records of open(kind).export(everything, 'desc', neverAborted)) {
       expect(records.reduce((sum, { log }) => sum + log.length, 0)).toBeLessThan(4 * 1024 * 1024);
       if ((count += 1) === 3) break;
     }
     expect(count).toBe(3);
   });
 
-  test('a record that is larger than many together may be is exported', async () => {
-    answer = kind.full(6 * 1024 * 1024, 3);
+  test('an export returns a record larger than the limit for several records', async () => {
+    response = kind.full(6 * 1024 * 1024, 3);
     const lengths: number[] = [];
-    for await (const [record] of open(kind).export(everything, 'desc', never)) {
+    for await (const [record] of open(kind).export(everything, 'desc', neverAborted)) {
       lengths.push(record?.log.length ?? 0);
       break;
     }
     expect(lengths).toEqual([6 * 1024 * 1024]);
   });
 
-  test('an export whose caller pauses does not read ahead', async () => {
-    let asked = 0;
-    answer = (req, res) => {
-      asked += 1;
+  test('an export does not read ahead while its caller pauses', async () => {
+    let requests = 0;
+    response = (req, res) => {
+      requests += 1;
       kind.full(1_000)(req, res);
     };
-    const pieces = open(kind).export(everything, 'desc', never);
+    const pieces = open(kind).export(everything, 'desc', neverAborted);
     await pieces.next();
     await new Promise((resolve) => setTimeout(resolve, 100));
-    const before = asked;
+    const before = requests;
     await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(asked).toBe(before);
+    expect(requests).toBe(before);
     await pieces.return({});
   });
 
-  test('credentials are sent, and only those that there are', async () => {
+  test('only configured credentials are sent', async () => {
     const seen: (string | undefined)[] = [];
-    answer = (req, res) => {
+    response = (req, res) => {
       seen.push(req.headers.authorization);
       kind.empty(req, res);
     };
-    await open(kind).check(never);
-    await open(kind, { basicAuth: undefined, tokenRef: { name: 'a', key: 'b' } }).check(never);
-    await open(kind, { basicAuth: undefined }).check(never);
+    await open(kind).check(neverAborted);
+    await open(kind, { basicAuth: undefined, tokenRef: { name: 'a', key: 'b' } }).check(neverAborted);
+    await open(kind, { basicAuth: undefined }).check(neverAborted);
     const basic = `Basic ${Buffer.from(`reader:${password}`).toString('base64')}`;
     expect([...new Set(seen)]).toEqual([basic, `Bearer ${password}`, undefined]);
   });
 
-  test('a credential that no header can have is no credential', async () => {
-    answer = kind.empty;
+  test('a credential that is not a valid header value is 503', async () => {
+    response = kind.empty;
     const token = 'two\nlines';
     const store = kind.open(url, { basicAuth: undefined, tokenRef: { name: 'a', key: 'b' } }, { read: () => token });
     stores.push(store);
-    const error = await failure(store.check(never));
+    const error = await failure(store.check(neverAborted));
     expect([error.code, error.message]).toEqual([503, expect.stringMatching(/credentials/)]);
   });
 
-  test('a store is believed by its own CA alone', async () => {
+  test('a store is trusted only by its configured CA', async () => {
     const authority = await createAuthority('stores');
     const { certificate: cert, key } = await authority.issue({ commonName: 'store', server: ['127.0.0.1'] });
     const secure = createSecureServer({ cert, key }, kind.empty);
     const at = (await listen(secure)).replace('http:', 'https:');
     try {
-      await open(kind, { caCertificate: authority.certificate }, at).check(never);
-      expect((await failure(open(kind, {}, at).check(never))).code).toBe(503);
+      await open(kind, { caCertificate: authority.certificate }, at).check(neverAborted);
+      expect((await failure(open(kind, {}, at).check(neverAborted))).code).toBe(503);
       const other = await createAuthority('stores');
-      expect((await failure(open(kind, { caCertificate: other.certificate }, at).check(never))).code).toBe(503);
+      expect((await failure(open(kind, { caCertificate: other.certificate }, at).check(neverAborted))).code).toBe(503);
     } finally {
       secure.close();
     }
   });
 });
 
-test.each(asking)(
-  'a search server that has not all shards yet, and counts none as failed, is not ready: %s',
-  async (_name, ask) => {
+test.each(operations)(
+  'a search server that is missing shards without reporting failures is not ready: %s',
+  async (_name, send) => {
     const version = { number: '2.19.1', distribution: 'opensearch' };
     const body = { ...found([]), _shards: { total: 5, successful: 4, skipped: 0, failed: 0 } };
-    answer = (req, res) => void res.end(JSON.stringify(req.url === '/' ? { version } : body));
-    const error = await failure(ask(open(searchKind('opensearch', version, opensearch))));
+    response = (req, res) => void res.end(JSON.stringify(req.url === '/' ? { version } : body));
+    const error = await failure(send(open(searchKind('opensearch', version, opensearch))));
     expect([error.code, error.message]).toEqual([503, expect.stringMatching(/not ready/)]);
   },
 );
 
-describe('a search server, which makes an answer as a whole,', () => {
+describe('a search server, which builds responses in memory,', () => {
   const version = { number: '2.19.1', distribution: 'opensearch' };
 
-  async function lengthsOf(count: number, memory?: number, onAnswer?: (count: number) => void): Promise<number[]> {
+  async function lengthsOf(count: number, memory?: number, onResponse?: (count: number) => void): Promise<number[]> {
     const kind = searchKind('opensearch', version, opensearch, memory);
-    answer = kind.full(10);
+    response = kind.full(10);
     const lengths: number[] = [];
-    for await (const { length } of open(kind).export(everything, 'desc', never)) {
+    for await (const { length } of open(kind).export(everything, 'desc', neverAborted)) {
       lengths.push(length);
-      onAnswer?.(lengths.length);
+      onResponse?.(lengths.length);
       if (lengths.length === count) break;
     }
     return lengths;
   }
 
-  test('is asked for more records at once while they are short', async () => {
+  test('gets larger requests while records are short', async () => {
     expect(await lengthsOf(5)).toEqual([1_000, 2_000, 4_000, 5_000, 5_000]);
   });
 
-  test('is asked for fewer as soon as they are long', async () => {
+  test('gets smaller requests as soon as records are long', async () => {
     const long = searchKind('opensearch', version, opensearch).full(10_000);
     const lengths = await lengthsOf(5, Infinity, (count) => {
-      if (count === 3) answer = long;
+      if (count === 3) response = long;
     });
     expect(lengths.slice(0, 3)).toEqual([1_000, 2_000, 4_000]);
     expect(Math.max(...lengths.slice(3))).toBeLessThan(420);
   });
 
-  test('is asked for fewer when it is short of memory', async () => {
+  test('gets smaller requests when it runs out of memory', async () => {
     expect(await lengthsOf(3, 300)).toEqual([250, 125, 250]);
   });
 
-  test('and is short of memory even for one record, is not ready', async () => {
+  test('that runs out of memory even for one record is not ready', async () => {
     const error = await failure(lengthsOf(1, 0));
     expect([error.code, error.headers, error.message]).toEqual([
       503,
       { 'Retry-After': '5' },
-      'the log store "opensearch" is short of memory',
+      'the log store "opensearch" is low on memory',
     ]);
   });
 });
@@ -476,8 +478,8 @@ test.each([
   ['opensearch', { number: '7.10.2' }, opensearch],
   ['elasticsearch', { number: '2.19.1', distribution: 'opensearch' }, elasticsearch],
   ['elasticsearch', { number: '5.6.16' }, elasticsearch],
-] as const)('%s does not take %j for its own', async (name, version, make) => {
+] as const)('%s rejects a server that reports %j', async (name, version, make) => {
   const kind = searchKind(name, version, make);
-  answer = kind.empty;
-  expect((await failure(open(kind).check(never))).code).toBe(502);
+  response = kind.empty;
+  expect((await failure(open(kind).check(neverAborted))).code).toBe(502);
 });

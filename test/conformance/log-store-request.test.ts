@@ -1,12 +1,12 @@
-/** The log queries of the gateway over a store elsewhere, as far as the store has a part in them. */
+/** Log queries of the gateway with an external log store. */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { connect, open } from '../client/http1.ts';
-import type { Answer } from '../fakes/ask.ts';
-import { startLab, type Ask, type Lab } from '../labs/conformance/lab.ts';
+import type { AppResponse } from '../fakes/request.ts';
+import { startLab, type LabRequest, type Lab } from '../labs/conformance/lab.ts';
 import { as, begin, prepareLogs } from '../labs/conformance/logging-lab.ts';
 import { expectFailure } from '../labs/conformance/status.ts';
 
@@ -15,13 +15,13 @@ const password = 'reads logs 3317';
 
 let lab: Lab;
 let server: Server;
-let answer: RequestListener;
+let response: RequestListener;
 let port: number;
 
-/** The one record that it has, whatever it is asked. */
+/** The only record of the store, returned for every query. */
 let served: object;
-/** Of what it was asked, the bodies. */
-const asked: string[] = [];
+/** Bodies of the requests to the store. */
+const requests: string[] = [];
 const recordOf = (namespace: string): object => ({
   _index: 'ks-whizard-logging-2026.03.01',
   _id: '1',
@@ -40,7 +40,7 @@ async function serve(...[req, res]: Parameters<RequestListener>): Promise<void> 
     return;
   }
   const body = await text(req);
-  asked.push(body);
+  requests.push(body);
   const isLast = body.includes(`"gte":${(begin + 60) * 1_000},"lte":${(begin + 60) * 1_000}`);
   const hits = { total: { value: 1, relation: 'eq' }, hits: isLast || body.includes('"size":0') ? [] : [served] };
   const found = { timed_out: false, _shards: { total: 1, successful: 1, failed: 0 }, hits };
@@ -53,7 +53,7 @@ const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 
 let logging: { readonly store: string; readonly opensearch: object };
 
-/** Puts another section into the configuration. */
+/** Replaces the logging section of the configuration. */
 function configure(section: object): void {
   const configMaps = '/api/v1/namespaces/platform-system/configmaps';
   const { data } = lab.cluster.get(configMaps, 'platform-config') as unknown as { data: { 'platform.yaml': string } };
@@ -62,8 +62,8 @@ function configure(section: object): void {
 }
 
 beforeAll(async () => {
-  server = createServer((req, res) => answer(req, res));
-  answer = opensearch;
+  server = createServer((req, res) => response(req, res));
+  response = opensearch;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   port = (server.address() as AddressInfo).port;
@@ -92,22 +92,22 @@ afterAll(async () => {
   server.close();
 });
 beforeEach(() => {
-  answer = opensearch;
+  response = opensearch;
   served = record;
-  asked.length = 0;
+  requests.length = 0;
 });
 
 const time = `start_time=${begin}&end_time=${begin + 60}`;
-const get = (query: string, options: Ask = as('alice')): Promise<Answer> =>
+const get = (query: string, options: LabRequest = as('alice')): Promise<AppResponse> =>
   lab.gateway(`/kapis/logging.platform.io/v1alpha2/logs?${time}&${query}`, options);
 
-/** Records that were dropped so far. */
+/** Returns the number of records dropped so far. */
 const dropped = async (): Promise<number> => {
   const { text: metrics } = await lab.gateway('/metrics', as('alice'));
   return Number(/^platform_apiserver_log_records_dropped_total\{store="opensearch"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
 };
 
-test.each<[string, string, string, Ask]>([
+test.each<[string, string, string, LabRequest]>([
   ['a query', 'namespaces=bank', '"total":0,"records":[]', as('alice')],
   ['an export', 'operation=export&namespaces=bank', '', as('alice')],
   ['a query of all namespaces that the caller is allowed to see', '', '"total":0,"records":[]', as('bob')],
@@ -120,7 +120,7 @@ test.each<[string, string, string, Ask]>([
   expect(await dropped()).toBeGreaterThan(before);
 });
 
-test('records of the store have the shape of the API', async () => {
+test('records of a log store are returned in the format of the API', async () => {
   expect((await get('')).json()).toEqual({
     query: {
       total: 1,
@@ -137,10 +137,10 @@ test('records of the store have the shape of the API', async () => {
   });
 });
 
-test('the store is asked for what the caller may see alone', async () => {
+test('the log store is queried only for namespaces that the caller is allowed to see', async () => {
   expect((await get('', as('bob'))).status).toBe(200);
-  expect(asked.length).toBeGreaterThan(0);
-  for (const body of asked)
+  expect(requests.length).toBeGreaterThan(0);
+  for (const body of requests)
     expect(JSON.parse(body)).toMatchObject({
       query: {
         bool: {
@@ -150,17 +150,17 @@ test('the store is asked for what the caller may see alone', async () => {
         },
       },
     });
-  asked.length = 0;
+  requests.length = 0;
   expect((await get('', as('carol'))).json()).toEqual({ query: { total: 0, records: [] } });
-  expect(asked).toEqual([]);
+  expect(requests).toEqual([]);
 });
 
 test.each<[string, number, string, RequestListener]>([
   ['is down', 503, 'ServiceUnavailable', (req) => void req.socket.destroy()],
-  ['answers nonsense', 502, 'BadGateway', (_req, res) => void res.end('<html>')],
-  ['has another password', 502, 'BadGateway', (_req, res) => void res.writeHead(401).end()],
-])('a store that %s is %i as a Status, and its address is nobody else’s', async (_what, code, reason, fault) => {
-  answer = fault;
+  ['returns nonsense', 502, 'BadGateway', (_req, res) => void res.end('<html>')],
+  ['rejects the password', 502, 'BadGateway', (_req, res) => void res.writeHead(401).end()],
+])('a store that %s is %i as a Status, without its address', async (_what, code, reason, fault) => {
+  response = fault;
   for (const operation of ['query', 'statistics', 'export']) {
     const failed = await get(`operation=${operation}`);
     expectFailure(failed, code, reason);
@@ -168,10 +168,10 @@ test.each<[string, number, string, RequestListener]>([
   }
 });
 
-test('a client that goes ends what the store was asked', async () => {
+test('a query is aborted at the log store when the client disconnects', async () => {
   const begun = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
-  answer = (req) => {
+  response = (req) => {
     req.socket.once('close', gone.resolve);
     begun.resolve();
   };
@@ -186,21 +186,21 @@ test('a client that goes ends what the store was asked', async () => {
   await gone.promise;
 });
 
-test('a store that is down makes nothing unready, and is a warning', async () => {
+test('a log store that is down is a warning of /readyz and does not make the server unready', async () => {
   const verbose = async (): Promise<string> => (await lab.gateway('/readyz?verbose', as('alice'))).text;
   expect(await verbose()).toContain('[+]logs ok\n');
-  answer = (req) => void req.socket.destroy();
-  // Another one is looked at at once.
+  response = (req) => void req.socket.destroy();
+  // A changed store is checked immediately.
   configure({ ...logging, opensearch: { ...logging.opensearch, indexPrefix: 'other' } });
   while (!(await verbose()).includes('[+]logs ok (warning: the log store "opensearch" cannot be reached)'))
     await pause();
   expect((await lab.gateway('/readyz')).status).toBe(200);
-  answer = opensearch;
+  response = opensearch;
   configure(logging);
   while (!(await verbose()).includes('[+]logs ok\n')) await pause();
 });
 
-test('the time it takes is measured by operation and result', async () => {
+test('the duration of store requests is measured by operation and result', async () => {
   await get('operation=statistics');
   const { text: metrics } = await lab.gateway('/metrics', as('alice'));
   expect(metrics).toContain('platform_apiserver_log_store_duration_seconds_count{operation="query",result="ok"}');

@@ -1,12 +1,12 @@
-/** The log queries of the gateway (docs/logs.md), over the store `pods`. */
+/** Log queries of the gateway (docs/guides/logs.md) with the store `pods`. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import * as consumers from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Message } from '../client/message.ts';
-import type { Answer } from '../fakes/ask.ts';
-import { login, startLab, type Ask, type Lab } from '../labs/conformance/lab.ts';
+import type { AppResponse } from '../fakes/request.ts';
+import { login, startLab, type LabRequest, type Lab } from '../labs/conformance/lab.ts';
 import {
   as,
   at,
@@ -60,7 +60,7 @@ afterAll(() => lab.stop());
 
 const largeLines = 40_000;
 
-/** A log of 80 MB. */
+/** Adds a log of 80 MB. */
 function putLarge(): void {
   putPod(lab.cluster, { namespace: 'shop', name: 'large' });
   const lines = Array.from({ length: largeLines }, (_, index) => line(10, `${index} ${'x'.repeat(2_000)}`));
@@ -75,7 +75,7 @@ function removeLarge(): void {
 const putTill = (): unknown =>
   lab.cluster.podLogs.put('bank/till/main', line(6, Buffer.from([0x61, 0xff, 0x62])), line(7, 'sum 1.5 (ok) "quoted"'));
 
-const get = (text: string, options: Ask = as('alice'), base = path): Promise<Answer> =>
+const get = (text: string, options: LabRequest = as('alice'), base = path): Promise<AppResponse> =>
   lab.gateway(`${base}?${text}`, options);
 
 interface Records {
@@ -84,13 +84,13 @@ interface Records {
   readonly partial?: { readonly reason: string };
 }
 
-async function query(text: string, options?: Ask): Promise<Records> {
-  const answer = await get(text, options);
-  expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
-  return (answer.json() as unknown as { query: Records }).query;
+async function query(text: string, options?: LabRequest): Promise<Records> {
+  const response = await get(text, options);
+  expect([response.status, response.text]).toEqual([200, expect.any(String)]);
+  return (response.json() as unknown as { query: Records }).query;
 }
 
-const logs = async (text: string, options?: Ask): Promise<string[]> =>
+const logs = async (text: string, options?: LabRequest): Promise<string[]> =>
   (await query(`sort=asc&size=100&start_time=${begin}&${text}`, options)).records.map(({ log }) => log);
 
 const all = [
@@ -106,8 +106,8 @@ const all = [
   'sum 1.5 (ok) "quoted"',
 ];
 
-describe('query', () => {
-  test('has the shape of the API, newest first', async () => {
+describe('a log query', () => {
+  test('returns records in the format of the API, newest first', async () => {
     expect(await query(`start_time=${begin}&size=2`)).toEqual({
       total: 10,
       records: [
@@ -117,7 +117,7 @@ describe('query', () => {
     });
   });
 
-  test('merges all by time, what was before a restart too', async () => {
+  test('merges all logs by time, including those before a restart', async () => {
     expect((await logs('')).toSorted()).toEqual(all.toSorted());
     expect(await logs('namespaces=shop')).toEqual([
       'GET /',
@@ -130,7 +130,7 @@ describe('query', () => {
     ]);
   });
 
-  test('pages are parts of one order, also where times are equal', async () => {
+  test('returns pages of one consistent order, even for equal times', async () => {
     for (const sort of ['asc', 'desc']) {
       const whole = (await query(`start_time=${begin}&size=100&sort=${sort}`)).records;
       const pages = [];
@@ -158,32 +158,32 @@ describe('query', () => {
     ['namespaces=bank&pods=db-0', []],
     [`end_time=${begin + 2}&containers=web`, ['GET /', 'Error: no', 'again']],
     [`end_time=${begin + 2}&containers=proxy`, []],
-  ])('%s', async (text, expected) => {
+  ])('selects records by %s', async (text, expected) => {
     expect(await logs(text)).toEqual(expected);
   });
 
-  test('at both ends the second counts', async () => {
+  test('includes the seconds of start_time and end_time', async () => {
     expect((await query(`start_time=${begin + 2}&end_time=${begin + 2}&namespaces=shop`)).total).toBe(2);
     expect((await query(`start_time=${begin + 3}&end_time=${begin + 3}&namespaces=shop`)).total).toBe(1);
   });
 
-  test('a size of 0 counts only', async () => {
+  test('with size 0 returns only the total', async () => {
     expect(await query(`start_time=${begin}&size=0`)).toEqual({ total: 10, records: [] });
   });
 
-  test('says that without a start it looked at the last hour alone, of a pod that is older, and that a pod is gone', async () => {
+  test('without start_time reports that it covers only the last hour of older pods, and that a named pod is missing', async () => {
     expect((await query('pods=db-0')).partial).toBeUndefined();
     expect((await query(`pods=db-0&end_time=${begin + 3_602}`)).partial?.reason).toMatch(/60 minutes .*start_time/);
-    expect((await query(`pods=db-0,gone&start_time=${begin}`)).partial?.reason).toMatch(/no pod gone/);
+    expect((await query(`pods=db-0,gone&start_time=${begin}`)).partial?.reason).toMatch(/pod gone does not exist/);
   });
 
-  test('is the same for tenants, and indented who asks for it', async () => {
+  test('returns the same for the tenant API, and indented JSON on request', async () => {
     const text = `start_time=${begin}&end_time=${begin + 100}`;
     expect((await get(text, as('alice'), tenant)).text).toBe((await get(text)).text);
     expect((await get(`${text}&pretty=true`)).text).toMatch(/^\{\n {2}"query": \{/);
   });
 
-  test('reads as the caller', async () => {
+  test('reads logs as the caller', async () => {
     const { podLogs } = lab.cluster;
     podLogs.seen.length = 0;
     await query(`namespaces=bank&start_time=${begin}`, as('bob'));
@@ -192,7 +192,7 @@ describe('query', () => {
   });
 });
 
-test('statistics', async () => {
+test('statistics count containers and records', async () => {
   expect((await get(`operation=statistics&start_time=${begin}`)).json()).toEqual({
     statistics: { containers: 5, logs: 10 },
   });
@@ -201,7 +201,7 @@ test('statistics', async () => {
   });
 });
 
-test('histogram', async () => {
+test('a histogram counts records per interval', async () => {
   const from = begin + 2;
   const { histogram } = (await get(`operation=histogram&interval=1s&start_time=${from}&namespaces=shop`)).json();
   expect(histogram).toEqual({
@@ -215,22 +215,22 @@ test('histogram', async () => {
   });
 });
 
-describe('export', () => {
-  test('is a file of lines', async () => {
-    const answer = await get(`operation=export&sort=asc&namespaces=shop&start_time=${begin}`);
-    expect(answer.headers).toMatchObject({
+describe('a log export', () => {
+  test('is a text file of lines', async () => {
+    const response = await get(`operation=export&sort=asc&namespaces=shop&start_time=${begin}`);
+    expect(response.headers).toMatchObject({
       'content-type': 'text/plain; charset=utf-8',
       'content-disposition': expect.stringMatching(/^attachment; filename="logs-\d+-\d+\.txt"$/),
     });
-    expect(answer.text).toBe('GET /\nError: no\nagain\nproxied\n\u001B[31mred\u001B[0m\npanic: ERROR\nstarted\n');
+    expect(response.text).toBe('GET /\nError: no\nagain\nproxied\n\u001B[31mred\u001B[0m\npanic: ERROR\nstarted\n');
   });
 
-  test('says at its end what it lacks', async () => {
+  test('reports missing records in its last line', async () => {
     const { text } = await get(`operation=export&pods=db-0&end_time=${begin + 3_602}`);
-    expect(text).toMatch(/started\npanic: ERROR\n# partial: only the 60 /);
+    expect(text).toMatch(/started\npanic: ERROR\n# partial: only the last 60 /);
   });
 
-  test('ends upstream when the client goes', async () => {
+  test('is aborted upstream when the client disconnects', async () => {
     const { podLogs } = lab.cluster;
     putLarge();
     const response = await lab.open('http', `${path}?operation=export&pods=large&start_time=${begin}`, as('alice'));
@@ -242,13 +242,13 @@ describe('export', () => {
   });
 });
 
-describe('who sees what', () => {
-  test('a caller sees the namespaces in which it may get pods/log', async () => {
+describe('access to logs', () => {
+  test('is limited to namespaces in which the caller is allowed to get pods/log', async () => {
     expect(await logs('', as('bob'))).toEqual(all.filter((log) => log !== 'hidden'));
     expect(await logs('namespaces=other,bank', as('bob'))).toEqual(['a\uFFFDb', 'sum 1.5 (ok) "quoted"']);
   });
 
-  test('who may see nothing gets nothing, of each operation, and no log is asked for', async () => {
+  test('without any right returns empty results for each operation and reads no log', async () => {
     const { podLogs } = lab.cluster;
     podLogs.seen.length = 0;
     expect(await query('', as('carol'))).toEqual({ total: 0, records: [] });
@@ -259,7 +259,7 @@ describe('who sees what', () => {
     expect(podLogs.seen).toEqual([]);
   });
 
-  test('nothing is shown that is older than its namespace, but to who sees all', async () => {
+  test('excludes logs older than their namespace unless the caller sees all namespaces', async () => {
     putNamespace(lab.cluster, 'again', begin + 100);
     bind(lab.cluster, 'again', 'dora');
     rights.set('dora', new Set(['again']));
@@ -271,7 +271,7 @@ describe('who sees what', () => {
     lab.cluster.delete('/api/v1/pods', 'reborn');
   });
 
-  test('thousands of namespaces are no problem', async () => {
+  test('works for callers with thousands of namespaces', async () => {
     const names = Array.from({ length: 3_000 }, (_, i) => `many-${i}`);
     rights.set('dave', new Set(names));
     for (const name of names) {
@@ -287,41 +287,41 @@ describe('who sees what', () => {
     lab.cluster.delete('/api/v1/pods', 'last');
   });
 
-  test('of those in which no role binding names the caller so many can be named: each is a question to kube-apiserver', async () => {
+  test('allows at most 200 named namespaces without a role binding, since each needs a request to kube-apiserver', async () => {
     const names = Array.from({ length: 201 }, (_, index) => `random-${index}`);
     expect((await get(`namespaces=${names.slice(1).join(',')}`, as('bob'))).status).toBe(200);
     const refused = await get(`namespaces=${names.join(',')}`, as('bob'));
     expectFailure(refused, 400, 'BadRequest');
-    expect(refused.json()['message']).toMatch(/^namespaces: 201 .*more than 200/);
+    expect(refused.json()['message']).toMatch(/^namespaces: 201 .*at most 200/);
     expect((await get(`namespaces=${names.join(',')}`)).status).toBe(200);
   });
 
-  test('nobody is 401', async () => {
+  test('without an identity is 401', async () => {
     expectFailure(await lab.gateway(path), 401, 'Unauthorized');
   });
 });
 
-describe('an invalid query', () => {
+describe('an invalid log query', () => {
   test.each([
     ['operation=search', /operation: must be one of query, statistics, histogram, export/],
     ['start_time=1700000000000', /start_time: .*milliseconds\? try 1700000000\)$/],
-    ['end_time=1e9', /end_time: must be whole seconds/],
+    ['end_time=1e9', /end_time: must be Unix seconds/],
     ['start_time=5&end_time=4', /start_time: 5 is after end_time \(4\)/],
     ['size=10001', /size: .*0 to 10000.*export/],
     ['from=99991&size=10', /from and size together .*export/],
     ['interval=15', /interval: /],
     ['sort=up', /sort: must be one of desc, asc/],
-    ['nonsense=1', /nonsense: unknown parameter; known parameters are operation, /],
+    ['nonsense=1', /nonsense: unknown parameter; known parameters include operation, /],
     ['size=1&size=1', /size: is given more than once/],
     ['follow=true&size=5', /size: is not supported with follow/],
     ['operation=histogram&interval=1s&start_time=1', /more than 10000 buckets/],
-  ])('%s', async (text, message) => {
-    const answer = await get(text);
-    expectFailure(answer, 400, 'BadRequest');
-    expect(answer.json()['message']).toMatch(message);
+  ])('is rejected: %s', async (text, message) => {
+    const response = await get(text);
+    expectFailure(response, 400, 'BadRequest');
+    expect(response.json()['message']).toMatch(message);
   });
 
-  test('is refused with all invalid parameters at once', async () => {
+  test('is rejected with all invalid parameters at once', async () => {
     const { details } = (await get('start_time=&size=-1&from=x&sort=&a=b')).json() as {
       details: { causes: { field: string }[] };
     };
@@ -331,65 +331,69 @@ describe('an invalid query', () => {
   test.each([
     ['in pages', 'limit', '?limit=500', 'application/json'],
     ['as a table', 'Accept', '', 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'],
-  ])('a list of objects, as kubectl asks for one %s, is told how to be had', async (_, field, pages, accept) => {
-    const answer = await lab.aggregated(`${aggregated}${pages}`, { headers: { accept } });
-    expectFailure(answer, 400, 'BadRequest');
-    expect(answer.json()['message']).toMatch(
-      new RegExp(`^${field}: .*: kubectl get --raw '/apis/logging\\.platform\\.io/v1alpha2/logs\\?`),
-    );
-  });
+  ])(
+    'for a list of objects, as kubectl sends one %s, is rejected with a working command',
+    async (_, field, pages, accept) => {
+      const response = await lab.aggregated(`${aggregated}${pages}`, { headers: { accept } });
+      expectFailure(response, 400, 'BadRequest');
+      expect(response.json()).toMatchObject({
+        message: expect.stringMatching(/^use kubectl get --raw '\/apis\/logging\.platform\.io\/v1alpha2\/logs\?/),
+        details: { causes: [{ field }] },
+      });
+    },
+  );
 
-  test('what is no JSON, or no text, is 406', async () => {
+  test('for an unsupported media type is 406', async () => {
     expectFailure(await get('', as('alice', { accept: 'text/html' })), 406, 'NotAcceptable');
     expectFailure(await get('operation=export', as('alice', { accept: 'application/json' })), 406, 'NotAcceptable');
   });
 });
 
-describe('nodes that do not answer', () => {
+describe('a log query while nodes do not respond', () => {
   const key = 'bank/till/main';
 
-  test('one among others is told of, without its address', async () => {
+  test('reports the missing logs of a pod without the address of its node', async () => {
     const log = lab.cluster.podLogs.logs.get(key);
     if (log !== undefined) log.refusal = { code: 500, reason: 'InternalError' };
     const found = await query(`start_time=${begin}`);
     expect(found.total).toBe(8);
-    expect(found.partial?.reason).toBe('the logs of bank/till/main cannot be had from the nodes now');
+    expect(found.partial?.reason).toBe('the logs of bank/till/main are not available from the nodes');
     expectFailure(await get(`start_time=${begin}&pods=till`), 503, 'ServiceUnavailable');
     expectFailure(await get(`operation=export&start_time=${begin}&pods=till`), 503, 'ServiceUnavailable');
     delete log?.refusal;
   });
 });
 
-describe('through the aggregator', () => {
-  test('answers are objects of Kubernetes', async () => {
-    const answer = await lab.aggregated(`${aggregated}?start_time=${begin}&pods=db-0&size=1`);
-    expect(answer.json()).toEqual({
+describe('log queries through the aggregator', () => {
+  test('return Kubernetes objects', async () => {
+    const response = await lab.aggregated(`${aggregated}?start_time=${begin}&pods=db-0&size=1`);
+    expect(response.json()).toEqual({
       kind: 'LogQuery',
       apiVersion: 'logging.platform.io/v1alpha2',
       query: { total: 2, records: [expect.objectContaining({ log: 'started' })] },
     });
   });
 
-  test('the right to the resource is needed too', async () => {
+  test('also require the right to the resource', async () => {
     expectFailure(await lab.aggregated(aggregated, { headers: { 'x-remote-user': 'carol' } }), 403, 'Forbidden');
-    const answer = await lab.aggregated(`${aggregated}?start_time=${begin}&size=0`, {
+    const response = await lab.aggregated(`${aggregated}?start_time=${begin}&size=0`, {
       headers: { 'x-remote-user': 'bob' },
     });
-    expect(answer.json()).toMatchObject({ query: { total: 9 } });
+    expect(response.json()).toMatchObject({ query: { total: 9 } });
   });
 
   test.each([
     ['/kapis/logging.platform.io/v1alpha2', (target: string) => lab.gateway(target, as('carol'))],
     ['/kapis/tenant.platform.io/v1alpha2', (target: string) => lab.gateway(target, as('carol'))],
     ['/apis/logging.platform.io/v1alpha2', (target: string) => lab.aggregated(target)],
-  ])('%s names the resource', async (target, ask) => {
-    expect((await ask(target)).json()).toMatchObject({
+  ])('are listed in the discovery of %s', async (target, send) => {
+    expect((await send(target)).json()).toMatchObject({
       kind: 'APIResourceList',
       resources: [{ name: 'logs', kind: 'LogQuery', namespaced: false, verbs: ['get'] }],
     });
   });
 
-  test('OpenAPI has the parameters', async () => {
+  test('are described with their parameters in OpenAPI', async () => {
     const { paths } = (await lab.aggregated('/openapi/v3/apis/logging.platform.io/v1alpha2')).json() as {
       paths: Record<string, { get: { parameters: { name: string }[] } }>;
     };
@@ -400,11 +404,11 @@ describe('through the aggregator', () => {
   });
 });
 
-const openAggregated = (asked: string, user = 'alice'): Promise<Message> =>
-  lab.open('aggregated', `${aggregated}?${asked}`, { headers: { 'x-remote-user': user } });
+const openAggregated = (parameters: string, user = 'alice'): Promise<Message> =>
+  lab.open('aggregated', `${aggregated}?${parameters}`, { headers: { 'x-remote-user': user } });
 
-describe('a stream through the aggregator, which breaks off what lasts', () => {
-  test('a tail ends before, and says where there is more', async () => {
+describe('a log stream through the aggregator, which limits the duration of requests,', () => {
+  test('ends a tail before the limit, with the path that has no limit', async () => {
     const response = await openAggregated('follow=true&pods=db-0&timeout=1s');
     await write('shop/db-0/main', 'before the end');
     const lines = (await consumers.text(response)).split('\n').filter((one) => one !== '');
@@ -415,17 +419,17 @@ describe('a stream through the aggregator, which breaks off what lasts', () => {
     while (lab.cluster.podLogs.open > 0) await sleep(5);
   });
 
-  test('a tail of who may see nothing lasts as long as others do', async () => {
+  test('ends a tail without readable logs at the same time', async () => {
     lab.cluster.podLogs.seen.length = 0;
     const response = await openAggregated('follow=true&timeout=1s', 'nobody');
     expect(JSON.parse(await consumers.text(response))).toMatchObject({ kind: 'Status', code: 504 });
     expect(lab.cluster.podLogs.seen).toEqual([]);
   });
 
-  test('an export ends after a whole line, and says so in the last one', async () => {
+  test('ends an export after a whole line and reports that in the last one', async () => {
     putLarge();
-    const asked = `operation=export&pods=large&start_time=${begin}`;
-    const response = await openAggregated(`${asked}&timeout=2s`);
+    const parameters = `operation=export&pods=large&start_time=${begin}`;
+    const response = await openAggregated(`${parameters}&timeout=2s`);
     const [first] = (await once(response, 'data')) as [Buffer];
     response.pause();
     await sleep(2_000);
@@ -436,7 +440,7 @@ describe('a stream through the aggregator, which breaks off what lasts', () => {
     removeLarge();
   }, 30_000);
 
-  test('one that has not begun by then is 504', async () => {
+  test('returns 504 for an export that has not started by then', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await openAggregated(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expect([response.status, JSON.parse(await consumers.text(response))]).toEqual([
@@ -447,8 +451,8 @@ describe('a stream through the aggregator, which breaks off what lasts', () => {
   });
 });
 
-describe('a stream that was to end', () => {
-  test('a tail says so', async () => {
+describe('a log stream with a timeout', () => {
+  test('ends a tail with a Status', async () => {
     const lines = (await get('follow=true&pods=db-0&timeout=1s')).text.split('\n').filter((one) => one !== '');
     expect(lines.map((one) => JSON.parse(one) as unknown)).toEqual([
       expect.objectContaining({
@@ -459,43 +463,46 @@ describe('a stream that was to end', () => {
     ]);
   });
 
-  test('an export that has not begun by then is 504', async () => {
+  test('returns 504 for an export that has not started by then', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
-    const answer = await get(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
-    expectFailure(answer, 504, 'Timeout');
-    expect(answer.json()['message']).toMatch(/exceeded its timeout of 200ms/);
+    const response = await get(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
+    expectFailure(response, 504, 'Timeout');
+    expect(response.json()['message']).toMatch(/exceeded its timeout of 200ms/);
     putTill();
   });
 
-  test.each(['follow=true', 'operation=export', 'operation=query'])('%s is told what a duration is', async (asked) => {
-    const answer = await get(`${asked}&timeout=soon`);
-    expectFailure(answer, 400, 'BadRequest');
-    expect(answer.json()['message']).toMatch(/timeout.*"soon" is no duration such as "32s"/);
-  });
+  test.each(['follow=true', 'operation=export', 'operation=query'])(
+    'rejects an invalid duration: %s',
+    async (parameters) => {
+      const response = await get(`${parameters}&timeout=soon`);
+      expectFailure(response, 400, 'BadRequest');
+      expect(response.json()['message']).toMatch(/timeout.*"soon" is not a duration such as "32s"/);
+    },
+  );
 
-  test('may last for longer than a timer can', async () => {
+  test('accepts durations longer than a timer can run', async () => {
     expect((await get('operation=export&pods=till&timeout=10000h')).status).toBe(200);
   });
 });
 
-describe('what was removed', () => {
+describe('a removed log endpoint', () => {
   test.each([
     ['GET', 'v1alpha2/workspaces/w', /v1alpha2\/logs\?namespaces=/],
     ['GET', 'v1alpha2/namespaces/shop', /v1alpha2\/logs\?namespaces=shop$/],
     ['GET', 'v1alpha3/namespaces/shop/workloads/web', /v1alpha2\/logs\?namespaces=shop&workloads=web$/],
     ['GET', 'v1alpha2/namespaces/shop/pods/db-0', /v1alpha2\/logs\?namespaces=shop&pods=db-0$/],
-    ['GET', 'v1alpha2/fluentbit/outputs', /"logging" of the ConfigMap platform-config/],
+    ['GET', 'v1alpha2/fluentbit/outputs', /"logging" in the ConfigMap platform-config/],
     ['POST', 'v1alpha2/fluentbit/outputs', /"logging"/],
     ['DELETE', 'v1alpha2/fluentbit/outputs/es', /"logging"/],
     ['PUT', 'v1alpha2/fluentbit/outputs/es/x/y', /"logging"/],
-  ])('%s %s', async (method, removed, message) => {
-    const answer = await lab.gateway(`/kapis/logging.platform.io/${removed}`, { ...as('carol'), method });
-    expectFailure(answer, 404, 'NotFound');
-    expect(answer.json()['message']).toMatch(message);
+  ])('names its replacement: %s %s', async (method, removed, message) => {
+    const response = await lab.gateway(`/kapis/logging.platform.io/${removed}`, { ...as('carol'), method });
+    expectFailure(response, 404, 'NotFound');
+    expect(response.json()['message']).toMatch(message);
   });
 });
 
-async function follow(text: string, options: Ask): Promise<{ response: Message; next: () => Promise<string> }> {
+async function follow(text: string, options: LabRequest): Promise<{ response: Message; next: () => Promise<string> }> {
   const response = await lab.open('http', `${path}?follow=true&${text}`, options);
   expect(response.status).toBe(200);
   const lines = createInterface({ input: response })[Symbol.asyncIterator]();
@@ -503,20 +510,20 @@ async function follow(text: string, options: Ask): Promise<{ response: Message; 
 }
 
 const write = async (key: string, log: string): Promise<void> => {
-  // Until the server listens nothing is new.
+  // Only lines written after the server has started listening count as new.
   while (lab.cluster.podLogs.open === 0) await sleep(5);
   lab.cluster.podLogs.write(key, { time: new Date().toISOString(), log });
 };
 
-const bot = (namespace: string, index: number): Ask => as(`system:serviceaccount:${namespace}:bot-${index}`);
+const bot = (namespace: string, index: number): LabRequest => as(`system:serviceaccount:${namespace}:bot-${index}`);
 
 const leave = async (response: Message): Promise<void> => {
   response.destroy();
   while (lab.cluster.podLogs.open > 0) await sleep(5);
 };
 
-describe('follow', () => {
-  test('tells what is new as lines of JSON, and ends upstream when the client goes', async () => {
+describe('a log tail', () => {
+  test('sends new lines as JSON and ends upstream when the client disconnects', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     await write('shop/db-0/main', 'new');
     expect(JSON.parse(await next())).toEqual({
@@ -529,7 +536,7 @@ describe('follow', () => {
     await leave(response);
   });
 
-  test('as server-sent events, with keywords', async () => {
+  test('supports server-sent events and keywords', async () => {
     const { response, next } = await follow('pods=db-0&log_query=WANTED', as('bob', { accept: 'text/event-stream' }));
     expect(response.headers['content-type']).toBe('text/event-stream');
     await write('shop/db-0/main', 'other');
@@ -539,7 +546,7 @@ describe('follow', () => {
     await leave(response);
   });
 
-  test('pods that come later are told from their beginning', async () => {
+  test('sends the logs of new pods from the beginning', async () => {
     const { response, next } = await follow('namespaces=bank', as('bob'));
     while (lab.cluster.podLogs.open === 0) await sleep(5);
     lab.cluster.podLogs.put('bank/late/main', line(500, 'first words'));
@@ -549,7 +556,7 @@ describe('follow', () => {
     lab.cluster.delete('/api/v1/pods', 'late');
   });
 
-  test('ends, and says why, when the configuration names another store', async () => {
+  test('ends with a reason when the configuration changes the store', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     const configMaps = '/api/v1/namespaces/platform-system/configmaps';
     const configMap = lab.cluster.get(configMaps, 'platform-config') as unknown as {
@@ -571,7 +578,7 @@ describe('follow', () => {
     expect(await logs('pods=db-0', as('bob'))).toEqual(expect.arrayContaining(['started']));
   });
 
-  test('one user does not take the places of all', async () => {
+  test('of one user cannot take the slots of other users', async () => {
     const open: Message[] = [];
     for (let count = 0; count < 16; count += 1) open.push((await follow('pods=db-0', as('bob'))).response);
     expectFailure(await get('follow=true&pods=db-0', as('bob')), 429, 'TooManyRequests');
@@ -582,7 +589,7 @@ describe('follow', () => {
     expect((await get('operation=export&pods=db-0', as('bob'))).status).toBe(200);
   });
 
-  test('all ServiceAccounts of a namespace have the share of one user', async () => {
+  test('of all ServiceAccounts of a namespace shares the slots of one user', async () => {
     const open: Message[] = [];
     for (let count = 0; count < 16; count += 1)
       open.push((await follow('pods=db-0&namespaces=shop', bot('shop', count % 4))).response);
@@ -591,7 +598,7 @@ describe('follow', () => {
     for (const response of open) await leave(response);
   });
 
-  test('ends with the session of its token', async () => {
+  test('ends when the session of its token is revoked', async () => {
     const token = String((await lab.token(login)).json()['access_token']);
     const { response } = await follow('pods=db-0', { headers: { authorization: `Bearer ${token}` } });
     const closed = once(response.resume(), 'close');

@@ -1,13 +1,13 @@
 /**
- * Callers choose the text of a request and must not choose the length of what is said about it. Each endpoint gets 60,000 characters in each
- * string, key, list and parameter; error responses, audit messages and log lines stay short.
+ * Callers choose the text of a request but must not choose the length of messages about it. Each endpoint gets 60,000
+ * characters in each string, key, list and parameter; error responses, audit messages and log lines stay short.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AuditEvent } from '../fakes/audit-event.ts';
-import type { Ask } from '../fakes/ask.ts';
+import type { AppRequest } from '../fakes/request.ts';
 import { logOfLines } from '../fakes/log.ts';
 import { startLab, type Lab } from '../labs/conformance/lab.ts';
 import { client, clients, loginLimit, password, pod, users } from './hostile/site.ts';
@@ -18,7 +18,7 @@ const kibibyte = 1_024;
 const maxResponse = 8 * kibibyte;
 const maxMessage = 4 * kibibyte;
 const maxLine = 8 * kibibyte;
-/** Of 64 KiB, what the server reads of a request. */
+/** Length of a value, within the 64 KiB that the server reads of a request. */
 const size = 60_000;
 
 const dir = mkdtempSync(join(tmpdir(), 'audit-'));
@@ -56,7 +56,7 @@ const encode = (pairs: readonly (readonly [string, string])[]): string =>
 interface Case {
   readonly what: string;
   readonly path: string;
-  readonly ask: Ask;
+  readonly request: AppRequest;
 }
 
 function nested([first, ...rest]: readonly string[], value: unknown): unknown {
@@ -66,7 +66,9 @@ function nested([first, ...rest]: readonly string[], value: unknown): unknown {
 
 const keys = (count: number): [string, string][] => Array.from({ length: count }, (_, at) => [`key-${at}`, '1']);
 
-/** Requests with the text at one place of a frame: a long value and a list in the string, long keys and many keys beside it. */
+/**
+ * Returns requests with long input at one place of a frame: a long value, a long list, a long key, and many keys.
+ */
 function casesOf({ frame, place, name }: HostileString): Case[] {
   const { method, path, type, form = {}, query = {} } = frame;
   const isPage = path.startsWith('/oauth/') && form['client_secret'] === undefined;
@@ -76,7 +78,7 @@ function casesOf({ frame, place, name }: HostileString): Case[] {
   const requestOf = (what: string, pairs: readonly (readonly [string, string])[], body?: string): Case => ({
     what: `${method} ${path} ${form['grant_type'] ?? ''} ${place} ${name}: ${what}`,
     path: place === 'query' ? `${filled}?${encode(pairs)}` : filled,
-    ask: {
+    request: {
       method,
       headers: {
         ...(type === undefined ? {} : { 'content-type': type }),
@@ -113,30 +115,30 @@ function casesOf({ frame, place, name }: HostileString): Case[] {
 
 const isTested = ({ place }: HostileString): boolean => ['query', 'form', 'json'].includes(place);
 
-const written = (): AuditEvent[] =>
+const events = (): AuditEvent[] =>
   readFileSync(auditPath, 'utf8')
     .split('\n')
     .slice(0, -1)
     .map((line) => JSON.parse(line) as AuditEvent);
 
-/** Log fields that have the text of a request by design. */
+/** Removes log fields that contain text of the request by design. */
 const withoutURL = (line: string): string => {
   const { path: _, ...rest } = JSON.parse(line) as Record<string, unknown>;
   return JSON.stringify(rest);
 };
 
-test('error responses, audit messages and log lines are short whatever a request contains', async () => {
+test('error responses, audit messages and log lines stay short whatever a request contains', async () => {
   const tooLong: string[] = [];
   const seen = new Set<string>();
   for (const one of strings.filter(isTested).flatMap(casesOf)) {
-    const key = JSON.stringify([one.path, one.ask]);
+    const key = JSON.stringify([one.path, one.request]);
     if (seen.has(key)) continue;
     seen.add(key);
-    const { status, text } = await lab.gateway(one.path, one.ask);
+    const { status, text } = await lab.gateway(one.path, one.request);
     if (status >= 400 && text.length > maxResponse) tooLong.push(`${one.what}: ${status}, ${text.length} bytes`);
   }
   expect(tooLong).toEqual([]);
-  const messages = written().map(({ responseStatus }) => responseStatus?.message ?? '');
+  const messages = events().map(({ responseStatus }) => responseStatus?.message ?? '');
   expect(messages.length).toBeGreaterThan(seen.size);
   expect(messages.filter((message) => message.length > maxMessage)).toEqual([]);
   expect(lines().filter((line) => withoutURL(line).length > maxLine)).toEqual([]);

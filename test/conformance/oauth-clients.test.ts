@@ -1,4 +1,7 @@
-/** The OAuth libraries openid-client and oauth4webapi, as they are, against the whole server: they judge what it says. */
+/**
+ * The unmodified OAuth libraries openid-client and oauth4webapi as clients of the whole server: they validate its
+ * responses.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as oauth from 'oauth4webapi';
 import * as client from 'openid-client';
@@ -11,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-/** The issuer's name leads to the server of the lab. */
+/** Fetches a URL of the issuer from the server of the lab. */
 async function throughLab(
   url: string,
   init: { method: string; headers: Record<string, string>; body?: client.FetchBody },
@@ -19,10 +22,10 @@ async function throughLab(
   expect(url.startsWith(`${issuer}/`)).toBe(true);
   const { method, headers, body } = init;
   const text = body === undefined || body === null ? {} : { body: String(body as string | URLSearchParams) };
-  const answer = await lab.gateway(url.slice(issuer.length), { method, headers: { ...headers }, ...text });
-  return new Response(answer.text === '' ? null : answer.text, {
-    status: answer.status,
-    headers: Object.entries(answer.headers).flatMap(([name, value]) =>
+  const response = await lab.gateway(url.slice(issuer.length), { method, headers: { ...headers }, ...text });
+  return new Response(response.text === '' ? null : response.text, {
+    status: response.status,
+    headers: Object.entries(response.headers).flatMap(([name, value]) =>
       [value ?? []].flat().map((one): [string, string] => [name, one]),
     ),
   });
@@ -31,8 +34,8 @@ async function throughLab(
 const fetching = { [oauth.customFetch]: throughLab };
 const user = { username: login.username, password: login.password };
 
-/** Logs in and consents where a client sends its user; answers where they are sent back. */
-async function comeBack(url: URL): Promise<URL> {
+/** Logs in and consents at the URL to which a client sends its user, and returns the redirect back. */
+async function authorize(url: URL): Promise<URL> {
   expect(url.origin).toBe(issuer);
   const browser = new Browser((path, options) => lab.secureGateway(path, options));
   const consent = await browser.submit(await browser.open(url.href.slice(issuer.length)), user);
@@ -40,24 +43,24 @@ async function comeBack(url: URL): Promise<URL> {
   return new URL(headers.location ?? '');
 }
 
-/** The same answer, of another server. */
+/** Returns the same authorization response with the issuer of another server. */
 function mixedUp(callback: URL): URL {
   const url = new URL(callback);
   url.searchParams.set('iss', 'https://elsewhere.example');
   return url;
 }
 
-describe('oauth4webapi', () => {
+describe('the library oauth4webapi', () => {
   // evidence: discovery-client-library
-  test.each(['oidc', 'oauth2'] as const)('discovers the server by %s', async (algorithm) => {
-    const answer = await oauth.discoveryRequest(new URL(issuer), { algorithm, ...fetching });
-    const server = await oauth.processDiscoveryResponse(new URL(issuer), answer);
+  test.each(['oidc', 'oauth2'] as const)('discovers the server with algorithm %s', async (algorithm) => {
+    const response = await oauth.discoveryRequest(new URL(issuer), { algorithm, ...fetching });
+    const server = await oauth.processDiscoveryResponse(new URL(issuer), response);
     expect(server).toMatchObject({ issuer, jwks_uri: `${issuer}/oauth/keys` });
   });
 
-  test('gets a code with PKCE, state, nonce and iss, and judges what it is good for', async () => {
-    const answer = await oauth.discoveryRequest(new URL(issuer), fetching);
-    const server = await oauth.processDiscoveryResponse(new URL(issuer), answer);
+  test('completes the code flow with PKCE, state, nonce and iss, and validates the tokens', async () => {
+    const response = await oauth.discoveryRequest(new URL(issuer), fetching);
+    const server = await oauth.processDiscoveryResponse(new URL(issuer), response);
     const console = { client_id: asConsole.client_id };
     const [verifier, state, nonce] = [
       oauth.generateRandomCodeVerifier(),
@@ -75,7 +78,7 @@ describe('oauth4webapi', () => {
       code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
     }).toString();
-    const callback = await comeBack(url);
+    const callback = await authorize(url);
     expect(() => oauth.validateAuthResponse(server, console, mixedUp(callback), state)).toThrow(/"iss"/);
     const parameters = oauth.validateAuthResponse(server, console, callback, state);
     const given = await oauth.authorizationCodeGrantRequest(
@@ -94,9 +97,9 @@ describe('oauth4webapi', () => {
   });
 
   // evidence: jwks-client-library
-  test('validates an access token as RFC 9068 says, by the published keys', async () => {
-    const answer = await oauth.discoveryRequest(new URL(issuer), fetching);
-    const server = await oauth.processDiscoveryResponse(new URL(issuer), answer);
+  test('validates an access token according to RFC 9068 with the published keys', async () => {
+    const response = await oauth.discoveryRequest(new URL(issuer), fetching);
+    const server = await oauth.processDiscoveryResponse(new URL(issuer), response);
     const token = String((await lab.token(login)).json()['access_token']);
     const request = new Request('https://resource.example/', { headers: { authorization: `Bearer ${token}` } });
     const claims = await oauth.validateJwtAccessToken(server, request, issuer, fetching);
@@ -109,8 +112,8 @@ const discover = ({ client_id, client_secret } = asClient): Promise<client.Confi
     [client.customFetch]: throughLab,
   });
 
-describe('openid-client', () => {
-  test('logs in, judges the id_token by the published keys, and refreshes', async () => {
+describe('the library openid-client', () => {
+  test('logs in, validates the id_token with the published keys, and refreshes', async () => {
     const configuration = await discover();
     client.enableNonRepudiationChecks(configuration);
     const first = await client.genericGrantRequest(configuration, 'password', { ...user, scope: 'openid profile' });
@@ -119,7 +122,7 @@ describe('openid-client', () => {
     expect(second.claims()?.sub).toBe(first.claims()?.sub);
   });
 
-  test('gets a code with PKCE, state, nonce and iss, and refreshes what it is good for', async () => {
+  test('completes the code flow with PKCE, state, nonce and iss, and refreshes the tokens', async () => {
     const configuration = await discover(asConsole);
     client.enableNonRepudiationChecks(configuration);
     const checks = {
@@ -127,7 +130,7 @@ describe('openid-client', () => {
       expectedState: client.randomState(),
       expectedNonce: client.randomNonce(),
     };
-    const callback = await comeBack(
+    const callback = await authorize(
       client.buildAuthorizationUrl(configuration, {
         redirect_uri: consoleCallback,
         scope: 'openid profile',
@@ -146,7 +149,7 @@ describe('openid-client', () => {
   });
 
   // evidence: introspection-client-library
-  test('asks who is there, introspects and revokes', async () => {
+  test('reads userinfo, introspects and revokes', async () => {
     const configuration = await discover();
     const given = await client.genericGrantRequest(configuration, 'password', { ...user, scope: 'openid profile' });
     const subject = given.claims()?.sub ?? '';

@@ -1,4 +1,4 @@
-/** What RFC 6749, 6750 and 9068 say of the wire, asked from outside. */
+/** Requirements of RFC 6749, 6750 and 9068 for requests and responses, tested from outside. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readJWT } from '../fakes/jwt.ts';
 import { asClient, issuer, login, nodes, startLab, type Lab } from '../labs/conformance/lab.ts';
@@ -13,9 +13,9 @@ const kapis = nodes.replace('/apis', '/kapis');
 
 describe('RFC 6749', () => {
   // evidence: token-response-plain-http
-  test('section 5.1: the answer to a login', async () => {
-    const answer = await lab.token({ ...login, scope: 'openid' });
-    expect(answer).toMatchObject({
+  test('section 5.1: a login returns the fields and headers of a token response', async () => {
+    const response = await lab.token({ ...login, scope: 'openid' });
+    expect(response).toMatchObject({
       status: 200,
       headers: {
         'content-type': expect.stringMatching(/^application\/json/),
@@ -23,7 +23,7 @@ describe('RFC 6749', () => {
         pragma: 'no-cache',
       },
     });
-    expect(answer.json()).toEqual({
+    expect(response.json()).toEqual({
       access_token: expect.any(String),
       token_type: expect.stringMatching(/^bearer$/i),
       expires_in: expect.any(Number),
@@ -42,17 +42,17 @@ describe('RFC 6749', () => {
     ['5.2', { ...login, scope: '"' }, 400, 'invalid_scope'],
     ['6', { grant_type: 'refresh_token', refresh_token: 'x', ...asClient }, 400, 'invalid_grant'],
   ])('section %s: %j is %d %s', async (_, fields, status, error) => {
-    const answer = await lab.token(fields);
-    expect(answer.status).toBe(status);
-    expect(answer.json()).toEqual({
+    const response = await lab.token(fields);
+    expect(response.status).toBe(status);
+    expect(response.json()).toEqual({
       error,
       error_description: expect.stringMatching(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/),
     });
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
-    expect(answer.headers['www-authenticate']?.startsWith('Basic ') ?? false).toBe(status === 401);
+    expect(response.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
+    expect(response.headers['www-authenticate']?.startsWith('Basic ') ?? false).toBe(status === 401);
   });
 
-  test('section 6: a refresh token gives the next pair', async () => {
+  test('section 6: a refresh token is exchanged for new tokens', async () => {
     const first = (await lab.token(login)).json();
     const fields = { grant_type: 'refresh_token', refresh_token: String(first['refresh_token']), ...asClient };
     const second = await lab.token(fields);
@@ -73,11 +73,11 @@ describe('RFC 6750', () => {
     },
   );
 
-  test('section 2.1: the token is taken from the header', async () => {
+  test('section 2.1: the token is accepted in the Authorization header', async () => {
     const token = String((await lab.token(login)).json()['access_token']);
-    const answer = await lab.gateway(kapis, { headers: { authorization: `Bearer ${token}` } });
-    expect(answer.status).toBe(200);
-    expect(answer.json()).toMatchObject({ kind: 'NodeList', totalItems: 3 });
+    const response = await lab.gateway(kapis, { headers: { authorization: `Bearer ${token}` } });
+    expect(response.status).toBe(200);
+    expect(response.json()).toMatchObject({ kind: 'NodeList', totalItems: 3 });
   });
 
   // evidence: bearer-challenge
@@ -85,19 +85,19 @@ describe('RFC 6750', () => {
     [{}, 'Bearer realm="platform"'],
     [{ authorization: 'Basic eDp5' }, 'Bearer realm="platform"'],
     [{ authorization: 'Bearer x' }, 'Bearer realm="platform", error="invalid_token"'],
-  ])('section 3: %j is challenged', async (headers, challenge) => {
-    const answer = await lab.gateway(kapis, { headers });
-    expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } });
+  ])('section 3: %j gets a challenge', async (headers, challenge) => {
+    const response = await lab.gateway(kapis, { headers });
+    expect(response).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } });
   });
 
-  test('section 2.3: a token in the query is not taken', async () => {
+  test('section 2.3: a token in the query is rejected', async () => {
     const token = String((await lab.token(login)).json()['access_token']);
     expect((await lab.gateway(`${kapis}?access_token=${token}`)).status).toBe(400);
   });
 });
 
 // evidence: access-token-claims
-test('RFC 9068 section 2: the header and the claims of an access token', async () => {
+test('RFC 9068 section 2: an access token has the required header and claims', async () => {
   const before = Math.floor(Date.now() / 1_000);
   const body = (await lab.token({ ...login, scope: 'openid' })).json();
   const { header, claims } = readJWT(String(body['access_token']));

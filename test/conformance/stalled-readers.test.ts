@@ -1,4 +1,4 @@
-/** Streams whose clients stop reading: they end like others, and free their slots. */
+/** Streams whose clients stop reading end like others and free their slots. */
 // evidence: stalled-readers
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
@@ -12,7 +12,7 @@ const logs = '/kapis/logging.platform.io/v1alpha2/logs';
 const secrets = '/api/v1/secrets';
 const passedWatch =
   '/kapis/resources.platform.io/v1alpha3/secrets?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
-/** More of these than the buffers of a connection hold. */
+/** Exceeds the buffers of a connection when it is sent `manyTimes`. */
 const filling = 'x'.repeat(100_000);
 const manyTimes = 300;
 
@@ -20,13 +20,13 @@ const kube = new FakeKubeApiserver();
 let lab: Lab;
 let token: string;
 let client: Socket | undefined;
-/** The server's side of each connection. */
+/** Server side of each connection. */
 const accepted = new Set<Socket>();
 const accept = (message: unknown): void => void accepted.add((message as { socket: Socket }).socket);
 
 beforeAll(async () => {
   subscribe('net.server.socket', accept);
-  kube.answer = (_, res) => {
+  kube.serve = (_, res) => {
     res.writeHead(200, { 'content-type': 'application/json' });
     for (let count = 0; count < manyTimes; count += 1) res.write(filling);
   };
@@ -59,7 +59,7 @@ beforeEach(async () => {
 });
 afterEach(() => void client?.destroy());
 
-/** Opens a stream, and reads nothing of it. */
+/** Opens a stream without reading it. */
 function open(path: string, more = ''): void {
   client = connect(lab.ports.http, '127.0.0.1').pause();
   client.on('error', () => undefined);
@@ -71,7 +71,7 @@ async function openStreams(): Promise<number> {
   return Number(/^platform_apiserver_open_watches (\d+)$/m.exec(text)?.[1]);
 }
 
-/** Resolves when the server cannot write any more. */
+/** Resolves when the server is blocked on writing. */
 async function stalled(): Promise<void> {
   for (let before = 0; ;) {
     const served = [...accepted].find(({ remotePort }) => remotePort === client?.localPort);
@@ -91,13 +91,13 @@ async function tail(): Promise<void> {
 
 const upgrade = 'Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n';
 
-describe('a stream whose client does not read ends with its session, and frees its slot:', () => {
+describe('a stream whose client does not read ends with its session and frees its slot:', () => {
   test.each<[string, string, string, () => Promise<void> | void]>([
     ['a tail of logs', `${logs}?follow=true&pods=tailed`, '', tail],
     ['an export of logs', `${logs}?operation=export&pods=exported&start_time=${begin}`, '', () => undefined],
-    ['a watch that is passed on', passedWatch, '', () => undefined],
+    ['an uncached watch', passedWatch, '', () => undefined],
     ['a proxied watch', `${secrets}?watch=true`, '', () => undefined],
-    ['a proxied watch that asks for an upgrade', `${secrets}?watch=true`, upgrade, () => undefined],
+    ['a proxied watch with an upgrade', `${secrets}?watch=true`, upgrade, () => undefined],
     ['a proxied log', '/api/v1/namespaces/shop/pods/p/log?follow=true', '', () => undefined],
   ])('%s', async (_, path, headers, fill) => {
     open(path, headers);
@@ -113,7 +113,7 @@ describe('a stream whose client does not read ends with its session, and frees i
 test.each([
   ['a tail of logs', `${logs}?follow=true&pods=tailed&timeout=3s`, tail],
   ['an export of logs', `${logs}?operation=export&pods=exported&start_time=${begin}&timeout=3s`, () => undefined],
-  ['a watch that is passed on', `${passedWatch}&timeoutSeconds=1`, () => undefined],
+  ['an uncached watch', `${passedWatch}&timeoutSeconds=1`, () => undefined],
 ])('%s whose client does not read ends after its timeout', async (_, path, fill) => {
   open(path);
   await fill();

@@ -1,6 +1,6 @@
 /**
- * Every long-running request of the server, and what ends it. The routes are those that the descriptions name, each tried with every
- * parameter and transport that could make it last, and what the gateway proxies.
+ * Every long-running request of the server and the events that end it. The routes are taken from the descriptions, each
+ * tried with every parameter and transport that could make it long-running, plus requests that the gateway proxies.
  */
 // evidence: stream-ends
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -17,8 +17,8 @@ import { handshake } from '../fakes/web-socket.ts';
 import { login, startLab, type Lab } from '../labs/conformance/lab.ts';
 import { begin, prepareLogs, resource } from '../labs/conformance/logging-lab.ts';
 
-/** A stream ends so many milliseconds after its user has lost the right (docs/api.md). */
-const longestStream = 15_000;
+/** A stream ends within this many milliseconds after its user has lost the right (docs/reference/api.md). */
+const maxDelay = 15_000;
 
 interface Row {
   readonly name: string;
@@ -26,7 +26,7 @@ interface Row {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly isAggregated: boolean;
-  /** Alice acts as bob. */
+  /** Alice impersonates bob. */
   readonly impersonates?: boolean;
 }
 
@@ -41,10 +41,10 @@ const open = new Set<Socket>();
 let logStore: Server;
 let lab: Lab;
 let rows: Row[];
-/** Decides for the authorizer of the cluster. */
+/** Response of the fake cluster's authorizer. */
 let allows: (review: Review) => boolean;
 
-/** A log store in which the minute of the exports has records without end, which come slowly, and every other time none. */
+/** Fake log store: exports find endless records, sent slowly; all other queries find none. */
 async function search(...[req, res]: Parameters<RequestListener>): Promise<void> {
   const body = await text(req);
   if (req.url === '/') return void res.end('{"version":{"number":"2.19.1","distribution":"opensearch"}}');
@@ -63,8 +63,8 @@ async function search(...[req, res]: Parameters<RequestListener>): Promise<void>
     },
   });
   const hits = { total: { value: 1e6, relation: 'eq' }, hits: isExport ? Array.from({ length: size }, hit) : [] };
-  const answer = JSON.stringify({ timed_out: false, _shards: { total: 1, successful: 1, failed: 0 }, hits });
-  setTimeout(() => res.end(answer), body.includes('search_after') ? 3_000 : 0).unref();
+  const response = JSON.stringify({ timed_out: false, _shards: { total: 1, successful: 1, failed: 0 }, hits });
+  setTimeout(() => res.end(response), body.includes('search_after') ? 3_000 : 0).unref();
 }
 
 const group = (name: string, version: string, resources: readonly object[]): object => ({
@@ -87,7 +87,7 @@ function prepare(cluster: MemoryCluster): void {
   root('apis', [group('iam.platform.io', 'v1alpha2', [resource('users', 'User', 'Cluster')])]);
 }
 
-/** The paths that a described one stands for: of a cached resource, and of one that is read through. */
+/** Returns the paths for a described one: of a cached and an uncached resource. */
 function pathsOf(path: string): string[] {
   const isObject = path.endsWith('/{name}');
   const isClusterScoped = isObject && !path.includes('{namespace}');
@@ -96,8 +96,8 @@ function pathsOf(path: string): string[] {
   return full.includes('{resources}') ? resources.map((name) => full.replace('{resources}', name)) : [full];
 }
 
-/** Parameters or segments of a described path that could make a response last, with the query to send. */
-const lasting = [
+/** Parameters or segments of a described path that could make a request long-running, with the query to send. */
+const longRunning = [
   ['watch', 'watch=true'],
   ['follow', `follow=true&namespaces=shop`],
   ['operation', `operation=export&namespaces=shop&start_time=${begin}&end_time=${begin + 60}`],
@@ -112,7 +112,7 @@ interface Description {
 async function described(from: Promise<{ json: () => object }>, isAggregated: boolean): Promise<Row[]> {
   const { paths } = (await from).json() as Description;
   return Object.entries(paths).flatMap(([path, { get }]) =>
-    lasting
+    longRunning
       .filter(
         ([parameter]) => get?.parameters?.some(({ name }) => name === parameter) || path.includes(`/${parameter}/`),
       )
@@ -143,7 +143,7 @@ async function describedRows(): Promise<Row[]> {
   ];
 }
 
-/** Watches, and the subresources that kube-apiserver takes for streams, as plain responses and by an upgrade. */
+/** Returns watches and the subresources that the server treats as streams, as plain responses and as upgrades. */
 function proxiedRows(): Row[] {
   const pod = '/api/v1/namespaces/shop/pods/p';
   const paths = [
@@ -167,12 +167,12 @@ function proxiedRows(): Row[] {
 
 interface Opened {
   readonly row: Row;
-  /** Undefined while it lasts. */
+  /** Reports if the stream has ended. */
   readonly hasEnded: () => boolean;
   readonly ended: Promise<void>;
 }
 
-/** Resolves with the status of a request that was refused, or with the stream. */
+/** Resolves with the stream, or with the status of a rejected request. */
 function openRow(row: Row, token: string): Promise<Opened | number> {
   const { path, method, isAggregated } = row;
   const options: RequestOptions = {
@@ -230,17 +230,17 @@ function changeUser(changes: object): void {
   });
 }
 
-/** Counts the tests: each has identities of its own, of which no decision is cached. */
+/** Test counter: each test has its own identities, for which no decision is cached. */
 let run = 0;
 const bob = (): string => `bob-${run}`;
 
 let token: string;
 let opened: Opened[];
-/** The statuses of the requests that were refused. */
+/** Statuses of rejected requests. */
 let refusals: number[];
 
 beforeAll(async () => {
-  kube.answer = (_, res) => {
+  kube.serve = (_, res) => {
     res.writeHead(200, { 'content-type': 'application/json' });
     res.write('{}\n');
   };
@@ -272,14 +272,14 @@ beforeEach(async () => {
   opened = found.filter((one) => typeof one === 'object');
   refusals = found.filter((one) => typeof one === 'number');
   const over = opened.filter(({ hasEnded }) => hasEnded());
-  if (over.length > 0) throw new Error(`ended by itself: ${over.map(({ row }) => row.name).join(', ')}`);
+  if (over.length > 0) throw new Error(`ended without a reason: ${over.map(({ row }) => row.name).join(', ')}`);
 });
 afterEach(() => {
   for (const socket of open) socket.destroy();
   open.clear();
 });
 
-/** The server may not have seen yet that she is active. */
+/** The server may not yet know that the user is active. */
 async function tokenOfAlice(): Promise<string> {
   for (;;) {
     const { status, json } = await lab.token(login);
@@ -291,62 +291,62 @@ async function tokenOfAlice(): Promise<string> {
 const lasts = (): string[] => opened.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name);
 const isProxied = (name: string): boolean => name.startsWith('proxied ');
 
-/** kube-apiserver has authorized it, for the groups that the user had. */
+/** Streams that kube-apiserver authorized, for the groups that the user had then. */
 const isOfKubeApiserver = ({ row: { name } }: Opened): boolean =>
   isProxied(name) || /\/(?:secrets|users\.iam\.platform\.io)\b/.test(name);
 
-/** The streams that are to end, and the names of those that are to go on. */
+/** Returns the streams that must end, and the names of the others. */
 function split(ends: (stream: Opened) => boolean): { theirs: Opened[]; others: string[] } {
   const theirs = opened.filter(ends);
   expect(theirs.length).toBeGreaterThan(0);
   return { theirs, others: opened.filter((one) => !ends(one)).map(({ row }) => row.name) };
 }
 
-/** Resolves with the names of the streams that go on beyond the deadline. */
-async function late(streams: readonly Opened[] = opened, deadline = longestStream): Promise<string[]> {
+/** Resolves with the names of the streams that are still open after the deadline. */
+async function late(streams: readonly Opened[] = opened, deadline = maxDelay): Promise<string[]> {
   const over = new Promise<void>((resolve) => setTimeout(resolve, deadline).unref());
   await Promise.race([Promise.all(streams.map(({ ended }) => ended)), over]);
   return streams.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name);
 }
 
-test('every described request that can last is in the table, and what is refused cannot last', () => {
+test('the table contains every described request that can be long-running, and rejected requests are not', () => {
   expect(opened.length).toBeGreaterThan(60);
   for (const status of refusals) expect([400, 406]).toContain(status);
 });
 
-describe('every stream ends', () => {
+describe('every stream ends within 15 s after', () => {
   test.each<[string, () => unknown]>([
-    ['its session is revoked', () => lab.revoke(token)],
-    ['its user is disabled', () => changeUser({ state: 'Disabled' })],
+    ['its session was revoked', () => lab.revoke(token)],
+    ['its user was disabled', () => changeUser({ state: 'Disabled' })],
     [
-      'its user leaves the group that had the right',
+      'its user left the group that had the right',
       () => {
         allows = ({ user, groups = [] }) => user === bob() || groups.includes('readers');
         changeUser({ groups: ['writers'] });
       },
     ],
-    ['its user loses the right', () => (allows = () => false)],
+    ['its user lost the right', () => (allows = () => false)],
   ])('when %s', async (_, change) => {
     await change();
     expect(await late()).toEqual([]);
   });
 });
 
-test('a stream that kube-apiserver authorized for other groups ends when they change, and the others go on', async () => {
+test('a change of groups ends only streams that kube-apiserver authorized for other groups', async () => {
   const { theirs, others } = split(isOfKubeApiserver);
   changeUser({ groups: ['readers', 'writers', `run-${run}`] });
   expect(await late(theirs)).toEqual([]);
   expect(lasts()).toEqual(others);
 });
 
-test('a stream of an impersonated user ends when the right to impersonate is lost, and the others go on', async () => {
+test('losing the right to impersonate ends only the streams of impersonated users', async () => {
   const { theirs, others } = split(({ row }) => row.impersonates === true);
   allows = ({ resourceAttributes }) => resourceAttributes?.verb !== 'impersonate';
   expect(await late(theirs)).toEqual([]);
   expect(lasts()).toEqual(others);
 });
 
-test('a stream ends when the impersonated user, or the path of the aggregated API, loses the right, and the others go on', async () => {
+test('losing the right of the impersonated user or to the aggregated path ends only those streams', async () => {
   const { theirs, others } = split(({ row }) => row.impersonates === true || row.isAggregated);
   const ours = new Set(['resources.platform.io', 'logging.platform.io']);
   allows = ({ user, resourceAttributes }) => user !== bob() && !ours.has(resourceAttributes?.group ?? '');
@@ -354,7 +354,7 @@ test('a stream ends when the impersonated user, or the path of the aggregated AP
   expect(lasts()).toEqual(others);
 });
 
-test('an exec, attach or port-forward over a WebSocket ends when the right to create it is lost, and the others go on', async () => {
+test('losing the right to create exec, attach or port-forward ends only such streams over WebSockets', async () => {
   const { theirs, others } = split(({ row }) => /\/pods\/p\/(exec|attach|portforward)$/.test(row.path));
   allows = ({ resourceAttributes }) => resourceAttributes?.verb !== 'create';
   expect(await late(theirs)).toEqual([]);

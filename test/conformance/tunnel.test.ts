@@ -1,4 +1,4 @@
-/** Nobody tunnels through this server (RFC 9110 section 9.3.6), and who tries harms nobody. */
+/** The server opens no tunnels (RFC 9110 section 9.3.6), and attempts are harmless. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import net from 'node:net';
 import { startLab, type Lab } from '../labs/conformance/lab.ts';
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-test('who asks for a tunnel and resets the connection harms nobody', async () => {
+test('a CONNECT request followed by a connection reset does not harm the server', async () => {
   for (let index = 0; index < 300; index += 1)
     await new Promise<void>((resolve) => {
       const socket = net.connect(lab.ports.http, '127.0.0.1').on('error', () => undefined);

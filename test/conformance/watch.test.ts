@@ -1,4 +1,4 @@
-/** A watch as its readers see it on the wire, over each version of HTTP: what they are told is theirs to the last byte. */
+/** Watches as clients receive them, over each version of HTTP: complete to the last byte. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -24,7 +24,7 @@ async function opened(way: Way, query: string): Promise<Message> {
   return message;
 }
 
-/** The bodies of a watch over each way to this server. */
+/** Functions that open a watch over each transport and return its body. */
 const ways: Record<string, (query: string) => Promise<Readable>> = {
   'HTTP/1.1': (query) => opened('http', query),
   'HTTP/1.1 over TLS': (query) => opened('https', query),
@@ -44,11 +44,11 @@ const ways: Record<string, (query: string) => Promise<Readable>> = {
   },
 };
 
-test('watches over each version of HTTP tell what is there and what changes, small and large, and end', async () => {
+test('watches over each version of HTTP send existing objects and changes, small and large, and end', async () => {
   const sizes = [10, 100_000, 0, 1_000_000];
   const bodies = await Promise.all(Object.values(ways).map((watch) => watch('watch=true&timeoutSeconds=10')));
   let waiting = bodies.length;
-  const told = bodies.map(async (input) => {
+  const received = bodies.map(async (input) => {
     const all: string[] = [];
     for await (const line of createInterface({ input })) {
       const { type, object } = JSON.parse(line) as {
@@ -73,10 +73,10 @@ test('watches over each version of HTTP tell what is there and what changes, sma
     'MODIFIED changing 1000000',
     'DELETED changing 1000000',
   ];
-  expect(await Promise.all(told)).toEqual(bodies.map(() => wanted));
+  expect(await Promise.all(received)).toEqual(bodies.map(() => wanted));
 });
 
-test('a watch that waits for the answer before it on its connection is told in full, after it', async () => {
+test('a pipelined watch is sent completely, after the response before it', async () => {
   const socket = net.connect({ port: lab.ports.http, host: '127.0.0.1' });
   const head = `Host: platform.example\r\nAuthorization: ${authorization}\r\n`;
   socket.write(
@@ -89,23 +89,23 @@ test('a watch that waits for the answer before it on its connection is told in f
   expect(chunks.match(/"type":"ADDED"/g)).toHaveLength(3);
 });
 
-test('server-sent events go on after the last one that a client saw', async () => {
+test('server-sent events resume after the last one that the client received', async () => {
   const events = async (headers: Record<string, string>): Promise<string[]> => {
     const accept = 'text/event-stream';
     const url = `${path}?watch=true&timeoutSeconds=1&labelSelector=!x`;
-    const answer = await lab.gateway(url, { headers: { authorization, accept, ...headers } });
-    expect(answer.headers['content-type']).toBe(accept);
-    return answer.text.split('\n\n').filter((part) => part.includes('data: '));
+    const response = await lab.gateway(url, { headers: { authorization, accept, ...headers } });
+    expect(response.headers['content-type']).toBe(accept);
+    return response.text.split('\n\n').filter((part) => part.includes('data: '));
   };
   const first = await events({});
   expect(first).toHaveLength(3);
-  lab.putNode('told', 0);
-  lab.putNode('told', 1);
+  lab.putNode('watched', 0);
+  lab.putNode('watched', 1);
   const whole = await events({});
-  const before = String(Number(lab.cluster.get('/api/v1/nodes', 'told')?.metadata.resourceVersion) - 1);
+  const before = String(Number(lab.cluster.get('/api/v1/nodes', 'watched')?.metadata.resourceVersion) - 1);
   const resumed = await events({ 'last-event-id': before });
   expect(resumed).toHaveLength(1);
-  expect(resumed[0]).toMatch(/^id: \d+\ndata: \{"type":"MODIFIED",.*"name":"told"/);
+  expect(resumed[0]).toMatch(/^id: \d+\ndata: \{"type":"MODIFIED",.*"name":"watched"/);
   expect(whole).toHaveLength(4);
-  lab.cluster.delete('/api/v1/nodes', 'told');
+  lab.cluster.delete('/api/v1/nodes', 'watched');
 });

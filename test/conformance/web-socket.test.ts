@@ -6,7 +6,7 @@ import https from 'node:https';
 import net, { type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { Agent } from 'undici';
-import { answerTo, type Answer } from '../fakes/ask.ts';
+import { responseTo, type AppResponse } from '../fakes/request.ts';
 import {
   clientFrame,
   framesIn,
@@ -31,24 +31,24 @@ afterAll(() => lab.stop());
 const bearer = (): { authorization: string } => ({ authorization: `Bearer ${token}` });
 const trusting = (): Agent => new Agent({ connect: { rejectUnauthorized: false } });
 
-/** Each way to open one; the path is that of the face. */
+/** Ways to open a WebSocket, with the path of the listener. */
 const ways: Record<string, (query: string) => Promise<Listening>> = {
-  'HTTP, the token in the header': (query) =>
+  'HTTP with the token in a header': (query) =>
     listenTo(`ws://127.0.0.1:${lab.ports.http}${kapis}?${query}`, { headers: bearer() }),
-  'HTTP, the token in a subprotocol': (query) =>
+  'HTTP with the token in a subprotocol': (query) =>
     listenTo(`ws://127.0.0.1:${lab.ports.http}${kapis}?${query}`, { protocols: [tokenProtocol(token), 'any'] }),
-  'TLS, the token in the header': (query) =>
+  'TLS with the token in a header': (query) =>
     listenTo(`wss://127.0.0.1:${lab.ports.https}${kapis}?${query}`, { headers: bearer(), dispatcher: trusting() }),
-  'the aggregated face, a token of a client': (query) =>
+  'the aggregated API server with a client token': (query) =>
     listenTo(`wss://127.0.0.1:${lab.ports.aggregated}${apis}?${query}`, { headers: bearer(), dispatcher: trusting() }),
-  'the aggregated face, the headers of the front proxy': (query) =>
+  'the aggregated API server with front-proxy headers': (query) =>
     listenTo(`wss://127.0.0.1:${lab.ports.aggregated}${apis}?${query}`, {
       headers: { 'x-remote-user': 'alice' },
       dispatcher: new Agent({ connect: { rejectUnauthorized: false, ...lab.frontProxy } }),
     }),
 };
 
-test('watches opened in each way tell one event a message, small and large, and end with a close', async () => {
+test('WebSocket watches send one event per message, small and large, and end with a close frame', async () => {
   const watches = await Promise.all(Object.values(ways).map((watch) => watch('watch=true&timeoutSeconds=10')));
   await Promise.all(watches.map((watch) => watch.until(3)));
   const sizes = [10, 100_000, 0, 1_000_000];
@@ -56,7 +56,7 @@ test('watches opened in each way tell one event a message, small and large, and 
   lab.cluster.delete('/api/v1/nodes', 'changing');
   for (const { closed, messages } of watches) {
     expect(await closed).toEqual({ code: 1000, wasClean: true });
-    const told = messages.map((message) => {
+    const events = messages.map((message) => {
       expect(message.endsWith('}\n')).toBe(true);
       const { type, object } = JSON.parse(message) as {
         type: string;
@@ -64,7 +64,7 @@ test('watches opened in each way tell one event a message, small and large, and 
       };
       return `${type} ${object.metadata.name} ${object.metadata.annotations?.filling.length ?? ''}`.trim();
     });
-    expect(told).toEqual([
+    expect(events).toEqual([
       'ADDED n1',
       'ADDED n2',
       'ADDED n3',
@@ -77,32 +77,38 @@ test('watches opened in each way tell one event a message, small and large, and 
   }
 });
 
-test('the messages are the lines of the same watch over HTTP', async () => {
+test('WebSocket messages are the lines of the same watch over HTTP', async () => {
   const query =
     'watch=true&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
   const [lines, watch] = await Promise.all([
     lab.gateway(`${kapis}?${query}`, { headers: bearer() }),
-    (ways['HTTP, the token in the header'] as (typeof ways)[string])(query),
+    (ways['HTTP with the token in a header'] as (typeof ways)[string])(query),
   ]);
   await watch.closed;
   expect(watch.messages.join('')).toBe(lines.text);
 });
 
-/** The answer to a handshake that is refused; it resolves when the server has closed the connection. */
-async function refusal(path: string, headers: OutgoingHttpHeaders = bearer(), method = 'GET'): Promise<Answer> {
+/** Returns the response to a rejected handshake once the server has closed the connection. */
+async function refusal(path: string, headers: OutgoingHttpHeaders = bearer(), method = 'GET'): Promise<AppResponse> {
   const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path, method } as const;
   const request = http.request({ ...target, headers: { ...handshake, ...headers } });
-  const [answer] = await Promise.all([answerTo(request), once(request, 'close')]);
-  return answer;
+  const [response] = await Promise.all([responseTo(request), once(request, 'close')]);
+  return response;
 }
 
 const watching = `${kapis}?watch=true`;
 
-describe('a handshake that is refused is answered as any request, and its connection ends', () => {
+describe('a rejected WebSocket handshake gets a normal response, and its connection ends:', () => {
   test.each<[string, number, string, string, () => OutgoingHttpHeaders]>([
     ['without a token', 401, 'Unauthorized', watching, () => ({})],
-    ['with a bad token', 401, 'Unauthorized', watching, () => ({ authorization: 'Bearer nonsense' })],
-    ['with a bad token in a subprotocol', 401, 'Unauthorized', watching, () => offering(`${tokenProtocol('x')}, any`)],
+    ['with an invalid token', 401, 'Unauthorized', watching, () => ({ authorization: 'Bearer nonsense' })],
+    [
+      'with an invalid token in a subprotocol',
+      401,
+      'Unauthorized',
+      watching,
+      () => offering(`${tokenProtocol('x')}, any`),
+    ],
     ['with the token as the only subprotocol', 401, 'Unauthorized', watching, () => offering(tokenProtocol(token))],
     [
       'with two tokens',
@@ -111,58 +117,58 @@ describe('a handshake that is refused is answered as any request, and its connec
       watching,
       () => offering(`any, ${tokenProtocol(token)}, ${tokenProtocol(token)}`),
     ],
-    ['with a token that is padded', 401, 'Unauthorized', watching, () => offering(`any, ${tokenProtocol(token)}=`)],
+    ['with a padded token', 401, 'Unauthorized', watching, () => offering(`any, ${tokenProtocol(token)}=`)],
     ['with a token in the query', 400, 'BadRequest', `${watching}&access_token=x`, () => ({})],
     ['for a list', 400, 'BadRequest', kapis, bearer],
     ['for an object', 400, 'BadRequest', `${kapis}/n1`, bearer],
-    ['for what is open to all', 400, 'BadRequest', '/kapis/version', () => ({})],
-    ['for a path that is none', 404, 'NotFound', '/kapis/nothing.platform.io/v1/things?watch=true', bearer],
-    ['for a bad selector', 400, 'BadRequest', `${watching}&labelSelector=a=b=c`, bearer],
-    ['with another version', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-version': '8' })],
-    ['with a bad key', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-key': 'short' })],
+    ['for a public path', 400, 'BadRequest', '/kapis/version', () => ({})],
+    ['for an unknown path', 404, 'NotFound', '/kapis/nothing.platform.io/v1/things?watch=true', bearer],
+    ['for an invalid selector', 400, 'BadRequest', `${watching}&labelSelector=a=b=c`, bearer],
+    ['with an unsupported version', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-version': '8' })],
+    ['with an invalid key', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-key': 'short' })],
   ])('%s: %i %s', async (_, code, reason, path, headers) => {
-    const answer = await refusal(path, headers());
-    expect(answer.status).toBe(code);
-    expect(answer.json()).toMatchObject({ kind: 'Status', reason, code });
-    expect(answer.headers.connection).toBe('close');
-    expect(answer.headers['audit-id']).toMatch(/^[\w-]{36}$/);
-    expect(answer.headers).not.toHaveProperty('sec-websocket-accept');
+    const response = await refusal(path, headers());
+    expect(response.status).toBe(code);
+    expect(response.json()).toMatchObject({ kind: 'Status', reason, code });
+    expect(response.headers.connection).toBe('close');
+    expect(response.headers['audit-id']).toMatch(/^[\w-]{36}$/);
+    expect(response.headers).not.toHaveProperty('sec-websocket-accept');
   });
 
-  test('of one without the right: 403', async () => {
+  test('without the right: 403', async () => {
     const target = { host: '127.0.0.1', port: lab.ports.aggregated, path: `${apis}?watch=true`, agent: false } as const;
     const headers = { ...handshake, 'x-remote-user': 'bob' };
     const request = https.request({ ...target, ...lab.frontProxy, rejectUnauthorized: false, headers });
-    const [answer] = await Promise.all([answerTo(request), once(request, 'close')]);
-    expect(answer.json()).toMatchObject({ kind: 'Status', reason: 'Forbidden', code: 403 });
+    const [response] = await Promise.all([responseTo(request), once(request, 'close')]);
+    expect(response.json()).toMatchObject({ kind: 'Status', reason: 'Forbidden', code: 403 });
   });
 
-  test('another version is told which one there is', async () => {
+  test('with an unsupported version: the response names the supported one', async () => {
     const { headers } = await refusal(watching, { ...bearer(), 'sec-websocket-version': '8' });
     expect(headers['sec-websocket-version']).toBe('13');
   });
 });
 
 test.each([
-  ['the token in a subprotocol of a request that is none for a WebSocket', { connection: 'close' }, 'GET', 401],
+  ['the token in a subprotocol of a request without upgrade', { connection: 'close' }, 'GET', 401],
   ['the token in a subprotocol of a POST', handshake, 'POST', 401],
-])('%s does not count: %j', async (_, headers, method, code) => {
+])('%s is ignored: %j', async (_, headers, method, code) => {
   const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: kapis, method } as const;
-  const answer = await answerTo(
+  const response = await responseTo(
     http.request({ ...target, headers: { ...headers, ...offering(`any, ${tokenProtocol(token)}`) } }),
   );
-  expect(answer.status).toBe(code);
+  expect(response.status).toBe(code);
 });
 
 const offering = (protocols: string): OutgoingHttpHeaders => ({ 'sec-websocket-protocol': protocols });
 
-describe('the handshake', () => {
+describe('the WebSocket handshake', () => {
   test.each([
     ['first, second', 'first'],
     ['token, first', 'first'],
     ['first, token', 'first'],
     [undefined, undefined],
-  ])('that offers %s is answered with the subprotocol %s, as RFC 6455 has it', async (offered, answered) => {
+  ])('that offers %s is accepted with the subprotocol %s', async (offered, accepted) => {
     const protocols = offered === undefined ? {} : offering(offered.replace('token', tokenProtocol(token)));
     const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: watching } as const;
     const request = http.request({ ...target, headers: { ...handshake, ...bearer(), ...protocols } });
@@ -170,14 +176,14 @@ describe('the handshake', () => {
     const [{ statusCode, headers }, socket] = (await once(request, 'upgrade')) as [http.IncomingMessage, Socket];
     socket.destroy();
     expect(statusCode).toBe(101);
-    // RFC 6455 section 1.3 has this key and its answer.
+    // The key and its response are those of RFC 6455 section 1.3.
     expect(headers['sec-websocket-accept']).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
-    expect(headers['sec-websocket-protocol']).toBe(answered);
+    expect(headers['sec-websocket-protocol']).toBe(accepted);
     expect(headers['sec-websocket-extensions']).toBeUndefined();
     expect(headers['audit-id']).toMatch(/^[\w-]{36}$/);
   });
 
-  test('and what the client says at once with it are both heard', async () => {
+  test('may be followed immediately by a message of the client', async () => {
     const [socket, first] = await raw();
     socket.unshift(first);
     const all = buffer(socket);
@@ -188,50 +194,50 @@ describe('the handshake', () => {
   });
 });
 
-test('a handshake that does not wait for the answer before it is a request like others', async () => {
+test('a pipelined WebSocket handshake is treated as a plain request', async () => {
   const socket = net.connect({ port: lab.ports.http, host: '127.0.0.1' });
   const usual = `Host: platform.example\r\nAuthorization: ${bearer().authorization}\r\n`;
-  const asked = Object.entries({ ...handshake, connection: 'Upgrade, close' }).map(
+  const headerLines = Object.entries({ ...handshake, connection: 'Upgrade, close' }).map(
     ([name, value]) => `${name}: ${String(value)}\r\n`,
   );
   const one = `GET ${kapis} HTTP/1.1\r\n${usual}\r\n`;
-  socket.write(`${one}${one}GET ${watching}&timeoutSeconds=1 HTTP/1.1\r\n${usual}${asked.join('')}\r\n`);
-  const answers = (await buffer(socket)).toString().match(/HTTP\/1\.1 \d+|"type":"ADDED"/g);
+  socket.write(`${one}${one}GET ${watching}&timeoutSeconds=1 HTTP/1.1\r\n${usual}${headerLines.join('')}\r\n`);
+  const responses = (await buffer(socket)).toString().match(/HTTP\/1\.1 \d+|"type":"ADDED"/g);
   const ok = 'HTTP/1.1 200';
-  expect(answers).toEqual([ok, ok, ok, ...Array.from({ length: 3 }, () => '"type":"ADDED"')]);
+  expect(responses).toEqual([ok, ok, ok, ...Array.from({ length: 3 }, () => '"type":"ADDED"')]);
 });
 
 const raw = (query = ''): Promise<[Socket, Buffer]> => upgraded(lab.ports.http, `${watching}${query}`, bearer());
 
 const message = (length: number): Buffer => clientFrame(0x81, Buffer.alloc(length, 'x'));
 
-describe('what a client says', () => {
+describe('a WebSocket client', () => {
   const close = clientFrame(0x88, Buffer.from([3, 232]));
 
   test.each<[string, Buffer, number]>([
     [
-      'messages of all lengths, to which nobody listens',
+      'sends messages of all lengths, which are ignored',
       Buffer.concat([message(0), message(125), message(60_000), close]),
       1000,
     ],
-    ['a close with a code of its own', clientFrame(0x88, Buffer.from([0x0f, 0xa0, 0x62, 0x79, 0x65])), 4000],
-    ['a close with half a code', clientFrame(0x88, Buffer.from([3])), 1002],
-    ['a close with a code that is none', clientFrame(0x88, Buffer.from([0, 1])), 1002],
-    ['a message that is too long', Buffer.concat([message(70_000), close]), 1009],
-    ['a frame that is not masked', Buffer.from([0x81, 1, 0x78]), 1002],
-    ['a ping that is too long', clientFrame(0x89, Buffer.alloc(126)), 1002],
-    ['HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 1002],
-  ])('%s', async (_, said, code) => {
+    ['sends a close frame with its own code', clientFrame(0x88, Buffer.from([0x0f, 0xa0, 0x62, 0x79, 0x65])), 4000],
+    ['sends a close frame with half a code', clientFrame(0x88, Buffer.from([3])), 1002],
+    ['sends a close frame with an invalid code', clientFrame(0x88, Buffer.from([0, 1])), 1002],
+    ['sends a message that is too long', Buffer.concat([message(70_000), close]), 1009],
+    ['sends an unmasked frame', Buffer.from([0x81, 1, 0x78]), 1002],
+    ['sends a ping that is too long', clientFrame(0x89, Buffer.alloc(126)), 1002],
+    ['sends HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 1002],
+  ])('%s', async (_, bytes, code) => {
     const [socket, first] = await raw();
     socket.unshift(first);
     const all = buffer(socket);
-    socket.write(said);
+    socket.write(bytes);
     const last = framesIn(await all).at(-1);
     expect(last?.opcode).toBe(8);
     expect(last?.payload.readUInt16BE(0)).toBe(code);
   });
 
-  test('nothing, when it goes away: the watch ends with its connection', async () => {
+  test('disconnects, which ends the watch', async () => {
     const before = await openWatches();
     const [socket] = await raw();
     expect(await openWatches()).toBe(before + 1);

@@ -1,4 +1,4 @@
-/** The cluster that the cases are given. */
+/** The cluster in which the cases run. */
 import { join } from 'node:path';
 import { startControlPlane } from '../../hack/cluster/control-plane.ts';
 import { execute, output } from '../../hack/cluster/exec.ts';
@@ -18,22 +18,22 @@ import { nodeName, writeKubeletPki } from './node/identities.ts';
 import { startNode } from './node/kubernetes.ts';
 
 export interface Cluster {
-  /** For files; gone at the end. */
+  /** Folder for files, removed at the end. */
   readonly folder: string;
-  /** As a cluster administrator. */
+  /** Client with cluster-admin rights. */
   readonly kube: KubeClient;
   /**
-   * The standard output of kubectl, and of helm, as a cluster administrator. `words` are split at spaces, `more` are not.
-   * Throws if it fails or takes too long.
+   * Standard output of kubectl and helm with cluster-admin rights. `words` are split at spaces, `more` are not. Throws
+   * on failure or timeout.
    */
   readonly kubectl: (words: string, ...more: readonly string[]) => Promise<string>;
   readonly helm: (words: string) => Promise<string>;
-  /** Requests from within a pod, and from a machine outside the cluster. */
+  /** Clients within a pod, and on a machine outside the cluster. */
   readonly inside: Client;
   readonly outside: Client;
   readonly nodeAddress: string;
   readonly image: { readonly repository: string; readonly tag: string };
-  /** Waits half a minute until something holds; `false` and an error both count as no. */
+  /** Waits up to half a minute until a condition holds; `false` and exceptions both count as no. */
   readonly until: (what: string, holds: () => Promise<boolean | void>) => Promise<void>;
   /** Throws if a program of the cluster has ended. */
   readonly check: () => Promise<void>;
@@ -53,7 +53,7 @@ export async function startCluster(folder: string, controlGroup: string): Promis
       apiserverFlags: [
         '--bind-address=0.0.0.0',
         `--advertise-address=${address}`,
-        // As most clusters have it: to an aggregated server by its ClusterIP.
+        // As in most clusters: aggregated servers are reached by their ClusterIP.
         '--enable-aggregator-routing=false',
         ...kubeletFlags,
       ],

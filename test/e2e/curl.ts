@@ -1,31 +1,31 @@
-/** Requests by curl, wherever a command can be run. */
+/** Requests with curl, wherever a command can be run. */
 import { execute, type Executed } from '../../hack/cluster/exec.ts';
 
-export interface Answer {
+export interface CurlResponse {
   readonly status: number;
   readonly body: string;
 }
 
 export interface Request {
   readonly token?: string;
-  /** Posted as application/x-www-form-urlencoded. */
+  /** Fields posted as application/x-www-form-urlencoded. */
   readonly form?: Readonly<Record<string, string>>;
-  /** An authority in PEM, the only one that counts. */
+  /** CA in PEM, the only trusted one. */
   readonly authority?: string;
-  /** Where to connect instead of where the URL says: host:port. */
+  /** host:port to connect to instead of those in the URL. */
   readonly connectTo?: string;
 }
 
 export interface Client {
-  /** Throws if there is no answer within ten seconds. */
-  request(url: string, request?: Request): Promise<Answer>;
-  /** Runs a shell script there. Throws if it fails. */
+  /** Throws without a response within ten seconds. */
+  request(url: string, request?: Request): Promise<CurlResponse>;
+  /** Runs a shell script. Throws if it fails. */
   shell(script: string): Promise<string>;
-  /** Runs a shell script there that does not end by itself, for two minutes at most, and answers what it printed. */
+  /** Runs a shell script that does not end by itself, for at most two minutes, and returns its output. */
   untilKilled(script: string): Promise<string>;
 }
 
-/** `prefix`: the command that runs a command there. */
+/** `prefix` is the command that runs a command there. */
 export function curl(prefix: readonly string[]): Client {
   const run = (args: readonly string[], input = '', timeout = 30_000): Promise<Executed> => {
     const [program = '', ...rest] = [...prefix, ...args];
@@ -42,7 +42,7 @@ export function curl(prefix: readonly string[]): Client {
         ...(authority === undefined ? [] : ['--cacert', '/dev/stdin']),
         ...(connectTo === undefined ? [] : ['--connect-to', `::${connectTo}`]),
       ];
-      // Through cat, because a pipe has a name in /dev, and what we write to is a socket.
+      // Through cat, because a pipe has a name in /dev, while this output is a socket.
       const { code, stdout, stderr } = await run(['sh', '-c', 'cat | curl "$@"', 'sh', ...flags, url], authority);
       if (code !== 0) throw new Error(`${url}: ${stderr.trim()}`);
       const end = stdout.lastIndexOf('\n');

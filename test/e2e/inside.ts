@@ -1,4 +1,6 @@
-/** What main.ts runs in the namespaces: the cluster, then the cases. Its end is the end of every process in there. */
+/**
+ * Runs in the namespaces on behalf of main.ts: the cluster, then the cases. When it ends, so do all processes there.
+ */
 import { basename } from 'node:path';
 import { cases } from './cases/index.ts';
 import { startCluster } from './cluster.ts';

@@ -1,4 +1,4 @@
-/** Everything that is in the cluster, by its API alone: every object of every resource that can be listed. */
+/** The whole content of the cluster according to its API: every object of every resource that can be listed. */
 import type { KubeClient } from '../../src/cluster/client/client.ts';
 
 export interface Item {
@@ -17,7 +17,7 @@ interface Discovery {
   }[];
 }
 
-/** Events come and go by themselves, and so does the kubelet's lease, which is its own affair. */
+/** Resources that change by themselves: Events, and the kubelet's lease. */
 const isRestless = ({ resource, namespace }: Item): boolean =>
   resource.startsWith('events') || namespace === 'kube-node-lease';
 
@@ -34,7 +34,7 @@ export async function inventory(kube: KubeClient): Promise<Item[]> {
   return all.flat().filter((item) => !isRestless(item));
 }
 
-/** Each resource in the first version that has it. */
+/** Returns each resource in the first version that has it. */
 async function listable(kube: KubeClient): Promise<{ resource: string; path: string }[]> {
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
   const paths = new Map<string, string>();
@@ -55,7 +55,7 @@ async function listable(kube: KubeClient): Promise<{ resource: string; path: str
 const describe = ({ resource, namespace, name }: Item): string =>
   `${resource} ${namespace === '' ? '' : `${namespace}/`}${name}`;
 
-/** What is in one and not in the other, with a sign before it. */
+/** Returns the differences, marked with a sign. */
 export function difference(before: readonly Item[], after: readonly Item[]): string[] {
   const [old, young] = [new Set(before.map(describe)), new Set(after.map(describe))];
   return [

@@ -1,62 +1,62 @@
-/** Requests one after the other while something happens to the servers. */
+/** Sequential requests while the servers are changed. */
 import { strictEqual } from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '../../src/cluster/client/client.ts';
 import type { Client } from './curl.ts';
 
-interface Answer {
+interface LoadResponse {
   /** '200', or the status and the error. */
   readonly result: string;
   readonly milliseconds: number;
 }
 
 export interface Load {
-  /** Whose requests these are, for the report. */
-  readonly says: string;
-  /** Begins. What is returned ends it and answers all. */
-  start(): () => Promise<Answer[]>;
+  /** Name of the client for the report. */
+  readonly label: string;
+  /** Starts the load. Returns a function that ends it and returns all results. */
+  start(): () => Promise<LoadResponse[]>;
 }
 
-/** Runs the loads while `work` does, and a little longer. Throws if any request failed; else says how many there were. */
+/** Runs the loads during `work` and a little longer. Throws if any request failed, otherwise returns their number. */
 export async function under(loads: readonly Load[], work: () => Promise<unknown>): Promise<string> {
-  const running = loads.map((load) => ({ says: load.says, stop: load.start() }));
-  const outcomes: { says: string; answers: Answer[] }[] = [];
+  const running = loads.map((load) => ({ label: load.label, stop: load.start() }));
+  const outcomes: { label: string; responses: LoadResponse[] }[] = [];
   try {
     await sleep(500);
     await work();
     await sleep(1000);
   } finally {
-    for (const { says, stop } of running) outcomes.push({ says, answers: await stop() });
+    for (const { label, stop } of running) outcomes.push({ label, responses: await stop() });
   }
-  const failures = outcomes.flatMap(({ says, answers }) => {
-    const failed = answers.filter(({ result }) => result !== '200');
+  const failures = outcomes.flatMap(({ label, responses }) => {
+    const failed = responses.filter(({ result }) => result !== '200');
     const kinds = [...new Set(failed.map(({ result }) => result))];
-    if (answers.length < 10) return `${says}: only ${answers.length} requests were made`;
-    return failed.length === 0 ? [] : `${says}: ${failed.length} of ${answers.length} failed: ${kinds.join(', ')}`;
+    if (responses.length < 10) return `${label}: only ${responses.length} requests were made`;
+    return failed.length === 0 ? [] : `${label}: ${failed.length} of ${responses.length} failed: ${kinds.join(', ')}`;
   });
   strictEqual(failures.join('\n'), '');
   return outcomes
-    .map(({ says, answers }) => {
-      const slowest = Math.max(...answers.map(({ milliseconds }) => milliseconds));
-      return `${answers.length} ${says}, the slowest in ${Math.round(slowest)} ms`;
+    .map(({ label, responses }) => {
+      const slowest = Math.max(...responses.map(({ milliseconds }) => milliseconds));
+      return `${responses.length} ${label}, the slowest in ${Math.round(slowest)} ms`;
     })
     .join('; ');
 }
 
-/** By curl: one connection for all, as long as the server keeps it, or else one for each. */
+/** Uses curl: one connection for all requests as long as the server keeps it, or one for each. */
 export function byCurl(client: Client, url: string, token: string, connections: 'one' | 'each'): Load {
   const flags = [
     `--silent --output /dev/null --max-time 10 --header 'Authorization: Bearer ${token}'`,
-    // Standard output would be kept back, and lost at the end.
+    // Standard output would be buffered and lost at the end.
     String.raw`--write-out '%{stderr}%{http_code} %{time_total} %{errormsg}\n'`,
   ].join(' ');
   const command =
     connections === 'one'
-      ? // The fragment gives the range its place and does not change the requests.
+      ? // The fragment holds the range and is not sent.
         `exec curl ${flags} --rate 30/s '${url}#[1-100000]'`
       : `while true; do curl ${flags} '${url}'; usleep 20000; done`;
   return {
-    says: connections === 'one' ? 'on one connection' : 'on a connection each',
+    label: connections === 'one' ? 'on one connection' : 'on a connection each',
     start() {
       const marker = `/tmp/load-${connections}`;
       const text = client.untilKilled(`echo $$ > ${marker}; exec 2>&1; ${command}`);
@@ -74,9 +74,9 @@ export function byCurl(client: Client, url: string, token: string, connections: 
 
 export function byAggregator(kube: KubeClient, path: string): Load {
   return {
-    says: 'through kube-apiserver',
+    label: 'through kube-apiserver',
     start() {
-      const answers: Answer[] = [];
+      const responses: LoadResponse[] = [];
       const stopped = new AbortController();
       const loop = async (): Promise<void> => {
         for (; !stopped.signal.aborted; await sleep(20)) {
@@ -85,14 +85,14 @@ export function byAggregator(kube: KubeClient, path: string): Load {
             () => '200',
             (error: unknown) => String(error),
           );
-          answers.push({ result, milliseconds: performance.now() - begin });
+          responses.push({ result, milliseconds: performance.now() - begin });
         }
       };
       const done = loop();
       return async () => {
         stopped.abort();
         await done;
-        return answers;
+        return responses;
       };
     },
   };

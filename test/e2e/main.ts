@@ -1,6 +1,6 @@
 /**
- * make e2e: installs the chart into a real cluster of one node, made here from packages alone, and tries it as people,
- * components and the cluster itself would. Everything lives in namespaces of its own and is gone afterwards.
+ * make e2e: installs the chart in a real single-node cluster, created here from packages, and tests it as users,
+ * components and the cluster would. Everything runs in its own namespaces and is removed afterwards.
  */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
@@ -12,8 +12,8 @@ import { startTree } from './machine/namespaces.ts';
 import { installPackages } from './machine/packages.ts';
 import { needed } from './node/programs.ts';
 
-/** Milliseconds for all that happens in the namespaces; it takes about two minutes. */
-const patience = 900_000;
+/** Milliseconds for everything in the namespaces, which takes about two minutes. */
+const timeout = 900_000;
 
 async function run(): Promise<number> {
   if (process.platform !== 'linux') throw new Error('a node needs Linux, and this is another system');
@@ -33,7 +33,7 @@ async function run(): Promise<number> {
       tree.kill();
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop(signal));
-    const timer = setTimeout(() => stop(`it was not done after ${patience / 60_000} minutes`), patience);
+    const timer = setTimeout(() => stop(`timed out after ${timeout / 60_000} minutes`), timeout);
     code = await tree.ended;
     clearTimeout(timer);
   } finally {
@@ -42,7 +42,7 @@ async function run(): Promise<number> {
   }
   if (stopped !== '') console.error(`stopped: ${stopped}`);
   if (code === 0 || stopped.startsWith('SIG')) return code ?? 1;
-  // Cases that fail have shown what they know.
+  // Failed cases have already printed their diagnostics.
   if (code !== 1) await showLogs(folder);
   keepLogs(folder);
   return 1;

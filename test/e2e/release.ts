@@ -1,4 +1,4 @@
-/** The release under test, as those who use it see it. */
+/** The release under test from its users' point of view. */
 import { join } from 'node:path';
 import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import type { Cluster } from './cluster.ts';
@@ -11,7 +11,7 @@ export const host = `${release}.${namespace}.svc`;
 export const nodesPath = '/kapis/resources.platform.io/v1alpha3/nodes';
 export const apiService = '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resources.platform.io';
 
-/** helm install or upgrade; what `--set` sets comes after the chart's own values. */
+/** Runs helm install or upgrade; `--set` overrides the chart's values. */
 export async function helmInstall(cluster: Cluster, ...settings: readonly string[]): Promise<void> {
   const { repository, tag } = cluster.image;
   const values = [`image.repository=${repository}`, `image.tag=${tag}`, ...settings];
@@ -33,7 +33,7 @@ export interface Pod {
   };
 }
 
-/** The server's pods that nobody has asked to end. */
+/** Returns the server's pods that are not terminating. */
 export async function pods({ kube }: Cluster): Promise<Pod[]> {
   const query = { labelSelector: `app.kubernetes.io/name=${release}` };
   const { items } = await kube.json<{ items: Pod[] }>(`/api/v1/namespaces/${namespace}/pods`, { query });
@@ -43,7 +43,7 @@ export async function pods({ kube }: Cluster): Promise<Pod[]> {
 export const isReady = ({ status }: Pod): boolean =>
   status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false;
 
-/** What is at a path, or undefined if nothing is. */
+/** Returns the object at a path, or undefined if it does not exist. */
 export async function found<T>({ kube }: Cluster, path: string): Promise<T | undefined> {
   try {
     return await kube.json<T>(path);
@@ -60,7 +60,7 @@ export async function adminPassword({ kube }: Cluster): Promise<string> {
   return Buffer.from(data['password'] ?? '', 'base64').toString('utf8');
 }
 
-/** The authority that the release publishes for its callers, in PEM. */
+/** Returns the CA in PEM that the release publishes for its callers. */
 export async function authority({ kube }: Cluster): Promise<string> {
   const { data } = await kube.json<{ data: Record<string, string> }>(
     `/api/v1/namespaces/${namespace}/configmaps/platform-apiserver-ca`,
@@ -98,11 +98,11 @@ async function tokens(
 ): Promise<Tokens> {
   const form = { ...grant, client_id: 'platform', client_secret: 'platform' };
   const { status, body } = await client.request(`${base}/oauth/token`, { form, ...connection });
-  if (status !== 200) throw new Error(`${base}/oauth/token answers ${status}: ${body}`);
+  if (status !== 200) throw new Error(`${base}/oauth/token returned ${status}: ${body}`);
   return JSON.parse(body) as Tokens;
 }
 
-/** The names of the nodes, as the server lists them. */
+/** Returns the names of the nodes as the server lists them. */
 export async function listNodes(
   client: Client,
   base: string,
@@ -110,7 +110,7 @@ export async function listNodes(
   connection: Connection = {},
 ): Promise<string[]> {
   const { status, body } = await client.request(`${base}${nodesPath}`, { token, ...connection });
-  if (status !== 200) throw new Error(`${base}${nodesPath} answers ${status}: ${body}`);
+  if (status !== 200) throw new Error(`${base}${nodesPath} returned ${status}: ${body}`);
   const { items } = JSON.parse(body) as { items: { metadata: { name: string } }[] };
   return items.map(({ metadata }) => metadata.name);
 }

@@ -1,4 +1,4 @@
-/** Cases are lists of steps; a step is a sentence and what makes it true. */
+/** Cases are lists of steps; a step is a sentence and the code that verifies it. */
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,8 +7,8 @@ import type { Cluster } from './cluster.ts';
 import { namespace, release } from './release.ts';
 
 export interface Step {
-  readonly says: string;
-  /** Throws if it is not so. A text that is answered is printed with it. */
+  readonly description: string;
+  /** Throws on failure. Returned text is printed with the step. */
   readonly run: () => Promise<string | void>;
 }
 
@@ -17,46 +17,49 @@ export interface Case {
   readonly steps: (cluster: Cluster) => readonly Step[];
 }
 
-export const step = (says: string, run: Step['run']): Step => ({ says, run });
+export const step = (description: string, run: Step['run']): Step => ({ description, run });
 
-const patience = 180_000;
+const timeout = 180_000;
 
-/** Each step needs those before it in its case, and every case needs the first. False if anything failed. */
+/**
+ * Runs the cases. A step needs those before it in its case, and every case needs the first one. Returns false if any
+ * step failed.
+ */
 export async function runCases(cases: readonly Case[], cluster: Cluster): Promise<boolean> {
   let passed = 0;
   let failed = 0;
   let installed = true;
   for (const [index, { title, steps }] of cases.entries()) {
     console.log(`\n${title}`);
-    let goesOn: boolean = installed;
+    let canContinue: boolean = installed;
     for (const one of steps(cluster)) {
-      const ok: boolean = goesOn && (await runStep(one, cluster));
-      if (!goesOn) console.log(`  not run           ${one.says}`);
-      goesOn = ok;
+      const ok: boolean = canContinue && (await runStep(one, cluster));
+      if (!canContinue) console.log(`  not run           ${one.description}`);
+      canContinue = ok;
       if (ok) passed++;
       else failed++;
     }
-    if (index === 0) installed = goesOn;
+    if (index === 0) installed = canContinue;
   }
   console.log(`\n${passed} passed, ${failed} failed`);
   return failed === 0;
 }
 
-async function runStep({ says, run }: Step, cluster: Cluster): Promise<boolean> {
+async function runStep({ description, run }: Step, cluster: Cluster): Promise<boolean> {
   const begin = performance.now();
   const time = (): string => seconds(begin).padStart(8);
   const tooLong = new AbortController();
   try {
     const note = await Promise.race([
       run(),
-      sleep(patience, undefined, { signal: tooLong.signal }).then(() => {
-        throw new Error(`it takes more than ${patience / 1000} s`);
+      sleep(timeout, undefined, { signal: tooLong.signal }).then(() => {
+        throw new Error(`timed out after ${timeout / 1000} s`);
       }),
     ]);
-    console.log(`  passed ${time()}   ${says}${note === undefined ? '' : `: ${note}`}`);
+    console.log(`  passed ${time()}   ${description}${note === undefined ? '' : `: ${note}`}`);
     return true;
   } catch (error) {
-    console.log(`  FAILED ${time()}   ${says}`);
+    console.log(`  FAILED ${time()}   ${description}`);
     console.log(indent(error instanceof Error ? error.message : String(error)));
     await diagnose(cluster);
     return false;
@@ -65,15 +68,15 @@ async function runStep({ says, run }: Step, cluster: Cluster): Promise<boolean> 
   }
 }
 
-/** What the servers said, before a later step takes their pods and their logs away. */
+/** Prints the logs of the servers before a later step removes their pods. */
 async function diagnose(cluster: Cluster): Promise<void> {
-  const look = async (title: string, words: string): Promise<void> => {
+  const show = async (title: string, words: string): Promise<void> => {
     const text = await cluster.kubectl(`--namespace ${namespace} ${words}`).catch((error: Error) => error.message);
     console.log(indent(`${title}:\n${indent(text.trimEnd())}`));
   };
-  await look('Pods', 'get pods --output wide');
-  await look('Events', 'get events --sort-by .metadata.creationTimestamp');
-  await look('The ends of their logs', `logs --selector app.kubernetes.io/name=${release} --prefix --tail 6`);
+  await show('Pods', 'get pods --output wide');
+  await show('Events', 'get events --sort-by .metadata.creationTimestamp');
+  await show('The ends of their logs', `logs --selector app.kubernetes.io/name=${release} --prefix --tail 6`);
   cpSync(join(cluster.folder, 'var-log/pods'), join(cluster.folder, `pods-${Date.now()}`), { recursive: true });
   await cluster.check().catch((error: Error) => console.log(indent(error.message)));
 }

@@ -1,7 +1,7 @@
 import type { AuditedUser, ResponseStatus } from '../../src/audit/event.ts';
 import type { AuditLevel, AuditStage } from '../../src/config/audit.ts';
 
-/** k8s.io/apiserver pkg/apis/audit/v1/types.go, as far as this server writes it. */
+/** The parts of k8s.io/apiserver pkg/apis/audit/v1/types.go that this server writes. */
 export interface AuditEvent {
   readonly kind: 'Event';
   readonly apiVersion: 'audit.k8s.io/v1';

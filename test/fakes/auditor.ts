@@ -2,14 +2,14 @@ import { createAuditor, type Auditor } from '../../src/audit/auditor.ts';
 import type { AuditEvent } from './audit-event.ts';
 import { audit, type AuditPolicy } from '../../src/config/audit.ts';
 
-/** Hands its events to `tell`; by default nothing is told of anything. */
+/** Passes its events to `onEvent`; by default nothing is audited. */
 export const auditor = (
   policy: unknown = { level: 'None' },
-  tell: (event: AuditEvent) => void = () => undefined,
+  onEvent: (event: AuditEvent) => void = () => undefined,
 ): Auditor => {
   const parsed: AuditPolicy = audit.parse({ policy }).policy;
   return createAuditor(
     () => parsed,
-    () => [{ write: (event) => tell(JSON.parse(event) as AuditEvent), close: async () => undefined }],
+    () => [{ write: (event) => onEvent(JSON.parse(event) as AuditEvent), close: async () => undefined }],
   );
 };

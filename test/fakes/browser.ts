@@ -1,8 +1,11 @@
-/** Just enough of a browser for forms without scripts: it keeps cookies, follows redirects within the platform and fills forms in. */
+/**
+ * A minimal browser for forms without scripts: it keeps cookies, follows redirects within the platform and fills in
+ * forms.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Ask } from './ask.ts';
+import type { AppRequest } from './request.ts';
 
-/** What it looks at of an answer. */
+/** The parts of a response that it uses. */
 export interface Page {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -11,7 +14,7 @@ export interface Page {
 
 export interface Form {
   readonly action: string;
-  /** Of its inputs, the hidden ones too. */
+  /** Values of the inputs, including hidden ones. */
   readonly fields: Readonly<Record<string, string>>;
 }
 
@@ -34,33 +37,33 @@ export function formIn(page: string): Form {
 
 export class Browser<P extends Page = Page> {
   readonly cookies = new Map<string, string>();
-  readonly #ask: (path: string, options: Ask) => Promise<P>;
+  readonly #send: (path: string, options: AppRequest) => Promise<P>;
 
-  constructor(ask: (path: string, options: Ask) => Promise<P>) {
-    this.#ask = ask;
+  constructor(send: (path: string, options: AppRequest) => Promise<P>) {
+    this.#send = send;
   }
 
-  /** Opens a path; the answer is that where the redirects within the platform end. */
-  async open(path: string, options: Ask = {}): Promise<P> {
+  /** Opens a path and follows redirects within the platform. Returns the last response. */
+  async open(path: string, options: AppRequest = {}): Promise<P> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const headers = { ...(cookie === '' ? {} : { cookie }), ...options.headers };
-    const answer = await this.#ask(path, { ...options, headers, secure: true });
-    for (const line of answer.headers['set-cookie'] ?? []) {
+    const response = await this.#send(path, { ...options, headers, secure: true });
+    for (const line of response.headers['set-cookie'] ?? []) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (line.includes('Max-Age=0')) this.cookies.delete(name);
       else this.cookies.set(name, value);
     }
-    const { location } = answer.headers;
-    return location?.startsWith('/') ? await this.open(location) : answer;
+    const { location } = response.headers;
+    return location?.startsWith('/') ? await this.open(location) : response;
   }
 
-  /** Sends the form of a page, filled in. */
+  /** Fills in and submits the form of a page. */
   submit(page: P, values: Readonly<Record<string, string>>): Promise<P> {
     const { action, fields } = formIn(page.text);
     return this.send(action, { ...fields, ...values });
   }
 
-  send(path: string, fields: Readonly<Record<string, string>>, headers: Ask['headers'] = {}): Promise<P> {
+  send(path: string, fields: Readonly<Record<string, string>>, headers: AppRequest['headers'] = {}): Promise<P> {
     return this.open(path, {
       method: 'POST',
       body: new URLSearchParams(fields).toString(),

@@ -1,4 +1,4 @@
-/** Certificate chains of clients with whatever may be wrong with them, and what kube-apiserver says of each. */
+/** Certificate chains of clients with all kinds of faults, and what kube-apiserver decides for each. */
 import 'reflect-metadata';
 import {
   BasicConstraintsExtension,
@@ -25,33 +25,33 @@ const usages = {
 } as const;
 
 export interface Link {
-  /** `soon`: it ends in an hour. */
+  /** `soon` expires in an hour. */
   readonly validity: 'now' | 'soon' | 'past' | 'future';
   readonly isCA: boolean;
   readonly pathLength: number | undefined;
   readonly keyUsage: 'certSign' | 'other' | 'none';
   readonly usage: keyof typeof usages;
-  /** An extension that nobody knows, or nameConstraints. */
+  /** An unknown extension, or nameConstraints. */
   readonly unknown: 'critical' | 'harmless' | 'constraints' | 'none';
-  /** By another key than that of the issuer, in its name. */
+  /** Signed by another key than the issuer's, in its name. */
   readonly isForged: boolean;
-  /** How it writes the name of its issuer. */
+  /** Spelling of the issuer's name. */
   readonly issuer: 'as it is' | 'in capitals' | 'wrong';
   readonly hash: 'SHA-256' | 'SHA-1';
 }
 
 export interface ChainSpec {
   readonly commonName: string;
-  /** From the leaf to the root. */
+  /** Links from leaf to root. */
   readonly links: readonly Link[];
-  /** Which links are trusted. */
+  /** Marks the trusted links. */
   readonly trusted: readonly boolean[];
-  /** Which links the client presents behind the leaf, in which order. */
+  /** Indices of the links that the client presents after the leaf, in order. */
   readonly presented: readonly number[];
 }
 
 export interface Chain {
-  /** PEM; the first is the leaf. */
+  /** Certificates in PEM; the first is the leaf. */
   readonly presented: readonly string[];
   readonly key: string;
   readonly authorities: readonly string[];
@@ -87,7 +87,7 @@ const link = ({ isCA, keyUsage, usage }: Link): fc.Arbitrary<Link> =>
     hash: mostly<Link['hash']>('SHA-256', 'SHA-1'),
   });
 
-/** Up to three intermediates. */
+/** A chain with up to three intermediates. */
 export const chainSpecs: fc.Arbitrary<ChainSpec> = fc.integer({ min: 2, max: 5 }).chain((length) =>
   fc.record<ChainSpec>({
     commonName: mostly('front-proxy-client', 'somebody-else'),
@@ -108,7 +108,7 @@ export const chainSpecs: fc.Arbitrary<ChainSpec> = fc.integer({ min: 2, max: 5 }
 const isFit = ({ validity, usage, unknown }: Link): boolean =>
   ['now', 'soon'].includes(validity) && usage !== 'server' && ['none', 'harmless'].includes(unknown);
 
-/** The rules of crypto/x509 of Go, and that a CA is no client. */
+/** Applies the rules of Go's crypto/x509, and that a CA is not a client certificate. */
 export function isAccepted({ commonName, links, trusted, presented }: ChainSpec, allowedName: string): boolean {
   const [leaf] = links;
   if (leaf === undefined || leaf.isCA || commonName !== allowedName || !isFit(leaf)) return false;
@@ -127,7 +127,7 @@ export function isAccepted({ commonName, links, trusted, presented }: ChainSpec,
 const generate = (): Promise<webcrypto.CryptoKeyPair> =>
   webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 
-/** Keys of several chains, by the place in the chain, and what they signed: equal certificates are made once. */
+/** Keys by position in the chain, and their signatures, so that equal certificates are created once. */
 export class ChainKeys {
   readonly #keys = new Map<number, Promise<webcrypto.CryptoKeyPair>>();
   readonly #certificates = new Map<string, Promise<string>>();
@@ -171,9 +171,9 @@ const extensionsOf = ({ isCA, pathLength, keyUsage, usage, unknown }: Link): Ext
 };
 
 interface MakeOptions {
-  /** Signs in the place of a root of its own. */
+  /** Signs instead of an own root. */
   readonly root?: { readonly name: string; readonly key: webcrypto.CryptoKey; readonly certificate: string };
-  /** The keys are its own unless it shares those of other chains. */
+  /** Keys are new unless shared with other chains. */
   readonly shared?: ChainKeys;
 }
 

@@ -1,5 +1,5 @@
 import { PassThrough, Readable } from 'node:stream';
-import type { Cluster, KubeRequest, KubeResponse } from '../../src/cluster/client/client.ts';
+import type { Cluster, Identity, KubeRequest, KubeResponse } from '../../src/cluster/client/client.ts';
 import { systemClock, type Clock } from '../../src/runtime/time.ts';
 import { KubeError, unreachable } from '../../src/cluster/client/kube-error.ts';
 import type { ChangeType, KubeObject } from '../../src/cluster/client/kube-object.ts';
@@ -19,7 +19,7 @@ export interface SeenRequest {
   readonly contentType?: string | undefined;
 }
 
-interface Answer {
+interface ClusterResponse {
   readonly status: number;
   readonly body: unknown;
 }
@@ -33,15 +33,15 @@ interface Change {
 interface Watcher {
   readonly collection: string;
   readonly fieldSelector: unknown;
-  readonly tell: (type: ChangeType, object: Stored) => void;
+  readonly report: (type: ChangeType, object: Stored) => void;
 }
 
-const failure = (code: number, reason: string, message: string): Answer => ({
+const failure = (code: number, reason: string, message: string): ClusterResponse => ({
   status: code,
   body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', reason, message, code },
 });
 
-/** How long before its end a watch tells how far it is, in milliseconds. */
+/** Milliseconds before its end at which a watch sends its last bookmark. */
 const lastBookmark = 2_000;
 
 const copy = <T>(value: T): T => structuredClone(value);
@@ -62,7 +62,7 @@ interface Addition {
   readonly value: unknown;
 }
 
-/** RFC 6902, of which `add` alone: undefined if there is no such place. */
+/** RFC 6902 with `add` only. Returns undefined if the path does not exist. */
 function jsonPatch(target: Stored, additions: readonly Addition[]): Stored | undefined {
   const patched = copy(target) as Json;
   for (const { op, path, value } of additions) {
@@ -82,9 +82,9 @@ function jsonPatch(target: Stored, additions: readonly Addition[]): Stored | und
 }
 
 /**
- * A kube-apiserver in memory, as far as this server asks it: get, list, watch (streaming lists too), create, update with
- * compare-and-swap, merge patch, additions by JSON patch, delete with preconditions; `respond` serves what is asked by POST and stored nowhere. Each replica
- * takes a client of its own, whose faults are its own.
+ * An in-memory kube-apiserver with the operations that this server uses: get, list, watch (including streaming lists),
+ * create, update with compare-and-swap, merge patch, additions by JSON patch, delete with preconditions. `respond`
+ * serves POST requests that store nothing. Each replica has its own client with its own faults.
  */
 export class MemoryCluster {
   readonly clock: Clock;
@@ -106,9 +106,9 @@ export class MemoryCluster {
     return new MemoryClient(this);
   }
 
-  /** POST to this path is answered so; what is thrown reaches the caller. */
-  respond(path: string, answer: (body: Json) => unknown): void {
-    this.#responders.set(path, answer);
+  /** Sets the response to POST requests for this path; the caller receives exceptions. */
+  respond(path: string, bodyOf: (body: Json) => unknown): void {
+    this.#responders.set(path, bodyOf);
   }
 
   get(collection: string, name: string): Stored | undefined {
@@ -119,12 +119,12 @@ export class MemoryCluster {
     return copy([...this.stored(collection)]);
   }
 
-  /** Returns the objects themselves, which are never changed, only replaced. For a caller that changes none either. */
+  /** Returns the stored objects, which are only replaced, never changed; callers must not change them either. */
   stored(collection: string): readonly Stored[] {
     return [...(this.#collections.get(collection)?.values() ?? [])];
   }
 
-  /** Creates or replaces, as an administrator does, and at the time that it says. */
+  /** Creates or replaces an object as an administrator, at the given time. */
   put(collection: string, object: KubeObject & Json): void {
     const before = this.#collections.get(collection)?.get(object.metadata.name);
     this.#write(collection, copy(object), before, object.metadata.creationTimestamp);
@@ -135,8 +135,8 @@ export class MemoryCluster {
     if (before !== undefined) this.#remove(collection, before);
   }
 
-  /** Returns stored objects themselves: the caller serializes them. */
-  handle({ method, path, query, body }: SeenRequest): Answer {
+  /** Returns the stored objects; the caller serializes them. */
+  handle({ method, path, query, body }: SeenRequest): ClusterResponse {
     const responder = this.#responders.get(path);
     if (method === 'POST' && responder !== undefined) return { status: 201, body: copy(responder(body as Json)) };
     const at = path.lastIndexOf('/');
@@ -170,9 +170,9 @@ export class MemoryCluster {
     return { status: 200, body: this.#write(collection, next, current) };
   }
 
-  /** Tells of every change after the resourceVersion `since`, and of later ones. Returns what ends the calls. */
-  watch(collection: string, fieldSelector: unknown, since: string, tell: Watcher['tell']): () => void {
-    const watcher: Watcher = { collection, fieldSelector, tell };
+  /** Reports every change after the resourceVersion `since`. Returns a function that stops it. */
+  watch(collection: string, fieldSelector: unknown, since: string, report: Watcher['report']): () => void {
+    const watcher: Watcher = { collection, fieldSelector, report };
     const history = this.#histories.get(collection) ?? [];
     const after = history.findLastIndex(({ version }) => version <= Number(since));
     for (const change of history.slice(after + 1)) inform(watcher, change);
@@ -180,7 +180,7 @@ export class MemoryCluster {
     return () => this.#watchers.delete(watcher);
   }
 
-  /** What was before cannot be watched or listed any more. */
+  /** Makes earlier changes unavailable for watches and lists. */
   forgetHistory(): void {
     this.#histories.clear();
   }
@@ -189,7 +189,7 @@ export class MemoryCluster {
     return String(this.#version);
   }
 
-  #create(collection: string, body: Stored & { stringData?: Record<string, string>; data?: Json }): Answer {
+  #create(collection: string, body: Stored & { stringData?: Record<string, string>; data?: Json }): ClusterResponse {
     const { stringData, ...rest } = copy(body);
     const { generateName, ...metadata } = rest.metadata as KubeObject['metadata'] & { generateName?: string };
     const name = metadata.name ?? `${generateName ?? ''}${this.#version}`;
@@ -204,7 +204,7 @@ export class MemoryCluster {
     return { status: 201, body: this.#write(collection, object, undefined) };
   }
 
-  #list(path: string, query: SeenRequest['query']): Answer {
+  #list(path: string, query: SeenRequest['query']): ClusterResponse {
     const exact = query['resourceVersionMatch'] === 'Exact' ? Number(query['resourceVersion']) : undefined;
     const all = exact === undefined ? this.stored(path) : this.#listAt(path, exact);
     const items = all.filter((object) => matches(object, query['fieldSelector']));
@@ -214,7 +214,7 @@ export class MemoryCluster {
     };
   }
 
-  /** As it was then. */
+  /** Returns the collection as of that resourceVersion. */
   #listAt(path: string, until: number): Stored[] {
     const objects = new Map<string, Stored>();
     for (const { version, type, object } of this.#histories.get(path) ?? []) {
@@ -240,20 +240,20 @@ export class MemoryCluster {
     };
     const collected = this.#collections.get(collection) ?? new Map<string, Stored>();
     this.#collections.set(collection, collected.set(stored.metadata.name, stored));
-    this.#tell(collection, before === undefined ? 'ADDED' : 'MODIFIED', stored);
+    this.#report(collection, before === undefined ? 'ADDED' : 'MODIFIED', stored);
     return stored;
   }
 
   #remove(collection: string, object: Stored): void {
     this.#version += 1;
     this.#collections.get(collection)?.delete(object.metadata.name);
-    this.#tell(collection, 'DELETED', {
+    this.#report(collection, 'DELETED', {
       ...object,
       metadata: { ...object.metadata, resourceVersion: this.version },
     });
   }
 
-  #tell(collection: string, type: ChangeType, object: Stored): void {
+  #report(collection: string, type: ChangeType, object: Stored): void {
     const change = { version: this.#version, type, object };
     const history = this.#histories.get(collection) ?? [];
     history.push(change);
@@ -263,10 +263,10 @@ export class MemoryCluster {
 }
 
 function inform(watcher: Watcher, { type, object }: Change): void {
-  if (matches(object, watcher.fieldSelector)) watcher.tell(type, object);
+  if (matches(object, watcher.fieldSelector)) watcher.report(type, object);
 }
 
-/** One `path=value`. */
+/** Matches one `path=value`. */
 function matches(object: Stored, fieldSelector: unknown): boolean {
   if (typeof fieldSelector !== 'string') return true;
   const [field = '', value] = fieldSelector.split('=');
@@ -275,16 +275,17 @@ function matches(object: Stored, fieldSelector: unknown): boolean {
 
 const memberOf = (inside: unknown, name: string): unknown => (inside as Json | undefined)?.[name];
 
-/** One replica's way to the cluster, with the faults that a test wants it to have. */
+/** One replica's client of the cluster, with the faults that a test sets. */
 export class MemoryClient implements Cluster {
-  /** Every request that was sent, watches too. */
+  /** Every request sent, including watches. */
   readonly requests: SeenRequest[] = [];
-  /** Runs before the cluster sees a request; what it throws is what the caller gets. */
+  /** Runs before the cluster processes a request; the caller receives exceptions. */
   before: (request: SeenRequest) => void | Promise<void> = () => undefined;
-  /** Runs after the cluster did what was asked and before the caller hears of it. */
+  /** Runs after the cluster has processed a request and before the caller receives the response. */
   after: (request: SeenRequest) => void | Promise<void> = () => undefined;
   ownAudiences: readonly string[] = [];
   ownIssuer: string | undefined;
+  ownIdentity: Identity = { username: 'system:serviceaccount:platform-system:platform-apiserver', uid: 'own-uid' };
   readonly #cluster: MemoryCluster;
   readonly #held: (() => void)[] = [];
   #holding = false;
@@ -294,7 +295,7 @@ export class MemoryClient implements Cluster {
     this.#cluster = cluster;
   }
 
-  /** Refuses connections unless a test sets another one. */
+  /** Connects to kube-apiserver for proxied requests; refuses connections by default. */
   get upstream(): Upstream {
     return (this.#upstream ??= upstreamAt('http://127.0.0.1:1'));
   }
@@ -303,19 +304,19 @@ export class MemoryClient implements Cluster {
     this.#upstream = upstream;
   }
 
-  /** Watches say nothing from now on, as on a connection that hangs, and no new one is answered. */
+  /** Makes watches silent from now on, as on a hanging connection; new ones get no response. */
   holdWatches(): void {
     this.#holding = true;
   }
 
-  /** What was held arrives, and all goes on. */
+  /** Delivers what was held back and continues. */
   releaseWatches(): void {
     this.#holding = false;
-    for (const say of this.#held.splice(0)) say();
+    for (const send of this.#held.splice(0)) send();
   }
 
-  /** Requests of one kind: `asked('POST', '/sessions')`. */
-  asked(method: string, pathEnd: string): SeenRequest[] {
+  /** Returns the requests of one kind: `requestsTo('POST', '/sessions')`. */
+  requestsTo(method: string, pathEnd: string): SeenRequest[] {
     return this.requests.filter(
       (one) => one.method === method && one.path.endsWith(pathEnd) && one.query['watch'] === undefined,
     );
@@ -331,7 +332,7 @@ export class MemoryClient implements Cluster {
   async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
     if (options.query?.['watch'] !== undefined) return await this.#watch(path, options);
     const log = /\/pods\/[^/]+\/log$/.test(path)
-      ? this.#cluster.podLogs.answer(this.#seen(path, options), options.signal)
+      ? this.#cluster.podLogs.respond(this.#seen(path, options), options.signal)
       : undefined;
     if (log !== undefined) return await log;
     const { status, body } = await this.#exchange(path, options);
@@ -340,6 +341,7 @@ export class MemoryClient implements Cluster {
 
   audiences = async (): Promise<readonly string[]> => this.ownAudiences;
   issuer = async (): Promise<string | undefined> => this.ownIssuer;
+  identity = async (): Promise<Identity> => this.ownIdentity;
 
   close = async (): Promise<void> => this.#upstream?.close();
 
@@ -349,13 +351,13 @@ export class MemoryClient implements Cluster {
     return request;
   }
 
-  async #exchange(path: string, options: KubeRequest): Promise<Answer> {
+  async #exchange(path: string, options: KubeRequest): Promise<ClusterResponse> {
     const request = this.#seen(path, options);
     await this.before(request);
     if (options.signal?.aborted === true) throw unreachable(options.signal.reason);
-    const answer = this.#cluster.handle(request);
+    const response = this.#cluster.handle(request);
     await this.after(request);
-    return answer;
+    return response;
   }
 
   async #watch(path: string, options: KubeRequest): Promise<KubeResponse> {
@@ -368,7 +370,7 @@ export class MemoryClient implements Cluster {
         this.#held.push(resolve);
       });
     const body = new PassThrough();
-    const say = (event: unknown): void => {
+    const send = (event: unknown): void => {
       const write = (): void => {
         if (!body.writableEnded && !body.destroyed) body.write(`${JSON.stringify(event)}\n`);
       };
@@ -376,7 +378,7 @@ export class MemoryClient implements Cluster {
       else write();
     };
     const bookmark = (ends: boolean): void =>
-      say({
+      send({
         type: 'BOOKMARK',
         object: {
           metadata: {
@@ -385,15 +387,15 @@ export class MemoryClient implements Cluster {
           },
         },
       });
-    const tell = (type: ChangeType, object: Stored): void => say({ type, object });
+    const report = (type: ChangeType, object: Stored): void => send({ type, object });
     const initial = query['sendInitialEvents'] === 'true';
     const since = initial ? this.#cluster.version : String(query['resourceVersion'] ?? this.#cluster.version);
     if (initial) {
       for (const object of this.#cluster.stored(path))
-        if (matches(object, query['fieldSelector'])) tell('ADDED', object);
+        if (matches(object, query['fieldSelector'])) report('ADDED', object);
       bookmark(true);
     }
-    const stopTelling = this.#cluster.watch(path, query['fieldSelector'], since, tell);
+    const stopWatch = this.#cluster.watch(path, query['fieldSelector'], since, report);
     const { clock } = this.#cluster;
     const duration = Number(query['timeoutSeconds'] ?? 300) * 1_000;
     const cancelBookmark = clock.after(Math.max(duration - lastBookmark, 0), () => {
@@ -403,7 +405,7 @@ export class MemoryClient implements Cluster {
       if (!this.#holding) end();
     });
     const end = (): void => {
-      stopTelling();
+      stopWatch();
       cancelBookmark();
       cancelEnd();
       signal?.removeEventListener('abort', abort);

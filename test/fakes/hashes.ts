@@ -2,21 +2,21 @@ import type { HashFunctions } from '../../src/accounts/passwords/passwords.ts';
 import { parametersOf, type HashParameters } from '../../src/config/hash-parameters.ts';
 
 interface Options {
-  /** Advanced by what each verification costs. */
+  /** Clock that each verification advances by its cost. */
   readonly clock?: { advance(milliseconds: number): Promise<void> };
-  /** Milliseconds, by parameters. */
+  /** Milliseconds by parameters. */
   readonly costs?: Readonly<Record<HashParameters, number>>;
 }
 
-/** Hashes that hide nothing and cost nothing, and a list of the work that was asked for. */
+/** Hashes without protection or cost, and a record of the work requested. */
 export class CountingHashes implements HashFunctions {
-  /** The parameters of each verification. */
+  /** Parameters of each verification. */
   readonly verified: HashParameters[] = [];
-  /** The passwords that were tried. */
+  /** Passwords that were tried. */
   readonly tried: string[] = [];
-  /** The parameters of each new hash. */
+  /** Parameters of each new hash. */
   readonly hashed: HashParameters[] = [];
-  /** Thrown by all of them while it is there. */
+  /** Error thrown by all functions while it is set. */
   failure: Error | undefined;
   readonly #options: Options;
   readonly #passwords = new Map<string, string>();
@@ -25,7 +25,7 @@ export class CountingHashes implements HashFunctions {
     this.#options = options;
   }
 
-  /** A hash of the true shape for this password. */
+  /** Returns a hash of valid form for this password. */
   of(password: string, parameters: HashParameters): string {
     const [name, ...costs] = parameters.split(':');
     const number = String(this.#passwords.size).padStart(8, '0');

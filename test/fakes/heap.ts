@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Bytes of the heap that are still referred to. */
+/** Returns the bytes of reachable objects on the heap. */
 export function heapUsed(): number {
   // The first collection completes a marking in progress, which keeps objects that died after it started.
   collectGarbage();

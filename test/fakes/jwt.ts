@@ -1,9 +1,9 @@
-/** JSON Web Tokens put together by hand: any header and any claims, rightly signed or not. */
+/** Hand-made JSON Web Tokens with any header and claims, validly signed or not. */
 import { sign, type KeyObject } from 'node:crypto';
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** Signed as ES256 or RS256 by the kind of the key; without a key the signature is a few bytes of nothing. */
+/** Signs with ES256 or RS256 according to the key; without a key the signature is a few arbitrary bytes. */
 export function craftJWT(header: object, claims: object, key?: KeyObject): string {
   const content = `${part(header)}.${part(claims)}`;
   if (key === undefined) return `${content}.c2lnbmF0dXJl`;
@@ -14,7 +14,7 @@ export function craftJWT(header: object, claims: object, key?: KeyObject): strin
   return `${content}.${signature.toString('base64url')}`;
 }
 
-/** The header and the claims of a token, whoever signed it. */
+/** Returns header and claims of a token without verification. */
 export function readJWT(token: string): { header: Record<string, unknown>; claims: Record<string, unknown> } {
   const [header, claims] = token
     .split('.')

@@ -1,4 +1,4 @@
-/** A cluster in memory behind a socket, for servers in other processes. */
+/** An in-memory cluster behind a socket, for servers in other processes. */
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +11,7 @@ import type { MemoryCluster } from './cluster.ts';
 /** Milliseconds until the response to a request of this user; '' is the server itself. */
 export type Latency = (path: string, user: string) => number;
 
-/** The client has gone. */
+/** Reports if the client has disconnected. */
 const ended = (error: unknown): boolean => isKubeError(error, 0);
 
 const numbers = new Set(['tailLines', 'limitBytes']);
@@ -20,13 +20,13 @@ const numbers = new Set(['tailLines', 'limitBytes']);
 export async function serveCluster(cluster: MemoryCluster, latency: Latency): Promise<string> {
   const client = cluster.client();
   const server = http.createServer((req, res) => {
-    answer(req, res).catch((error: unknown) => {
+    handle(req, res).catch((error: unknown) => {
       if (res.headersSent || ended(error)) res.destroy();
       else res.writeHead(500).end(JSON.stringify({ message: String(error) }));
     });
   });
 
-  async function answer(req: http.IncomingMessage, res: http.ServerResponse): Promise<void> {
+  async function handle(req: http.IncomingMessage, res: http.ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(req.url ?? '', 'http://cluster');
     const path = decodeURIComponent(pathname);
     const gone = new AbortController();
@@ -50,7 +50,7 @@ export async function serveCluster(cluster: MemoryCluster, latency: Latency): Pr
     body.pipe(res);
   }
 
-  // kube-apiserver keeps an idle connection longer than this server's client, too.
+  // Like kube-apiserver, keep an idle connection longer than this server's client does.
   server.keepAliveTimeout = 90_000;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

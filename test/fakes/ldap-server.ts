@@ -1,4 +1,4 @@
-/** LDAP server in the process of the test: simple binds, searches, StartTLS, and faults. */
+/** LDAP server in the test's process: simple binds, searches, StartTLS, and faults. */
 import { BerReader, BindRequest, ExtendedRequest, PresenceFilter, SearchRequest } from 'ldapts';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
@@ -20,10 +20,10 @@ interface Bind {
 interface Search {
   readonly operation: 'search';
   readonly base: string;
-  /** RFC 4515, the names of attributes in lower case. */
+  /** Filter of RFC 4515 with attribute names in lower case. */
   readonly filter: string;
   readonly sizeLimit: number;
-  /** In lower case. */
+  /** Attributes by lower-case name. */
   readonly attributes: readonly string[];
 }
 
@@ -40,19 +40,19 @@ export class LDAPServer {
   /** Entries by the filter that finds them. */
   readonly entries = new Map<string, readonly LDAPEntry[]>();
   readonly requests: LDAPRequest[] = [];
-  /** Whether each request came over TLS, with the server name of the client. */
+  /** One entry per request: if it came over TLS, and the client's server name. */
   readonly security: { readonly isSecure: boolean; readonly serverName: unknown }[] = [];
-  /** Connections so far. */
+  /** Number of connections so far. */
   readonly sockets: Socket[] = [];
-  /** Returns a result code, or what the server does in place of a response; undefined for none. */
+  /** Returns a result code, or a replacement of the response; undefined for the default. */
   fault: (request: LDAPRequest, id: number) => number | 'close' | Buffer | undefined = () => undefined;
-  /** Reads everything, and sends nothing any more. */
+  /** The server reads everything and sends nothing. */
   isSilent = false;
   readonly #server = createServer((socket) => this.#accept(socket));
   #tls: Pair | undefined;
   #isTLS = false;
 
-  /** Returns the port. With `startsWithTLS` it serves ldaps. */
+  /** Starts the server and returns its port. With `startsWithTLS` it serves ldaps. */
   async listen(tls?: Pair, startsWithTLS = false): Promise<number> {
     this.#tls = tls;
     this.#isTLS = startsWithTLS;

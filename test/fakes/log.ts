@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import winston from 'winston';
 import { createLogger, type Logger } from '../../src/runtime/logger.ts';
 
-/** A logger as in production but for where it writes to, and the lines that it has written. */
+/** Returns a logger as in production that writes to memory, and its lines. */
 export function logOfLines(): { readonly log: Logger; readonly lines: () => string[] } {
   let text = '';
   const stream = new Writable({

@@ -1,15 +1,15 @@
-/** Logs like the server does, also what goes wrong, once it is told that nobody reads its standard output any more. */
+/** Logs like the server does, including its own errors, once it gets the message that nothing reads its standard output. */
 import { createLogger } from '../../src/runtime/logger.ts';
 
 let uncaught = 0;
 const log = createLogger();
 process.on('uncaughtException', (error) => {
   uncaught += 1;
-  log.error('an error was not caught', { error });
+  log.error('uncaught exception', { error });
 });
 process.once('message', () => {
   log.error('first');
-  // The callback comes with the outcome of both writes, and the event after it.
+  // The callback reports the outcome of both writes, and the event follows it.
   process.stdout.write('', () => {
     log.error('second');
     process.stdout.write('', () => setImmediate(() => process.send?.(uncaught, () => process.disconnect())));

@@ -1,4 +1,4 @@
-/** OpenID provider in the process of the test. It exchanges any code for the tokens that the test has set. */
+/** OpenID provider in the test's process. It exchanges any code for the tokens that the test has set. */
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -25,17 +25,17 @@ interface Request {
 export class OpenIDServer {
   issuer = '';
   caCertificate = '';
-  /** Without those to /keys. */
+  /** Requests except those to /keys. */
   readonly requests: Request[] = [];
-  /** Changes to what the provider says of itself. */
+  /** Overrides of the provider's metadata. */
   metadata: Readonly<Record<string, unknown>> = {};
-  /** Changes to the claims of the id_token, and to its header. */
+  /** Overrides of the claims and the header of the id_token. */
   claims: Readonly<Record<string, unknown>> = {};
   header: Readonly<Record<string, unknown>> = {};
   userinfo: Readonly<Record<string, unknown>> = { sub: '1' };
-  /** Signs the id_token; undefined: nothing does. */
+  /** Key that signs the id_token; undefined for none. */
   key: KeyObject | undefined;
-  /** Takes the place of a response, after it waits. */
+  /** Awaited before each response; its result replaces the response. */
   respond: (path: string) => Response | undefined | Promise<Response | undefined> = () => undefined;
   #server = createServer();
   #published: object = {};
@@ -57,7 +57,7 @@ export class OpenIDServer {
     this.#server.close();
   }
 
-  /** The requests to a path. */
+  /** Returns the requests to a path. */
   to(path: string): Request[] {
     return this.requests.filter((request) => request.path === path);
   }

@@ -9,14 +9,14 @@ export interface LogLine {
   readonly log: string | Buffer;
 }
 
-/** One container's log, as its node has it. */
+/** A container's log on its node. */
 export interface FakeLog {
   readonly lines: LogLine[];
-  /** Before its last restart. */
+  /** Lines before its last restart. */
   readonly previous?: readonly LogLine[];
-  /** Answered in the place of the log. */
+  /** Error returned instead of the log. */
   refusal?: { readonly code: number; readonly reason: string };
-  /** The node says nothing. */
+  /** The node does not respond. */
   hangs?: boolean;
 }
 
@@ -40,14 +40,14 @@ const refusal = (code: number, reason: string): KubeResponse => ({
 const lineOf = ({ time, log }: LogLine): Buffer =>
   Buffer.concat([Buffer.from(`${time} `), Buffer.from(log), Buffer.from('\n')]);
 
-/** The logs of containers through kube-apiserver, with the options and the habits of kubelet. */
+/** Container logs through kube-apiserver, with the options and behaviour of kubelet. */
 export class FakePodLogs {
-  /** By `namespace/pod/container`. */
+  /** Logs by `namespace/pod/container`. */
   readonly logs = new Map<string, FakeLog>();
   readonly seen: SeenRequest[] = [];
-  /** Requests that are open. */
+  /** Number of open requests. */
   open = 0;
-  /** The most that ever were. */
+  /** Highest number of open requests so far. */
   mostOpen = 0;
   readonly #followers = new Map<string, Set<PassThrough>>();
 
@@ -57,32 +57,32 @@ export class FakePodLogs {
     return log;
   }
 
-  /** One more line, which followers get at once. */
+  /** Appends a line, which followers receive immediately. */
   write(key: string, line: LogLine): void {
     this.logs.get(key)?.lines.push(line);
     for (const follower of this.#followers.get(key) ?? []) follower.write(lineOf(line));
   }
 
-  /** The container ends: so do the streams of those who follow. */
+  /** Ends the container and the streams of its followers. */
   end(key: string): void {
     for (const follower of this.#followers.get(key) ?? []) follower.end();
     this.#followers.delete(key);
   }
 
-  /** The streams of those who follow fail. */
+  /** Fails the streams of followers. */
   breakOff(key: string): void {
     for (const follower of this.#followers.get(key) ?? []) follower.destroy(new Error('broken off'));
   }
 
-  /** Undefined for what is no log. */
-  answer(request: SeenRequest, signal: AbortSignal | undefined): Promise<KubeResponse> | undefined {
+  /** Returns the response to a log request, or undefined for another path. */
+  respond(request: SeenRequest, signal: AbortSignal | undefined): Promise<KubeResponse> | undefined {
     const match = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)\/log$/.exec(request.path);
     if (match === null) return undefined;
     this.seen.push(request);
-    return this.#answer(`${match[1]}/${match[2]}/${String(request.query['container'])}`, request, signal);
+    return this.#respond(`${match[1]}/${match[2]}/${String(request.query['container'])}`, request, signal);
   }
 
-  async #answer(key: string, { query }: SeenRequest, signal: AbortSignal | undefined): Promise<KubeResponse> {
+  async #respond(key: string, { query }: SeenRequest, signal: AbortSignal | undefined): Promise<KubeResponse> {
     const log = this.logs.get(key);
     if (log === undefined) return refusal(404, 'NotFound');
     if (log.refusal !== undefined) return refusal(log.refusal.code, log.refusal.reason);
@@ -118,7 +118,7 @@ export class FakePodLogs {
     return body;
   }
 
-  /** In pieces that end anywhere, at the reader's pace. */
+  /** Writes the text in pieces of arbitrary length, at the reader's pace. */
   async #write(body: PassThrough, bytes: Buffer, ends: boolean): Promise<void> {
     for (let start = 0; start < bytes.length && !body.destroyed; start += 50_000)
       await new Promise<void>((resolve) => {

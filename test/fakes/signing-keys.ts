@@ -1,4 +1,4 @@
-/** Keys for tokens of tests: RSA keys take long to find, so there are some here, which are for nothing else. */
+/** Signing keys for tests. RSA keys take long to generate, so these are fixed ones for tests only. */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { keyNames, type MakeKey } from '../../src/tokens/signing-keys.ts';
 
 const rsaKeys = [1, 2, 3].map((number) => readFileSync(join(import.meta.dirname, `keys/rsa-${number}.pem`)));
 
-/** Makes a new key each time, of RSA one after the other of the three. */
+/** Returns a new key for each call; RSA keys are taken from the three in turn. */
 export function keyMaker(): MakeKey {
   let made = 0;
   return async (alg) => {
@@ -20,7 +20,7 @@ export function keyMaker(): MakeKey {
 const makeKey = keyMaker();
 const pairs = keyNames.map(async ({ alg, current }) => [current, (await makeKey(alg)).toString('base64')] as const);
 
-/** The Secret of the signing keys: a server that finds it makes no keys of its own, which takes long. */
+/** The Secret of the signing keys, with which a server need not spend time on generating its own. */
 export const signingKeysSecret = {
   metadata: { name: objectNames.signingKeysSecret },
   type: 'Opaque',

@@ -6,35 +6,35 @@ import { headerValues } from '../../src/auth/identity-headers.ts';
 import { createUpstream, type Upstream } from '../../src/cluster/client/upstream.ts';
 import { addressOf } from '../../src/cluster/wire/connections.ts';
 
-/** What every request that is passed on has of the server's own. */
+/** Credential of the server in every request passed on. */
 export const ownToken = 'Bearer of-the-server';
 
-/** The way to a server of the test's own, in the place of kube-apiserver. */
+/** A connection to the test's server instead of kube-apiserver. */
 export const upstreamAt = (server: string): Upstream =>
   createUpstream({
     address: addressOf(server, { rejectUnauthorized: true }),
     credential: { headers: async () => ({ Authorization: ownToken }), renew: () => undefined },
   });
 
-/** One request, as kube-apiserver would have seen it. */
+/** A request as kube-apiserver would receive it. */
 export interface Passed {
   readonly method: string;
   readonly url: string;
-  /** By lower-case name, every value. */
+  /** All values by lower-case name. */
   readonly headers: ReadonlyMap<string, readonly string[]>;
-  /** The whole body; rejects if it was broken off. */
+  /** The complete body; rejects if it was aborted. */
   readonly body: Promise<string>;
 }
 
 type Serve = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** A server in the place of kube-apiserver, which answers as the test of the moment wants. */
+/** A fake kube-apiserver that responds as the current test wants. */
 export class FakeKubeApiserver {
   readonly seen: Passed[] = [];
   readonly server: Server = http
     .createServer((req, res) => {
       this.#note(req);
-      this.answer(req, res);
+      this.serve(req, res);
     })
     .on('connection', (socket: Socket) => {
       this.sockets.add(socket.on('error', () => undefined));
@@ -44,10 +44,10 @@ export class FakeKubeApiserver {
       this.#note(req);
       this.grant(req, socket as Socket);
     });
-  answer: Serve = (_, res) => void res.end('{}');
-  /** For requests of another protocol. */
+  serve: Serve = (_, res) => void res.end('{}');
+  /** Handles upgrade requests. */
   grant: (req: IncomingMessage, socket: Socket) => void = (_, socket) => void socket.destroy();
-  /** Those that are open. */
+  /** Open connections. */
   readonly sockets = new Set<Socket>();
 
   async listen(): Promise<string> {
@@ -56,12 +56,12 @@ export class FakeKubeApiserver {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** Those since the last call. */
+  /** Returns the requests since the last call. */
   taken(): Passed[] {
     return this.seen.splice(0);
   }
 
-  /** Every connection. */
+  /** Closes every connection. */
   cut(): void {
     for (const socket of this.sockets) socket.destroy();
   }

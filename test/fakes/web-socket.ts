@@ -1,4 +1,4 @@
-/** Clients of WebSockets: undici's, and one that sends the bytes of the test's choice. */
+/** WebSocket clients: undici's, and one that sends the test's own bytes. */
 import http, { type OutgoingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocket, type WebSocketInit } from 'undici';
@@ -10,27 +10,27 @@ export const handshake: OutgoingHttpHeaders = {
   'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
 };
 
-/** As kube-apiserver wants it of browsers (its protocol.go). */
+/** Subprotocol with a token as kube-apiserver expects it from browsers (its protocol.go). */
 export const tokenProtocol = (token: string): string =>
   `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
 
 export interface Listening {
-  /** What was told so far. */
+  /** Messages received so far. */
   readonly messages: string[];
   readonly client: WebSocket;
-  /** Resolves when the connection has ended. */
+  /** Resolves when the connection has closed. */
   readonly closed: Promise<{ readonly code: number; readonly wasClean: boolean }>;
-  /** Resolves when so many messages have come or the connection has ended. */
+  /** Resolves when this many messages have been received or the connection has closed. */
   until(count: number): Promise<void>;
 }
 
-/** Rejects if the handshake is refused. */
+/** Opens a WebSocket. Rejects if the handshake is rejected. */
 export async function listenTo(url: string, init: WebSocketInit): Promise<Listening> {
   const client = new WebSocket(url, init);
   const messages: string[] = [];
   const waiting = new Set<() => void>();
   const wake = (): void => {
-    for (const look of waiting) look();
+    for (const check of waiting) check();
   };
   client.addEventListener('message', ({ data }) => {
     messages.push(data as string);
@@ -48,18 +48,18 @@ export async function listenTo(url: string, init: WebSocketInit): Promise<Listen
   });
   const until = (count: number): Promise<void> =>
     new Promise((resolve) => {
-      const look = (): void => {
+      const check = (): void => {
         if (messages.length < count && client.readyState !== WebSocket.CLOSED) return;
-        waiting.delete(look);
+        waiting.delete(check);
         resolve();
       };
-      waiting.add(look);
-      look();
+      waiting.add(check);
+      check();
     });
   return { messages, client, closed, until };
 }
 
-/** A frame as clients send it (RFC 6455 section 5.2). */
+/** Returns a frame as clients send it (RFC 6455 section 5.2). */
 export function clientFrame(first: number, payload: Buffer, mask = Buffer.from([1, 2, 3, 4])): Buffer {
   const { length } = payload;
   const size =
@@ -69,11 +69,14 @@ export function clientFrame(first: number, payload: Buffer, mask = Buffer.from([
         ? [126, length >> 8, length & 255]
         : [127, 0, 0, 0, 0, length >>> 24, (length >> 16) & 255, (length >> 8) & 255, length & 255];
   const [short = 0, ...long] = size;
-  const said = payload.map((byte, at) => byte ^ (mask[at % 4] as number));
-  return Buffer.concat([Buffer.from([first, short | 0x80, ...long]), mask, said]);
+  const masked = payload.map((byte, at) => byte ^ (mask[at % 4] as number));
+  return Buffer.concat([Buffer.from([first, short | 0x80, ...long]), mask, masked]);
 }
 
-/** The connection after the handshake, with what came with its answer. Rejects if there is another answer than 101. */
+/**
+ * Returns the connection after the handshake, with data received along with the response. Rejects for a response other
+ * than 101.
+ */
 export function upgraded(port: number, path: string, headers: OutgoingHttpHeaders): Promise<[Socket, Buffer]> {
   return new Promise((resolve, reject) => {
     const request = http.request({
@@ -84,7 +87,7 @@ export function upgraded(port: number, path: string, headers: OutgoingHttpHeader
       headers: { ...handshake, ...headers },
     });
     request.once('upgrade', (_, socket, first) => resolve([socket, first]));
-    request.once('response', ({ statusCode }) => reject(new Error(`answered ${statusCode}`)));
+    request.once('response', ({ statusCode }) => reject(new Error(`status ${statusCode}`)));
     request.once('error', reject);
     request.end();
   });
@@ -95,7 +98,7 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** The frames of a server: whole, final and unmasked, or this throws. */
+/** Parses the frames of a server. Throws unless they are complete, final and unmasked. */
 export function framesIn(bytes: Buffer): Frame[] {
   const frames: Frame[] = [];
   for (let at = 0; at < bytes.length;) {

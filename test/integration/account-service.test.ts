@@ -1,7 +1,7 @@
-/** The account service (docs/accounts.md) over a real kube-apiserver, which authorizes each write as the caller's. */
+/** The account service (docs/guides/accounts.md) with a real kube-apiserver, which authorizes each write as the caller. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../labs/integration/eventually.ts';
-import { call, gateway, type Answer } from '../labs/integration/http.ts';
+import { call, gateway, type HttpResponse } from '../labs/integration/http.ts';
 import {
   bind,
   createClusterRole,
@@ -39,7 +39,7 @@ const send = (
   path: string,
   body?: unknown,
   type = 'application/json',
-): Promise<Answer> =>
+): Promise<HttpResponse> =>
   call(`${gateway()}${base}/${path}`, {
     token,
     method,
@@ -54,7 +54,7 @@ const user = (name: string, spec: object = {}): object => ({
 });
 
 describe('an administrator', () => {
-  test('makes, changes, lists and deletes users, and each read shows the write before', async () => {
+  test('creates, changes, lists and deletes users, and each read shows the previous write', async () => {
     const token = await adminToken();
     undo.push(() => removeUser('mia'));
     const made = await send(token, 'POST', 'users', user('mia', { groups: ['m', 'n'] }));
@@ -69,8 +69,8 @@ describe('an administrator', () => {
     expect((await send(token, 'PATCH', 'users/mia', [add], jsonPatch)).json).toMatchObject({
       spec: { groups: ['m', 'n', 'o'] },
     });
-    // Its conditions may be written in between.
-    const whole = await eventually('it is put in the place of what was read', async () => {
+    // The server may write conditions in between.
+    const whole = await eventually('the object is replaced', async () => {
       const current = (await send(token, 'GET', 'users/mia')).json as KubeObject;
       const changed = { ...current, spec: { ...current.spec, state: 'Disabled' } };
       expect(await send(token, 'PUT', 'users/mia', changed)).toMatchObject({ status: 200 });
@@ -87,7 +87,7 @@ describe('an administrator', () => {
     expectStatus(await send(token, 'GET', 'users/mia'), 404, 'NotFound');
   });
 
-  test('is told by kube-apiserver what is no user', async () => {
+  test('gets the validation errors of kube-apiserver', async () => {
     const token = await adminToken();
     const refused = expectStatus(
       await send(token, 'POST', 'users', user('nina', { groups: ['system:masters'] })),
@@ -108,8 +108,8 @@ describe('an administrator', () => {
   });
 });
 
-describe('a person', () => {
-  test('reads and names themselves, and cannot make themselves more', async () => {
+describe('a user', () => {
+  test('reads and renames their own object, and cannot extend their rights', async () => {
     const token = await person('olga', { groups: ['o'], email: 'olga@example.org' });
     expect((await send(token, 'GET', 'users/~')).json).toMatchObject({ metadata: { name: 'olga' } });
     expect((await send(token, 'PATCH', 'users/~', { spec: { displayName: 'Olga' } }, merge)).json).toMatchObject({
@@ -127,7 +127,7 @@ describe('a person', () => {
   });
 });
 
-describe('who may write users', () => {
+describe('a user with the right to write users', () => {
   beforeAll(async () => {
     await createClusterRole('accounts-test', [{ apiGroups: ['iam.platform.io'], resources: ['users'], verbs: ['*'] }]);
     await bind('accounts-test', 'accounts-test', { kind: 'User', name: 'peter' });
@@ -138,26 +138,26 @@ describe('who may write users', () => {
   });
 
   // evidence: groups-grant-impersonation
-  test('cannot give groups away that they do not command, themselves included', async () => {
+  test('cannot put users, themselves included, into groups that they are not allowed to impersonate', async () => {
     const token = await person('peter', { groups: ['p'] });
     undo.push(() => removeUser('quinn'));
     await createUser('quinn');
     for (const name of ['peter', '~', 'quinn'])
-      await eventually(`${name} is refused by the policy`, async () => {
-        const answer = await send(
+      await eventually(`the policy rejects ${name}`, async () => {
+        const response = await send(
           token,
           'PATCH',
           `users/${name}`,
           { spec: { groups: ['p', 'platform:admins'] } },
           merge,
         );
-        expect(expectStatus(answer, 403, 'Forbidden').message).toContain('right to impersonate');
+        expect(expectStatus(response, 403, 'Forbidden').message).toContain('permission to impersonate');
       });
     expect(await send(token, 'PATCH', 'users/~', { spec: { groups: [] } }, merge)).toMatchObject({ status: 200 });
   });
 });
 
-/** What both replicas say to a token. */
+/** Returns the responses of both replicas to a token. */
 const everywhere = (token: string): Promise<number[]> =>
   Promise.all([gateway(0), gateway(1)].map(async (url) => (await call(`${url}${base}/whoami`, { token })).status));
 
@@ -170,11 +170,11 @@ describe('a password', () => {
   const change = { currentPassword: passwords.alice, password: next };
   remember(next);
 
-  test('that is changed ends all sessions on both replicas, and is in a Secret that goes with the user', async () => {
+  test('that is changed revokes all sessions on both replicas, and is stored in a Secret owned by the user', async () => {
     const token = await person('rosa');
     expect(await send(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
-    await eventually('the session is over', async () => expect(await everywhere(token)).toEqual([401, 401]));
-    await eventually('both know the new one', async () => {
+    await eventually('the session has ended', async () => expect(await everywhere(token)).toEqual([401, 401]));
+    await eventually('both replicas accept the new password', async () => {
       for (const url of [gateway(0), gateway(1)]) await login('rosa', url, next);
     });
     const secret = await stored('rosa');
@@ -184,7 +184,7 @@ describe('a password', () => {
     });
   });
 
-  test('with a weak hash is hashed anew at the login, and its sessions go on', async () => {
+  test('with a weak hash is hashed again at the login, and sessions continue', async () => {
     const token = await person('sven');
     await eventually('the hash is argon2id', async () => {
       const { data } = await stored('sven');
@@ -197,7 +197,7 @@ describe('a password', () => {
     ]);
   });
 
-  test('is set for a new user by an administrator, and must then be changed', async () => {
+  test('set by an administrator for a new user must be changed', async () => {
     const admin = await adminToken();
     undo.push(() => removeUser('tara'));
     await send(admin, 'POST', 'users', user('tara', { groups: ['t'], passwordChangeRequired: true }));
@@ -216,7 +216,7 @@ describe('a password', () => {
     expect((await get(userPath('tara'))).spec).toMatchObject({ passwordChangeRequired: false });
   });
 
-  test('of a configured user changes where the configuration refers to, and nowhere else', async () => {
+  test('of a configured user is changed in the Secret that the configuration names', async () => {
     const { access_token: alice } = await login('alice');
     const inline = { currentPassword: passwords.alice, password: next };
     expectStatus(await send(alice, 'PUT', 'users/~/password', inline), 403, 'Forbidden');
@@ -226,11 +226,11 @@ describe('a password', () => {
     const mine = { currentPassword: passwords.carol, password: next };
     expect(await send(carol, 'PUT', 'users/~/password', mine)).toMatchObject({ status: 200 });
     await login('carol', undefined, next);
-    await eventually('the session is over', async () => expect(await everywhere(carol)).toEqual([401, 401]));
+    await eventually('the session has ended', async () => expect(await everywhere(carol)).toEqual([401, 401]));
   });
 
   // evidence: administrator-password-set
-  test('of an administrator is not for those who manage users to set', async () => {
+  test('of an administrator cannot be set by users who manage users', async () => {
     await bind('accounts-test-manager', 'platform-user-manager', { kind: 'User', name: 'uma' });
     undo.push(() => unbind('accounts-test-manager'));
     const token = await person('uma');
@@ -238,7 +238,7 @@ describe('a password', () => {
     await createUser('vera', { groups: ['platform:admins'] });
     undo.push(() => removeUser('wim'));
     await createUser('wim');
-    // Ordinary rights by name are no hindrance, all of them are.
+    // Ordinary rights bound by name do not prevent it; cluster-admin rights do.
     for (const [name, role] of [
       ['wim', 'view'],
       ['xena', 'cluster-admin'],
@@ -267,7 +267,7 @@ describe('a password', () => {
 });
 
 describe('sessions', () => {
-  test('are listed and revoked by their user, and by who may', async () => {
+  test('are listed and revoked by their user and by administrators', async () => {
     const one = await person('xenia');
     const { access_token: two } = await login('xenia', gateway(1), passwords.alice);
     const { access_token: three } = await login('xenia', undefined, passwords.alice);
@@ -277,20 +277,20 @@ describe('sessions', () => {
     interface List {
       readonly items: readonly { readonly metadata: { readonly name: string }; readonly current: boolean }[];
     }
-    const list = await eventually('all sessions are known', async () => {
+    const list = await eventually('all sessions are listed', async () => {
       const { items } = (await send(two, 'GET', 'users/~/sessions')).json as List;
-      // The one by which the test waited for the user to be there, on each replica, and those of here.
+      // The session with which the test waited for the user, on each replica, and those of this test.
       expect(items).toHaveLength(5);
       return items;
     });
     const current = list.find((session) => session.current)?.metadata.name;
     expect((await send(other, 'DELETE', `users/~/sessions/${current}`)).status).toBe(404);
     expect(await send(one, 'DELETE', `users/~/sessions/${current}`)).toMatchObject({ status: 200 });
-    await eventually('that session is over', async () => expect(await everywhere(two)).toEqual([401, 401]));
+    await eventually('the revoked session has ended', async () => expect(await everywhere(two)).toEqual([401, 401]));
     expect(await everywhere(three)).toEqual([200, 200]);
     expect(await send(await adminToken(), 'DELETE', 'users/xenia/sessions')).toMatchObject({ status: 200 });
     for (const token of [one, three])
-      await eventually('all are over', async () => expect(await everywhere(token)).toEqual([401, 401]));
+      await eventually('all sessions have ended', async () => expect(await everywhere(token)).toEqual([401, 401]));
     expect(await everywhere(other)).toEqual([200, 200]);
   });
 });
@@ -303,14 +303,14 @@ describe('the login history', () => {
   const records = async (token: string, name: string, at = gateway()): Promise<Records> =>
     (await call(`${at}${base}/users/${name}/loginrecords?limit=2`, { token })).json as Records;
 
-  test('tells of each login at either replica, and goes with the user', async () => {
+  test('contains each login at either replica and is deleted with the user', async () => {
     const token = await person('walt');
     const agent = { headers: { 'user-agent': 'a guess of a test' }, base: gateway(1) };
     expect((await postForm(passwordForm('walt', 'not the password of walt'), agent)).status).toBe(400);
-    await eventually('both replicas show it', async () => {
+    await eventually('both replicas return the failed login', async () => {
       for (const at of [gateway(0), gateway(1)]) {
         const { items, totalItems } = await records(token, '~', at);
-        // The logins by which the test waited for the user to be there.
+        // Logins with which the test waited for the user.
         expect(totalItems).toBeGreaterThanOrEqual(4);
         expect(items).toMatchObject([
           { success: false, reason: 'WrongPassword', userAgent: 'a guess of a test', client: 'platform' },
@@ -318,7 +318,7 @@ describe('the login history', () => {
         ]);
       }
     });
-    await eventually('the user has it in the status', async () => {
+    await eventually('the status has the time of the login', async () => {
       const { status } = await get(userPath('walt'));
       expect(Date.now() - Date.parse(String(status?.['lastLoginTime']))).toBeLessThan(120_000);
     });
@@ -326,7 +326,7 @@ describe('the login history', () => {
     undo.push(() => unbind('accounts-test-viewer'));
     expectStatus(await send(token, 'GET', 'users/admin/loginrecords'), 403, 'Forbidden');
     const viewer = await person('xaver');
-    await eventually('who may sees it', async () => {
+    await eventually('a user with the right reads the history', async () => {
       expect((await records(viewer, 'walt')).items).toHaveLength(2);
     });
     const { uid } = (await get(userPath('walt'))).metadata;
@@ -339,7 +339,7 @@ describe('the login history', () => {
   });
 });
 
-test('a user who is locked out at one replica is unlocked at the other', async () => {
+test('a user who is locked out at one replica can be unlocked at the other', async () => {
   await person('zoe');
   const there = { base: gateway(1) };
   const wrong = passwordForm('zoe', 'not the password of zoe');

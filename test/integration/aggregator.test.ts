@@ -1,4 +1,7 @@
-/** Behind kube-apiserver's aggregator: the same responses through it and directly, and what happens while either side is down. */
+/**
+ * Requests through kube-apiserver's aggregator: the same responses as directly, and the behaviour while either side is
+ * down.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,7 +9,16 @@ import { setEndpoints } from '../../hack/run/registration.ts';
 import { apiserverComplaints, stopApiserver, timeOf, wasStarting } from '../labs/integration/control-plane.ts';
 import { readLog } from '../labs/integration/log.ts';
 import { eventually } from '../labs/integration/eventually.ts';
-import { aggregated, apisPath, call, gateway, nodesPath, open, read, type Answer } from '../labs/integration/http.ts';
+import {
+  aggregated,
+  apisPath,
+  call,
+  gateway,
+  nodesPath,
+  open,
+  read,
+  type HttpResponse,
+} from '../labs/integration/http.ts';
 import { startInformers, type Informers } from '../labs/integration/informers.ts';
 import { create, createNode, get, kube, nodePath, patch, remove, type KubeList } from '../labs/integration/kube.ts';
 import { lab } from '../labs/integration/lab.ts';
@@ -18,20 +30,20 @@ import { expectStatus } from '../labs/integration/status.ts';
 const collection = `${apisPath}/nodes`;
 const group = 'resources.platform.io';
 
-/** By kube-apiserver, as its administrator. */
-async function through(path: string, accept = 'application/json'): Promise<Answer> {
+/** Sends a request through kube-apiserver as its administrator. */
+async function through(path: string, accept = 'application/json'): Promise<HttpResponse> {
   const { body } = await kube().stream(path, { headers: { accept } });
   return read(body as Parameters<typeof read>[0]);
 }
 
-/** By our own port, with a token. */
-const direct = async (path: string, accept = 'application/json', replica: 0 | 1 = 0): Promise<Answer> =>
+/** Sends a request to the server's own port with a token. */
+const direct = async (path: string, accept = 'application/json', replica: 0 | 1 = 0): Promise<HttpResponse> =>
   call(`${aggregated(replica)}${path}`, { token: await adminToken(), headers: { accept } });
 
 const parameters = (kind: string): string => `application/json;as=${kind};v=v1;g=meta.k8s.io`;
 
-describe('the same by both ways', () => {
-  /** Of a change that both replicas have seen: what was before their start they do not remember. */
+describe('responses through the aggregator and directly', () => {
+  /** A resourceVersion that both replicas have seen; they do not know changes before their start. */
   let version = '';
   beforeAll(async () => {
     const annotations = { 'example.com/changed': randomUUID() };
@@ -42,13 +54,13 @@ describe('the same by both ways', () => {
     ['a node', `${collection}/node-3`, 'application/json'],
     ['metadata of a node', `${collection}/node-3`, parameters('PartialObjectMetadata')],
     ['indented', `${collection}/node-3?pretty=true`, 'application/json'],
-    ['nothing', `${collection}/nobody`, 'application/json'],
-    ['a path that is none', `${apisPath}/nothing`, 'application/json'],
-    ['a bad selector', `${collection}?fieldSelector=nothing`, 'application/json'],
-    ['an Accept that cannot be met', collection, 'application/x-nothing'],
+    ['an object that does not exist', `${collection}/nobody`, 'application/json'],
+    ['an unknown path', `${apisPath}/nothing`, 'application/json'],
+    ['an invalid selector', `${collection}?fieldSelector=nothing`, 'application/json'],
+    ['an Accept header that cannot be satisfied', collection, 'application/x-nothing'],
     ['the group', `/apis/${group}`, 'application/json'],
     ['the resources', apisPath, 'application/json'],
-  ])('%s: the same status, type and bytes', async (_, path, accept) => {
+  ])('have the same status, type and bytes for %s', async (_, path, accept) => {
     const [one, other] = await Promise.all([through(path, accept), direct(path, accept)]);
     expect(one.text).toBe(other.text);
     expect(one.status).toBe(other.status);
@@ -56,7 +68,7 @@ describe('the same by both ways', () => {
   });
 
   test.each(['application/json', parameters('PartialObjectMetadataList')])(
-    'a list at one time, as %s',
+    'are equal for a list at one resourceVersion, as %s',
     async (accept) => {
       const exact = `${collection}?resourceVersion=${version}&resourceVersionMatch=Exact`;
       const one = await through(exact, accept);
@@ -66,7 +78,7 @@ describe('the same by both ways', () => {
     },
   );
 
-  test('a Table, as clients of client-go ask for it, AGE aside', async () => {
+  test('are equal for a Table as client-go requests it, except AGE', async () => {
     const accept = `${parameters('Table')},application/json`;
     const [one, other] = await Promise.all(
       [through, direct].map(async (way) => {
@@ -83,20 +95,20 @@ describe('the same by both ways', () => {
     expect(one).toMatchObject({ kind: 'Table', rows: (await servedNodes()).map(() => ({ cells: expect.anything() })) });
   });
 
-  test('a resourceVersion of the cluster that no node has is reached by a quiet copy', async () => {
+  test('are returned for a resourceVersion of the cluster that no node has', async () => {
     const name = `newer-${randomUUID()}`;
     const path = '/api/v1/namespaces/default/configmaps';
     const { resourceVersion = '' } = (await create(path, { metadata: { name } })).metadata;
     await remove(`${path}/${name}`);
     for (const replica of [0, 1] as const) {
-      const answer = await direct(`${collection}?resourceVersion=${resourceVersion}`, undefined, replica);
-      expect(answer.status).toBe(200);
-      const list = answer.json as KubeList;
+      const response = await direct(`${collection}?resourceVersion=${resourceVersion}`, undefined, replica);
+      expect(response.status).toBe(200);
+      const list = response.json as KubeList;
       expect(Number(list.metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(resourceVersion));
     }
   });
 
-  test('a list begun at one replica goes on at the other', async () => {
+  test('may be pages of one list from different replicas', async () => {
     const first = (await direct(`${collection}?limit=3`)).json as KubeList;
     const rest = (await direct(`${collection}?limit=100&continue=${first.metadata.continue}`, undefined, 1))
       .json as KubeList;
@@ -119,6 +131,7 @@ const nodesOf = (version: string): object => ({
           freshness: 'Current',
           resources: [
             {
+              categories: ['platform'],
               resource: 'nodes',
               responseKind: { group, version: 'v1alpha3', kind: 'Node' },
               scope: 'Cluster',
@@ -133,28 +146,28 @@ const nodesOf = (version: string): object => ({
 });
 
 describe('discovery', () => {
-  test("kube-apiserver's own has our group, current", async () => {
-    await eventually('kube-apiserver has asked what we serve', async () => {
-      if ((await freshness()) !== 'Current') throw new Error('it has not, or not lately');
+  test('of kube-apiserver lists the group resources.platform.io as current', async () => {
+    await eventually('kube-apiserver has fetched the discovery document', async () => {
+      if ((await freshness()) !== 'Current') throw new Error('not fetched recently');
     });
-    const answer = await through('/apis', aggregatedForm('v2'));
-    expect(answer.json).toMatchObject(nodesOf('v2'));
+    const response = await through('/apis', aggregatedForm('v2'));
+    expect(response.json).toMatchObject(nodesOf('v2'));
     const legacy = (await through('/apis')).json as { groups: { name: string }[] };
     expect(legacy.groups.map(({ name }) => name)).toContain(group);
   });
 
-  test.each(['v2', 'v2beta1'])('ours as %s, with an ETag that is known again', async (version) => {
-    const answer = await direct('/apis', aggregatedForm(version));
-    expect(answer.json).toMatchObject(nodesOf(version));
-    expect(answer.headers).toMatchObject({ 'content-type': aggregatedForm(version), vary: 'Accept' });
+  test.each(['v2', 'v2beta1'])('of the server is returned as %s with an ETag', async (version) => {
+    const response = await direct('/apis', aggregatedForm(version));
+    expect(response.json).toMatchObject(nodesOf(version));
+    expect(response.headers).toMatchObject({ 'content-type': aggregatedForm(version), vary: 'Accept' });
     const again = await call(`${aggregated()}/apis`, {
       token: await adminToken(),
-      headers: { accept: aggregatedForm(version), 'if-none-match': answer.headers.etag ?? '' },
+      headers: { accept: aggregatedForm(version), 'if-none-match': response.headers.etag ?? '' },
     });
     expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: '' });
   });
 
-  test('what kube-apiserver has asked for since 1.26 is understood', async () => {
+  test('of the server supports the Accept header of kube-apiserver since 1.26', async () => {
     for (const accept of [
       `${aggregatedForm('v2')},${aggregatedForm('v2beta1')}`,
       `${aggregatedForm('v9')},application/json`,
@@ -164,28 +177,28 @@ describe('discovery', () => {
   });
 });
 
-describe('descriptions', () => {
+describe('the descriptions of kube-apiserver', () => {
   beforeAll(async () => {
-    // Where kube-apiserver did not reach us at once it asks again after a minute, then after two: unless it is reminded.
+    // If kube-apiserver does not reach the server at once, it retries after one and two minutes unless triggered.
     await remindApiserver();
     for (const [document, ours] of [
       ['/openapi/v2', `${collection}/{name}`],
       ['/openapi/v3', apisPath.slice(1)],
     ] as const)
-      await eventually(`kube-apiserver has merged what describes us into ${document}`, async () => {
+      await eventually(`kube-apiserver has merged the descriptions of the server into ${document}`, async () => {
         const { paths } = (await through(document)).json as { paths: object };
-        if (!Object.hasOwn(paths, ours)) throw new Error(`${ours} is not in it yet`);
+        if (!Object.hasOwn(paths, ours)) throw new Error(`${ours} is not listed yet`);
       });
   });
 
-  test('Swagger 2.0 of the whole cluster has our paths and kinds', async () => {
+  test('contain the paths and kinds of this server in Swagger 2.0', async () => {
     const { paths, definitions } = (await through('/openapi/v2')).json as Record<string, Record<string, unknown>>;
     expect(paths).toHaveProperty([`${collection}/{name}`]);
     expect(definitions).toHaveProperty(['io.platform.resources.v1alpha3.Node']);
     expect(definitions).toHaveProperty(['io.k8s.api.core.v1.Node']);
   });
 
-  test('OpenAPI 3 is found by its hash, and by one of another replica', async () => {
+  test('contain OpenAPI 3 under a hash, also that of another replica', async () => {
     const { paths } = (await through('/openapi/v3')).json as { paths: Record<string, { serverRelativeURL: string }> };
     const { serverRelativeURL = '' } = paths[apisPath.slice(1)] ?? {};
     const document = await through(serverRelativeURL);
@@ -194,20 +207,20 @@ describe('descriptions', () => {
         [collection]: { get: { 'x-kubernetes-group-version-kind': { group, version: 'v1alpha3', kind: 'Node' } } },
       },
     });
-    // kube-apiserver lets no server behind it redirect to the right one.
+    // kube-apiserver does not let a server behind it redirect to the correct hash.
     const other = await through(serverRelativeURL.replace(/=.*/, '=OLD'));
     expect(other.status).toBe(200);
     expect(other.headers['cache-control']).not.toContain('immutable');
   });
 });
 
-/** Asks kube-apiserver to look at us at once, not within a minute. */
+/** Makes kube-apiserver check the APIService immediately instead of within a minute. */
 const remindApiserver = (): Promise<unknown> =>
   patch(`/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.${group}`, {
     metadata: { annotations: { 'example.com/reminded': randomUUID() } },
   });
 
-/** How kube-apiserver judges our group: Current, or Stale if it cannot be had. */
+/** Returns the freshness of the API group at kube-apiserver: Current, or Stale if it is unavailable. */
 async function freshness(): Promise<string | undefined> {
   const { items } = (await through('/apis', aggregatedForm('v2'))).json as {
     items: { metadata: { name: string }; versions: { freshness: string }[] }[];
@@ -215,26 +228,26 @@ async function freshness(): Promise<string | undefined> {
   return items.find(({ metadata }) => metadata.name === group)?.versions[0]?.freshness;
 }
 
-const complaintsAboutUs = (): string[] => apiserverComplaints().filter((entry) => entry.includes('platform'));
+const platformErrors = (): string[] => apiserverComplaints().filter((entry) => entry.includes('platform'));
 
 /**
- * Errors that kube-apiserver may log while a replica is absent: before our first start, when a test has stopped one, and while
- * kube-apiserver itself starts and has not read the Service.
+ * Errors that kube-apiserver may log while a replica is absent: before the first start, and when a test has stopped
+ * one. kube-apiserver also logs them while it starts and has not read the Service.
  */
 const allowedWhileAbsent: readonly RegExp[] = [
   /service "platform-apiserver" not found|service unavailable|no endpoints available|connection refused|503|could not get list of group versions/,
   /context deadline exceeded|connection reset|EOF|http2: server sent GOAWAY/,
 ];
 
-/** Errors that it may log at any time: */
+/** Errors that kube-apiserver may log at any time: */
 const allowed: readonly RegExp[] = [
-  // that its own note about us crossed one of ours, or of a test;
+  // a conflict between its status update of the APIService and another write;
   /apiservices\.apiregistration\.k8s\.io .*the object has been modified/,
-  // that a client has gone: out of a watch, or as these tests do, as soon as it has the last byte.
+  // a disconnected client: out of a watch or, as in these tests, right after the last byte;
   /Timeout or abort while handling|Post-timeout activity/,
-  // that a client asked for what cannot be: it is refused before it gets to us;
+  // an invalid request of a client, rejected before it reaches this server;
   /invalid timeout specified in the request URL/,
-  // that a body is no object of its kind, such as a User whose spec is a number, which it then refuses.
+  // a malformed object, such as a User whose spec is a number, which it then rejects.
   /failed to update managedFields/,
 ];
 
@@ -244,11 +257,11 @@ const isAllowed = (entry: string): boolean =>
   );
 
 describe("kube-apiserver's log", () => {
-  test('has no complaint about us while we are there, though it asks for everything anew', async () => {
-    const before = new Set(complaintsAboutUs());
+  test('has no error about the server while it is available, even when everything is fetched again', async () => {
+    const before = new Set(platformErrors());
     const mark = new Date().toISOString();
     await remindApiserver();
-    await eventually('kube-apiserver has asked whether and what we serve', () => {
+    await eventually('kube-apiserver has checked availability and fetched discovery', () => {
       const paths = replicaLogs()
         .flatMap((file) => readLog(file))
         .filter(({ time, via }) => time > mark && via === 'request-header')
@@ -257,22 +270,22 @@ describe("kube-apiserver's log", () => {
         if (!paths.includes(path)) throw new Error(`not ${path} yet, but ${paths.join(' ')}`);
     });
     expect(
-      complaintsAboutUs().filter((entry) => !before.has(entry) && !allowed.some((pattern) => pattern.test(entry))),
+      platformErrors().filter((entry) => !before.has(entry) && !allowed.some((pattern) => pattern.test(entry))),
     ).toEqual([]);
   });
 
-  test('reports that a replica cannot be reached only while one is stopped', () => {
-    expect(complaintsAboutUs().filter((entry) => !isAllowed(entry))).toEqual([]);
+  test('reports an unavailable replica only while one is stopped', () => {
+    expect(platformErrors().filter((entry) => !isAllowed(entry))).toEqual([]);
   });
 });
 
 const isServed = async (name: string): Promise<boolean> =>
   ((await through(collection)).json as KubeList).items.some(({ metadata }) => metadata.name === name);
 
-const listByGateway = async (replica: 0 | 1 = 0): Promise<Answer> =>
+const listByGateway = async (replica: 0 | 1 = 0): Promise<HttpResponse> =>
   call(`${gateway(replica)}${nodesPath}`, { token: await adminToken() });
 
-/** Returns what a stream sends up to some text, and closes it. */
+/** Reads a stream up to some text and closes it. */
 async function readUntil(stream: AsyncIterable<Buffer>, end: string): Promise<string> {
   let text = '';
   for await (const chunk of stream) {
@@ -282,18 +295,18 @@ async function readUntil(stream: AsyncIterable<Buffer>, end: string): Promise<st
   throw new Error(`the stream ended: ${text.slice(-500)}`);
 }
 
-/** As Kubernetes does: which replicas are there is what kube-apiserver chooses from. */
+/** Updates the endpoints as Kubernetes does: kube-apiserver chooses from the available replicas. */
 const announce = (replicas: readonly (0 | 1)[]): Promise<void> =>
   setEndpoints(
     kube(),
     replicas.map((index) => ({ address: lab().address, port: lab().replicas[index].aggregated })),
   );
 
-// Until it has loaded RBAC it refuses everyone with 403.
-test('requests get no 403 while kube-apiserver restarts, and watches go on', async () => {
+// kube-apiserver rejects everyone with 403 until it has loaded RBAC.
+test('requests get no 403 while kube-apiserver restarts, and watches continue', async () => {
   const token = await adminToken();
   const namespaces = '/kapis/resources.platform.io/v1alpha3/namespaces';
-  // Each name needs a review of its own, so no cached decision hides the outage.
+  // Each name needs its own review, so that no cached decision hides the outage.
   const readMissing = async (replica: 0 | 1): Promise<number> =>
     (await call(`${gateway(replica)}${namespaces}/missing-${randomUUID()}`, { token })).status;
   const watches = await Promise.all(
@@ -344,7 +357,7 @@ describe('informers of client-go', () => {
     return name;
   };
 
-  /** A node's whole life, as both informers have to tell it. */
+  /** Expects the full lifecycle of a node from both informers. */
   async function expectLife(purpose: string): Promise<void> {
     const name = await newNode(purpose);
     await informers.both('add', name);
@@ -358,20 +371,20 @@ describe('informers of client-go', () => {
     }
   }
 
-  test('begin with all nodes', async () => {
+  test('start with all nodes', async () => {
     const names = (await servedNodes()).map((node) => (node as { metadata: { name: string } }).metadata.name);
     for (const { names: held = [] } of await informers.both('synced'))
       expect(held.toSorted()).toEqual(names.toSorted());
   });
 
-  test('see a node come, change and go', async () => {
+  test('receive the creation, change and deletion of a node', async () => {
     await expectLife('lived');
   });
 
   test.each([
     [0, 1],
     [1, 0],
-  ] as const)('go on when replica %d is restarted', async (replica, other) => {
+  ] as const)('continue when replica %d is restarted', async (replica, other) => {
     await stopReplica(replica);
     await announce([other]);
     await expectLife('meanwhile');
@@ -380,7 +393,7 @@ describe('informers of client-go', () => {
     await expectLife('afterwards');
   });
 
-  describe('while no replica is there', () => {
+  describe('while no replica is available', () => {
     const namespace = `doomed-${randomUUID()}`;
     let gone = '';
     let come = '';
@@ -390,13 +403,13 @@ describe('informers of client-go', () => {
       await create('/api/v1/namespaces', { metadata: { name: namespace } });
       await Promise.all([stopReplica(0), stopReplica(1)]);
       await remindApiserver();
-      await eventually('kube-apiserver misses us', async () => {
-        if ((await freshness()) !== 'Stale') throw new Error('it does not yet');
+      await eventually('kube-apiserver reports the API group as stale', async () => {
+        if ((await freshness()) !== 'Stale') throw new Error('not stale yet');
       });
       await remove(`/api/v1/namespaces/${namespace}`);
       await remove(nodePath(gone));
       come = await newNode('come');
-      await eventually('the namespace waits for us', async () => {
+      await eventually('the deletion of the namespace waits for the server', async () => {
         const { conditions = [] } = (await get(`/api/v1/namespaces/${namespace}`)).status as {
           conditions?: { type: string; status: string }[];
         };
@@ -406,7 +419,7 @@ describe('informers of client-go', () => {
       await Promise.all([startReplica(0), startReplica(1)]);
     });
 
-    test('a namespace deleted is gone within 90 s of our return', async () => {
+    test('a deleted namespace is gone within 90 s after a replica is back', async () => {
       await eventually(
         'the namespace is gone',
         async () => {
@@ -418,8 +431,8 @@ describe('informers of client-go', () => {
       expect(await through(`/api/v1/namespaces/${namespace}`)).toMatchObject({ status: 404 });
     });
 
-    test('nodes that came and went are right afterwards', async () => {
-      await eventually('kube-apiserver reaches us again', async () => {
+    test('informers are up to date after nodes were created and deleted', async () => {
+      await eventually('kube-apiserver reaches the server again', async () => {
         expect({ come: await isServed(come), gone: await isServed(gone) }).toEqual({ come: true, gone: false });
       });
       await informers.both('add', come);
@@ -427,7 +440,7 @@ describe('informers of client-go', () => {
     });
   });
 
-  describe('without kube-apiserver', () => {
+  describe('while kube-apiserver is unavailable', () => {
     let startApiserver: () => Promise<void>;
     let before: KubeList;
     beforeAll(async () => {
@@ -435,47 +448,49 @@ describe('informers of client-go', () => {
       startApiserver = await stopApiserver();
     });
 
-    test('who was let in just before reads on from the copy', async () => {
+    test('a recently authorized user still reads from the cache', async () => {
       expect((await listByGateway()).json).toEqual(before);
     });
 
-    test('liveness and readiness do not depend on it', async () => {
+    test('liveness and readiness are unaffected', async () => {
       for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
     });
 
-    test('a login is refused for now, not for ever', async () => {
-      const answer = await postForm(passwordForm('alice'));
-      expect(answer.status).toBe(503);
-      expect(answer.json).toMatchObject({ error: 'temporarily_unavailable' });
+    test('a login is rejected as temporarily unavailable', async () => {
+      const response = await postForm(passwordForm('alice'));
+      expect(response.status).toBe(503);
+      expect(response.json).toMatchObject({ error: 'temporarily_unavailable' });
     });
 
-    test('sooner or later nobody can be judged: 503, and ready still', async () => {
-      const answer = await eventually('reads are refused', async () => {
+    test('requests become 503 once decisions expire, and the server stays ready', async () => {
+      const response = await eventually('reads are rejected', async () => {
         const refused = await listByGateway();
-        if (refused.status === 200) throw new Error('the copy is still read');
+        if (refused.status === 200) throw new Error('the cache is still read');
         return refused;
       });
-      expectStatus(answer, 503, 'ServiceUnavailable');
+      expectStatus(response, 503, 'ServiceUnavailable');
       for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
     });
 
     test('everything works again when it is back', async () => {
       await startApiserver();
       for (const replica of [0, 1] as const)
-        await eventually('reads are answered', async () => expect((await listByGateway(replica)).status).toBe(200));
-      await eventually('kube-apiserver reaches us', async () => expect((await through(collection)).status).toBe(200));
+        await eventually('reads succeed', async () => expect((await listByGateway(replica)).status).toBe(200));
+      await eventually('kube-apiserver reaches the server', async () =>
+        expect((await through(collection)).status).toBe(200),
+      );
       expect((await postForm(passwordForm('alice'))).status).toBe(200);
       await expectLife('revived');
     });
   });
 
-  test('have every node in the end, under our apiVersion', async () => {
+  test('finally have every node under the apiVersion of this server', async () => {
     const { items } = (await through(collection)).json as KubeList;
     expect(items).toEqual(await servedNodes());
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);
   });
 
-  test("kube-apiserver's log reports that a replica cannot be reached only while one is stopped, also after a restart", () => {
-    expect(complaintsAboutUs().filter((entry) => !isAllowed(entry))).toEqual([]);
+  test("kube-apiserver's log reports an unavailable replica only while one is stopped, even after a restart", () => {
+    expect(platformErrors().filter((entry) => !isAllowed(entry))).toEqual([]);
   });
 });

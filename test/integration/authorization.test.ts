@@ -1,7 +1,7 @@
 /**
- * Compares our authorization with kube-apiserver's. Random users with random rights send random requests: a response shows an object only
- * if kube-apiserver allows the user the same verb on it, and does not depend on any other object. CASES: number of requests; SEED: repeats
- * a run.
+ * Compares the server's authorization with kube-apiserver's. Random users with random rights send random requests.
+ * A response shows an object only if kube-apiserver allows the user the same verb on it, and depends on no other
+ * object. CASES is the number of requests; SEED repeats a run.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -29,11 +29,11 @@ const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const casesOfBatch = 1_000;
 const usersOfBatch = 10;
 const grantsOfBatch = 24;
-/** Requests at once. */
+/** Parallel requests. */
 const atOnce = 20;
-/** Milliseconds until a lost right counts for new requests, and for open streams (docs/api.md). */
-const longestDecision = 12_000;
-const longestStream = 15_000;
+/** Milliseconds until a lost right takes effect for new requests and for open streams (docs/reference/api.md). */
+const maxDecisionAge = 12_000;
+const maxStreamDelay = 15_000;
 
 const batches = Array.from({ length: Math.ceil(cases / casesOfBatch) }, (_, index) => `rights-${index}`);
 const usersOf = (batch: string): string[] => Array.from({ length: usersOfBatch }, (_, user) => `${batch}-user-${user}`);
@@ -65,7 +65,7 @@ const masked = (text: string): string =>
 
 const absentName = (name: string): string => `${name.slice(0, -8)}${'0'.repeat(8)}`;
 
-/** Whether the caller may read what has this name, and not the same of what is absent. */
+/** Reports whether the caller may read the object of this name, but not a missing object of the same kind. */
 async function hasRightTo(
   name: string,
   oracle: Oracle,
@@ -81,7 +81,7 @@ async function hasRightTo(
   return false;
 }
 
-/** Whether a role names the object, in whichever namespace. A namespace is known from any right in it, too. */
+/** Reports if a role names the object in any namespace. Any right in a namespace also reveals its name. */
 async function isNamedByRole(oracle: Oracle, caller: Caller, { type, name }: TestObject): Promise<boolean> {
   const { group, resource } = type;
   for (const namespace of ['', 'kube-system', ...namespaces])
@@ -126,7 +126,7 @@ async function check(oracle: Oracle, caller: Caller, sent: Request): Promise<voi
     );
 }
 
-/** Returns how the response differs from what kube-apiserver allows. */
+/** Returns the differences between a response and what kube-apiserver allows. */
 async function compared(
   oracle: Oracle,
   caller: Caller,
@@ -152,7 +152,7 @@ async function compared(
   return problems;
 }
 
-/** The caches of the servers have every object, and know the binding that was made last. */
+/** Waits until the caches of the servers have every object and the latest binding. */
 async function settled(batch: string): Promise<() => Promise<void>> {
   const name = `${batch}-settled`;
   const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespaces[0]}/rolebindings`;
@@ -216,7 +216,7 @@ describe('when a binding is deleted', () => {
   const core = `/api/v1/namespaces/${namespace}`;
   const follow = `logs?follow=true&namespaces=${namespace}`;
 
-  /** By the transports in which each is served. */
+  /** Lists the transports in which each stream is available. */
   const streams = (): [url: string, ...Transport[]][] => [
     [`${gateway()}${kapis}/configmaps?watch=true`, 'lines', 'server-sent events', 'WebSocket'],
     [`${gateway()}${kapis}/namespaces/${namespace}/configmaps?watch=true`, 'lines', 'server-sent events', 'WebSocket'],
@@ -253,19 +253,19 @@ describe('when a binding is deleted', () => {
   });
   afterAll(() => removeClusterRole(role));
 
-  /** Until the user is allowed or forbidden all of these; no cached decision of before says otherwise any more. */
-  const until = (status: number, patience: number): Promise<unknown> =>
+  /** Waits until the user is allowed or forbidden all of these, so that no earlier cached decision is left. */
+  const until = (status: number, timeout: number): Promise<unknown> =>
     Promise.all(
       lists().map((url) =>
         eventually(
           `${url} is ${status}`,
           async () => expect((await call(url, { token })).status).toBe(status),
-          patience,
+          timeout,
         ),
       ),
     );
 
-  test('new requests are refused within 12 seconds, and open watches and log tails end within 15', async () => {
+  test('new requests are rejected within 12 seconds, and open watches and log tails end within 15', async () => {
     await bind(role, role, { kind: 'User', name: revoked });
     await until(200, 60_000);
     const opened = await Promise.all(
@@ -282,8 +282,8 @@ describe('when a binding is deleted', () => {
     await unbind(role);
     const late = new Set(opened.map(({ name }) => name));
     const all = Promise.all(opened.map(({ name, ended }) => ended.then(() => late.delete(name))));
-    const deadline = new Promise((resolve) => setTimeout(resolve, longestStream).unref());
-    await Promise.all([until(403, longestDecision), Promise.race([all, deadline])]);
+    const deadline = new Promise((resolve) => setTimeout(resolve, maxStreamDelay).unref());
+    await Promise.all([until(403, maxDecisionAge), Promise.race([all, deadline])]);
     for (const { close } of opened) close();
     expect([...late]).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** Operation of the server: health, metrics, logs, limits, TLS and a graceful shutdown (docs/operations.md). */
+/** Operation of the server: health, metrics, logs, limits, TLS and a graceful shutdown (docs/guides/operations.md). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID, X509Certificate } from 'node:crypto';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
@@ -18,31 +18,31 @@ import {
   open,
   read,
   secureGateway,
-  type Answer,
+  type HttpResponse,
 } from '../labs/integration/http.ts';
 import { get, merge, kube, patch, releasePath, type KubeObject } from '../labs/integration/kube.ts';
 import { lab } from '../labs/integration/lab.ts';
 import { adminToken, login, passwordForm, postForm } from '../labs/integration/login.ts';
-import { answersIn, connect, drain } from '../labs/integration/raw.ts';
+import { responsesIn, connect, drain } from '../labs/integration/raw.ts';
 import { replicaLogs, startExtra, type Extra } from '../labs/integration/servers.ts';
 import { expectStatus } from '../labs/integration/status.ts';
 
 const faces = [
   ['the gateway', gateway],
   ['the gateway over TLS', secureGateway],
-  ['the aggregated face', aggregated],
+  ['the aggregated API server', aggregated],
 ] as const;
 
-const asAdmin = async (url: string): Promise<Answer> => call(url, { token: await adminToken() });
+const asAdmin = async (url: string): Promise<HttpResponse> => call(url, { token: await adminToken() });
 
 describe.each(faces)('health on %s', (_, base) => {
-  test.each(['livez', 'readyz', 'healthz'])('/%s says ok to everybody, and no more', async (probe) => {
+  test.each(['livez', 'readyz', 'healthz'])('/%s says only ok to anonymous callers', async (probe) => {
     for (const query of ['', '?verbose'])
       expect(await call(`${base()}/${probe}${query}`)).toMatchObject({ status: 200, text: 'ok' });
     expect(await call(`${base()}/${probe}?verbose`, { token: 'nonsense' })).toMatchObject({ status: 200, text: 'ok' });
   });
 
-  test('?verbose names the checks to those who have an identity; ?exclude leaves some out', async () => {
+  test('?verbose lists the checks for authenticated callers, and ?exclude omits some', async () => {
     const { text } = await asAdmin(`${base()}/readyz?verbose`);
     for (const check of ['configuration', 'sessions', 'request-header-ca']) expect(text).toContain(`[+]${check} ok\n`);
     expect(text).toMatch(/\nreadyz check passed\n$/);
@@ -52,7 +52,7 @@ describe.each(faces)('health on %s', (_, base) => {
     expect(less.text).toContain('request-header-ca');
   });
 
-  test('each check has a path of its own', async () => {
+  test('each check has its own path', async () => {
     for (const path of ['livez/ping', 'readyz/sessions', 'healthz/configuration'])
       expect(await call(`${base()}/${path}`)).toMatchObject({ status: 200, text: 'ok' });
     expectStatus(await call(`${base()}/readyz/nothing`), 404, 'NotFound');
@@ -60,17 +60,17 @@ describe.each(faces)('health on %s', (_, base) => {
 });
 
 describe.each(faces)('metrics on %s', (_, base) => {
-  test('are for those who may get /metrics', async () => {
+  test('require the right to get /metrics', async () => {
     expectStatus(await call(`${base()}/metrics`), 401, 'Unauthorized');
     const { access_token: token } = await login('alice');
     expectStatus(await call(`${base()}/metrics`, { token }), 403, 'Forbidden');
-    const answer = await asAdmin(`${base()}/metrics`);
-    expect(answer.status).toBe(200);
-    expect(answer.headers['content-type']).toMatch(/^text\/plain; version=/);
+    const response = await asAdmin(`${base()}/metrics`);
+    expect(response.status).toBe(200);
+    expect(response.headers['content-type']).toMatch(/^text\/plain; version=/);
   });
 });
 
-test('the metrics count requests by verb, resource and code, and tell of the copy and of the process', async () => {
+test('metrics count requests by verb, resource and code, and describe the cache and the process', async () => {
   await asAdmin(`${gateway()}${nodesPath}`);
   await asAdmin(`${gateway()}${nodesPath}/nobody`);
   const { text } = await asAdmin(`${gateway()}/metrics`);
@@ -90,10 +90,10 @@ test('the metrics count requests by verb, resource and code, and tell of the cop
     expect(text).toMatch(new RegExp(`^${name} \\d`, 'm'));
 });
 
-describe('every request', () => {
+describe('a request', () => {
   const id = randomUUID();
 
-  test('keeps the Audit-Id that it came with, if that can be one', async () => {
+  test('keeps a valid Audit-Id of the client', async () => {
     const given = await call(`${gateway()}/kapis/version`, { headers: { 'audit-id': id } });
     expect(given.headers['audit-id']).toBe(id);
     for (const bad of ['short', 'x'.repeat(100), 'white space 1234', '<script>alert</script>']) {
@@ -102,7 +102,7 @@ describe('every request', () => {
     }
   });
 
-  test('is one line of the log, with who, what, how long and the answer', async () => {
+  test('is logged in one line with user, path, duration and status', async () => {
     const mine = randomUUID();
     await call(`${gateway()}${nodesPath}?limit=1`, {
       token: await adminToken(),
@@ -142,11 +142,11 @@ describe('every request', () => {
     ]);
   });
 
-  test('that carries a token in its query is refused, and logged without it', async () => {
+  test('with a token in its query is rejected, and logged without the token', async () => {
     const token = await adminToken();
     const mine = randomUUID();
-    const answer = await call(`${gateway()}${nodesPath}?access_token=${token}`, { headers: { 'audit-id': mine } });
-    expectStatus(answer, 400, 'BadRequest');
+    const response = await call(`${gateway()}${nodesPath}?access_token=${token}`, { headers: { 'audit-id': mine } });
+    expectStatus(response, 400, 'BadRequest');
     const line = await eventually('the line is written', () => {
       const found = readLog(replicaLogs()[0] ?? '').find(({ auditID }) => auditID === mine);
       if (found === undefined) throw new Error('no line');
@@ -156,7 +156,7 @@ describe('every request', () => {
   });
 });
 
-describe('too much at once', () => {
+describe('the limit of concurrent logins', () => {
   let restore: () => Promise<void>;
   beforeAll(async () => {
     restore = await configure((configuration) => {
@@ -165,29 +165,29 @@ describe('too much at once', () => {
   });
   afterAll(() => restore());
 
-  test('is 429 for the third login without its body; complete logins and reads are served', async () => {
+  test('rejects the third incomplete login with 429, while complete logins and reads are served', async () => {
     const token = await adminToken();
     const half = [0, 1, 2].map(() => {
       const socket = connect(gateway());
-      const answer = drain(socket);
+      const response = drain(socket);
       const head = `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n`;
       socket.write(`${head}Content-Length: 3\r\nConnection: close\r\n\r\n`);
-      return { socket, answer };
+      return { socket, response };
     });
-    const [refused] = answersIn(await Promise.race(half.map(({ answer }) => answer)));
+    const [refused] = responsesIn(await Promise.race(half.map(({ response }) => response)));
     expect(refused?.status).toBe(429);
     expect(refused?.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     for (const path of ['/readyz', nodesPath]) expect((await call(`${gateway()}${path}`, { token })).status).toBe(200);
-    await eventually('the others hold no slots of logins', async () => {
+    await eventually('complete logins still get slots', async () => {
       expect((await postForm(passwordForm('alice'))).status).toBe(200);
     });
     for (const { socket } of half) socket.end('a=b');
-    const statuses = await Promise.all(half.map(async ({ answer }) => answersIn(await answer)[0]?.status));
+    const statuses = await Promise.all(half.map(async ({ response }) => responsesIn(await response)[0]?.status));
     expect(statuses.filter((status) => status === 401)).toHaveLength(2);
   });
 });
 
-/** What a TLS handshake ends with: the protocols agreed upon, or why not. */
+/** Returns the result of a TLS handshake: the negotiated protocols, or the error. */
 function shake(url: string, options: tls.ConnectionOptions): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
@@ -203,13 +203,13 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
   const service = 'platform-apiserver.platform-system';
 
   test.each([`${service}.svc`, `${service}.svc.cluster.local`, service, 'platform-apiserver', 'localhost'])(
-    'the certificate is for %s, by the CA that is published',
+    'the certificate is valid for %s and issued by the published CA',
     async (servername) => {
       expect(await shake(base(), { servername })).toMatch(/^TLSv1\.3/);
     },
   );
 
-  test('it is for no other name', async () => {
+  test('the certificate is not valid for another name', async () => {
     expect(await shake(base(), { servername: 'elsewhere.example.com' })).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
   });
 
@@ -218,14 +218,14 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
     ['TLSv1.1', 'DEFAULT@SECLEVEL=0', /^(ERR_SSL|ECONNRESET)/],
     ['TLSv1.2', undefined, /^TLSv1\.2/],
     ['TLSv1.3', undefined, /^TLSv1\.3/],
-  ])('%s', async (version, ciphers, expected) => {
+  ])('a handshake with %s has the expected result', async (version, ciphers, expected) => {
     const only = { minVersion: version as SecureVersion, maxVersion: version as SecureVersion };
     expect(
       await shake(base(), { ...only, servername: 'localhost', ...(ciphers === undefined ? {} : { ciphers }) }),
     ).toMatch(expected);
   });
 
-  test('speaks HTTP/2 and HTTP/1.1', async () => {
+  test('the listener supports HTTP/2 and HTTP/1.1', async () => {
     for (const protocol of ['h2', 'http/1.1'])
       expect(await shake(base(), { servername: 'localhost', ALPNProtocols: [protocol] })).toBe(`TLSv1.3 ${protocol}`);
     const session = connectHTTP2(base(), { ca: lab().authority });
@@ -237,7 +237,7 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
   });
 });
 
-test('the CA that is published is the one that kube-apiserver trusts, and is put back when someone empties it', async () => {
+test('the published CA is the one that kube-apiserver trusts, and is restored when it is removed', async () => {
   const path = '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resources.platform.io';
   type Service = KubeObject & { spec: { caBundle?: string } };
   const bundle = async (): Promise<string> =>
@@ -253,24 +253,27 @@ test('the CA that is published is the one that kube-apiserver trusts, and is put
   );
 });
 
-/** A server with certificate files, which it reads every half minute: the new ones are placed before the first test of this file. */
+/**
+ * Server with certificate files, which it reads every 30 seconds; new ones are written before the first test of this
+ * file.
+ */
 class GivenCertificate {
   readonly #cert = join(lab().dir, 'given', 'tls.crt');
   readonly #key = join(lab().dir, 'given', 'tls.key');
   #extra: Extra | undefined;
-  /** Fingerprints: of the first files, of the certificate shown then, and of the second files. */
-  placed: { readonly first: string; readonly shown: string; readonly second: string } | undefined;
+  /** Fingerprints of the first files, of the certificate served then, and of the second files. */
+  files: { readonly first: string; readonly shown: string; readonly second: string } | undefined;
 
   async start(): Promise<void> {
     mkdirSync(join(lab().dir, 'given'));
-    const first = await this.#place('first.example.com');
+    const first = await this.#write('first.example.com');
     this.#extra = await startExtra([`--tls-cert-file=${this.#cert}`, `--tls-private-key-file=${this.#key}`]);
     await this.#extra.ready();
     const shown = await this.shown();
-    this.placed = { first, shown, second: await this.#place('second.example.com') };
+    this.files = { first, shown, second: await this.#write('second.example.com') };
   }
 
-  /** Returns the fingerprint of the certificate that the server shows. */
+  /** Returns the fingerprint of the certificate that the server presents. */
   shown(): Promise<string> {
     return new Promise((resolve, reject) => {
       const port = this.#extra?.ports.https ?? 0;
@@ -286,7 +289,7 @@ class GivenCertificate {
     await this.#extra?.stop();
   }
 
-  async #place(host: string): Promise<string> {
+  async #write(host: string): Promise<string> {
     const material = await newMaterial([host], Date.now());
     for (const [file, text] of [
       [this.#key, material['tls.key']],
@@ -306,8 +309,8 @@ beforeAll(async () => {
 });
 afterAll(() => given.stop());
 
-describe('an end', () => {
-  test('by SIGTERM: not ready first, then requests and watches end, and the code is 0', async () => {
+describe('a shutdown', () => {
+  test('by SIGTERM first makes the server unready, then completes requests and watches, and exits with 0', async () => {
     const extra = await startExtra();
     await extra.ready();
     const token = await adminToken();
@@ -315,61 +318,63 @@ describe('an end', () => {
     expect(watch.status).toBe(200);
     const watched = read(watch);
     const socket = connect(extra.baseURL);
-    const answer = drain(socket);
+    const response = drain(socket);
     const form = new URLSearchParams(passwordForm('alice')).toString();
     socket.write(
       `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${form.length}\r\n\r\n`,
     );
     process.kill(extra.pid, 'SIGTERM');
-    const unready = await eventually('it is not ready', async () => {
+    const unready = await eventually('the server is unready', async () => {
       const probe = await call(`${extra.baseURL}/readyz?verbose`, { token });
-      if (probe.status === 200) throw new Error('it is ready');
+      if (probe.status === 200) throw new Error('still ready');
       return probe;
     });
     expect(unready.status).toBe(503);
     expect(unready.text).toContain('[-]shutdown failed');
     expect((await call(`${extra.baseURL}/livez`)).status).toBe(200);
     expect((await call(`${extra.baseURL}${nodesPath}`, { token })).status).toBe(200);
-    // It accepts no more connections, but waits for what is under way.
-    await eventually('it accepts no more', async () => {
+    // The server accepts no more connections but completes running requests.
+    await eventually('the server accepts no more connections', async () => {
       const refused = await call(`${extra.baseURL}/livez`).then(
         () => false,
         () => true,
       );
-      if (!refused) throw new Error('it accepts');
+      if (!refused) throw new Error('still accepting');
     });
     socket.write(form);
-    expect(answersIn(await answer)[0]?.status).toBe(200);
+    expect(responsesIn(await response)[0]?.status).toBe(200);
     expect((await watched).text.split('\n').filter(Boolean).length).toBeGreaterThan(6);
-    // The connection might be used again, and must not hold up the end for the whole grace.
+    // An idle keep-alive connection must not delay the shutdown for the whole grace period.
     await eventually(
-      'it has ended',
+      'the server has ended',
       () => {
-        if (readLog(extra.log).at(-1)?.message !== 'ended') throw new Error('it has not');
+        if (readLog(extra.log).at(-1)?.message !== 'stopped') throw new Error('still running');
       },
       10_000,
     );
     expect(await extra.exited).toBe(0);
   });
 
-  test('by SIGINT: the same without a pause', async () => {
+  test('by SIGINT skips the delay before closing', async () => {
     const extra = await startExtra();
     await extra.ready();
     process.kill(extra.pid, 'SIGINT');
     expect(await extra.exited).toBe(0);
   });
 
-  test('by a second signal: at once', async () => {
+  test('by a second signal is immediate', async () => {
     const extra = await startExtra();
     await extra.ready();
     process.kill(extra.pid, 'SIGTERM');
-    await eventually('it has heard the first', () => expect(readLog(extra.log).at(-1)?.message).toBe('shutting down'));
+    await eventually('the server has received the first signal', () =>
+      expect(readLog(extra.log).at(-1)?.message).toBe('shutting down'),
+    );
     process.kill(extra.pid, 'SIGTERM');
     expect(await extra.exited).toBe(1);
   });
 });
 
-test('given certificate files are shown, and new ones as soon as they are read', async () => {
-  expect(given.placed?.shown).toBe(given.placed?.first);
-  await eventually('the new certificate is shown', async () => expect(await given.shown()).toBe(given.placed?.second));
+test('a server with certificate files presents them, and new ones once it has read them', async () => {
+  expect(given.files?.shown).toBe(given.files?.first);
+  await eventually('the new certificate is served', async () => expect(await given.shown()).toBe(given.files?.second));
 });

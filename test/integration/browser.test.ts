@@ -1,10 +1,10 @@
-/** People log in for clients, in a real browser over TLS; and others try to have them do so. */
+/** Logins for clients in a real browser over TLS, and attempts of other sites to forge them. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { issuer, startBrowser } from '../labs/integration/browser.ts';
 import { configure } from '../labs/integration/configure.ts';
 import { call, secureGateway } from '../labs/integration/http.ts';
-import { encode, rememberAnswer, type Tokens } from '../labs/integration/login.ts';
+import { encode, rememberResponse, type Tokens } from '../labs/integration/login.ts';
 import {
   addClients,
   atAccount,
@@ -32,9 +32,9 @@ import { startSites, type Sites } from '../labs/integration/sites.ts';
 import { createUserWithPassword, removeUser } from '../labs/integration/user-objects.ts';
 
 const undo: (() => Promise<unknown>)[] = [];
-/** Nobody's. */
+/** An origin of an attacker. */
 const evil = 'https://evil.example';
-/** Of another origin, but the same site: that of somebody's application beside the platform. */
+/** Another origin of the same site, such as another application beside the platform. */
 const sibling = 'https://app.platform-system.svc';
 
 let sites: Sites;
@@ -64,8 +64,8 @@ afterEach(async () => {
 const open = async (options: BrowserContextOptions = {}): Promise<Page> =>
   (await browser.newContext(options)).newPage();
 
-/** Waits until the browser has come back to the client, and answers with what. */
-async function answerAt(page: Page, callback: string): Promise<Record<string, string>> {
+/** Waits until the browser is back at the client, and returns the parameters. */
+async function responseAt(page: Page, callback: string): Promise<Record<string, string>> {
   await page.waitForURL((url) => url.href.startsWith(`${callback}?`));
   const { code, ...rest } = Object.fromEntries(new URL(page.url()).searchParams);
   remember(code);
@@ -73,54 +73,54 @@ async function answerAt(page: Page, callback: string): Promise<Record<string, st
 }
 
 const allow = (page: Page): Promise<void> => page.getByRole('button', { name: 'Allow' }).click();
-const refuse = (page: Page): Promise<void> => page.getByRole('button', { name: 'Refuse' }).click();
+const refuse = (page: Page): Promise<void> => page.getByRole('button', { name: 'Deny' }).click();
 
 const given = { code: expect.any(String), state: 'a state', iss: issuer };
 
 async function exchanged(code: string, client_id: string, redirect_uri: string): Promise<Tokens> {
-  const answer = await call(`${secureGateway(1)}/oauth/token`, {
+  const response = await call(`${secureGateway(1)}/oauth/token`, {
     method: 'POST',
     body: encode({ grant_type: 'authorization_code', code, client_id, redirect_uri, code_verifier: verifier }),
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
   });
-  rememberAnswer(answer.text);
-  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
-  return answer.json as Tokens;
+  rememberResponse(response.text);
+  expect({ status: response.status, text: response.text }).toMatchObject({ status: 200 });
+  return response.json as Tokens;
 }
 
 const cookies = async (page: Page): Promise<string[]> =>
   (await page.context().cookies()).map(({ name }) => name).toSorted();
 
 describe('a login', () => {
-  test('leads over consent to a client, and its code to tokens at any replica', async () => {
+  test('continues over consent to a client, whose code any replica exchanges for tokens', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
     await atConsent(page);
     await allow(page);
-    const answer = await answerAt(page, consoleCallback);
-    expect(answer).toEqual(given);
-    const tokens = await exchanged(answer['code'] ?? '', 'console', consoleCallback);
+    const response = await responseAt(page, consoleCallback);
+    expect(response).toEqual(given);
+    const tokens = await exchanged(response['code'] ?? '', 'console', consoleCallback);
     expect(Object.keys(tokens)).toEqual(expect.arrayContaining(['access_token', 'refresh_token', 'id_token']));
   });
 
-  test('without scripts does too, also to a client that needs no consent', async () => {
+  test('works without scripts, also for a client that needs no consent', async () => {
     const page = await open({ javaScriptEnabled: false });
     await page.goto(authorize(trusted));
     await logIn(page);
-    expect(await answerAt(page, trustedCallback)).toEqual(given);
+    expect(await responseAt(page, trustedCallback)).toEqual(given);
     await page.goto(authorize());
     await atConsent(page);
     await allow(page);
-    expect(await answerAt(page, consoleCallback)).toEqual(given);
+    expect(await responseAt(page, consoleCallback)).toEqual(given);
   });
 
-  test('that is refused ends at the client', async () => {
+  test('that the user denies returns an error to the client', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
     await refuse(page);
-    expect(await answerAt(page, consoleCallback)).toEqual({
+    expect(await responseAt(page, consoleCallback)).toEqual({
       error: 'access_denied',
       error_description: expect.any(String),
       state: 'a state',
@@ -128,20 +128,20 @@ describe('a login', () => {
     });
   });
 
-  test('leads to a program on the machine of the user, at its own port', async () => {
+  test("returns to a program on the user's machine at its own port", async () => {
     const page = await open();
     await page.goto(authorize({ client_id: 'platform-cli', redirect_uri: sites.loopback }));
     await logIn(page);
     await allow(page);
-    const answer = await answerAt(page, sites.loopback);
-    expect(answer).toEqual(given);
-    await exchanged(answer['code'] ?? '', 'platform-cli', sites.loopback);
+    const response = await responseAt(page, sites.loopback);
+    expect(response).toEqual(given);
+    await exchanged(response['code'] ?? '', 'platform-cli', sites.loopback);
   });
 
   test.each([
     ['consent', {}],
     ['the login itself', trusted],
-  ])('leads to a client that sends people on to another origin, after %s', async (_, fields) => {
+  ])('returns to a client that redirects to another origin, after %s', async (_, fields) => {
     const elsewhere = 'https://elsewhere.example/';
     for (const callback of [consoleCallback, trustedCallback]) sites.pages.set(callback, { location: elsewhere });
     const page = await open();
@@ -152,7 +152,7 @@ describe('a login', () => {
     expect(sites.visits.map(({ origin }) => origin)).toContain('https://elsewhere.example');
   });
 
-  test('is done by the keyboard alone', async () => {
+  test('can be completed by keyboard alone', async () => {
     const page = await open();
     await page.goto(authorize());
     const { keyboard } = page;
@@ -164,27 +164,27 @@ describe('a login', () => {
     await atConsent(page);
     await keyboard.press('Tab');
     await keyboard.press('Enter');
-    expect(await answerAt(page, consoleCallback)).toEqual(given);
+    expect(await responseAt(page, consoleCallback)).toEqual(given);
   });
 
-  test('goes on after a wrong password, which is told where the cursor is', async () => {
+  test('continues after a wrong password, with the error at the focused field', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
     await page.locator('#password:focus').waitFor();
-    expect(await page.getByRole('alert').textContent()).toContain('the username or the password is wrong');
+    expect(await page.getByRole('alert').textContent()).toContain('Incorrect username or password.');
     expect(await page.getByLabel('Username').inputValue()).toBe(surfer);
     const [name, description] = await focused(page);
     expect({ name, description }).toEqual({
       name: 'Password',
-      description: expect.stringContaining('the username or the password is wrong'),
+      description: expect.stringContaining('Incorrect username or password.'),
     });
     await page.keyboard.type(passwords.alice);
     await page.keyboard.press('Enter');
     await atConsent(page);
   });
 
-  test('that failed begins anew at its own address, for nothing else', async () => {
+  test('that failed can be repeated at its own address, but not for another client', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -194,23 +194,23 @@ describe('a login', () => {
     await logIn(page);
     await atLoggedIn(page);
     await page.goto(authorize(trusted));
-    expect(await answerAt(page, trustedCallback)).toEqual(given);
+    expect(await responseAt(page, trustedCallback)).toEqual(given);
   });
 
-  test('is asked for again with prompt=login', async () => {
+  test('is required again with prompt=login', async () => {
     const page = await open();
     await page.goto(authorize(trusted));
     await logIn(page);
-    await answerAt(page, trustedCallback);
+    await responseAt(page, trustedCallback);
     await page.goto(authorize(trusted));
-    await answerAt(page, trustedCallback);
+    await responseAt(page, trustedCallback);
     await page.goto(authorize({ ...trusted, prompt: 'login' }));
     await atLogin(page);
     await logIn(page);
-    expect(await answerAt(page, trustedCallback)).toEqual(given);
+    expect(await responseAt(page, trustedCallback)).toEqual(given);
   });
 
-  test('of who must change the password is a change of it', async () => {
+  test('of a user who must change the password includes the change', async () => {
     undo.push(() => removeUser(newcomer));
     await createUserWithPassword(newcomer, { passwordChangeRequired: true });
     const next = 'newly chosen, 4410 times';
@@ -224,34 +224,34 @@ describe('a login', () => {
     expect(await page.getByRole('alert').textContent()).toContain('one of the most common passwords');
     expect((await focused(page))[1]).toContain('one of the most common passwords');
     await choosePassword(page, passwords.alice, next);
-    expect(await answerAt(page, trustedCallback)).toEqual(given);
+    expect(await responseAt(page, trustedCallback)).toEqual(given);
     const again = await open();
     await again.goto(authorize(trusted));
     await logIn(again, newcomer, next);
-    expect(await answerAt(again, trustedCallback)).toEqual(given);
+    expect(await responseAt(again, trustedCallback)).toEqual(given);
   });
 
-  test('begins by a form of the client too, also for who is logged in', async () => {
+  test('can be started by a form of the client, also if the user is logged in', async () => {
     const page = await open();
     const { searchParams } = new URL(authorize(trusted));
     sites.pages.set('https://trusted.example/', form(`${issuer}/oauth/authorize`, Object.fromEntries(searchParams)));
     await page.goto('https://trusted.example/');
     await atLogin(page);
     await logIn(page);
-    await answerAt(page, trustedCallback);
+    await responseAt(page, trustedCallback);
     await page.goto('https://trusted.example/');
-    expect(await answerAt(page, trustedCallback)).toEqual(given);
+    expect(await responseAt(page, trustedCallback)).toEqual(given);
   });
 });
 
 const end = (page: Page, name: string): Promise<void> => page.getByRole('button', { name }).first().click();
-/** The clients of the sessions that the page of an account shows. */
+/** Returns the clients of the sessions that the account page lists. */
 const clientsOn = (page: Page): Promise<string[]> => page.locator('li strong').allTextContents();
 
-describe('the page of an account', () => {
+describe('the account page', () => {
   const person = 'homebody';
 
-  test('shows where one is logged in, and ends that, without scripts too', async () => {
+  test('lists sessions and revokes them, without scripts too', async () => {
     undo.push(() => removeUser(person));
     await createUserWithPassword(person);
     const page = await open({ javaScriptEnabled: false });
@@ -261,17 +261,17 @@ describe('the page of an account', () => {
     await page.reload();
     const before = await clientsOn(page);
     expect(before.filter((client) => client === 'Browser')).toHaveLength(2);
-    await end(page, 'End');
+    await end(page, 'Log out');
     await atAccount(page);
     expect(await clientsOn(page)).toHaveLength(before.length - 1);
-    await end(page, 'End all others');
+    await end(page, 'Log out of all other sessions');
     await atAccount(page);
     expect(await clientsOn(page)).toEqual(['Browser']);
     await elsewhere.reload();
     await atLogin(elsewhere);
   });
 
-  test('changes the password, and only this login goes on', async () => {
+  test('changes the password, and only the current login continues', async () => {
     const next = 'chosen at home, 5813 times';
     remember(next);
     const page = await open();
@@ -280,7 +280,7 @@ describe('the page of an account', () => {
     await toAccount(elsewhere, person);
     await choosePassword(page, 'not that one', next);
     await atAlert(page);
-    expect((await focused(page))[1]).toContain('the current password is wrong');
+    expect((await focused(page))[1]).toContain('The current password is wrong');
     await choosePassword(page, passwords.alice, next);
     await page.getByRole('link', { name: 'Back to your account' }).click();
     await atAccount(page);
@@ -291,7 +291,7 @@ describe('the page of an account', () => {
   });
 
   // evidence: browser-account-forgery
-  test.each([evil, sibling])('does nothing that %s sends', async (origin) => {
+  test.each([evil, sibling])('ignores forms sent from %s', async (origin) => {
     const page = await open();
     await toAccount(page, surfer);
     const elsewhere = await open();
@@ -305,7 +305,7 @@ describe('the page of an account', () => {
   });
 });
 
-/** A page that sends a form as soon as it is shown. */
+/** Returns a page that submits a form as soon as it is loaded. */
 const form = (action: string, fields: Readonly<Record<string, string>>): string =>
   `<form method="post" action="${action}">${Object.entries(fields)
     .map(([name, value]) => `<input type="hidden" name="${name}" value="${value.replaceAll('&', '&amp;')}">`)
@@ -313,11 +313,11 @@ const form = (action: string, fields: Readonly<Record<string, string>>): string 
 
 describe.each([
   ['another site', evil, false],
-  // SameSite is no defence against it.
+  // SameSite cookies do not protect against this origin.
   ['another origin of the same site', sibling, true],
-])('%s', (_, origin, getsCookies) => {
+])('an attacker at %s', (_, origin, getsCookies) => {
   // evidence: browser-login-forgery
-  test('cannot log people in', async () => {
+  test('cannot log users in', async () => {
     const page = await open();
     await page.goto(authorize());
     const next = new URL(authorize(trusted));
@@ -325,7 +325,7 @@ describe.each([
       next: `${next.pathname}${next.search}`,
       username: surfer,
       password: passwords.alice,
-      // Of the browser of whoever made the page.
+      // A browser of the attacker.
       form_token: 'A'.repeat(43),
     };
     sites.pages.set(`${origin}/`, form(`${issuer}/oauth/login`, fields));
@@ -337,7 +337,7 @@ describe.each([
   });
 
   // evidence: browser-consent-forgery
-  test('cannot consent for people, nor let them do it unseen', async () => {
+  test('cannot consent on behalf of users, or have them consent unknowingly', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
@@ -355,15 +355,17 @@ describe.each([
     expect(sites.visits.map(({ href }) => href)).toEqual([`${origin}/`, `${origin}/frame`]);
   });
 
-  test('cannot read a page, nor open one and look into it', async () => {
+  test('cannot read a page, or inspect one that it opens', async () => {
     const page = await open();
     await page.goto(authorize(trusted));
     await logIn(page);
-    await answerAt(page, trustedCallback);
+    await responseAt(page, trustedCallback);
     sites.pages.set(`${origin}/`, '<p>Hello</p>');
     await page.goto(`${origin}/`);
     const read = (path: string): Promise<unknown> =>
-      page.evaluate(`fetch('${issuer}${path}', { credentials: 'include' }).then((answer) => answer.text(), String)`);
+      page.evaluate(
+        `fetch('${issuer}${path}', { credentials: 'include' }).then((response) => response.text(), String)`,
+      );
     for (const path of ['/oauth/authorize', '/oauth/userinfo', '/oauth/token'])
       expect(await read(path)).toBe('TypeError: Failed to fetch');
     const opened = page.waitForEvent('popup');
@@ -375,11 +377,11 @@ describe.each([
 });
 
 // evidence: browser-login-cookie-planting
-test('another origin of the same site cannot have people use its own login', async () => {
+test("another origin of the same site cannot plant its own login in a user's browser", async () => {
   const mine = await open();
   await mine.goto(authorize(trusted));
   await logIn(mine);
-  await answerAt(mine, trustedCallback);
+  await responseAt(mine, trustedCallback);
   const stolen = (await mine.context().cookies()).find(({ name }) => name.endsWith('platform-login'));
   const theirs = await open();
   sites.pages.set(`${sibling}/`, '<p>Hello</p>');
@@ -391,7 +393,7 @@ test('another origin of the same site cannot have people use its own login', asy
   expect(await cookies(theirs)).toEqual(['__Host-platform-form']);
 });
 
-test('the cookies are not for scripts, nor for other sites', async () => {
+test('cookies are unavailable to scripts and other sites', async () => {
   const page = await open();
   await page.goto(authorize());
   await logIn(page);

@@ -1,6 +1,6 @@
 /**
- * Clients of others, unmodified: what they see of the core nodes through the gateway is what they see of them at kube-apiserver, and what
- * they see of our nodes is the same but for what is written down.
+ * Unmodified public clients: core nodes look the same through the gateway as at kube-apiserver. The server's own nodes
+ * look the same except for documented differences.
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { differences, type Difference } from '../clients/differences.ts';
@@ -18,7 +18,7 @@ const written = (of: Seen): Found[] =>
     .filter((difference) => of.has(difference.case))
     .map((difference) => Object.fromEntries(Object.entries(difference).filter(([key]) => key !== 'why')) as Found);
 
-// What is too old for a server that has just begun to remember shall be too old for the other.
+// A resourceVersion that is too old for a server without history must be too old for the other one as well.
 beforeAll(async () => {
   await forgetPast();
   await described();
@@ -32,7 +32,7 @@ describe.each([
 ] as const)('%s', (_, run, least) => {
   let seen: Seen = new Map();
 
-  test('run every case to its end, at all four places', async () => {
+  test('run every case to its end against all four servers', async () => {
     seen = await run();
     expect(seen.size).toBeGreaterThanOrEqual(least);
     for (const [name, results] of seen) {
@@ -45,15 +45,15 @@ describe.each([
     }
   }, 300_000);
 
-  test('see through the gateway what they see without it', () => {
+  test('get the same results through the gateway as directly', () => {
     expect(changedByGateway(seen)).toEqual([]);
   });
 
-  test('see the differences that are written down, and no other', () => {
+  test('find only the documented differences', () => {
     expect(differencesIn(seen).toSorted(order)).toEqual(written(seen).toSorted(order));
   });
 });
 
-test('every difference that is written down is of a case that was run, and has its reason', () => {
+test('every documented difference belongs to a case that was run, and has a reason', () => {
   expect(differences.filter((difference) => !met.has(difference.case) || difference.why.length < 20)).toEqual([]);
 });

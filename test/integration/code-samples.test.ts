@@ -1,4 +1,4 @@
-/** The code samples of `/docs`: programs in each language send what the page sends. */
+/** Code samples of `/docs`: programs in each language send the same requests as the page. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -112,7 +112,7 @@ const run: Readonly<Record<string, (at: number) => readonly [program: string, ..
   Go: (at) => [join(folder, 'programs', `go${at}`)],
 };
 
-test('the samples in TypeScript are well typed', async () => {
+test('the samples in TypeScript pass type checks', async () => {
   const root = join(import.meta.dirname, '../..');
   const types = ['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node'];
   const options = [
@@ -134,7 +134,7 @@ test('the samples in TypeScript are well typed', async () => {
 test('the samples in Go are formatted and compile', async () => {
   expect(await output('gofmt', ['-l', folder])).toBe('');
   await writeFile(join(folder, 'go.mod'), 'module samples\n');
-  // The flags of the other programs in Go, so that the standard library is compiled already.
+  // Same flags as the other Go programs, so that the compiled standard library is reused.
   await output('go', ['build', ...(await goBuildFlags()), '-o', `${join(folder, 'programs')}/`, './...'], {
     cwd: folder,
     env: { CGO_ENABLED: '0' },

@@ -1,4 +1,4 @@
-/** The tools of the command line, and what the server says to a wrong one. */
+/** Command-line tools, and error messages of the server for a wrong command line. */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { remember } from '../labs/integration/secrets.ts';
 describe('hash-password', () => {
   const password = 'correct horse battery Ω staple';
 
-  test('prints a hash that makes a user of the ConfigMap', async () => {
+  test('prints a hash that logs a user of the ConfigMap in', async () => {
     remember(password);
     const { code, stdout, stderr } = await platformApiserver(['hash-password'], password);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -23,7 +23,7 @@ describe('hash-password', () => {
     await restore();
   });
 
-  test('leaves out the line end that echo adds, and salts', async () => {
+  test('ignores the trailing newline of echo, and salts', async () => {
     const [first, second] = await Promise.all([
       platformApiserver(['hash-password'], 'the same password\n'),
       platformApiserver(['hash-password'], 'the same password\n'),
@@ -36,7 +36,7 @@ describe('hash-password', () => {
     ['too short', 'seven 7'],
     ['empty', ''],
     ['too long', 'x'.repeat(1_025)],
-  ])('refuses one that is %s, with a word to a person', async (_, text) => {
+  ])('rejects a password that is %s with a message', async (_, text) => {
     const { code, stdout, stderr } = await platformApiserver(['hash-password'], text);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('8 characters');
@@ -55,9 +55,11 @@ describe('help', () => {
     [['--help'], '--http-port'],
     [['-h'], '--http-port'],
     [['check-config', '--help'], 'FILE'],
+    [['credential', '--help'], '--ca-file'],
     [['hash-password', '-h'], 'standard input'],
+    [['version'], 'platform-apiserver '],
     [['--version'], 'platform-apiserver '],
-  ])('%j: 0, on stdout', async (args, word) => {
+  ])('%j prints to stdout and exits with 0', async (args, word) => {
     const { code, stdout, stderr } = await platformApiserver(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(word);
@@ -70,7 +72,7 @@ describe('check-config', () => {
     valid = await readText();
   });
 
-  test("accepts what the chart's ConfigMap holds", async () => {
+  test("accepts the chart's ConfigMap", async () => {
     const { code, stdout } = await platformApiserver(['check-config', file('valid.yaml', valid)]);
     expect(code).toBe(0);
     expect(stdout).toContain('is valid');
@@ -81,7 +83,7 @@ describe('check-config', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'standard input is valid\n' });
   });
 
-  test('names every problem with its path', async () => {
+  test('reports every problem with its path', async () => {
     const wrong = `
 apiVersion: config.platform.io/v1alpha1
 kind: PlatformConfiguration
@@ -130,14 +132,14 @@ surprise: true
         .join('\n')}\n`,
       1,
     ],
-  ])('refuses %s', async (_, text, expected) => {
+  ])('rejects a file with %s', async (_, text, expected) => {
     const { code, stderr } = await platformApiserver(['check-config', file('refused.yaml', text)]);
     expect(code).toBe(expected);
     expect(stderr).toContain('refused.yaml: ');
     expect(stderr).not.toContain('    at ');
   });
 
-  test('says when there is no such file', async () => {
+  test('reports a file that does not exist', async () => {
     const missing = await platformApiserver(['check-config', join(lab().dir, 'nowhere.yaml')]);
     expect(missing.code).toBe(2);
     expect(missing.stderr).toContain('nowhere.yaml');
@@ -152,11 +154,12 @@ describe('a wrong command line', () => {
     [['--tls-cert-file=a', '--namespace=a'], 'tls-private-key-file'],
     [['--config=a', '--config-map=b', '--namespace=a'], 'config'],
     [['--http-port=1'], 'namespace'],
-    [['nonsense'], 'nonsense'],
+    [['nonsense'], 'unknown command "nonsense"'],
+    [['version', 'nonsense'], 'version'],
     [['check-config'], 'FILE'],
     [['check-config', '--nonsense'], 'nonsense'],
     [['hash-password', 'nonsense'], 'hash-password'],
-  ])('%j: 2, naming what is wrong and where help is', async (args, named) => {
+  ])('%j exits with 2 and names the problem and the help', async (args, named) => {
     const { code, stderr } = await platformApiserver(args);
     expect(code).toBe(2);
     expect(stderr).toContain(named);
@@ -167,17 +170,25 @@ describe('a wrong command line', () => {
   const anyPort = ['--http-port=0', '--https-port=0', '--aggregated-port=0'];
 
   test.each([
-    ['no kubeconfig', () => '/nowhere/at/all', []],
-    // The server's own identity may read one ConfigMap only.
-    ['no such ConfigMap', () => lab().kubeconfig, ['--config-map=nowhere', ...anyPort]],
-    ['no such file', () => lab().serverKubeconfig, ['--config=/nowhere/at/all']],
-  ])('%s: 1, and says so in its log', async (_, kubeconfig, args) => {
+    ['no kubeconfig', '--kubeconfig: cannot read /nowhere/at/all', () => '/nowhere/at/all', []],
+    // The server's identity is allowed to read only one ConfigMap.
+    ['no such ConfigMap', 'nowhere', () => lab().kubeconfig, ['--config-map=nowhere', ...anyPort]],
+    [
+      'no such file',
+      '--config: cannot read /nowhere/at/all',
+      () => lab().serverKubeconfig,
+      ['--config=/nowhere/at/all', ...anyPort],
+    ],
+  ])('a server with %s exits with 1 and reports the problem in its log', async (_, message, kubeconfig, args) => {
     const { code, stdout } = await platformApiserver([
       '--namespace=platform-system',
       `--kubeconfig=${kubeconfig()}`,
       ...args,
     ]);
     expect(code).toBe(1);
-    expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ level: 'error' });
+    expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
+      level: 'error',
+      error: { message: expect.stringContaining(message) },
+    });
   });
 });

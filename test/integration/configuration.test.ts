@@ -1,4 +1,7 @@
-/** The cluster configuration object (docs/configuration.md): live within a second, refused as a whole, and the last good one kept. */
+/**
+ * The cluster configuration object (docs/reference/configuration.md): applied within a second, rejected as a whole if invalid,
+ * with the last valid one kept in effect.
+ */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +31,7 @@ import { platformApiserver } from '../labs/integration/cli.ts';
 const gateways = (): string[] => [gateway(0), gateway(1)];
 const configMap = `${releasePath}/configmaps/platform-config`;
 
-/** What the tests changed is put back, the last first. */
+/** Reverts changes of the tests, the latest first. */
 const undo: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (let task = undo.pop(); task !== undefined; task = undo.pop()) await task();
@@ -38,7 +41,7 @@ async function change(by: Parameters<typeof configure>[0]): Promise<void> {
   undo.push(await configure(by));
 }
 
-/** Adds a user who has the password of alice, and an e-mail address of nobody else. */
+/** Adds a user with alice's password and a unique e-mail address. */
 const addUser = (username: string, more: object = {}): Promise<void> =>
   change(({ authentication: { users } }) => {
     const alice = users.find((user) => user.username === 'alice');
@@ -51,8 +54,8 @@ const user = ({ authentication: { users } }: Configuration, username: string): R
 const mayLogIn = async (username: string, password: string = passwords.alice): Promise<number[]> =>
   Promise.all(gateways().map(async (base) => (await postForm(passwordForm(username, password), { base })).status));
 
-/** What comes of an access token, and of a refresh token, on both replicas. */
-async function fate({
+/** Returns the statuses of an access token and a refresh token on both replicas. */
+async function statusesOf({
   access_token: token,
   refresh_token: refresh,
 }: Tokens): Promise<{ bearer: number[]; refresh: number }> {
@@ -62,7 +65,7 @@ async function fate({
 const ended = { bearer: [401, 401], refresh: 400 };
 
 describe('a change of the ConfigMap', () => {
-  test('adds a user who may log in on both replicas, without a restart', async () => {
+  test('adds a user who can log in on both replicas without a restart', async () => {
     const processes = replicaProcesses().map((process) => process?.pid);
     expect(await mayLogIn('new-user')).toEqual([400, 400]);
     await addUser('new-user');
@@ -70,7 +73,7 @@ describe('a change of the ConfigMap', () => {
     expect(replicaProcesses().map((process) => process?.pid)).toEqual(processes);
   });
 
-  test('keeps the sessions of those whom it does not concern', async () => {
+  test('keeps the sessions of unaffected users', async () => {
     const { access_token: token } = await login('alice');
     await addUser('somebody-else');
     expect((await call(`${gateway(1)}/kapis`, { token })).status).toBe(200);
@@ -95,19 +98,19 @@ describe('a change of the ConfigMap', () => {
         user(configuration, 'leaving')['passwordHash'] = user(configuration, 'dave')['passwordHash'];
       },
     ],
-  ])('%s of a user ends all that the user has', async (_, by) => {
+  ])('changes %s of a user, which revokes all sessions and tokens of that user', async (_, by) => {
     await addUser('leaving');
     const [session, refreshed] = [
       await login('leaving', undefined, passwords.alice),
       await login('leaving', gateway(1), passwords.alice),
     ];
-    expect((await fate(refreshed)).bearer).toEqual([200, 200]);
+    expect((await statusesOf(refreshed)).bearer).toEqual([200, 200]);
     await change(by);
-    expect(await fate(session)).toEqual(ended);
+    expect(await statusesOf(session)).toEqual(ended);
     expect(await mayLogIn('leaving')).toEqual([400, 400]);
   });
 
-  test('of the groups counts for tokens that are out already', async () => {
+  test('of groups applies to issued tokens', async () => {
     await addUser('promoted', { groups: [] });
     const { access_token: token } = await login('promoted', undefined, passwords.alice);
     const may = (): Promise<number[]> =>
@@ -121,7 +124,7 @@ describe('a change of the ConfigMap', () => {
     expect(await may()).toEqual([403, 403]);
   });
 
-  test('of the clients: a new one may, one that is removed may not, and what it was given ends', async () => {
+  test('of clients enables a new one, disables a removed one, and revokes its tokens', async () => {
     const client = { client_id: 'short-lived', client_secret: 'no longer than a test 0417' };
     const form = { ...passwordForm('alice'), ...client };
     expect((await postForm(form)).status).toBe(401);
@@ -129,13 +132,13 @@ describe('a change of the ConfigMap', () => {
       authentication.clients.push({ name: client.client_id, secret: client.client_secret });
     });
     const given = await tokens(form, gateway(1));
-    expect((await fate(given)).bearer).toEqual([200, 200]);
+    expect((await statusesOf(given)).bearer).toEqual([200, 200]);
     await undo.pop()?.();
-    expect((await fate(given)).bearer).toEqual([401, 401]);
+    expect((await statusesOf(given)).bearer).toEqual([401, 401]);
     expect((await postForm(form)).status).toBe(401);
   });
 
-  test('by kubectl, from a file', async () => {
+  test('can be made by kubectl from a file', async () => {
     const text = await readText();
     undo.push(() => writeText(text));
     const configuration = parse(text) as Configuration;
@@ -156,7 +159,7 @@ describe('a change of the ConfigMap', () => {
     );
     writeFileSync(file, made);
     await succeed(kubectl, 'replace', '-f', file);
-    await eventually('the user may log in', async () => expect(await mayLogIn('by-kubectl')).toEqual([200, 200]));
+    await eventually('the user can log in', async () => expect(await mayLogIn('by-kubectl')).toEqual([200, 200]));
   });
 });
 
@@ -173,65 +176,65 @@ const readSecret = async (name: string, key: string): Promise<string> =>
 const statusOfClient = async (secret: string): Promise<number> =>
   (await postForm({ ...passwordForm('alice'), client_id: 'referred', client_secret: secret })).status;
 
-/** Where the hash or the secret is in a Secret of its own, as carol's and the client's is. */
+// Hash or client secret are in Secrets, as carol's and the client's.
 describe('a Secret that the configuration refers to', () => {
-  test('is a new password as soon as it changes; the sessions of the old one are over', async () => {
+  test('changes the password immediately, and revokes sessions of the old one', async () => {
     const before = await readSecret(carolSecret, 'hash');
     undo.push(async () => {
       await writeSecret(carolSecret, 'hash', before);
-      await eventually('carol may log in again', async () => login('carol'));
+      await eventually('carol can log in again', async () => login('carol'));
     });
     const session = await login('carol');
     const password = 'carol sails no more, 22:40';
     remember(password);
     const { stdout } = await platformApiserver(['hash-password'], password);
     await writeSecret(carolSecret, 'hash', stdout);
-    await eventually('the new password is good', async () =>
+    await eventually('the new password is accepted', async () =>
       expect(await mayLogIn('carol', password)).toEqual([200, 200]),
     );
     expect(await mayLogIn('carol', passwords.carol)).toEqual([400, 400]);
-    expect(await fate(session)).toEqual(ended);
+    expect(await statusesOf(session)).toEqual(ended);
   });
 
-  test('without its key lets nobody in, and lets in again when it is back', async () => {
+  test('rejects logins while its key is missing, and accepts them when it is back', async () => {
     const before = await readSecret(carolSecret, 'hash');
     const session = await login('carol');
     await writeSecret(carolSecret, 'hash', null);
-    await eventually('nobody is let in', async () => expect((await fate(session)).bearer).toEqual([401, 401]));
+    await eventually('logins are rejected', async () => expect((await statusesOf(session)).bearer).toEqual([401, 401]));
     expect((await postForm(passwordForm('carol'))).status).toBe(400);
     const token = await adminToken();
     const readyz = async (base: string): Promise<string> => (await call(`${base}/readyz?verbose`, { token })).text;
-    const problem = `(carol).passwordRef: the Secret "${carolSecret}" has no key "hash"`;
+    const problem = `(carol).passwordRef: Secret "${carolSecret}" has no key "hash"`;
     for (const base of gateways()) {
       expect(await readyz(base)).toContain(problem);
       expect((await call(`${base}/metrics`, { token })).text).toMatch(/^platform_apiserver_configuration_problems 1$/m);
     }
     await eventually('there is an Event', async () => {
       const { items } = await get<{ items: { reason: string; message: string }[] }>(`${releasePath}/events`);
-      const told = items.filter(({ reason }) => reason === 'ConfigurationIncomplete');
-      expect(told.map(({ message }) => message)).toContainEqual(expect.stringContaining(problem));
+      const event = items.filter(({ reason }) => reason === 'ConfigurationIncomplete');
+      expect(event.map(({ message }) => message)).toContainEqual(expect.stringContaining(problem));
     });
     await writeSecret(carolSecret, 'hash', before);
-    await eventually('carol may log in again', async () =>
+    await eventually('carol can log in again', async () =>
       expect(await mayLogIn('carol', passwords.carol)).toEqual([200, 200]),
     );
     for (const base of gateways()) expect(await readyz(base)).toContain('[+]configuration ok\n');
   });
 
-  test('is a new client secret as soon as it changes', async () => {
+  test('changes the client secret immediately', async () => {
     const before = await readSecret(referredSecret, 'secret');
     const secret = 'another secret for the client 3391';
     undo.push(async () => {
       await writeSecret(referredSecret, 'secret', before);
-      await eventually('the old secret is good', async () => expect(await statusOfClient(before)).toBe(200));
+      await eventually('the old secret is accepted', async () => expect(await statusOfClient(before)).toBe(200));
     });
     await writeSecret(referredSecret, 'secret', secret);
-    await eventually('the new secret is good', async () => expect(await statusOfClient(secret)).toBe(200));
+    await eventually('the new secret is accepted', async () => expect(await statusOfClient(secret)).toBe(200));
     expect(await statusOfClient(before)).toBe(401);
   });
 });
 
-/** Breaks the configuration in these ways at once; answers the problems that both replicas told. */
+/** Breaks the configuration in these ways at once, and returns the problems that both replicas reported. */
 async function refuse(by: (configuration: Configuration) => void): Promise<readonly string[]> {
   const text = await readText();
   undo.push(() => writeText(text));
@@ -257,33 +260,33 @@ const broken = [
 const pathsOf = (problems: readonly string[]): string[] => problems.map((problem) => problem.split(': ')[0] ?? '');
 
 describe('an invalid configuration', () => {
-  test('is refused as a whole, with every problem and its path', async () => {
+  test('is rejected as a whole, with every problem and its path', async () => {
     const problems = await refuse(breaks);
     expect(pathsOf(problems).toSorted()).toEqual(broken.toSorted());
-    // Nothing of it is in force, not even what was right.
+    // None of it takes effect, not even the valid parts.
     expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
     expect((await postForm(passwordForm('Capital', 'plain'))).status).toBe(400);
   });
 
-  test('is told by an Event on the ConfigMap, by readyz and by a metric, as long as it is there', async () => {
+  test('is reported by an Event on the ConfigMap, by readyz and by a metric while it exists', async () => {
     await refuse(breaks);
     const { uid } = (await get(configMap)).metadata;
-    const told = await eventually('there is an Event', async () => {
+    const event = await eventually('there is an Event', async () => {
       const { items } = await get<{ items: { reason: string; type: string; message: string }[] }>(
         `${releasePath}/events?fieldSelector=involvedObject.uid=${uid}`,
       );
       const found = items.findLast(({ reason }) => reason === 'ConfigurationRefused');
-      if (found === undefined) throw new Error('there is none');
+      if (found === undefined) throw new Error('no Event');
       return found;
     });
-    expect(told.type).toBe('Warning');
+    expect(event.type).toBe('Warning');
     const token = await adminToken();
     for (const base of gateways()) {
       const { status, text } = await call(`${base}/readyz?verbose`, { token });
       expect(status).toBe(200);
       for (const path of broken) {
         expect(text).toContain(`${path}: `);
-        expect(told.message).toContain(`${path}: `);
+        expect(event.message).toContain(`${path}: `);
       }
       expect((await call(`${base}/metrics`, { token })).text).toMatch(/^platform_apiserver_configuration_problems 4$/m);
     }
@@ -299,14 +302,14 @@ describe('an invalid configuration', () => {
     ['a list', '- a\n'],
     ['empty', ''],
     ['of another kind', 'apiVersion: v1\nkind: ConfigMap\n'],
-  ])('that is %s is refused, and the last good one stays', async (_, text) => {
+  ])('that is %s is rejected, and the last valid one stays in effect', async (_, text) => {
     const before = await readText();
     undo.push(() => writeText(before));
     expect(await writeText(text)).not.toEqual([]);
     expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
   });
 
-  test('stays refused over a restart, which begins with the last good one, ready and warning', async () => {
+  test('stays rejected after a restart with the last valid one, ready and with a warning', async () => {
     await addUser('accepted-last');
     expect(await mayLogIn('accepted-last')).toEqual([200, 200]);
     const session = await login('accepted-last', undefined, passwords.alice);
@@ -314,7 +317,7 @@ describe('an invalid configuration', () => {
     await stopReplica(1);
     await startReplica(1);
     expect(await mayLogIn('accepted-last')).toEqual([200, 200]);
-    expect((await fate(session)).bearer).toEqual([200, 200]);
+    expect((await statusesOf(session)).bearer).toEqual([200, 200]);
     const { status, text } = await call(`${gateway(1)}/readyz?verbose`, { token: await adminToken() });
     expect(status).toBe(200);
     expect(text).toMatch(/^\[\+\]configuration ok \(warning: .*surprise: /m);
@@ -322,12 +325,12 @@ describe('an invalid configuration', () => {
       readLog(replicaLogs()[1] ?? '')
         .filter(({ level }) => level === 'warn')
         .map(({ message }) => message),
-    ).toContain('started from the configuration that was accepted last');
+    ).toContain('started with the last accepted configuration');
   });
 });
 
-describe('a ConfigMap that is deleted', () => {
-  test('leaves the last good configuration in force, also over a restart, until one is there again', async () => {
+describe('a deleted ConfigMap', () => {
+  test('leaves the last valid configuration in effect, even after a restart, until it is created again', async () => {
     await addUser('survivor');
     const { metadata, data } = await get<KubeObject & { data: object }>(configMap);
     const { name, labels, annotations } = metadata;
@@ -339,7 +342,7 @@ describe('a ConfigMap that is deleted', () => {
     });
     const token = await adminToken();
     for (const base of gateways())
-      await eventually('the deletion is told', async () => {
+      await eventually('the deletion is reported', async () => {
         const { text } = await call(`${base}/readyz?verbose`, { token });
         expect(text).toContain('[+]configuration ok (warning: ');
         expect(text).toContain('platform-config');
@@ -350,7 +353,7 @@ describe('a ConfigMap that is deleted', () => {
     expect(await mayLogIn('survivor')).toEqual([200, 200]);
     await undo.pop()?.();
     for (const base of gateways())
-      await eventually('all is well', async () =>
+      await eventually('the configuration is ok', async () =>
         expect((await call(`${base}/readyz?verbose`, { token })).text).toContain('[+]configuration ok\n'),
       );
   });

@@ -1,10 +1,9 @@
-/** kubectl's credential plugin: logging in with a browser elsewhere and with a password, refreshing, logging out. */
+/** kubectl's credential plugin: login with a browser on another device and with a password, refresh, logout. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { execute, output, type Executed } from '../../hack/cluster/exec.ts';
 import { stringify } from 'yaml';
 import { leash } from '../../hack/run/server.ts';
@@ -17,11 +16,12 @@ import { passwords } from '../labs/integration/people.ts';
 import { visit } from '../labs/integration/person.ts';
 import { remember } from '../labs/integration/secrets.ts';
 import { createUserWithPassword, removeUser } from '../labs/integration/user-objects.ts';
+import { inTerminal } from '../labs/terminal.ts';
 
 const main = join(import.meta.dirname, '../../dist/main.js');
 const whoami = '/kapis/iam.platform.io/v1alpha2/whoami';
 
-/** A home directory for each test: the plugin keeps its tokens there. */
+/** A home directory for each test, in which the plugin stores its tokens. */
 let home: string;
 beforeEach(() => {
   home = mkdtempSync(join(lab().dir, 'home-'));
@@ -62,7 +62,7 @@ const cached = (): Cached => JSON.parse(readFileSync(cacheFile(), 'utf8')) as Ca
 const age = (fields: Partial<Cached> = { expiresAt: 0 }): void =>
   writeFileSync(cacheFile(), JSON.stringify({ ...cached(), ...fields }));
 
-/** kubectl, whose cluster is our own TLS listener. */
+/** Runs kubectl against the server's own TLS listener. */
 async function kubectl(args: readonly string[]): Promise<Executed> {
   const kubeconfig = join(home, 'config');
   const exec = {
@@ -87,38 +87,40 @@ async function kubectl(args: readonly string[]): Promise<Executed> {
   return execute(lab().kubectl, args, { env: { KUBECONFIG: kubeconfig, HOME: home }, timeout: 60_000 });
 }
 
-describe('a login with a browser elsewhere', () => {
-  test('waits until the device is let in, and keeps the tokens to itself', async () => {
-    const [first = '', ...rest] = [...leash, process.execPath, main, 'credential', ...flags()];
-    const child = spawn(first, rest, { env: { ...process.env, HOME: home }, stdio: ['ignore', 'pipe', 'pipe'] });
-    const printed = text(child.stdout);
-    let said = '';
-    for await (const chunk of child.stderr.setEncoding('utf8')) {
-      said += String(chunk);
-      if (/shows \S+\n/.test(said)) break;
+describe('a login with a browser on another device', () => {
+  test('waits until the device is authorized, and stores the tokens privately', async () => {
+    const file = join(home, 'output');
+    const [first = '', ...rest] = [...leash, ...inTerminal([process.execPath, main, 'credential', ...flags()], file)];
+    const child = spawn(first, rest, { env: { ...process.env, HOME: home }, stdio: ['ignore', 'pipe', 'inherit'] });
+    const exited = once(child, 'exit');
+    let printed = '';
+    for await (const chunk of child.stdout.setEncoding('utf8')) {
+      printed += String(chunk);
+      const [, address] = /Open (\S+)[^]*\n[^]*\n/.exec(printed) ?? [];
+      if (address === undefined) continue;
+      await visit(address);
+      break;
     }
-    const [, address = ''] = /Open (\S+)/.exec(said) ?? [];
-    await visit(address);
-    const token = tokenOf(await printed);
+    expect(await exited).toEqual([0, null]);
+    const token = tokenOf(readFileSync(file, 'utf8'));
     expect(decodeToken(token).claims).toMatchObject({ username: 'admin', client_id: 'platform-cli' });
     expect(statSync(cacheFolder()).mode & 0o777).toBe(0o700);
     expect(statSync(cacheFile()).mode & 0o777).toBe(0o600);
-    if (child.exitCode === null) await once(child, 'exit');
-    // Nobody is asked again.
+    // No further login is needed.
     expect(tokenOf((await credential(flags())).stdout)).toBe(token);
   });
 });
 
 describe('kubectl', () => {
-  test('says who is there, once somebody has logged in', async () => {
+  test('works once a user has logged in', async () => {
     const before = await kubectl(['get', '--raw', whoami]);
     expect({ code: before.code, stderr: before.stderr }).toEqual({
       code: 1,
       stderr: expect.stringContaining(
-        `nobody is there to log in: run in a terminal first: platform-apiserver credential --server=${secureGateway()} --ca-file=FILE --login=password --username=admin, where FILE has the CA of the kubeconfig's cluster: kubectl `,
+        `login required, but there is no terminal; first run this in a terminal: platform-apiserver credential --server=${secureGateway()} --ca-file=FILE --login=password --username=admin, where FILE contains the CA of the kubeconfig's cluster: kubectl `,
       ),
     });
-    const [, extract = ''] = /where FILE has .*?: (kubectl .*) >FILE\n/.exec(before.stderr) ?? [];
+    const [, extract = ''] = /where FILE contains .*?: (kubectl .*) >FILE\n/.exec(before.stderr) ?? [];
     const env = { KUBECONFIG: join(home, 'config'), PATH: `${dirname(lab().kubectl)}:${process.env['PATH'] ?? ''}` };
     const authority = await output('bash', ['--norc', '-c', extract], { env });
     expect(authority.trim()).toBe(readFileSync(lab().authorityFile, 'utf8').trim());
@@ -128,12 +130,12 @@ describe('kubectl', () => {
     expect(JSON.parse(stdout)).toMatchObject({ status: { userInfo: { username: 'admin' } } });
   });
 
-  test('goes on with refreshed tokens, also several at once', async () => {
+  test('uses refreshed tokens, also in parallel processes', async () => {
     await logInWithPassword();
     const first = cached();
     age();
-    const answers = await Promise.all([1, 2, 3].map(() => kubectl(['get', '--raw', whoami])));
-    expect(answers.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
+    const responses = await Promise.all([1, 2, 3].map(() => kubectl(['get', '--raw', whoami])));
+    expect(responses.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
       [1, 2, 3].map(() => ({ code: 0, stderr: '' })),
     );
     const second = cached();
@@ -145,7 +147,7 @@ describe('kubectl', () => {
 
   const longAgo = Date.now() - 3_600_000;
 
-  test('has somebody log in anew where the session has ended meanwhile, though the token has not expired', async () => {
+  test('requires a new login when the session was revoked before the token expires', async () => {
     await logInWithPassword();
     const { accessToken, refreshToken } = cached();
     remember(refreshToken);
@@ -155,11 +157,11 @@ describe('kubectl', () => {
       status: 200,
     });
     age({ obtainedAt: longAgo });
-    expect((await kubectl(['get', '--raw', whoami])).stderr).toContain('nobody is there to log in');
+    expect((await kubectl(['get', '--raw', whoami])).stderr).toContain('login required');
     await logInWithPassword();
   });
 
-  test('goes on with a token that is good while the platform is not to be reached', async () => {
+  test('uses a valid token while the platform is unavailable', async () => {
     const [server, username] = ['https://127.0.0.1:9', 'admin'];
     const tokens = { accessToken: 'a.b.c', refreshToken: 'r', obtainedAt: longAgo, expiresAt: Date.now() + 600_000 };
     await writeTokens(cacheFileOf([server, 'password', username, ''], home), tokens);
@@ -167,7 +169,7 @@ describe('kubectl', () => {
     expect(tokenOf((await credential(args)).stdout)).toBe('a.b.c');
   });
 
-  test('is told when the session has ended', async () => {
+  test('reports a revoked session', async () => {
     await logInWithPassword();
     const { refreshToken, accessToken } = cached();
     expect(await credential([...flags(), '--login=password', '--username=admin', '--logout'])).toMatchObject({
@@ -181,12 +183,15 @@ describe('kubectl', () => {
   });
 });
 
-test('a CA that is not known is asked for', async () => {
-  const { code, stderr } = await credential([`--server=${secureGateway()}`]);
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('is to be given by --ca-file') });
+test('the plugin reports a missing CA', async () => {
+  const { code, stderr } = await credential(
+    [`--server=${secureGateway()}`, '--login=password', '--username=admin'],
+    'secret\n',
+  );
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('set --ca-file to the CA') });
 });
 
-test('who must change the password is told where', async () => {
+test('the plugin tells users who must change the password where to do it', async () => {
   await createUserWithPassword('quinn', { passwordChangeRequired: true });
   const { code, stdout, stderr } = await credential(
     [...flags(), '--login=password', '--username=quinn'],
@@ -194,37 +199,49 @@ test('who must change the password is told where', async () => {
   );
   await removeUser('quinn');
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-  expect(stderr).toContain(`the password must be changed first, in a browser: ${secureGateway()}/oauth/login`);
+  expect(stderr).toContain(`change your password in a browser first: ${secureGateway()}/oauth/login`);
 });
 
-test('a token for kube-apiserver is for it alone', async () => {
+test('a token for kube-apiserver is valid only there', async () => {
   const token = await logInWithPassword(['--audience=kubernetes']);
   expect(decodeToken(token).claims).toMatchObject({ aud: 'kubernetes', username: 'admin' });
   expect((await call(`${secureGateway()}${whoami}`, { token })).status).toBe(401);
 });
 
 test.each<[string, readonly string[], number, RegExp]>([
-  ['a wrong password', ['--login=password', '--username=admin'], 1, /username or the password is wrong/],
+  ['a wrong password', ['--login=password', '--username=admin'], 1, /incorrect username or password/],
   ['no username', ['--login=password'], 2, /--username/],
   ['another way to log in', ['--login=smoke'], 2, /device or password/],
-  ['a server in the clear', ['--server=http://127.0.0.1'], 2, /https URL/],
-  ['a server that does not answer', ['--server=https://127.0.0.1:1'], 1, /ECONNREFUSED/],
+  ['a server without TLS', ['--server=http://127.0.0.1'], 2, /https URL/],
+  [
+    'a server that does not respond',
+    ['--server=https://127.0.0.1:1', '--login=password', '--username=a'],
+    1,
+    /ECONNREFUSED/,
+  ],
   ['an argument', ['x'], 2, /./],
-])('%s is told', async (_, args, code, message) => {
-  const answer = await credential([...flags(), ...args], 'wrong\n');
-  expect({ code: answer.code, stdout: answer.stdout }).toEqual({ code, stdout: '' });
-  expect(answer.stderr).toMatch(message);
+  ['a CA file that does not exist', ['--ca-file=/nowhere'], 1, /--ca-file: cannot read \/nowhere: no such file/],
+  [
+    'a device login without a terminal',
+    [],
+    1,
+    /no terminal; first run this in a terminal: platform-apiserver credential /,
+  ],
+])('the plugin reports %s', async (_, args, code, message) => {
+  const response = await credential([...flags(), ...args], 'wrong\n');
+  expect({ code: response.code, stdout: response.stdout }).toEqual({ code, stdout: '' });
+  expect(response.stderr).toMatch(message);
 });
 
 test.each([
-  ['no JSON', 'x', /no JSON/],
+  ['no JSON', 'x', /not JSON/],
   [
     'another version',
     '{"apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}',
     /client.authentication.k8s.io\/v1/,
   ],
   ['no cluster', '{"apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":true}}', /provideClusterInfo/],
-])('a kubectl that gives %s is told what it should give', async (_, info, message) => {
+])('the plugin rejects %s from kubectl and names what it expects', async (_, info, message) => {
   const { code, stderr } = await credential([], '', { KUBERNETES_EXEC_INFO: info });
   expect(code).toBe(2);
   expect(stderr).toMatch(message);

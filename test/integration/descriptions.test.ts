@@ -1,4 +1,4 @@
-/** The descriptions of the custom resources of a real cluster, beside what kube-apiserver says of them. */
+/** Descriptions of custom resources of a real cluster, compared with those of kube-apiserver. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { call, gateway } from '../labs/integration/http.ts';
@@ -63,10 +63,10 @@ const pathsOf = ({ paths }: Document, base: string): [string, Readonly<Record<st
   Object.entries(paths).filter(([path]) => path.startsWith(`${base}/`));
 
 describe('custom resources', () => {
-  test.each(files)('%s needs an identity, and no right', async (file) => {
+  test.each(files)('%s requires an identity but no rights', async (file) => {
     expect((await call(`${gateway()}/swagger/${file}`)).status).toBe(401);
-    const { access_token: anybody } = await login('alice', gateway(), passwords.alice);
-    expect((await call(`${gateway()}/swagger/${file}`, { token: anybody })).status).toBe(200);
+    const { access_token: tokenOfAlice } = await login('alice', gateway(), passwords.alice);
+    expect((await call(`${gateway()}/swagger/${file}`, { token: tokenOfAlice })).status).toBe(200);
   });
 
   test.each(files)('%s is valid', async (file) => {
@@ -74,10 +74,10 @@ describe('custom resources', () => {
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
   });
 
-  /** Of an alpha feature, which a cluster may not have. */
+  /** Belongs to an alpha feature, which a cluster may not have. */
   const alpha = 'shardSelector';
 
-  /** What clients are generated from. */
+  /** Fields from which clients are generated. */
   const outline = (paths: readonly [string, Readonly<Record<string, Partial<Operation>>>][]): unknown =>
     paths
       .map(([path, item]) => [
@@ -102,10 +102,10 @@ describe('custom resources', () => {
       .toSorted((a, b) => (String(a[0]) < String(b[0]) ? -1 : 1));
 
   test.each(['iam.platform.io/v1alpha2', 'describe.example.com/v1'])(
-    '%s is described as kube-apiserver describes it',
+    '%s is described as at kube-apiserver',
     async (groupVersion) => {
       const base = `/apis/${groupVersion}`;
-      await eventually('it is described', async () => {
+      await eventually('the custom resource is described', async () => {
         const theirs = (await get(`/openapi/v3${base}`)) as unknown as Document;
         for (const file of files)
           expect(outline(pathsOf(await document(file), base))).toEqual(outline(pathsOf(theirs, base)));
@@ -121,7 +121,7 @@ describe('custom resources', () => {
       return spec?.properties.size['description'];
     };
     const everywhere = (what: unknown): Promise<unknown> =>
-      eventually(`it says ${String(what)}`, async () => {
+      eventually(`both replicas describe the field as ${String(what)}`, async () => {
         expect(await Promise.all([gateway(0), gateway(1)].map(sizeIn))).toEqual([what, what]);
       });
     await everywhere('How large it is');

@@ -8,7 +8,7 @@ import { configure } from '../labs/integration/configure.ts';
 import { eventually } from '../labs/integration/eventually.ts';
 import { call, gateway, nodesPath, secureGateway } from '../labs/integration/http.ts';
 import { create, createNode, get, nodePath, remove } from '../labs/integration/kube.ts';
-import { adminToken, login, passwordOf, rememberAnswer, type Tokens } from '../labs/integration/login.ts';
+import { adminToken, login, passwordOf, rememberResponse, type Tokens } from '../labs/integration/login.ts';
 import { colorSchemeOf, found } from '../labs/integration/looks.ts';
 import { addClients, logIn, surfer } from '../labs/integration/pages.ts';
 import { passwords } from '../labs/integration/people.ts';
@@ -17,7 +17,7 @@ import { removeUser } from '../labs/integration/user-objects.ts';
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const markup = `</script><img src=x onerror="document.title='broken in'"><script>document.title='broken in'</script>`;
-/** A kind with hostile texts. */
+/** A custom resource with hostile texts. */
 const evilKind = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -51,7 +51,7 @@ const evilKind = {
     ],
   },
 };
-/** A kind whose operations collide with those of the other one, and with very long texts. */
+/** A custom resource whose operations collide with those of the other one, with very long texts. */
 const statusKind = {
   ...evilKind,
   metadata: { name: 'trapstatuses.docs.example.com' },
@@ -141,7 +141,7 @@ async function note(page: Page): Promise<void> {
     if (!response.url().endsWith('/oauth/token')) return;
     const read = async (): Promise<void> => {
       const text = await response.text();
-      rememberAnswer(text);
+      rememberResponse(text);
       if (response.ok()) tokens = JSON.parse(text) as Tokens;
     };
     noted.push(read().catch(() => undefined));
@@ -196,7 +196,7 @@ async function shown(page: Page): Promise<unknown> {
   return JSON.parse((await bodyOf(page).textContent()) ?? '') as unknown;
 }
 
-/** The text of the response that has this colour. */
+/** Returns the text of the response in this colour. */
 const colored = (page: Page, highlight: string): Promise<string[]> =>
   page.evaluate<string[]>(`[...CSS.highlights.get('${highlight}')].map(
     ({ startContainer, startOffset, endOffset }) => startContainer.data.slice(startOffset, endOffset))`);
@@ -239,17 +239,17 @@ describe('logging in', () => {
 
   test('uses the client platform-docs, PKCE with S256 and a new state each time', async () => {
     const page = await openDocs();
-    const asked: URLSearchParams[] = [];
+    const requests: URLSearchParams[] = [];
     page.on('request', (request) => {
       const { pathname, searchParams } = new URL(request.url());
-      if (pathname === '/oauth/authorize') asked.push(searchParams);
+      if (pathname === '/oauth/authorize') requests.push(searchParams);
     });
     for (let round = 0; round < 2; round += 1) {
       await page.getByRole('button', { name: 'Log in' }).click();
       await page.getByLabel('Username').waitFor();
       await page.goto(`${issuer}/docs`);
     }
-    const [first, second] = asked.map((query) => Object.fromEntries(query));
+    const [first, second] = requests.map((query) => Object.fromEntries(query));
     expect(first).toMatchObject({
       response_type: 'code',
       client_id: 'platform-docs',
@@ -314,10 +314,10 @@ describe('logging in', () => {
       await ended.promise;
       await route.fulfill({ status: code, body: text, contentType: 'application/json' });
     });
-    const asked = page.waitForRequest('**/oauth/token');
-    const answered = page.waitForResponse('**/oauth/token');
+    const requestSent = page.waitForRequest('**/oauth/token');
+    const responseReceived = page.waitForResponse('**/oauth/token');
     await page.getByRole('button', { name: 'Send' }).click();
-    await asked;
+    await requestSent;
     await page.getByRole('button', { name: 'Log out' }).click();
     await page.getByText('You are logged out of this page.').waitFor();
     const sent: string[] = [];
@@ -325,7 +325,7 @@ describe('logging in', () => {
       if (request.url().includes(nodesPath)) sent.push(request.url());
     });
     ended.resolve();
-    await answered;
+    await responseReceived;
     await goTo(page, 'getNode');
     expect(await page.getByLabel('Send the access token').isDisabled()).toBe(true);
     expect(sent).toEqual([]);
@@ -383,8 +383,8 @@ describe('a forged login response', () => {
     const page = await openDocs('#listNodes');
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByLabel('Username').waitFor();
-    const asked = new URL(page.url()).searchParams.get('state') ?? '';
-    const begun = asked === '' ? await stateOf(page) : asked;
+    const state = new URL(page.url()).searchParams.get('state') ?? '';
+    const begun = state === '' ? await stateOf(page) : state;
     const exchanges: string[] = [];
     page.on('request', (request) => {
       if (request.url().endsWith('/oauth/token')) exchanges.push(request.url());
@@ -506,8 +506,8 @@ describe('an administrator', () => {
     await page.getByRole('button', { name: 'Send' }).click();
     await bodyOf(page).filter({ hasText: '"type":"ADDED"' }).waitFor();
     const top = `document.querySelector('pre[aria-label="Response body"]').scrollTop`;
-    await eventually('it shows the end', async () => {
-      if ((await page.evaluate<number>(top)) === 0) throw new Error('it shows the beginning');
+    await eventually('the response is scrolled to its end', async () => {
+      if ((await page.evaluate<number>(top)) === 0) throw new Error('still at the start');
     });
     await page.evaluate(`${top} = 0`);
     undo.push(() => remove(nodePath(lateNode)));
@@ -587,7 +587,7 @@ describe('a user without rights', () => {
     expect(await found(page)).toEqual([]);
   });
 
-  test('who is not logged in sees the 401 of the server', async () => {
+  test('gets 401 if not logged in', async () => {
     const page = await openDocs('#listNodes');
     expect(await page.getByLabel('Send the access token').isDisabled()).toBe(true);
     expect(await send(page)).toMatch(/^401/);
@@ -625,7 +625,7 @@ describe('a request that cannot be sent', () => {
     const page = await newPage();
     await page.route('**/swagger/*', (route) => route.abort());
     await page.goto(`${issuer}/docs`);
-    await expectAlert(page, 'cannot be loaded');
+    await expectAlert(page, 'could not be loaded');
     await page.unroute('**/swagger/*');
     await page.getByRole('button', { name: 'Try again' }).click();
     await expectHeading(page, /^platform-apiserver/);
@@ -837,7 +837,7 @@ describe('operations', () => {
     for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, false]);
     await page.getByText(/^\d+ more parameters$/).click();
     for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, true]);
-    // People need not read regular expressions.
+    // Users need not read regular expressions.
     expect(await page.getByRole('form', { name: 'Try it' }).textContent()).not.toContain('matches ^');
   });
 
@@ -846,11 +846,11 @@ describe('operations', () => {
     await goTo(page, 'getNode');
     await goTo(page, 'listIamUsers');
     await page.goBack();
-    await expectHeading(page, 'Read the Node');
+    await expectHeading(page, 'Get an object of kind Node');
     await page.goBack();
     await expectHeading(page, 'List or watch objects of kind Node');
     await page.goForward();
-    await expectHeading(page, 'Read the Node');
+    await expectHeading(page, 'Get an object of kind Node');
   });
 
   test('before a login are reached without another login', async () => {
@@ -929,7 +929,7 @@ describe('at another address than the issuer', () => {
     expect(await found(page)).toEqual([]);
     await page.getByLabel('Access token', { exact: true }).fill('no token');
     await page.getByRole('button', { name: 'Use token' }).click();
-    await expectAlert(page, 'The access token is not accepted');
+    await expectAlert(page, 'The access token was rejected');
     await page.getByLabel('Access token', { exact: true }).fill(await adminToken());
     await page.getByRole('button', { name: 'Use token' }).click();
     await page.getByText('Logged in as admin').waitFor();

@@ -1,6 +1,6 @@
-/** The examples of the documents, as a reader pastes them. */
+/** Examples of the documents, executed as a reader pastes them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parse } from 'yaml';
 import { execute } from '../../hack/cluster/exec.ts';
@@ -19,10 +19,10 @@ import { remember } from '../labs/integration/secrets.ts';
 import { Shell } from '../labs/integration/shell.ts';
 import { createUserWithPassword, loginStatuses, removeUser } from '../labs/integration/user-objects.ts';
 
-test('no document gives a function the name of what bash has already, which another one may need', async () => {
+test('no document defines a function with the name of a bash builtin, which another function may need', async () => {
   const { stdout } = await execute('bash', ['--norc', '-c', 'compgen -b']);
   const builtins = new Set(stdout.split('\n'));
-  const files = readdirSync(docs).filter((file) => file.endsWith('.md'));
+  const files = globSync('**/*.md', { cwd: docs });
   const given = files.flatMap((file) =>
     blocksIn(file, 'sh').flatMap((block) => [...block.matchAll(/^(\w+)\(\)/gm)].map(([, name = '']) => name)),
   );
@@ -30,10 +30,10 @@ test('no document gives a function the name of what bash has already, which anot
   expect(given.filter((name) => builtins.has(name))).toEqual([]);
 });
 
-/** The first block is for all others, each line of which stands for itself. */
+/** The first block applies to all others, each line of which is independent. */
 describe.each([
-  ['api.md', '"kind":'],
-  ['logs.md', '"total":'],
+  ['reference/api.md', '"kind":'],
+  ['guides/logs.md', '"total":'],
 ])('docs/%s', (file, shown) => {
   const [setUp = '', ...blocks] = blocksIn(file, 'sh');
   const examples = blocks.flatMap((block) => block.trim().split('\n'));
@@ -50,7 +50,7 @@ describe.each([
   });
 });
 
-/** What a document says that is answered: `…` stands for anything, and more may be answered than it shows. */
+/** Returns the expected response for a documented one: `…` matches anything, and the response may have more fields. */
 function expectedOf(value: unknown): unknown {
   if (typeof value === 'string') {
     const parts = value.split('…').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
@@ -61,7 +61,7 @@ function expectedOf(value: unknown): unknown {
   return expect.objectContaining(Object.fromEntries(Object.entries(value).map(([key, one]) => [key, expectedOf(one)])));
 }
 
-/** What is printed where the document shows nothing. */
+/** Returns the output for blocks without a documented one. */
 const success = (): unknown => expect.not.stringMatching(/"error":|"status":"Failure"/);
 
 type Authentication = Configuration['authentication'];
@@ -70,13 +70,13 @@ type Values = Readonly<Record<string, string>>;
 
 const publishedKeys = async (): Promise<unknown> => (await call(`${gateway()}/oauth/keys`)).json;
 
-/** A merge patch that makes of these members those. */
+/** Returns a merge patch that replaces members by others. */
 const back = (then: Values, now: Values): Readonly<Record<string, string | null>> => ({
   ...Object.fromEntries(Object.keys(now).map((key) => [key, null])),
   ...then,
 });
 
-/** Who reads how the signing keys are rotated begins a rotation, which this ends. */
+/** Reverts the rotation of the signing keys that the documented commands start. */
 async function keepSigningKeys(): Promise<() => Promise<void>> {
   const path = `${releasePath}/secrets/platform-signing-keys`;
   const read = async (): Promise<{ data: Values; annotations: Values }> => {
@@ -90,22 +90,34 @@ async function keepSigningKeys(): Promise<() => Promise<void>> {
       data: back(before.data, now.data),
       metadata: { annotations: back(before.annotations, now.annotations) },
     });
-    await eventually('the keys are those of before', async () => expect(await publishedKeys()).toEqual(keys));
+    await eventually('the previous keys are in use', async () => expect(await publishedKeys()).toEqual(keys));
   };
 }
 
-/** The documents whose examples go on from one to the next; what they make they delete. */
-describe.each(['accounts.md', 'tokens.md', 'errors.md', 'operations.md', 'migration.md'])('docs/%s', (file) => {
+/** Documents whose examples build on each other; they delete what they create. */
+describe.each([
+  '../README.md',
+  'guides/accounts.md',
+  'guides/tokens.md',
+  'guides/install.md',
+  'guides/expose.md',
+  'guides/console-cookbook.md',
+  'guides/operations.md',
+  'guides/troubleshooting.md',
+  'guides/migration.md',
+  'reference/errors.md',
+  'reference/metrics.md',
+])('docs/%s', (file) => {
   const all = blocksOf(file);
   let shell: Shell;
   let cwd: string;
   let restore: () => Promise<void>;
   let restoreKeys: () => Promise<void>;
-  /** What the reader has copied from the browser. */
+  /** Values that the reader copies from the browser. */
   let copied = '';
 
   beforeAll(async () => {
-    // As `make run` does, so that it is found without a cluster's DNS.
+    // As `make run` does, so that no cluster DNS is needed.
     restore = await configure(({ authentication }) => {
       authentication['issuer'] = secureGateway();
     });
@@ -126,12 +138,15 @@ describe.each(['accounts.md', 'tokens.md', 'errors.md', 'operations.md', 'migrat
     shell = new Shell(cwd, { HOME: cwd, PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}` });
   });
   afterAll(async () => {
+    // The README leaves its user to its readers.
+    if (file === '../README.md')
+      await shell.run(`$KUBECTL delete user.iam.platform.io/emma clusterrolebinding/emma-nodes\n`);
     await shell.close();
     await restoreKeys();
     await restore();
   });
 
-  /** Runs an example, and goes to the addresses that it prints. */
+  /** Runs an example and visits the addresses that it prints. */
   async function paste(example: string): Promise<string> {
     let visited: Promise<string> | undefined;
     const printed = await shell.run(example, `${copied}\n`, (sofar) => {
@@ -143,10 +158,10 @@ describe.each(['accounts.md', 'tokens.md', 'errors.md', 'operations.md', 'migrat
     return printed;
   }
 
-  /** What the reader does with a block, and what they see. */
+  /** Command and expected output of each block. */
   const follow: Readonly<Record<string, (text: string) => Promise<string>>> = {
     sh: paste,
-    // What goes into the configuration object.
+    // A block for the configuration object.
     yaml: async (text) => {
       const { clients } = (parse(text) as { authentication: Pick<Authentication, 'clients'> }).authentication;
       await configure(({ authentication }) => void authentication.clients.push(...clients));
@@ -159,32 +174,32 @@ describe.each(['accounts.md', 'tokens.md', 'errors.md', 'operations.md', 'migrat
   };
   const steps = all.flatMap(({ language, text }, at) => {
     const next = all[at + 1];
-    const answer = next?.language === 'json' ? expectedOf(JSON.parse(next.text)) : undefined;
-    return language === 'json' ? [] : [[text.split('\n')[0] ?? '', language, text, answer] as const];
+    const response = next?.language === 'json' ? expectedOf(JSON.parse(next.text)) : undefined;
+    return language in follow ? [[text.split('\n')[0] ?? '', language, text, response] as const] : [];
   });
 
-  test.each(steps)('%s', async (_, language, text, answer) => {
+  test.each(steps)('%s', async (_, language, text, response) => {
     const seen = await follow[language]?.(text);
-    expect(answer === undefined ? seen : JSON.parse(seen ?? '')).toEqual(answer ?? success());
+    expect(response === undefined ? seen : JSON.parse(seen ?? '')).toEqual(response ?? success());
   });
 });
 
 const words = (cell = ''): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word);
 
-/** The first cells of the rows of the table whose head begins so, and the second ones. */
+/** Returns the first two cells of each row of the table with this header. */
 const table = (head: string): Map<string, readonly string[]> => {
-  const lines = documentOf('operations.md').split('\n');
+  const lines = documentOf('reference/metrics.md').split('\n');
   const from = lines.findIndex((line) => new RegExp(`^\\| ${head} +\\|`).test(line)) + 2;
   const rows = lines.slice(from, lines.indexOf('', from)).map((line) => line.split('|').slice(1, 3));
   return new Map(rows.flatMap(([name, labels]) => words(name).map((one) => [one, words(labels)])));
 };
 
-const ask = async (path: string): Promise<string> =>
+const send = async (path: string): Promise<string> =>
   (await call(`${gateway()}${path}`, { token: (await login('admin')).access_token })).text;
 
-describe('docs/operations.md', () => {
-  test('has every metric with its labels, and no other', async () => {
-    const text = await ask('/metrics');
+describe('docs/reference/metrics.md', () => {
+  test('lists every metric with its labels, and no other', async () => {
+    const text = await send('/metrics');
     const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name);
     const described = table('metric');
     const own = [...described.keys()].filter((name) => !name.endsWith('…'));
@@ -202,14 +217,14 @@ describe('docs/operations.md', () => {
     }
   });
 
-  test('has every check of readiness', async () => {
-    const names = [...(await ask('/readyz?verbose')).matchAll(/^\[[+-]\](\S+)/gm)].map(([, name = '']) => name);
+  test('lists every readiness check', async () => {
+    const names = [...(await send('/readyz?verbose')).matchAll(/^\[[+-]\](\S+)/gm)].map(([, name = '']) => name);
     expect(names.toSorted()).toEqual([...table('check').keys()].toSorted());
   });
 });
 
 describe('docs/security.md', () => {
-  test('restores accounts: who had a password has it again, and no session', async () => {
+  test('describes how to restore accounts: users get their passwords back, but no sessions', async () => {
     const [backup = '', restore = ''] = blocksIn('security.md', 'sh');
     const cwd = mkdtempSync(join(lab().dir, 'backup-'));
     const run = async (script: string): Promise<void> => {

@@ -1,4 +1,4 @@
-/** Our pages in a real browser: each of them, whoever looks at it and however. */
+/** Every page of the server in a real browser. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { startBrowser } from '../labs/integration/browser.ts';
@@ -29,7 +29,7 @@ afterAll(async () => {
   for (const one of undo.toReversed()) await one();
 });
 
-/** What can be used, each with how it shows that it is, once Tab has come to it; in the order of the keyboard. */
+/** Returns every focusable control in tab order, and if its focus is visible. */
 async function tabbed(page: Page): Promise<readonly (readonly [string, boolean])[]> {
   const count = await page.locator('a[href], button, input:not([type=hidden])').count();
   const reached = new Map<string, boolean>();
@@ -45,26 +45,26 @@ async function tabbed(page: Page): Promise<readonly (readonly [string, boolean])
   return [...reached];
 }
 
-describe.each(Object.entries(pages))('%s', (_, goTo) => {
+describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
   let page: Page;
-  const said: string[] = [];
+  const messages: string[] = [];
   beforeAll(async () => {
     page = await browser.newPage();
-    page.on('console', (message) => said.push(message.text()));
+    page.on('console', (message) => messages.push(message.text()));
     await goTo(page);
   });
   afterAll(() => page.close());
 
   // evidence: page-csp-browser
-  test('keeps to its own policy', () => {
-    expect(said.filter((text) => text.includes('Content Security Policy'))).toEqual([]);
+  test('complies with its own content security policy', () => {
+    expect(messages.filter((text) => text.includes('Content Security Policy'))).toEqual([]);
   });
 
-  test('shows scripts no cookie', async () => {
+  test('exposes no cookie to scripts', async () => {
     expect(await page.evaluate('document.cookie')).toBe('');
   });
 
-  test('says where the cursor is what is wrong', async () => {
+  test('reports errors at the focused field', async () => {
     const field = page.locator('input:focus');
     const alert = page.getByRole('alert');
     const wrong = (await field.count()) === 0 ? [] : await alert.allTextContents();
@@ -72,7 +72,7 @@ describe.each(Object.entries(pages))('%s', (_, goTo) => {
     expect(wrong.filter((text) => !description.includes(text))).toEqual([]);
   });
 
-  test.each(['light', 'dark'] as const)('has nothing that axe-core finds, %s', async (colorScheme) => {
+  test.each(['light', 'dark'] as const)('has no problem found by axe-core in %s mode', async (colorScheme) => {
     await page.emulateMedia({ colorScheme });
     expect(await colorSchemeOf(page)).toBe(colorScheme);
     expect(await found(page)).toEqual([]);
@@ -83,11 +83,11 @@ describe.each(Object.entries(pages))('%s', (_, goTo) => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
   });
 
-  test('is used by the keyboard, and shows where one is', async () => {
+  test('is usable by keyboard and shows the focus', async () => {
     expect((await tabbed(page)).filter(([, shows]) => !shows)).toEqual([]);
   });
 
-  test('needs no script', async () => {
+  test('works without scripts', async () => {
     const without = await browser.newPage({ javaScriptEnabled: false });
     await goTo(without);
     const [one, other] = await Promise.all(

@@ -1,6 +1,6 @@
 /**
- * Schemathesis reads the description and asks for whatever it allows, and for what it does not: no answer may be a 5xx, or other than it is
- * described. FUZZ: cases an operation.
+ * Schemathesis sends valid and invalid requests for the description: no response may be a 5xx or undocumented. FUZZ is
+ * the number of cases per operation.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { execute } from '../../hack/cluster/exec.ts';
 import { obtainPythonPackages } from '../labs/integration/clients.ts';
 import { gateway } from '../labs/integration/http.ts';
 import { get, remove, type KubeList } from '../labs/integration/kube.ts';
-import { demand, lab } from '../labs/integration/lab.ts';
+import { foundPath, lab } from '../labs/integration/lab.ts';
 import { adminToken, login } from '../labs/integration/login.ts';
 import { passwords } from '../labs/integration/people.ts';
 import { createUserWithPassword, removeUser, userPath, usersPath } from '../labs/integration/user-objects.ts';
@@ -17,9 +17,9 @@ import { createUserWithPassword, removeUser, userPath, usersPath } from '../labs
 const configuration = join(import.meta.dirname, '../clients/schemathesis');
 const long = process.env['FUZZ'];
 /** Milliseconds for one caller. */
-const patience = long === undefined ? 120_000 : 7_200_000;
-/** Who has to be as before when it is over. */
+const timeout = long === undefined ? 120_000 : 7_200_000;
 const rightless = 'rightless';
+/** Users whose state must be unchanged afterwards. */
 const others = ['admin', 'alice', 'bob', 'carol', 'dave', rightless];
 
 let packages: string;
@@ -29,7 +29,7 @@ const users = async (): Promise<string[]> =>
   (await get<KubeList>(usersPath)).items.map(({ metadata: { name } }) => name);
 
 beforeAll(async () => {
-  packages = demand(await obtainPythonPackages('schemathesis'));
+  packages = foundPath(await obtainPythonPackages('schemathesis'));
   before = new Set(await users());
   await createUserWithPassword('victim');
   await createUserWithPassword(rightless);
@@ -39,17 +39,17 @@ afterAll(async () => {
   await removeUser(rightless);
 }, 120_000);
 
-/** What Schemathesis says of it; throws nothing for what it finds. */
+/** Runs Schemathesis and returns its report; findings do not throw. */
 async function fuzz(
   token: string | undefined,
   phases: readonly string[],
   cases: number,
-): Promise<{ readonly code: number; readonly said: string }> {
+): Promise<{ readonly code: number; readonly output: string }> {
   const cwd = mkdtempSync(join(lab().dir, 'fuzz-'));
   const header = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
   const url = `${gateway()}/swagger/platform.v3.json`;
   const options = ['--checks', 'all', '--no-color', '--phases', phases.join(','), '--max-examples', long ?? `${cases}`];
-  // Without a budget to find something new the same is asked each time.
+  // Without a budget for new cases, every run sends the same requests.
   const seed = long === undefined ? ['--seed', '1'] : [];
   const config = ['--config-file', join(configuration, 'schemathesis.toml')];
   const args = ['-m', 'schemathesis.cli', ...config, 'run', url, ...options, ...seed, ...header];
@@ -59,29 +59,29 @@ async function fuzz(
     SCHEMATHESIS_HOOKS: join(configuration, 'hooks.py'),
     PROTECTED: others.join(','),
   };
-  const { code, stdout, stderr } = await execute('python3', args, { cwd, env, timeout: patience });
-  return { code, said: `${stdout}${stderr}`.slice(-20_000) };
+  const { code, stdout, stderr } = await execute('python3', args, { cwd, env, timeout: timeout });
+  return { code, output: `${stdout}${stderr}`.slice(-20_000) };
 }
 
-/** With a short budget the edges are tried as who may do everything, and the others ask at random. */
+/** With a short budget, an administrator tries edge cases and the others random requests. */
 const everything = ['coverage', 'fuzzing', 'stateful'];
 const edges = long === undefined ? ['coverage'] : everything;
 const some = long === undefined ? ['fuzzing'] : everything;
 
 const rightlessToken = async (): Promise<string> => (await login(rightless, gateway(), passwords.alice)).access_token;
 
-describe('the description holds', () => {
+describe('responses conform to the description', () => {
   test.each<[string, () => Promise<string | undefined>, readonly string[], number]>([
     ['the administrator', adminToken, edges, 1],
     ['a user without rights', rightlessToken, some, 2],
-    ['nobody', async () => undefined, some, 2],
+    ['an anonymous caller', async () => undefined, some, 2],
   ])(
     'for %s',
     async (_, token, phases, cases) => {
-      const { code, said } = await fuzz(await token(), phases, cases);
-      expect({ code, said: code === 0 ? '' : said }).toEqual({ code: 0, said: '' });
-      expect(Number(/(\d+) generated/.exec(said)?.[1])).toBeGreaterThan(100);
+      const { code, output } = await fuzz(await token(), phases, cases);
+      expect({ code, output: code === 0 ? '' : output }).toEqual({ code: 0, output: '' });
+      expect(Number(/(\d+) generated/.exec(output)?.[1])).toBeGreaterThan(100);
     },
-    patience,
+    timeout,
   );
 });

@@ -1,11 +1,11 @@
-/** The gateway beside kube-apiserver itself (docs/gateway.md): whatever a person asks, both say the same. */
+/** The gateway compared with kube-apiserver itself (docs/reference/gateway.md): both return the same for every request. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { execute, type Executed } from '../../hack/cluster/exec.ts';
 import { stopApiserver } from '../labs/integration/control-plane.ts';
-import { direct, said, through, type Person, type Said, type Way } from '../labs/integration/direct.ts';
+import { direct, received, through, type Person, type Received, type Way } from '../labs/integration/direct.ts';
 import { eventually } from '../labs/integration/eventually.ts';
 import { call, gateway, secureGateway, type Call } from '../labs/integration/http.ts';
 import {
@@ -19,10 +19,10 @@ import {
   serviceAccountToken,
   type KubeObject,
 } from '../labs/integration/kube.ts';
-import { demand, lab } from '../labs/integration/lab.ts';
+import { foundPath, lab } from '../labs/integration/lab.ts';
 import { encode, login, platform } from '../labs/integration/login.ts';
 import { passwords } from '../labs/integration/people.ts';
-import { answersIn, connect, drain } from '../labs/integration/raw.ts';
+import { responsesIn, connect, drain } from '../labs/integration/raw.ts';
 import { remember } from '../labs/integration/secrets.ts';
 import { auditedNamespace as namespace } from '../labs/integration/audit.ts';
 import { createUserWithPassword, removeUser } from '../labs/integration/user-objects.ts';
@@ -39,7 +39,7 @@ beforeAll(async () => {
   const apiGroup = 'rbac.authorization.k8s.io';
   const rbac = `/apis/${apiGroup}/v1`;
   const subjects = [{ apiGroup, kind: 'Group', name: group }];
-  // May do most things in one namespace, and read nodes; nothing else.
+  // Allowed to do most things in one namespace and to read nodes; nothing else.
   await create(`${rbac}/namespaces/${namespace}/rolebindings`, {
     metadata: { name: group },
     roleRef: { apiGroup, kind: 'ClusterRole', name: 'admin' },
@@ -60,13 +60,13 @@ afterAll(async () => {
   await remove(`/api/v1/namespaces/${namespace}`);
 });
 
-const both = (path: string, options?: Call): Promise<Said[]> =>
-  Promise.all([direct, through].map((way) => said(way(gwen, path, options))));
+const both = (path: string, options?: Call): Promise<Received[]> =>
+  Promise.all([direct, through].map((way) => received(way(gwen, path, options))));
 
-async function expectSame(path: string, options?: Call): Promise<Said> {
+async function expectSame(path: string, options?: Call): Promise<Received> {
   const [one, other] = await both(path, options);
   expect(other).toEqual(one);
-  return other as Said;
+  return other as Received;
 }
 
 const timeless = (text: string): string => text.replaceAll(/"creationTimestamp":"[^"]*"/g, '"creationTimestamp":""');
@@ -74,7 +74,7 @@ const timeless = (text: string): string => text.replaceAll(/"creationTimestamp":
 const tables =
   'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json';
 
-describe('both say the same, byte for byte, to', () => {
+describe('the gateway and kube-apiserver return the same bytes for', () => {
   test.each<[string, Record<string, string>]>([
     ['/version', {}],
     ['/api', {}],
@@ -106,7 +106,7 @@ describe('both say the same, byte for byte, to', () => {
       {},
     ],
     [`${configMaps}/kube-root-ca.crt`, {}],
-    // What fails.
+    // Errors.
     ['/api/v1/nodes/nobody', {}],
     ['/api/v1/nodes?labelSelector=%25%25', {}],
     ['/api/v1/nodes?limit=x', {}],
@@ -122,18 +122,18 @@ describe('both say the same, byte for byte, to', () => {
     ['/apis/rbac.authorization.k8s.io/v1/clusterroles', {}],
     [`${core}/pods/none/log?follow=true`, {}],
   ])('GET %s %j', async (path, headers) => {
-    // Both are in step with what was written before.
-    await eventually(`both say the same to ${path}`, () => expectSame(path, { headers }));
+    // Wait until both have seen the earlier writes.
+    await eventually(`both return the same for ${path}`, () => expectSame(path, { headers }));
   });
 
-  test('GET in pages, of the continue tokens of either', async () => {
-    // What others write moves the resourceVersion of every list.
-    const first = await eventually('both begin alike', () => expectSame('/api/v1/nodes?limit=3'));
+  test('GET in pages, with continue tokens of either', async () => {
+    // Writes of others change the resourceVersion of every list.
+    const first = await eventually('both return the same first page', () => expectSame('/api/v1/nodes?limit=3'));
     const { metadata } = JSON.parse(first.body) as { metadata: { continue: string } };
     await expectSame(`/api/v1/nodes?limit=3&continue=${metadata.continue}`);
   });
 
-  test('GET of what has not changed', async () => {
+  test('a conditional GET of an unchanged object', async () => {
     const { headers } = await expectSame('/openapi/v3/api/v1');
     const again = await expectSame('/openapi/v3/api/v1', { headers: { 'if-none-match': String(headers['etag']) } });
     expect(again).toMatchObject({ status: 304, body: '' });
@@ -148,7 +148,7 @@ describe('both say the same, byte for byte, to', () => {
     ['POST', configMaps, '{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}}', json],
     ['POST', configMaps, '{"metadata":{"name":"NO"}}', json],
     ['POST', configMaps, '{"metadata":{"name":"a"}}', { 'content-type': 'text/csv' }],
-    // Of much more Go would cut the connection before the end.
+    // For much longer bodies, Go would close the connection early.
     ['POST', configMaps, 'x'.repeat(3_200_000), json],
     ['POST', '/api/v1/nodes', '{"metadata":{"name":"mine"}}', json],
     ['PUT', `${configMaps}/none`, '{"metadata":{"name":"none"}}', json],
@@ -165,14 +165,14 @@ describe('both say the same, byte for byte, to', () => {
     ],
     ['POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', '{}', json],
   ])('%s %s', async (method, path, body, headers) => {
-    const { body: answer, ...rest } = await said(through(gwen, path, { method, headers, body }));
-    const beside = await said(direct(gwen, path, { method, headers, body }));
-    expect({ ...rest, body: timeless(answer) }).toEqual({ ...beside, body: timeless(beside.body) });
+    const { body: response, ...rest } = await received(through(gwen, path, { method, headers, body }));
+    const beside = await received(direct(gwen, path, { method, headers, body }));
+    expect({ ...rest, body: timeless(response) }).toEqual({ ...beside, body: timeless(beside.body) });
   });
 });
 
-/** Without what another run would have otherwise. */
-const normalized = ({ status, headers, body }: Said): unknown => {
+/** Removes parts that differ between runs. */
+const normalized = ({ status, headers, body }: Received): unknown => {
   const { 'content-length': _, ...rest } = headers;
   return {
     status,
@@ -192,16 +192,16 @@ interface Deployment extends KubeObject {
   readonly status?: { readonly observedGeneration?: number };
 }
 
-/** The life of objects, each step an answer. */
+/** Creates, changes and deletes objects and returns each response. */
 async function lives(way: Way): Promise<unknown[]> {
   const steps: unknown[] = [];
-  const step = async (method: string, path: string, body?: object, type = 'application/json'): Promise<Said> => {
+  const step = async (method: string, path: string, body?: object, type = 'application/json'): Promise<Received> => {
     const headers = { 'content-type': type, accept: 'application/json' };
-    const answer = await said(
+    const response = await received(
       way(gwen, path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }),
     );
-    steps.push([method, path, normalized(answer)]);
-    return answer;
+    steps.push([method, path, normalized(response)]);
+    return response;
   };
   const one = `${configMaps}/one`;
   const labels = { of: 'lives' };
@@ -232,7 +232,7 @@ async function lives(way: Way): Promise<unknown[]> {
     },
   });
   await step('PATCH', `${deployments}/d/scale`, { spec: { replicas: 0 } }, 'application/merge-patch+json');
-  await eventually('the controller is done with it', async () => {
+  await eventually('the controller has finished with the object', async () => {
     const { metadata, status } = await read<Deployment>(`${deployments}/d`);
     expect(status?.observedGeneration).toBe(metadata.generation);
   });
@@ -248,7 +248,7 @@ async function lives(way: Way): Promise<unknown[]> {
   return steps;
 }
 
-test('objects are made, changed, applied and deleted through it as directly', async () => {
+test('objects can be created, changed, applied and deleted through the gateway as directly', async () => {
   const beside = await lives(direct);
   expect(await lives(through)).toEqual(beside);
 });
@@ -258,13 +258,13 @@ test.each<[string, Record<string, string>]>([
   ['&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan', {}],
   ['', { accept: tables }],
   ['&labelSelector=nobody%3Dhas', {}],
-])('a watch %s %j tells the same events, each at once', async (query, headers) => {
+])('a watch %s %j sends the same events immediately', async (query, headers) => {
   const name = 'watched';
   const { metadata } = await nodes();
   const since = query.includes('sendInitialEvents') ? '' : `&resourceVersion=${metadata.resourceVersion}`;
   const path = `${configMaps}?watch=1&timeoutSeconds=3${since}${query}`;
-  const answers = await Promise.all([direct, through].map((way) => way(gwen, path, { headers })));
-  const watches = answers.map((answer) => said(Promise.resolve(answer)));
+  const responses = await Promise.all([direct, through].map((way) => way(gwen, path, { headers })));
+  const watches = responses.map((response) => received(Promise.resolve(response)));
   await create(configMaps, { metadata: { name, labels: { a: 'b' } } });
   await patch(`${configMaps}/${name}`, { data: { x: 'y' } });
   await remove(`${configMaps}/${name}`);
@@ -272,14 +272,14 @@ test.each<[string, Record<string, string>]>([
     ...rest,
     body: body
       .replaceAll(/^\{"type":"BOOKMARK".*\n/gm, '')
-      // kube-apiserver tells a watch its columns once or twice.
+      // kube-apiserver sends the columns of a watch once or twice.
       .replaceAll(/"columnDefinitions":.*?,"rows"/g, '"rows"'),
   }));
   expect(other).toEqual(one);
   expect(other?.status).toBe(200);
 });
 
-describe('a ServiceAccount', () => {
+describe('a ServiceAccount at the gateway', () => {
   const name = 'through-the-gateway';
   let token: string;
   beforeAll(async () => {
@@ -289,11 +289,11 @@ describe('a ServiceAccount', () => {
   });
   afterAll(() => removeServiceAccount(name));
 
-  test('is itself, with all that kube-apiserver knows of it', async () => {
+  test('keeps its identity with all extra fields', async () => {
     const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
-    const asked = { method: 'POST', headers: json, body: '{}', token };
-    const answer = await call(`${gateway()}${path}`, asked);
-    const { status } = answer.json as { status: { userInfo: { username: string; groups: string[]; extra: object } } };
+    const options = { method: 'POST', headers: json, body: '{}', token };
+    const response = await call(`${gateway()}${path}`, options);
+    const { status } = response.json as { status: { userInfo: { username: string; groups: string[]; extra: object } } };
     expect(status.userInfo.username).toBe(`system:serviceaccount:default:${name}`);
     expect(status.userInfo.groups).toEqual([
       'system:serviceaccounts',
@@ -303,7 +303,7 @@ describe('a ServiceAccount', () => {
     expect(status.userInfo.extra).toHaveProperty(['authentication.kubernetes.io/credential-id']);
   });
 
-  test('may read no more than directly', async () => {
+  test('has the same rights as directly', async () => {
     expect((await call(`${gateway()}/api/v1/secrets`, { token })).status).toBe(403);
   });
 });
@@ -312,13 +312,13 @@ const raw = async (bytes: string): Promise<{ status: number; body: string }[]> =
   const socket = connect(secureGateway(), 'http/1.1');
   const text = drain(socket);
   socket.write(bytes);
-  return answersIn(await text);
+  return responsesIn(await text);
 };
 
 const get = (target: string, lines = ''): string =>
   `GET ${target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${gwen.token}\r\n${lines}Connection: close\r\n\r\n`;
 
-describe('no trick reaches what the person may not', () => {
+describe("the gateway gives no access beyond the caller's rights", () => {
   const secret = '/api/v1/namespaces/kube-system/secrets';
 
   test.each([
@@ -351,9 +351,9 @@ describe('no trick reaches what the person may not', () => {
     '/debug/pprof/',
     '/configz',
   ])('by the path %s', async (target) => {
-    const answers = await raw(get(target));
-    expect(answers).toHaveLength(1);
-    for (const { status, body } of answers) {
+    const responses = await raw(get(target));
+    expect(responses).toHaveLength(1);
+    for (const { status, body } of responses) {
       expect(status).toBeGreaterThanOrEqual(300);
       expect(body).not.toMatch(/SecretList/);
     }
@@ -381,8 +381,8 @@ describe('no trick reaches what the person may not', () => {
   });
 });
 
-const review = (headers: Call['headers']): Promise<Said> =>
-  said(
+const review = (headers: Call['headers']): Promise<Received> =>
+  received(
     through(gwen, '/apis/authentication.k8s.io/v1/selfsubjectreviews', {
       method: 'POST',
       body: '{}',
@@ -390,8 +390,8 @@ const review = (headers: Call['headers']): Promise<Said> =>
     }),
   );
 
-describe('who may impersonate', () => {
-  test('is whom they may be, as kube-apiserver has it', async () => {
+describe('a user with the right to impersonate', () => {
+  test('acts as users whom they are allowed to impersonate, as at kube-apiserver', async () => {
     await create('/apis/rbac.authorization.k8s.io/v1/clusterroles', {
       metadata: { name: 'may-be-heidi' },
       rules: [{ apiGroups: [''], resources: ['users'], verbs: ['impersonate'], resourceNames: ['heidi'] }],
@@ -401,10 +401,10 @@ describe('who may impersonate', () => {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'may-be-heidi' },
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: group }],
     });
-    const { body } = await eventually('gwen may be heidi', async () => {
-      const answer = await review({ 'impersonate-user': 'heidi' });
-      expect(answer.status).toBe(201);
-      return answer;
+    const { body } = await eventually('gwen is allowed to impersonate heidi', async () => {
+      const response = await review({ 'impersonate-user': 'heidi' });
+      expect(response.status).toBe(201);
+      return response;
     });
     expect(JSON.parse(body)).toMatchObject({
       status: { userInfo: { username: 'heidi', groups: ['system:authenticated'] } },
@@ -421,14 +421,14 @@ describe('who may impersonate', () => {
   });
 });
 
-test("kube-apiserver's audit log names the person", async () => {
-  const answer = await through(gwen, `${configMaps}?limit=1`, { headers: { 'user-agent': 'audited' } });
-  answer.resume();
-  const auditID = answer.headers['audit-id'];
-  const event = await eventually('the request stands in the audit log', () => {
+test("a user of the gateway is named in kube-apiserver's audit log", async () => {
+  const response = await through(gwen, `${configMaps}?limit=1`, { headers: { 'user-agent': 'audited' } });
+  response.resume();
+  const auditID = response.headers['audit-id'];
+  const event = await eventually('the request is in the audit log', () => {
     const lines = readFileSync(join(lab().dir, 'audit.log'), 'utf8').split('\n');
     const line = lines.find((one) => one.includes(`"auditID":"${String(auditID)}"`));
-    if (line === undefined) throw new Error(`no ${String(auditID)} in it`);
+    if (line === undefined) throw new Error(`no ${String(auditID)} in the audit log`);
     return JSON.parse(line) as object;
   });
   expect(event).toMatchObject({
@@ -454,7 +454,7 @@ const kubeconfigFile = (): string => {
   return path;
 };
 
-/** kubectl in the name of gwen, both ways. */
+/** Runs kubectl as gwen, through the gateway and directly. */
 const kubectls = (program: () => string): ((...args: readonly string[]) => Promise<Executed[]>) => {
   return async (...args) => {
     const ways = [
@@ -472,15 +472,15 @@ const kubectls = (program: () => string): ((...args: readonly string[]) => Promi
       ],
       ['--kubeconfig', kubeconfigFile()],
     ];
-    const answers: Executed[] = [];
+    const responses: Executed[] = [];
     for (const [at, way] of ways.entries())
-      answers.push(
+      responses.push(
         await execute(program(), [...way, ...args], {
           env: { HOME: lab().dir, KUBECACHEDIR: join(lab().dir, `cache-${at}`) },
           timeout: 60_000,
         }),
       );
-    return answers;
+    return responses;
   };
 };
 
@@ -503,25 +503,25 @@ const manifest = (): string => {
 
 describe.each([
   ["of the cluster's version", () => lab().kubectl],
-  ['of another version', () => demand(lab().otherKubectl)],
+  ['of another version', () => foundPath(lab().otherKubectl)],
 ])('kubectl %s prints the same', (_, program) => {
   const run = kubectls(program);
   test.each<[string, string[]]>([
     ['reads', ['get', 'nodes']],
     ['reads widely', ['get', 'nodes', '-o', 'wide', '--show-labels']],
     ['reads objects', ['get', 'nodes', '-o', 'json']],
-    ['reads by pages', ['get', 'nodes', '--chunk-size=2', '-o', 'name']],
+    ['reads in pages', ['get', 'nodes', '--chunk-size=2', '-o', 'name']],
     ['sorts', ['get', 'nodes', '--sort-by=.metadata.uid']],
     ['describes', ['describe', 'node', 'node-1']],
     ['explains', ['explain', 'deployment.spec.strategy']],
-    ['lists what there is', ['api-resources', '--sort-by=name']],
+    ['lists the API resources', ['api-resources', '--sort-by=name']],
     ['lists versions', ['api-versions']],
-    ['reads what is aggregated', ['get', 'nodes.resources.platform.io']],
+    ['reads an aggregated resource', ['get', 'nodes.resources.platform.io']],
     ['is refused', ['get', 'secrets', '-n', 'kube-system']],
     ['finds nothing', ['get', 'configmap', 'none']],
-    ['knows what it may', ['auth', 'can-i', '--list']],
-    ['knows what it may not', ['auth', 'can-i', 'delete', 'nodes']],
-    ['tells what is asked', ['get', '--raw', '/api/v1/nodes/node-2']],
+    ['lists its rights', ['auth', 'can-i', '--list']],
+    ['checks a missing right', ['auth', 'can-i', 'delete', 'nodes']],
+    ['sends a raw request', ['get', '--raw', '/api/v1/nodes/node-2']],
     ['applies', ['apply', '-f', '@']],
     ['applies again', ['apply', '-f', '@']],
     ['applies at the server', ['apply', '--server-side', '--force-conflicts', '-f', '@']],
@@ -534,13 +534,13 @@ describe.each([
     ['knows history', ['rollout', 'history', 'deployment/web']],
     ['exposes', ['expose', 'deployment', 'web', '--port=80', '--dry-run=server', '-o', 'name']],
     ['deletes', ['delete', 'service,deployment,configmap', '-l', 'none=such']],
-    ['deletes and makes again', ['replace', '--force', '-f', '@']],
+    ['deletes and creates again', ['replace', '--force', '-f', '@']],
   ])('when it %s', async (_what, args) => {
     const path = manifest();
     const given = args.map((arg) => (arg === '@' ? path : arg));
-    // The first time prepares: then both find the same.
+    // The first run prepares, so that both later runs find the same state.
     if (['apply', 'patch', 'label'].includes(args[0] ?? '')) await run(...given);
-    await eventually(`both print the same of ${args.join(' ')}`, async () => {
+    await eventually(`both print the same for ${args.join(' ')}`, async () => {
       const [one, other] = (await run(...given)).map(({ code, stdout, stderr }) => ({
         code,
         stdout: untimed(stdout),
@@ -550,38 +550,38 @@ describe.each([
     });
   });
 
-  test('of who it is', async () => {
+  test('for whoami', async () => {
     const [, { code, stdout } = { code: 0, stdout: '' }] = await run('auth', 'whoami', '-o', 'json');
-    // Older ones cannot ask.
+    // Older versions lack this command.
     expect(code === 0 ? stdout : '"username": "gwen"').toContain('"username": "gwen"');
   });
 });
 
-/** Ages grow while one looks. */
+/** Removes ages, which grow between two runs. */
 const untimed = (text: string): string =>
   text.replaceAll(/\b(?:\d+d)?(?:\d+h)?(?:\d+m)?(?:\d+s)?\b/g, '').replaceAll(/ +/g, ' ');
 
-test('a stream ends when the session of its token does', async () => {
+test('a stream through the gateway ends when the session of its token is revoked', async () => {
   const { access_token: token } = await login('gwen', secureGateway(), passwords.alice);
-  const answer = await through({ ...gwen, token }, `${configMaps}?watch=1`);
-  const ended = new Promise((resolve) => answer.resume().once('close', resolve));
+  const response = await through({ ...gwen, token }, `${configMaps}?watch=1`);
+  const ended = new Promise((resolve) => response.resume().once('close', resolve));
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };
   await call(`${secureGateway(1)}/oauth/revoke`, { method: 'POST', headers, body: encode({ token, ...platform }) });
   await ended;
-  expect((await said(through({ ...gwen, token }, '/version'))).status).toBe(401);
+  expect((await received(through({ ...gwen, token }, '/version'))).status).toBe(401);
 });
 
-test('without kube-apiserver it says so, and goes on when that is back', async () => {
-  expect((await said(through(gwen, '/version'))).status).toBe(200);
+test('without kube-apiserver the gateway returns an error, and works again when it is back', async () => {
+  expect((await received(through(gwen, '/version'))).status).toBe(200);
   const start = await stopApiserver();
   try {
-    const { status, body, headers } = await said(through(gwen, '/api/v1/nodes'));
+    const { status, body, headers } = await received(through(gwen, '/api/v1/nodes'));
     expect([status, headers['retry-after']]).toEqual([503, '1']);
     expect(JSON.parse(body)).toMatchObject({ kind: 'Status', reason: 'ServiceUnavailable' });
   } finally {
     await start();
   }
-  await eventually('the gateway goes on', async () => {
-    expect((await said(through(gwen, '/api/v1/nodes'))).status).toBe(200);
+  await eventually('the gateway works again', async () => {
+    expect((await received(through(gwen, '/api/v1/nodes'))).status).toBe(200);
   });
 });

@@ -1,4 +1,4 @@
-/** Clients that public generators make of what the server says of itself: what they see of the server, each by its own types. */
+/** Clients that public generators create from the published descriptions: results as each language types them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { output } from '../../hack/cluster/exec.ts';
 import { build, checkTypes, generate, type Generated, type Language } from '../labs/integration/generated.ts';
@@ -31,7 +31,7 @@ afterAll(async () => {
   await removeUsers();
 });
 
-/** By the language that wrote it; `sees`: what it says of the same thing in its own way. */
+/** Differences by language in how the same result is reported. */
 const seenBy = (language: string): object => ({
   'wrong password': [400, 'invalid_grant'],
   nodes: {
@@ -76,16 +76,18 @@ describe.each<[Language, object, RegExp]>([
   ['typescript', {}, /^$/],
   ['python', {}, /^Unsupported content type application\/(?:apply-patch\+)?yaml$/],
   ['go', { swagger }, /^$/],
-])('in %s', (language, more, warning) => {
+])('a client generated in %s', (language, more, warning) => {
   let made: Generated;
 
-  test('one is made, and the generator complains of nothing that is ours', async () => {
+  test('is generated without warnings that this server causes', async () => {
     made = await generate(language);
-    const complaints = made.said.split('\n').filter((line) => /unsupported|unable|invalid|duplicate|skip/i.test(line));
+    const complaints = made.printed
+      .split('\n')
+      .filter((line) => /unsupported|unable|invalid|duplicate|skip/i.test(line));
     expect(complaints.filter((line) => !warning.test(line))).toEqual([]);
   }, 300_000);
 
-  test('it asks for what is described, and is answered so', async () => {
+  test('gets responses that match the description', async () => {
     const [program, ...args] = await build(language, made);
     const input = JSON.stringify({
       username: 'admin',
@@ -100,8 +102,8 @@ describe.each<[Language, object, RegExp]>([
   }, 300_000);
 });
 
-describe('the types in TypeScript', () => {
-  test('are those that a program needs, and no others', async () => {
+describe('the generated types in TypeScript', () => {
+  test('are exactly those that a program needs', async () => {
     const { folder } = await generate('typescript');
     expect(await checkTypes(folder)).toMatchObject({ code: 0, stdout: '' });
   });
@@ -109,9 +111,9 @@ describe('the types in TypeScript', () => {
   test.each([
     ['a property has another name', '"totalItems"', '"total"', /'totalItems' does not exist/],
     ['a parameter has another name', '"name":"sortBy"', '"name":"sort"', /'sortBy' does not exist/],
-    ['a path is another', '/v1alpha3/nodes/{name}"', '/v1alpha3/node/{name}"', /v1alpha3\/nodes\/\{name\}/],
-    ['a parameter that is wrong is described', '"name":"names"', '"name":"sort"', /Unused '@ts-expect-error'/],
-  ])('do not fit when %s', async (_, from, to, problem) => {
+    ['a path has another name', '/v1alpha3/nodes/{name}"', '/v1alpha3/node/{name}"', /v1alpha3\/nodes\/\{name\}/],
+    ['an unknown parameter is described', '"name":"names"', '"name":"sort"', /Unused '@ts-expect-error'/],
+  ])('fail to compile when %s', async (_, from, to, problem) => {
     const { folder } = await generate('typescript', (text) => {
       expect(text).toContain(from);
       return text.replaceAll(from, to);

@@ -1,4 +1,4 @@
-/** Identity providers (docs/identity-providers.md): people who are known elsewhere, here by a real LDAP server and a real OpenID provider. */
+/** Identity providers (docs/guides/identity-providers.md), with a real LDAP server and a real OpenID provider. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { release } from '../../hack/run/chart.ts';
@@ -8,7 +8,7 @@ import { Browser, formIn, type Page } from '../fakes/browser.ts';
 import type { KubeRequest } from '../../src/cluster/client/client.ts';
 import { configure } from '../labs/integration/configure.ts';
 import { eventually } from '../labs/integration/eventually.ts';
-import { call, gateway, nodesPath, secureGateway, type Answer } from '../labs/integration/http.ts';
+import { call, gateway, nodesPath, secureGateway, type HttpResponse } from '../labs/integration/http.ts';
 import { bind, create, get, kube, merge, patch, releasePath, remove, unbind } from '../labs/integration/kube.ts';
 import {
   adminToken,
@@ -50,7 +50,7 @@ const entries = [
   person('grace'),
   person('heidi'),
   person('ivan'),
-  // The platform has one of this name already.
+  // The platform has a user of this name already.
   person('alice', 'mail: alice@example.com\n'),
   person('twin', 'mail: twins@example.org\n'),
   person('twin2', 'mail: twins@example.org\n'),
@@ -99,8 +99,8 @@ afterEach(async () => {
   for (let task = undo.pop(); task !== undefined; task = undo.pop()) await task();
 });
 
-/** Takes away at the end whom a login makes. */
-const passing = (name: string): string => {
+/** Deletes this user, whom a login creates, after the test. */
+const deleteLater = (name: string): string => {
   undo.push(async () => {
     await removeUser(name);
     const token = await adminToken();
@@ -112,9 +112,12 @@ const passing = (name: string): string => {
   return name;
 };
 
-const attempt = (username: string, password = right, replica: 0 | 1 = 0): Promise<Answer> =>
+const attempt = (username: string, password = right, replica: 0 | 1 = 0): Promise<HttpResponse> =>
   postForm(passwordForm(username, password), { base: gateway(replica) });
-const problemOf = (answer: Answer): object => ({ status: answer.status, error: (answer.json as OAuthProblem).error });
+const problemOf = (response: HttpResponse): object => ({
+  status: response.status,
+  error: (response.json as OAuthProblem).error,
+});
 const refused = { status: 400, error: 'invalid_grant' };
 const statusOf = async ({ access_token: token }: Tokens, path = '/kapis', base = gateway()): Promise<number> =>
   (await call(`${base}${path}`, { token })).status;
@@ -125,16 +128,16 @@ const whoami = async (token: string): Promise<{ username: string; groups: string
     }
   ).status.userInfo;
 
-/** At which replica browsers are at the time. */
+/** Replica that browsers currently use. */
 let replicaNow: 0 | 1 = 0;
 const newBrowser = (): Browser =>
   new Browser(async (path, { method = 'GET', headers = {}, body }) => {
-    const answer = await call(`${secureGateway(replicaNow)}${path}`, {
+    const response = await call(`${secureGateway(replicaNow)}${path}`, {
       method,
       headers: headers as Record<string, string>,
       ...(body === undefined ? {} : { body }),
     });
-    return { status: answer.status, headers: answer.headers, text: answer.text };
+    return { status: response.status, headers: response.headers, text: response.text };
   });
 
 const authorize = `/oauth/authorize?${new URLSearchParams({
@@ -147,10 +150,10 @@ const authorize = `/oauth/authorize?${new URLSearchParams({
 const loggedInAs = (username: string): unknown =>
   expect.stringContaining(`You are logged in as <strong>${username}</strong>`);
 
-/** The Secret with the password of the service is read when the configuration names it. */
+// The Secret with the service account's password is read when the configuration names it.
 const used = (...identityProviders: object[]): Promise<void> =>
   use(...identityProviders).then(() =>
-    eventually('both replicas ask the directory', async () => {
+    eventually('both replicas use the providers', async () => {
       for (const replica of [0, 1] as const)
         expect(problemOf(await attempt(`nobody-${randomUUID()}`, wrong, replica))).toEqual(refused);
     }),
@@ -159,8 +162,8 @@ const used = (...identityProviders: object[]): Promise<void> =>
 describe('LDAP with the mapping auto', () => {
   beforeAll(() => used(provider()));
 
-  test('makes a user at the first login, with the groups of the directory under its name', async () => {
-    passing('erin');
+  test("creates a user at the first login, with the LDAP groups under the provider's name", async () => {
+    deleteLater('erin');
     await bind('directory-test', 'platform-node-reader', { kind: 'Group', name: 'corp:engineers' });
     undo.push(() => unbind('directory-test'));
     const tokens = await login('erin', undefined, right);
@@ -180,7 +183,7 @@ describe('LDAP with the mapping auto', () => {
       identities: [{ provider: 'corp', subject: expect.stringMatching(/^[-0-9a-f]{36}$/) as unknown }],
     });
     expect(spec).not.toHaveProperty('groups');
-    // A refresh keeps them; another login, also by e-mail address and on the other replica, is of the same user.
+    // A refresh keeps the groups; a later login, by e-mail address or on the other replica, is of the same user.
     const refreshed = (await postForm(refreshForm(tokens.refresh_token))).json as Tokens;
     expect((await whoami(refreshed.access_token)).groups).toContain('corp:engineers');
     for (const name of ['erin', 'Erin', 'erin@example.org'])
@@ -188,17 +191,17 @@ describe('LDAP with the mapping auto', () => {
     expect((await get(userPath('erin'))).metadata.uid).toBe(metadata.uid);
   });
 
-  test('both replicas at once make one user', async () => {
-    passing('jane-doe');
-    const answers = await Promise.all([attempt('Jane_Doe'), attempt('jane_doe', right, 1)]);
-    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  test('creates one user for simultaneous logins on both replicas', async () => {
+    deleteLater('jane-doe');
+    const responses = await Promise.all([attempt('Jane_Doe'), attempt('jane_doe', right, 1)]);
+    expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  test('keeps name and e-mail address up to date, and those of nobody else', async () => {
-    passing('erin');
+  test('updates name and e-mail address, but not those of other users', async () => {
+    deleteLater('erin');
     await login('erin', undefined, right);
     await patch(userPath('erin'), { spec: { displayName: 'Somebody', email: null } });
-    await eventually('it is as the directory says after a login', async () => {
+    await eventually('a login updates the User from the LDAP server', async () => {
       await login('erin', undefined, right);
       expect((await get(userPath('erin'))).spec).toMatchObject({
         displayName: 'erin of the directory',
@@ -210,84 +213,84 @@ describe('LDAP with the mapping auto', () => {
   test.each([
     ['a wrong password', 'erin', wrong],
     ['an unknown name', 'nobody-at-all', right],
-    ['a filter in the place of a name', '*)(uid=*', right],
+    ['a filter instead of a name', '*)(uid=*', right],
     ['every name', '*', right],
-    ['a filter of one who is there', 'erin)(objectClass=*', right],
+    ['a filter that matches an entry', 'erin)(objectClass=*', right],
     ['an escape', '\\65rin', right],
-    ['a name that two entries have', 'twins@example.org', right],
+    ['a name that two entries share', 'twins@example.org', right],
     ['the DN of an entry', `uid=erin,ou=people,${suffix}`, right],
-  ])('refuses %s as it refuses everybody', async (_, username, password) => {
-    const answer = await attempt(username, password);
-    expect(problemOf(answer)).toEqual(refused);
-    expect((answer.json as OAuthProblem).error_description).toBe('the username or the password is wrong');
+  ])('rejects %s with the same response', async (_, username, password) => {
+    const response = await attempt(username, password);
+    expect(problemOf(response)).toEqual(refused);
+    expect((response.json as OAuthProblem).error_description).toBe('incorrect username or password');
   });
 
-  test('refuses an empty password before the directory is asked', async () => {
+  test('rejects an empty password without contacting the LDAP server', async () => {
     expect(problemOf(await attempt('erin', ''))).toEqual({ status: 400, error: 'invalid_request' });
   });
 
-  test('never asks about a user of the platform, and never merges with one', async () => {
-    // In the directory there is one with this password.
+  test('never queries or merges users of the platform', async () => {
+    // The LDAP server has a user with this name and password.
     expect(problemOf(await attempt('alice'))).toEqual(refused);
     expect(problemOf(await attempt('Alice'))).toEqual(refused);
     expect(problemOf(await attempt('alice@example.com'))).toEqual(refused);
     expect((await attempt('alice', passwords.alice)).status).toBe(200);
     await createUser('heidi');
-    passing('heidi');
+    deleteLater('heidi');
     await eventually('the name is taken', async () => {
       expect(problemOf(await attempt('heidi'))).toEqual(refused);
     });
     expect((await get(userPath('heidi'))).spec).not.toHaveProperty('identities');
   });
 
-  test('refuses who is in a group of Kubernetes’ own', async () => {
-    const answer = await attempt('grace');
-    expect(problemOf(answer)).toEqual(refused);
-    expect((answer.json as OAuthProblem).error_description).toContain("'system:'");
+  test('rejects users in a group reserved by Kubernetes', async () => {
+    const response = await attempt('grace');
+    expect(problemOf(response)).toEqual(refused);
+    expect((response.json as OAuthProblem).error_description).toContain("'system:'");
   });
 
-  test('counts failures like those of any user, by whichever name', async () => {
-    passing('frank');
+  test('counts failures like those of any user, by any of the names', async () => {
+    deleteLater('frank');
     const names = ['frank', 'FRANK', 'fRank', 'frAnk', 'fraNk'];
     for (const name of names) {
       const { status } = await attempt(name, wrong);
       expect([400, 429]).toContain(status);
       if (status === 429) break;
     }
-    const answer = await attempt('Frank');
-    expect(problemOf(answer)).toEqual({ status: 429, error: 'invalid_grant' });
-    expect(answer.headers['retry-after']).toMatch(/^\d+$/);
+    const response = await attempt('Frank');
+    expect(problemOf(response)).toEqual({ status: 429, error: 'invalid_grant' });
+    expect(response.headers['retry-after']).toMatch(/^\d+$/);
   });
 
-  test('ends sessions when the user is disabled, and refuses them as a wrong password', async () => {
-    passing('ivan');
+  test('revokes sessions when the user is disabled, and then rejects logins like a wrong password', async () => {
+    deleteLater('ivan');
     const tokens = await login('ivan', undefined, right);
     await patch(userPath('ivan'), { spec: { state: 'Disabled' } });
-    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
-    const answer = await attempt('ivan');
-    expect((answer.json as OAuthProblem).error_description).toBe('the username or the password is wrong');
+    await eventually('the session has ended', async () => expect(await statusOf(tokens)).toBe(401));
+    const response = await attempt('ivan');
+    expect((response.json as OAuthProblem).error_description).toBe('incorrect username or password');
   });
 
-  test('ends sessions when the link goes', async () => {
-    passing('ivan');
+  test('revokes sessions when the link is removed', async () => {
+    deleteLater('ivan');
     const tokens = await login('ivan', undefined, right);
     expect(await statusOf(tokens)).toBe(200);
     await patch(userPath('ivan'), { spec: { identities: null } });
-    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
+    await eventually('the session has ended', async () => expect(await statusOf(tokens)).toBe(401));
     expect((await postForm(refreshForm(tokens.refresh_token))).status).toBe(400);
-    // Somebody has the name now who is nobody there.
+    // The name now belongs to a user without a link.
     expect(problemOf(await attempt('ivan'))).toEqual(refused);
   });
 
-  test('logs in at the page, for whatever client comes after', async () => {
-    passing('erin');
+  test('logs in on the login page, for any client', async () => {
+    deleteLater('erin');
     const browser = newBrowser();
     const page = await browser.open(authorize);
     expect(formIn(page.text).action).toBe('/oauth/login');
     const failed = await browser.submit(page, { username: 'erin', password: wrong });
     expect({ status: failed.status, text: failed.text }).toEqual({
       status: 400,
-      text: expect.stringContaining('the username or the password is wrong') as unknown,
+      text: expect.stringContaining('Incorrect username or password.') as unknown,
     });
     const consent = await browser.submit(failed, { username: 'erin', password: right });
     expect(consent.text).toContain('You are logged in as <strong>erin</strong>');
@@ -295,19 +298,19 @@ describe('LDAP with the mapping auto', () => {
 });
 
 describe('LDAP over StartTLS', () => {
-  test('works, and without it nothing is asked', async () => {
+  test('works, and without TLS nothing is sent', async () => {
     await used(provider({}, { url: slapd.plain, startTLS: true }));
-    passing('erin');
+    deleteLater('erin');
     expect((await attempt('erin')).status).toBe(200);
     await use(provider({}, { url: slapd.plain }));
-    // The server demands TLS of everybody: what it says is no word on the password.
+    // The server requires TLS, so its response says nothing about the password.
     expect(problemOf(await attempt(`nobody-${randomUUID()}`))).toEqual({
       status: 503,
       error: 'temporarily_unavailable',
     });
   });
 
-  test('a certificate of another CA is not believed', async () => {
+  test('rejects a certificate of another CA', async () => {
     await use(provider({}, { caCertificate: undefined }));
     expect(problemOf(await attempt('erin'))).toEqual({ status: 503, error: 'temporarily_unavailable' });
   });
@@ -316,9 +319,9 @@ describe('LDAP over StartTLS', () => {
 describe('LDAP with the mapping lookup', () => {
   beforeAll(() => used(provider({ mapping: 'lookup' })));
 
-  test('lets in whom a user is linked to, whatever it is called, and nobody else', async () => {
-    const answer = await attempt('frank2');
-    expect(problemOf(answer)).toEqual(refused);
+  test('accepts LDAP users who are linked to a user of any name, and no others', async () => {
+    const response = await attempt('frank2');
+    expect(problemOf(response)).toEqual(refused);
     const unknown = await attempt('erin');
     expect(problemOf(unknown)).toEqual(refused);
     expect((unknown.json as OAuthProblem).error_description).toContain('no user is linked');
@@ -326,83 +329,83 @@ describe('LDAP with the mapping lookup', () => {
     await used(provider());
     await login('erin', undefined, right);
     const { spec } = await get(userPath('erin'));
-    passing('erin');
+    deleteLater('erin');
     await undo.pop()?.();
     await used(provider({ mapping: 'lookup' }));
     await createUser('e.miller', { identities: spec?.['identities'], displayName: 'Erin M.' });
-    passing('e.miller');
-    const tokens = await eventually('erin is e.miller', () => login('erin', undefined, right));
+    deleteLater('e.miller');
+    const tokens = await eventually('erin logs in as e.miller', () => login('erin', undefined, right));
     expect((await whoami(tokens.access_token)).username).toBe('e.miller');
     expect((await get(userPath('e.miller'))).spec).toMatchObject({ displayName: 'Erin M.' });
-    // Linked twice by mistake, it is nobody.
+    // If two users have the link by mistake, the login is rejected.
     await createUser('e.miller2', { identities: spec?.['identities'] });
-    passing('e.miller2');
-    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
+    deleteLater('e.miller2');
+    await eventually('the session has ended', async () => expect(await statusOf(tokens)).toBe(401));
     expect(problemOf(await attempt('erin'))).toEqual(refused);
   });
 });
 
-describe('a provider', () => {
-  test('that is down is no wrong password, and does not hinder others', async () => {
+describe('an LDAP provider', () => {
+  test('that is down causes an error other than a wrong password, and does not affect others', async () => {
     await used(provider());
     await slapd.stop();
     undo.push(() => slapd.start());
-    // A wrong password of a user of the platform looks the same.
+    // A wrong password of a platform user gets the same response.
     for (const name of ['erin', 'alice', `nobody-${randomUUID()}`]) {
-      const answer = await attempt(name);
-      expect(problemOf(answer)).toEqual({ status: 503, error: 'temporarily_unavailable' });
-      expect(answer.headers['retry-after']).toMatch(/^\d+$/);
+      const response = await attempt(name);
+      expect(problemOf(response)).toEqual({ status: 503, error: 'temporarily_unavailable' });
+      expect(response.headers['retry-after']).toMatch(/^\d+$/);
     }
     expect((await attempt('alice', passwords.alice)).status).toBe(200);
   });
 
-  test('that refuses our own password is told to the administrator, who needs no more than that', async () => {
+  test("that rejects the service account's password is reported to the administrator", async () => {
     const other = 'directory-bind-wrong';
     await create(`${releasePath}/secrets`, { metadata: { name: other }, stringData: { password: wrong } });
     undo.push(() => remove(`${releasePath}/secrets/${other}`));
     await use(provider({}, { bindPasswordRef: { name: other, key: 'password' } }));
     const token = await adminToken();
-    await eventually('it is told', async () => {
+    await eventually('the failure is reported', async () => {
       expect((await attempt(`nobody-${randomUUID()}`)).status).toBe(503);
       const { text } = await call(`${gateway(0)}/readyz?verbose`, { token });
       expect(text).toContain(
-        `(corp).ldap.bindPasswordRef: the directory refuses the bindDN "${service.dn}" or its password, the key "password" of the Secret "${other}": invalidCredentials (49)`,
+        `(corp).ldap.bindPasswordRef: the LDAP server rejects the bindDN "${service.dn}" or its password, the key "password" of the Secret "${other}": invalidCredentials (49)`,
       );
     });
   });
 
-  test('that is removed ends the sessions that were begun there', async () => {
+  test('that is removed from the configuration ends its sessions', async () => {
     await used(provider());
-    passing('erin');
-    const tokens = await eventually('the directory answers again', () => login('erin', undefined, right));
+    deleteLater('erin');
+    const tokens = await eventually('the directory responds again', () => login('erin', undefined, right));
     await use();
-    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
+    await eventually('the session has ended', async () => expect(await statusOf(tokens)).toBe(401));
     expect(problemOf(await attempt('erin'))).toEqual(refused);
   });
 });
 
-/** Presses the button, and answers where that leads. */
-async function leave(browser: Browser, name = 'sso'): Promise<string> {
+/** Presses the button and returns the address to which it leads. */
+async function pressButton(browser: Browser, name = 'sso'): Promise<string> {
   const page = await browser.open(authorize);
   expect(page.text).toContain('Log in with Single Sign-On');
   const { fields } = formIn(page.text);
   const { form_token = '', next = '' } = fields;
-  const answer = await eventually('the provider can be asked', async () => {
+  const response = await eventually('the provider is available', async () => {
     const left = await browser.send(`/oauth/login/${name}`, { form_token, next });
     expect({ status: left.status, text: left.text }).toEqual({
       status: 200,
-      text: expect.stringContaining('On to Single Sign-On') as unknown,
+      text: expect.stringContaining('Continue to Single Sign-On') as unknown,
     });
     return left;
   });
-  return String(answer.headers['refresh']).replace('0; url=', '');
+  return String(response.headers['refresh']).replace('0; url=', '');
 }
 const back = (browser: Browser, query: URLSearchParams, name = 'sso'): Promise<Page> =>
   browser.open(`/oauth/callback/${name}?${query.toString()}`);
 
-/** The pages that refuse somebody log nobody in. */
-async function expectRefused(browser: Browser, answer: Page, status: number, text: string): Promise<void> {
-  expect({ status: answer.status, text: answer.text }).toEqual({
+/** Expects an error page, and that nobody is logged in. */
+async function expectRefused(browser: Browser, response: Page, status: number, text: string): Promise<void> {
+  expect({ status: response.status, text: response.text }).toEqual({
     status,
     text: expect.stringContaining(text) as unknown,
   });
@@ -447,12 +450,12 @@ describe('an OpenID provider', () => {
   });
 
   async function logIn(browser: Browser, subject = 'o-1'): Promise<Page> {
-    return await back(browser, await openid.login(await leave(browser), subject));
+    return await back(browser, await openid.login(await pressButton(browser), subject));
   }
-  test('lets people in, as the user that is made, on whichever replica they come back', async () => {
-    passing('olivia');
+  test('logs users in and creates them, whichever replica they return to', async () => {
+    deleteLater('olivia');
     const browser = newBrowser();
-    const url = await leave(browser);
+    const url = await pressButton(browser);
     expect(Object.fromEntries(new URL(url).searchParams)).toMatchObject({
       response_type: 'code',
       code_challenge_method: 'S256',
@@ -477,16 +480,16 @@ describe('an OpenID provider', () => {
       clientID: 'platform-pages',
       groups: ['sso:engineers'],
     });
-    // The same answer again is nobody's.
+    // The same response cannot be used again.
     const again = await back(browser, query);
     expect({ status: again.status, text: again.text }).toEqual({
       status: 400,
-      text: expect.stringContaining('begin again') as unknown,
+      text: expect.stringContaining('start again') as unknown,
     });
   });
 
-  test('gives a code with the groups of the provider to the client that comes after', async () => {
-    passing('olivia');
+  test("passes the provider's groups to the client for which the login was started", async () => {
+    deleteLater('olivia');
     await bind('openid-test', 'platform-node-reader', { kind: 'Group', name: 'sso:engineers' });
     undo.push(() => unbind('openid-test'));
     const browser = newBrowser();
@@ -511,42 +514,42 @@ describe('an OpenID provider', () => {
       expect(await statusOf(tokens, `${nodesPath}?limit=1`)).toBe(200),
     );
     await patch(userPath('olivia'), { spec: { state: 'Disabled' } });
-    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
-    const answer = await logIn(browser);
-    await expectRefused(browser, answer, 403, 'disabled');
+    await eventually('the session has ended', async () => expect(await statusOf(tokens)).toBe(401));
+    const response = await logIn(browser);
+    await expectRefused(browser, response, 403, 'disabled');
   });
 
-  test('and an answer to another browser, of another provider or with another state, log nobody in', async () => {
+  test('responses for another browser, provider or state are rejected', async () => {
     const browser = newBrowser();
-    const query = await openid.login(await leave(browser), 'o-1');
+    const query = await openid.login(await pressButton(browser), 'o-1');
     const other = newBrowser();
-    await expectRefused(other, await back(other, query), 400, 'not begun here');
-    // Not even when the one who began puts the cookie of the login into the browser of another.
+    await expectRefused(other, await back(other, query), 400, 'not started in this browser');
+    // Not even if an attacker puts the cookie of the login into a victim's browser.
     await other.open(authorize);
     other.cookies.set('__Host-platform-provider', browser.cookies.get('__Host-platform-provider') ?? '');
-    await expectRefused(other, await back(other, query), 400, 'not begun here');
-    await expectRefused(browser, await back(browser, query, 'other'), 400, 'not begun here');
+    await expectRefused(other, await back(other, query), 400, 'not started in this browser');
+    await expectRefused(browser, await back(browser, query, 'other'), 400, 'not started in this browser');
     const changed = new URLSearchParams(query);
     changed.set('state', `${'A'.repeat(42)}A`);
-    await expectRefused(browser, await back(browser, changed), 400, 'not begun here');
+    await expectRefused(browser, await back(browser, changed), 400, 'not started in this browser');
   });
 
-  test('must say itself who it is (RFC 9207)', async () => {
+  test('must identify itself in the response (RFC 9207)', async () => {
     const browser = newBrowser();
-    const query = await openid.login(await leave(browser), 'o-1');
+    const query = await openid.login(await pressButton(browser), 'o-1');
     query.set('iss', 'https://attacker.example');
-    await expectRefused(browser, await back(browser, query), 400, 'does not fit');
+    await expectRefused(browser, await back(browser, query), 400, 'does not match');
   });
 
-  test('that lets nobody in is told so', async () => {
+  test('that denies a login causes an error page', async () => {
     const browser = newBrowser();
-    const state = new URL(await leave(browser)).searchParams.get('state') ?? '';
+    const state = new URL(await pressButton(browser)).searchParams.get('state') ?? '';
     const query = new URLSearchParams({ error: 'access_denied', state, iss: openid.issuer });
-    await expectRefused(browser, await back(browser, query), 403, 'did not let you in: access_denied');
+    await expectRefused(browser, await back(browser, query), 403, 'refused the login: access_denied');
   });
 
   test.each<[string, (nonce: string) => object, boolean?, string?, number?]>([
-    // That it fails comes after: no such access token is good at the userinfo endpoint.
+    // Validation fails before the access token would fail at the userinfo endpoint.
     ['that fits', (nonce) => ({ nonce }), false, 'is unavailable', 503],
     ['for another client', (nonce) => ({ nonce, aud: 'another' })],
     ['of another issuer', (nonce) => ({ nonce, iss: 'https://attacker.example' })],
@@ -554,35 +557,32 @@ describe('an OpenID provider', () => {
     ['without a nonce', () => ({})],
     ['that has expired', (nonce) => ({ nonce, exp: Math.floor(Date.now() / 1_000) - 600 })],
     ['signed by another key', (nonce) => ({ nonce }), true],
-  ])(
-    'with an id_token %s logs nobody in',
-    async (_, claims, isForeign = false, text = 'does not fit', status = 400) => {
-      const browser = newBrowser();
-      const url = await leave(browser);
-      const query = await openid.login(url, 'o-1');
-      undo.push(async () => openid.forge(undefined));
-      const now = Math.floor(Date.now() / 1_000);
-      const nonce = new URL(url).searchParams.get('nonce') ?? '';
-      const key = isForeign ? generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey : undefined;
-      openid.forge({ sub: 'o-1', iat: now, exp: now + 600, ...claims(nonce) }, key);
-      await expectRefused(browser, await back(browser, query), status, text);
-    },
-  );
+  ])('with an id_token %s is rejected', async (_, claims, isForeign = false, text = 'does not match', status = 400) => {
+    const browser = newBrowser();
+    const url = await pressButton(browser);
+    const query = await openid.login(url, 'o-1');
+    undo.push(async () => openid.forge(undefined));
+    const now = Math.floor(Date.now() / 1_000);
+    const nonce = new URL(url).searchParams.get('nonce') ?? '';
+    const key = isForeign ? generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey : undefined;
+    openid.forge({ sub: 'o-1', iat: now, exp: now + 600, ...claims(nonce) }, key);
+    await expectRefused(browser, await back(browser, query), status, text);
+  });
 
-  test('with the mapping lookup lets in who is linked, and tells the others', async () => {
+  test('with the mapping lookup accepts linked users and explains the rejection to others', async () => {
     await use(oidc({ mapping: 'lookup' }));
     undo.push(() => use(oidc()));
     const browser = newBrowser();
-    await expectRefused(browser, await logIn(browser), 403, 'no user is linked');
+    await expectRefused(browser, await logIn(browser), 403, 'No user is linked');
     await createUser('o.two', { identities: [{ provider: 'sso', subject: 'o-1' }] });
-    passing('o.two');
-    await eventually('the link is known', async () => {
+    deleteLater('o.two');
+    await eventually('both replicas know the link', async () => {
       expect((await logIn(newBrowser())).text).toEqual(loggedInAs('o.two'));
     });
   });
 
-  test('that is removed ends what was begun there, and its button', async () => {
-    passing('olivia');
+  test('that is removed ends its sessions, and its button disappears', async () => {
+    deleteLater('olivia');
     const browser = newBrowser();
     expect((await logIn(browser)).text).toEqual(loggedInAs('olivia'));
     await use();
@@ -592,15 +592,15 @@ describe('an OpenID provider', () => {
     expect(page.text).not.toContain('Single Sign-On');
   });
 
-  test('that is down is told by its name', async () => {
+  test('that is down is named on the error page', async () => {
     await use(oidc({ oidc: { ...(oidc() as { oidc: object }).oidc, issuer: 'https://127.0.0.1:1' } }));
     undo.push(() => use(oidc()));
     const browser = newBrowser();
     const { form_token = '', next = '' } = formIn((await browser.open(authorize)).text).fields;
-    const answer = await browser.send('/oauth/login/sso', { form_token, next });
-    expect({ status: answer.status, text: answer.text }).toEqual({
+    const response = await browser.send('/oauth/login/sso', { form_token, next });
+    expect({ status: response.status, text: response.text }).toEqual({
       status: 503,
-      text: expect.stringMatching(/the identity provider .*Single Sign-On.* is unavailable/) as unknown,
+      text: expect.stringMatching(/The identity provider .*Single Sign-On.* is unavailable/) as unknown,
     });
     expect((await browser.send('/oauth/login/nobody', { form_token, next })).status).toBe(404);
     expect((await newBrowser().send('/oauth/login/sso', { next })).status).toBe(403);
@@ -612,7 +612,7 @@ const rules = (...resources: string[]): object[] => [
   { apiGroups: ['iam.platform.io'], resources, verbs: ['create', 'update', 'patch'] },
 ];
 
-/** Somebody with no rights but those of the group. */
+/** Creates a user without rights other than those of the group. */
 const asLinker = (request: KubeRequest & { path?: string }): Promise<string> =>
   kube()
     .json(request.path ?? usersPath, {
@@ -630,27 +630,29 @@ const linkedBy = (name: string, spec: object): Promise<string> =>
     body: { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name }, spec },
   });
 
-test('who links a user to an identity needs the right to that, and to be the user with all groups', async () => {
+test('linking a user to an identity requires the right to links and to impersonate the user and all groups', async () => {
   const roles = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
   await create(roles, { metadata: { name: 'linkers' }, rules: rules('users') });
   undo.push(() => remove(`${roles}/linkers`));
   await bind('linkers', 'linkers', { kind: 'Group', name: 'linkers' });
   undo.push(() => unbind('linkers'));
-  passing('kim');
-  await eventually('users may be made', async () => {
+  deleteLater('kim');
+  await eventually('the right to create users is in effect', async () => {
     await removeUser('kim');
     expect(await linkedBy('kim', {})).toBe('accepted');
   });
   expect(await linkedBy('judy', identityOf(randomUUID()))).toContain('users/identities');
   const linking = rules('users', 'users/identities');
   await patch(`${roles}/linkers`, { rules: linking });
-  await createUser(passing('judy'), { groups: ['platform:admins'] });
+  await createUser(deleteLater('judy'), { groups: ['platform:admins'] });
   const link = (name: string): Promise<string> =>
     asLinker({ path: userPath(name), method: 'PATCH', contentType: merge, body: { spec: identityOf(randomUUID()) } });
-  await eventually('the user is missing', async () => expect(await link('kim')).toContain('to impersonate that user'));
+  await eventually('the right to impersonate the user is missing', async () =>
+    expect(await link('kim')).toContain('to impersonate the user'),
+  );
   await patch(`${roles}/linkers`, {
     rules: [...linking, { apiGroups: [''], resources: ['users'], verbs: ['impersonate'] }],
   });
-  await eventually('a user without groups may be linked', async () => expect(await link('kim')).toBe('accepted'));
+  await eventually('a user without groups can be linked', async () => expect(await link('kim')).toBe('accepted'));
   expect(await link('judy')).toContain('platform:admins');
 });

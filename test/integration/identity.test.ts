@@ -1,4 +1,7 @@
-/** Authentication: our own tokens, those of ServiceAccounts, the aggregator's certificate, and nothing else (docs/security.md). */
+/**
+ * Authentication by tokens of this server, ServiceAccount tokens, the aggregator's certificate, and nothing else
+ * (docs/security.md).
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   aggregatorCertificate,
@@ -14,7 +17,7 @@ import {
   gateway,
   nodesPath,
   secureGateway,
-  type Answer,
+  type HttpResponse,
   type Call,
   type Status,
 } from '../labs/integration/http.ts';
@@ -47,41 +50,41 @@ const all = (status: number, urls = everywhere()): number[] => urls.map(() => st
 const challenge = 'Bearer realm="platform"';
 const badToken = `${challenge}, error="invalid_token"`;
 
-function expectChallenge(answer: Answer, expected: string): void {
-  expect(expectStatus(answer, 401, 'Unauthorized').message).toBe('Unauthorized');
-  expect(answer.headers['www-authenticate']).toBe(expected);
+function expectChallenge(response: HttpResponse, expected: string): void {
+  expect(expectStatus(response, 401, 'Unauthorized').message).toContain('POST /oauth/token');
+  expect(response.headers['www-authenticate']).toBe(expected);
 }
 
-/** Whom a refusal names. */
+/** Returns the user whom a Forbidden response names. */
 async function refusedUser(url: string, options: Call): Promise<string> {
   const { message } = expectStatus(await call(url, options), 403, 'Forbidden');
   return /User "(.*?)" cannot/.exec(message)?.[1] ?? '';
 }
 
-describe('a token of ours', () => {
-  test('is an identity on every listener of every replica', async () => {
+describe('an access token', () => {
+  test('authenticates on every listener of every replica', async () => {
     expect(await statuses({ token: await adminToken() })).toEqual(all(200));
     const { access_token: token } = await login('alice');
     for (const url of everywhere()) expect(await refusedUser(url, { token })).toBe('alice');
   });
 
-  test.each(['bearer', 'BEARER', 'BeArEr'])('whatever the case of the scheme: %s', async (scheme) => {
+  test.each(['bearer', 'BEARER', 'BeArEr'])('is accepted whatever the case of the scheme: %s', async (scheme) => {
     expect(await statuses({ headers: { authorization: `${scheme} ${await adminToken()}` } })).toEqual(all(200));
   });
 });
 
-describe('no identity', () => {
-  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])('%s: 401 and the challenge', async (method) => {
+describe('a request without credentials', () => {
+  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])('with %s is 401 with a challenge', async (method) => {
     for (const url of everywhere()) expectChallenge(await call(url, { method }), challenge);
   });
 
-  test('HEAD and OPTIONS too', async () => {
+  test('is 401 for HEAD and OPTIONS too', async () => {
     expect(await statuses({ method: 'HEAD' })).toEqual(all(401));
     expect(await statuses({ method: 'OPTIONS' })).toEqual(all(401));
   });
 
   test.each(['/', '/kapis', '/apis', '/api', '/api/v1/nodes', '/metrics', '/openapi/v2', '/version/x', '/nothing'])(
-    'for %s: 401, whether it is there or not',
+    'is 401 for %s, whether it exists or not',
     async (path) => {
       for (const base of [gateway(), secureGateway(), aggregated()])
         expectChallenge(await call(`${base}${path}`), challenge);
@@ -92,16 +95,16 @@ describe('no identity', () => {
     ['Basic', 'Basic YWRtaW46YWRtaW4='],
     ['no scheme', 'abc'],
     ['a scheme alone', 'Bearer'],
-    ['an empty one', ''],
+    ['an empty header', ''],
     ['Negotiate', 'Negotiate abc'],
-  ])('but %s: 401', async (_, authorization) => {
+  ])('is 401 with %s', async (_, authorization) => {
     for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), challenge);
   });
 
   test.each([
     ['garbage', 'Bearer garbage'],
     ['two words', 'Bearer a b'],
-    ['what looks like a JWT', 'Bearer a.b.c'],
+    ['text in the form of a JWT', 'Bearer a.b.c'],
     ['an unsigned JWT', 'Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0.eA'],
     ['a long one', `Bearer ${'x'.repeat(30_000)}`],
     [
@@ -109,12 +112,12 @@ describe('no identity', () => {
       `Bearer eyJhbGciOiJFUzI1NiJ9.${Buffer.from(`{"iss":"x","a":"${'y'.repeat(15_000)}"}`).toString('base64url')}.eA`,
     ],
     ['bad UTF-8', 'Bearer \xff\xfe'],
-  ])('but %s for a token: 401 saying so', async (_, authorization) => {
+  ])('is 401 invalid_token with %s as the token', async (_, authorization) => {
     for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), badToken);
   });
 });
 
-describe('without an identity', () => {
+describe('anonymous requests can read', () => {
   test.each(['/healthz', '/livez', '/readyz', '/readyz/configuration', '/livez/ping'])('%s', async (path) => {
     for (const base of [gateway(), secureGateway(), aggregated()]) {
       const { status, text } = await call(`${base}${path}`);
@@ -122,23 +125,23 @@ describe('without an identity', () => {
     }
   });
 
-  test('the names of the checks are not told', async () => {
+  test('only authenticated requests see the names of the checks', async () => {
     for (const base of [gateway(), aggregated()]) {
       expect((await call(`${base}/readyz?verbose`)).text).toBe('ok');
       expect((await call(`${base}/readyz?verbose`, { token: 'garbage' })).text).toBe('ok');
-      const told = await call(`${base}/readyz?verbose`, { token: (await login('alice')).access_token });
-      expect(told.text).toContain('[+]configuration ok');
+      const response = await call(`${base}/readyz?verbose`, { token: (await login('alice')).access_token });
+      expect(response.text).toContain('[+]configuration ok');
     }
   });
 
-  test('the versions', async () => {
+  test('anonymous requests can read the versions', async () => {
     expect((await call(`${gateway()}/kapis/version`)).json).toHaveProperty('gitVersion');
     expect((await call(`${aggregated()}/version`)).json).toHaveProperty('gitVersion');
     expectChallenge(await call(`${gateway()}/version`), challenge);
   });
 });
 
-describe('a token of a ServiceAccount', () => {
+describe('a ServiceAccount token', () => {
   const names = ['identity-member', 'identity-nobody', 'identity-deleted'];
   beforeAll(async () => {
     for (const name of names) await createServiceAccount(name);
@@ -153,38 +156,38 @@ describe('a token of a ServiceAccount', () => {
     for (const name of names) await removeServiceAccount(name);
   });
 
-  test('by kubectl create token', async () => {
+  test('created by kubectl authenticates', async () => {
     const token = (await succeed(kubectl, 'create', 'token', 'identity-member')).trim();
     expect(await statuses({ token })).toEqual(all(200));
   });
 
-  test('has its name', async () => {
+  test('authenticates the ServiceAccount by name', async () => {
     const token = await serviceAccountToken('identity-nobody');
     for (const url of everywhere())
       expect(await refusedUser(url, { token })).toBe('system:serviceaccount:default:identity-nobody');
   });
 
-  test('has its groups', async () => {
+  test('authenticates the groups of the ServiceAccount', async () => {
     const token = await serviceAccountToken('identity-nobody');
     await bind('identity-groups', 'platform-node-reader', { kind: 'Group', name: 'system:serviceaccounts:default' });
-    await eventually('the group may read', async () => expectAll(await statuses({ token }), 200));
+    await eventually('the group is allowed to read', async () => expectAll(await statuses({ token }), 200));
     await unbind('identity-groups');
   });
 
-  test('for our issuer as audience', async () => {
+  test('with the issuer as audience authenticates', async () => {
     const token = await serviceAccountToken('identity-member', ['https://platform-apiserver.platform-system.svc']);
     expect(await statuses({ token })).toEqual(all(200));
   });
 
   test.each([['https://elsewhere.example.com'], ['platform'], ['https://platform-apiserver.platform-system.svc/']])(
-    'for %s as audience: 401',
+    'with %s as audience is 401',
     async (audience) => {
       const token = await serviceAccountToken('identity-member', [audience]);
       for (const url of listeners()) expectChallenge(await call(url, { token }), badToken);
     },
   );
 
-  test('with another signature: 401', async () => {
+  test('with another signature is 401', async () => {
     const token = await serviceAccountToken('identity-member');
     const [header, claims, signature = ''] = token.split('.');
     const forged = [
@@ -194,7 +197,7 @@ describe('a token of a ServiceAccount', () => {
     for (const bad of forged) for (const url of listeners()) expectChallenge(await call(url, { token: bad }), badToken);
   });
 
-  test('that was deleted: 401, also when one of the same name is made', async () => {
+  test('of a deleted ServiceAccount is 401, even if one of the same name is created', async () => {
     const token = await serviceAccountToken('identity-deleted');
     expect(await refusedUser(`${gateway()}${nodesPath}`, { token })).toContain('identity-deleted');
     await removeServiceAccount('identity-deleted');
@@ -203,7 +206,7 @@ describe('a token of a ServiceAccount', () => {
   });
 });
 
-/** For use where only a thrown error counts. */
+/** Throws unless each status is the expected one, for use in `eventually`. */
 function expectAll(found: readonly number[], status: number): void {
   if (found.some((one) => one !== status)) throw new Error(found.join(' '));
 }
@@ -211,24 +214,24 @@ function expectAll(found: readonly number[], status: number): void {
 const masters = { 'x-remote-user': 'admin', 'x-remote-group': ['system:masters', 'platform:admins'] };
 
 describe('X-Remote-* headers', () => {
-  test('without a certificate are no identity', async () => {
+  test('are ignored without a certificate', async () => {
     expect(await statuses({ headers: masters })).toEqual(all(401));
     const underscores = { x_remote_user: 'admin', x_remote_group: 'system:masters' };
     expect(await statuses({ headers: underscores })).toEqual(all(401));
   });
 
-  test('beside a token do not change whose it is', async () => {
+  test('are ignored beside a token', async () => {
     const { access_token: token } = await login('alice');
     for (const url of everywhere()) expect(await refusedUser(url, { token, headers: masters })).toBe('alice');
   });
 
   test.each<[string, () => Promise<NonNullable<Call['certificate']>>]>([
     [
-      'a client of kube-apiserver, even its administrator',
+      'a client of kube-apiserver, even an administrator',
       async () => (await clientAuthority()).issue({ commonName: 'kubernetes-admin', organization: 'system:masters' }),
     ],
     [
-      "a client of kube-apiserver that has the aggregator's name",
+      "a client of kube-apiserver with the aggregator's name",
       async () => (await clientAuthority()).issue({ commonName: 'front-proxy-client' }),
     ],
     ['another CA of the same name', async () => (await strangeAuthority()).issue({ commonName: 'front-proxy-client' })],
@@ -245,10 +248,10 @@ describe('X-Remote-* headers', () => {
       async () => (await proxyAuthority()).issue({ commonName: 'front-proxy-client', server: ['localhost'] }),
     ],
     ['the proxy CA for itself', () => proxyAuthority()],
-  ])('with a certificate of %s are no identity', async (_, issue) => {
+  ])('are ignored with a certificate of %s', async (_, issue) => {
     const certificate = await issue();
     expect(await statuses({ headers: masters, certificate })).toEqual(all(401));
-    // Nor is the certificate by itself; a token counts as without it.
+    // The certificate does not authenticate by itself; a token is valid as without it.
     expect(await statuses({ certificate })).toEqual(all(401));
     const { access_token: token } = await login('alice');
     expect(await refusedUser(aggregatedNodes(), { token, certificate, headers: masters })).toBe('alice');
@@ -256,7 +259,7 @@ describe('X-Remote-* headers', () => {
 });
 
 describe("the aggregator's certificate", () => {
-  test('introduces callers, with their groups', async () => {
+  test('authenticates the callers whom it names, with their groups', async () => {
     expect((await call(aggregatedNodes(), { certificate: aggregatorCertificate(), headers: masters })).status).toBe(
       200,
     );
@@ -266,7 +269,7 @@ describe("the aggregator's certificate", () => {
     );
   });
 
-  test('counts before a token', async () => {
+  test('takes precedence over a token', async () => {
     const headers = { 'x-remote-user': 'a stranger' };
     expect(
       await refusedUser(aggregatedNodes(), {
@@ -277,7 +280,7 @@ describe("the aggregator's certificate", () => {
     ).toBe('a stranger');
   });
 
-  test('alone is no identity; then a token may be one', async () => {
+  test('without headers does not authenticate; a token can', async () => {
     expectChallenge(await call(aggregatedNodes(), { certificate: aggregatorCertificate() }), challenge);
     const groups = { 'x-remote-group': 'system:masters' };
     expectChallenge(
@@ -289,25 +292,25 @@ describe("the aggregator's certificate", () => {
     ).toBe(200);
   });
 
-  test('counts nowhere else', async () => {
+  test('is ignored on other listeners', async () => {
     expectChallenge(
       await call(`${secureGateway()}${nodesPath}`, { certificate: aggregatorCertificate(), headers: masters }),
       challenge,
     );
   });
 
-  test('of any that the proxy CA signs for the allowed name', async () => {
+  test('may be any that the proxy CA signs for an allowed name', async () => {
     const another = await (await proxyAuthority()).issue({ commonName: 'front-proxy-client' });
     expect((await call(aggregatedNodes(), { certificate: another, headers: masters })).status).toBe(200);
   });
 });
 
-describe('what a caller asks to be', () => {
-  test('by Impersonate-* is refused, whoever asks', async () => {
+describe('impersonation', () => {
+  test('by Impersonate-* headers is rejected on paths of this server', async () => {
     const { access_token: token } = await login('alice');
     const headers = { 'impersonate-user': 'admin', 'impersonate-group': 'system:masters' };
-    for (const answer of await Promise.all(everywhere().map((url) => call(url, { token, headers })))) {
-      const { message } = expectStatus(answer, 403, 'Forbidden');
+    for (const response of await Promise.all(everywhere().map((url) => call(url, { token, headers })))) {
+      const { message } = expectStatus(response, 403, 'Forbidden');
       expect(message).toContain('User "alice" cannot impersonate');
     }
     for (const url of everywhere())
@@ -322,7 +325,7 @@ describe('a token elsewhere than in the Authorization header', () => {
   });
 
   // evidence: bearer-in-query
-  test('in the query: 400, also beside a good one', async () => {
+  test('in the query is 400, even beside a valid one', async () => {
     for (const url of everywhere()) {
       for (const options of [{}, { token }]) {
         const status: Status = expectStatus(await call(`${url}&access_token=${token}`, options), 400, 'BadRequest');
@@ -332,29 +335,32 @@ describe('a token elsewhere than in the Authorization header', () => {
     }
   });
 
-  test('in a form of the token endpoint: 400', async () => {
+  test('in a form of the token endpoint is 400', async () => {
     remember(token);
-    const answer = await postForm({ ...passwordForm('alice'), access_token: token });
-    expect({ status: answer.status, ...(answer.json as object) }).toMatchObject({
+    const response = await postForm({ ...passwordForm('alice'), access_token: token });
+    expect({ status: response.status, ...(response.json as object) }).toMatchObject({
       status: 400,
       error: 'invalid_request',
     });
   });
 
   // evidence: bearer-in-cookie
-  test.each(['token', 'access_token', 'Authorization', '__Secure-session'])('in the cookie %s: 401', async (name) => {
-    expect(await statuses({ headers: { cookie: `${name}=${token}` } })).toEqual(all(401));
-    expect(await statuses({ headers: { cookie: `${name}=Bearer ${token}` } })).toEqual(all(401));
-  });
+  test.each(['token', 'access_token', 'Authorization', '__Secure-session'])(
+    'in the cookie %s is ignored: 401',
+    async (name) => {
+      expect(await statuses({ headers: { cookie: `${name}=${token}` } })).toEqual(all(401));
+      expect(await statuses({ headers: { cookie: `${name}=Bearer ${token}` } })).toEqual(all(401));
+    },
+  );
 
   test.each(['proxy-authorization', 'x-auth-token', 'x-access-token', 'sec-websocket-protocol'])(
-    'in the header %s: 401',
+    'in the header %s is ignored: 401',
     async (name) => {
       expect(await statuses({ headers: { [name]: `Bearer ${token}` } })).toEqual(all(401));
     },
   );
 
-  test('in the body: 401', async () => {
+  test('in the body is ignored: 401', async () => {
     const options = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } };
     expect(await statuses({ ...options, body: `access_token=${token}` })).toEqual(all(401));
   });

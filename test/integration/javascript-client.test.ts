@@ -1,4 +1,4 @@
-/** Kubernetes' client for JavaScript, unmodified: through the gateway it sees what it sees at kube-apiserver. */
+/** The unmodified Kubernetes client for JavaScript: the same results through the gateway as at kube-apiserver. */
 import { beforeAll, expect, test } from '@jest/globals';
 import {
   ApiException,
@@ -19,7 +19,7 @@ import { lab } from '../labs/integration/lab.ts';
 
 const namespace = 'default';
 
-/** How the cluster is reached; what is made by one way has a name of its own. */
+/** Address of a server; objects created there are named after it. */
 interface Way {
   readonly config: KubeConfig;
   readonly name: string;
@@ -44,16 +44,16 @@ beforeAll(async () => {
   }
 });
 
-async function refusal(asked: Promise<unknown>): Promise<unknown> {
-  const error = await asked.then(
+async function refusal(result: Promise<unknown>): Promise<unknown> {
+  const error = await result.then(
     () => undefined,
     (caught: unknown) => caught,
   );
-  if (!(error instanceof ApiException)) throw new Error('it was not refused', { cause: error });
+  if (!(error instanceof ApiException)) throw new Error('the request succeeded', { cause: error });
   return { code: error.code, body: error.body as unknown };
 }
 
-/** What names itself by the way is the same but for that, and resourceVersions, uids and times are of the cluster. */
+/** Replaces parts that differ between the servers: the name of the server, resourceVersions, uids and times. */
 const comparable = (seen: unknown, { name }: Way): unknown =>
   JSON.parse(
     JSON.stringify(seen)
@@ -61,7 +61,7 @@ const comparable = (seen: unknown, { name }: Way): unknown =>
       .replaceAll(/"(resourceVersion|uid|creationTimestamp|time)":"[^"]*"/g, '"$1":"…"'),
   );
 
-/** From the beginning of a watch to its end: one object that comes, changes and goes. */
+/** Returns the events of a watch while an object is created, changed and deleted. */
 async function watched(way: Way): Promise<readonly unknown[]> {
   const events: unknown[] = [];
   let begun = false;
@@ -80,7 +80,7 @@ async function watched(way: Way): Promise<readonly unknown[]> {
     watch.catch(reject);
   });
   await core(way).createNamespacedConfigMap({ namespace, body: settings(way) });
-  await eventually('the watch has begun', () => expect(begun).toBe(true));
+  await eventually('the watch has started', () => expect(begun).toBe(true));
   await core(way).replaceNamespacedConfigMap({ ...of(way), body: settings(way, '2') });
   await core(way).deleteNamespacedConfigMap(of(way));
   await ended;
@@ -113,7 +113,7 @@ async function informed(way: Way): Promise<readonly unknown[]> {
   return events;
 }
 
-/** What a kind is it finds out by discovery. */
+/** Applies objects, whose resources the client looks up by discovery. */
 async function applied(way: Way): Promise<unknown> {
   const api = KubernetesObjectApi.makeApiClient(way.config);
   const object: KubernetesObject & Pick<V1ConfigMap, 'data'> = {
@@ -140,7 +140,7 @@ async function applied(way: Way): Promise<unknown> {
 
 test.each<[string, (way: Way) => Promise<unknown>]>([
   ['lists', async (way) => (await core(way).listNode()).items.map(({ metadata, spec }) => [metadata?.name, spec])],
-  ['lists by pages', async (way) => (await core(way).listNode({ limit: 2 })).metadata?.remainingItemCount],
+  ['lists in pages', async (way) => (await core(way).listNode({ limit: 2 })).metadata?.remainingItemCount],
   ['reads', (way) => core(way).readNamespace({ name: 'kube-system' })],
   ['finds nothing', (way) => refusal(core(way).readNamespacedConfigMap({ namespace, name: 'none' }))],
   ['is wrong', (way) => refusal(core(way).createNamespacedConfigMap({ namespace, body: { metadata: { name: 'A' } } }))],
@@ -155,11 +155,14 @@ test.each<[string, (way: Way) => Promise<unknown>]>([
     },
   ],
   ['watches', watched],
-  ['has an informer', informed],
-  ['applies what it knows no class of', applied],
-])('when it %s', async (_, look) => {
-  const [itself, through] = ways as [Way, Way];
-  const seen = comparable(await look(itself), itself);
-  expect(seen).toBeDefined();
-  expect(comparable(await look(through), through)).toEqual(seen);
-});
+  ['runs an informer', informed],
+  ['applies an object without a class', applied],
+])(
+  'the Kubernetes client for JavaScript gets the same results from the gateway and kube-apiserver when it %s',
+  async (_, action) => {
+    const [itself, through] = ways as [Way, Way];
+    const seen = comparable(await action(itself), itself);
+    expect(seen).toBeDefined();
+    expect(comparable(await action(through), through)).toEqual(seen);
+  },
+);

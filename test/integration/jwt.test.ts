@@ -1,4 +1,4 @@
-/** The tokens themselves: RFC 9068 and OpenID Connect Core. */
+/** Access tokens and id_tokens: RFC 9068 and OpenID Connect Core. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHmac } from 'node:crypto';
 import { configure } from '../labs/integration/configure.ts';
@@ -13,14 +13,14 @@ const statusWith = async (token: string, replica: 0 | 1 = 0): Promise<number> =>
   (await call(`${gateway(replica)}${nodesPath}?limit=0`, { token })).status;
 
 describe('an access token', () => {
-  test('is a JWT by ES256, of typ at+jwt, which the public key of the Secret verifies', async () => {
+  test('is a JWT signed with ES256, of typ at+jwt, which the public key of the Secret verifies', async () => {
     const { access_token: token } = await login('alice');
     const key = await publicKey('ES256');
     expect(decodeToken(token).header).toEqual({ alg: 'ES256', typ: 'at+jwt', kid: thumbprint(key) });
     expect(verifies(token, key)).toBe(true);
   });
 
-  test('has the claims of RFC 9068 and those of this server', async () => {
+  test('has the claims of RFC 9068 and of this server', async () => {
     const before = Math.floor(Date.now() / 1_000);
     const { access_token: token } = await tokens({ ...passwordForm('alice'), scope: 'openid' });
     const { claims } = decodeToken(token);
@@ -41,7 +41,7 @@ describe('an access token', () => {
     expect(claims['iat']).toBeGreaterThanOrEqual(before - 1);
   });
 
-  test('names the same person and another session at each login, on any replica', async () => {
+  test('names the same user and a new session at each login, on any replica', async () => {
     const [first, second] = await Promise.all([login('alice'), login('alice', gateway(1))]);
     const [a, b] = [decodeToken(first.access_token).claims, decodeToken(second.access_token).claims];
     expect(a['sub']).toBe(b['sub']);
@@ -52,7 +52,7 @@ describe('an access token', () => {
 });
 
 describe('an id_token', () => {
-  test('is a JWT by RS256 for the client, with the claims that its scope asks for', async () => {
+  test('is a JWT signed with RS256 for the client, with the claims of its scope', async () => {
     const { id_token: token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid profile email groups' });
     const key = await publicKey('RS256');
     const { header, claims } = decodeToken(token);
@@ -71,22 +71,22 @@ describe('an id_token', () => {
     });
   });
 
-  test('says no more than it was asked', async () => {
+  test('has no claims beyond its scope', async () => {
     const { id_token: token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid' });
     for (const claim of ['preferred_username', 'name', 'email', 'email_verified', 'groups'])
       expect(decodeToken(token).claims).not.toHaveProperty(claim);
   });
 });
 
-describe('a bearer', () => {
-  test('of an access token is let in, on each replica', async () => {
+describe('a bearer token', () => {
+  test('that is an access token is accepted on each replica', async () => {
     const token = await adminToken();
     expect(await statusWith(token)).toBe(200);
     expect(await statusWith(token, 1)).toBe(200);
   });
 
   // evidence: other-tokens-as-bearer-replicas
-  test('of any other token, or of a forged one, is not', async () => {
+  test('that is another token or forged is rejected', async () => {
     const {
       access_token: good,
       refresh_token: refresh,
@@ -106,7 +106,7 @@ describe('a bearer', () => {
       'alg none': assemble({ ...header, alg: 'none' }, claims),
       'alg none with a signature': assemble({ ...header, alg: 'none' }, claims, signature),
       'no signature': `${head}.${body}.`,
-      'a signature cut off': good.slice(0, -2),
+      'a truncated signature': good.slice(0, -2),
       'another signature': `${head}.${body}.${'A'.repeat(signature.length)}`,
       'HS256 with the public key': `${hs256}.${createHmac('sha256', publicPem).update(hs256).digest('base64url')}`,
       'more rights': `${head}.${assemble({}, { ...claims, groups: ['system:masters'] }).split('.')[1]}.${signature}`,
@@ -114,28 +114,28 @@ describe('a bearer', () => {
       'no typ': forge({ alg: 'ES256', kid: header['kid'] }, claims, key),
       'no kid': forge({ alg: 'ES256', typ: 'at+jwt' }, claims, key),
       'an unknown kid': forge({ ...header, kid: 'unknown' }, claims, key),
-      'a kid that is no text': forge({ ...header, kid: 7 }, claims, key),
+      'a kid that is not a string': forge({ ...header, kid: 7 }, claims, key),
       'another issuer': forge(header, { ...claims, iss: 'https://elsewhere.example.com' }, key),
       'another audience': forge(header, { ...claims, aud: 'kubernetes' }, key),
       'no exp': forge(header, { ...claims, exp: undefined }, key),
-      'an exp that is over': forge(header, { ...claims, exp: Math.floor(Date.now() / 1_000) - 60 }, key),
-      'not yet': forge(header, { ...claims, nbf: Math.floor(Date.now() / 1_000) + 600 }, key),
+      'an exp in the past': forge(header, { ...claims, exp: Math.floor(Date.now() / 1_000) - 60 }, key),
+      'an nbf in the future': forge(header, { ...claims, nbf: Math.floor(Date.now() / 1_000) + 600 }, key),
       'no sid': forge(header, { ...claims, sid: undefined }, key),
       'an unknown sid': forge(header, { ...claims, sid: '0'.repeat(32) }, key),
       'a sid that is a path': forge(header, { ...claims, sid: '../../../api/v1/secrets' }, key),
       'another sub': forge(header, { ...claims, sub: '00000000-0000-5000-8000-000000000000' }, key),
       'another user': forge(header, { ...claims, username: 'alice' }, key),
       'another client': forge(header, { ...claims, client_id: 'hashed' }, key),
-      'claims that are no object': forge(header, [1], key),
+      'claims that are not an object': forge(header, [1], key),
     };
-    const answers: Record<string, number> = {};
-    for (const [name, token] of Object.entries(forged)) answers[name] = await statusWith(token);
-    expect(answers).toEqual(Object.fromEntries(Object.keys(forged).map((name) => [name, 401])));
+    const responses: Record<string, number> = {};
+    for (const [name, token] of Object.entries(forged)) responses[name] = await statusWith(token);
+    expect(responses).toEqual(Object.fromEntries(Object.keys(forged).map((name) => [name, 401])));
     expect(await statusWith(good)).toBe(200);
   });
 
   // evidence: token-groups-replicas
-  test("of groups that its token only says, has the configuration's", async () => {
+  test('gets the groups of the configuration, not those in the token', async () => {
     const { access_token: token } = await login('alice');
     const { header, claims } = decodeToken(token);
     const masters = forge(header, { ...claims, groups: ['system:masters'] }, await signingKey('ES256'));
@@ -143,7 +143,7 @@ describe('a bearer', () => {
   });
 });
 
-describe('settings', () => {
+describe('the settings of tokens', () => {
   let restore: () => Promise<void>;
   beforeAll(async () => {
     restore = await configure(({ authentication }) => {
@@ -154,7 +154,7 @@ describe('settings', () => {
   });
   afterAll(() => restore());
 
-  test('change the algorithm of new tokens; old ones stay good', async () => {
+  test('can change the algorithm of new tokens, while old ones stay valid', async () => {
     const { access_token: token } = await login('admin');
     expect(decodeToken(token).header).toMatchObject({ alg: 'RS256', typ: 'at+jwt' });
     expect(verifies(token, await publicKey('RS256'))).toBe(true);
@@ -162,7 +162,7 @@ describe('settings', () => {
     expect(await statusWith(await adminToken())).toBe(200);
   });
 
-  test('a token ends with its session at the latest', async () => {
+  test('limit a token to the lifetime of its session', async () => {
     const { access_token: token, expires_in: life } = await login('alice');
     const { exp, iat } = decodeToken(token).claims;
     expect(Number(exp) - Number(iat)).toBe(life);

@@ -1,4 +1,7 @@
-/** A kube-apiserver that trusts us as docs/kube-apiserver.md says: by its token webhook, and as an issuer of JSON Web Tokens. */
+/**
+ * A kube-apiserver that trusts this server as docs/guides/kube-apiserver.md describes: by its token webhook, and as an issuer
+ * of JSON Web Tokens.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -17,7 +20,7 @@ import { passwords } from '../labs/integration/people.ts';
 import { encode, passwordForm, platform, tokens } from '../labs/integration/login.ts';
 
 const client = { client_id: 'kube-apiserver', client_secret: 'asking6610for4tokens' };
-/** So that it shows which of the two ways took a token. */
+/** Suffix of usernames, which shows how a token was authenticated. */
 const prefix = 'jwt:';
 const dir = mkdtempSync(join(tmpdir(), 'platform-apiserver-trusting-'));
 let trusting: ControlPlane;
@@ -67,7 +70,7 @@ beforeAll(async () => {
   };
   trusting = await startControlPlane({
     dir: join(dir, 'cluster'),
-    untended: true,
+    withoutKwok: true,
     apiserverFlags: [
       `--authentication-config=${file('authentication.yaml', authenticationConfiguration(issuer))}`,
       `--authentication-token-webhook-config-file=${file('webhook.yaml', webhookConfiguration(issuer))}`,
@@ -89,7 +92,7 @@ interface UserInfo {
   readonly groups: readonly string[];
 }
 
-/** What kube-apiserver says, by kubectl, of who brings this token. Throws if it says nothing. */
+/** Returns the user whom kube-apiserver authenticates by this token. Throws if there is none. */
 async function whoami(token: string): Promise<UserInfo> {
   const where = ['--kubeconfig', join(dir, 'nobody.kubeconfig'), '--token', token];
   const { code, stdout, stderr } = await kubectl(...where, 'auth', 'whoami', '-o', 'json');
@@ -102,12 +105,12 @@ interface Kubeconfig {
   readonly users: readonly { readonly user: { readonly exec: { command: string; args: readonly string[] } } }[];
 }
 
-describe('the kubeconfigs of docs/kubectl.md', () => {
-  const [first = '', second = ''] = blocksIn('kubectl.md', 'yaml');
+describe('the kubeconfigs of docs/guides/kubectl.md', () => {
+  const [first = '', second = ''] = blocksIn('guides/kubectl.md', 'yaml');
   const passwordOfAlice = ['--login=password', '--username=alice'];
   const main = join(import.meta.dirname, '../../dist/main.js');
 
-  /** Written with the names of this place; somebody has logged in before. */
+  /** Replaces the documented names by those of the test; a user has logged in before. */
   async function prepared(text: string, toPlatform: boolean): Promise<(...args: string[]) => Promise<Executed>> {
     const home = mkdtempSync(join(dir, 'home-'));
     const kubeconfig = parse(text) as Kubeconfig;
@@ -130,16 +133,16 @@ describe('the kubeconfigs of docs/kubectl.md', () => {
     return (...args) => execute(lab().kubectl, args, { env, timeout: 60_000 });
   }
 
-  test('the first reaches the platform alone', async () => {
+  test('give access to the platform only, for the first one', async () => {
     const run = await prepared(first, true);
     const { code, stdout } = await run('get', '--raw', '/kapis/iam.platform.io/v1alpha2/whoami');
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('"username":"alice"') });
     expect((await run('get', 'pods')).code).toBe(1);
   });
 
-  test('the second reaches kube-apiserver', async () => {
+  test('give access to kube-apiserver, for the second one', async () => {
     const run = await prepared(second, false);
-    await eventually('kube-apiserver has read our keys', async () => {
+    await eventually('kube-apiserver has read the published keys', async () => {
       expect(await run('auth', 'whoami')).toMatchObject({ code: 0, stdout: expect.stringContaining(`${prefix}alice`) });
     });
   });
@@ -147,8 +150,8 @@ describe('the kubeconfigs of docs/kubectl.md', () => {
 
 const refused = /Unauthorized|must be logged in/;
 
-describe('kube-apiserver', () => {
-  test('takes any token of ours by its webhook, until its session is revoked', async () => {
+describe('a kube-apiserver that trusts the platform', () => {
+  test('accepts any access token by the webhook until its session is revoked', async () => {
     const { access_token: token } = await tokens(passwordForm('alice'));
     const user = await whoami(token);
     expect(user.username).toBe('alice');
@@ -158,16 +161,19 @@ describe('kube-apiserver', () => {
       body: encode({ token, ...platform }),
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
     });
-    await eventually('kube-apiserver knows', async () => await expect(whoami(token)).rejects.toThrow(refused));
+    await eventually(
+      'kube-apiserver rejects the revoked token',
+      async () => await expect(whoami(token)).rejects.toThrow(refused),
+    );
   });
 
-  test('verifies by itself a token that was made for it', async () => {
+  test('verifies a token issued for it without the webhook', async () => {
     const { access_token: token, expires_in: life } = await tokens({
       ...passwordForm('alice'),
       audience: 'kubernetes',
     });
     expect(life).toBe(600);
-    const user = await eventually('kube-apiserver has read our keys', async () => {
+    const user = await eventually('kube-apiserver has read the published keys', async () => {
       const found = await whoami(token);
       expect(found.username).toBe(`${prefix}alice`);
       return found;
@@ -175,7 +181,7 @@ describe('kube-apiserver', () => {
     expect(user.groups.toSorted()).toEqual([`${prefix}keepers`, `${prefix}staff`, 'system:authenticated']);
   });
 
-  test('refuses what is neither', async () => {
+  test('rejects any other token', async () => {
     const { refresh_token: token } = await tokens(passwordForm('alice'));
     await expect(whoami(token)).rejects.toThrow(refused);
   });

@@ -1,4 +1,4 @@
-/** kubectl, of the cluster's own version and years older, through kube-apiserver. */
+/** kubectl through kube-apiserver, in the cluster's version and a years older one. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ import { apiVersion, readNodes, servedNodes } from '../labs/integration/served.t
 
 const ours = 'nodes.resources.platform.io';
 
-/** A table without the column that grows while one looks. */
+/** Returns a table without the column AGE, which grows. */
 function withoutAge(table: string): string[][] {
   const cells = rows(table);
   const age = cells[0]?.indexOf('AGE') ?? -1;
@@ -36,11 +36,11 @@ function withoutAge(table: string): string[][] {
 
 const manifest = (): string => join(lab().dir, 'node.json');
 
-/** What `auth can-i` prints for people. */
+/** Returns what `auth can-i` prints. */
 const may = async (client: Kubectl, verb: string, ...as: readonly string[]): Promise<string> =>
   (await client('auth', 'can-i', verb, ours, ...as)).stdout.trim();
 
-// Right after its start kube-apiserver may not describe nodes yet, and we describe ours by its description.
+// After its start kube-apiserver may not describe nodes yet, and this server's descriptions are based on its.
 beforeAll(described, 240_000);
 
 describe.each([
@@ -64,7 +64,7 @@ describe.each([
     [['--sort-by', '{.metadata.uid}', '-o', 'wide']],
     [['--chunk-size=3', '-o', 'wide']],
     [['node-5', 'node-2']],
-  ])('get %j prints what it prints of the core nodes, AGE aside', async (args) => {
+  ])('get %j prints the same as for core nodes, except AGE', async (args) => {
     const [printed, core] = await Promise.all(
       [ours, 'nodes'].map(async (resource) => withoutAge(await succeed(client, 'get', resource, ...args))),
     );
@@ -72,12 +72,12 @@ describe.each([
     expect(printed?.length).toBeGreaterThan(0);
   });
 
-  test('a table of none says so', async () => {
+  test('get reports an empty table', async () => {
     const { code, stderr } = await client('get', ours, '-l', 'nobody=has');
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'No resources found\n' });
   });
 
-  test('--chunk-size asks for pages', async () => {
+  test('get --chunk-size reads in pages', async () => {
     const { stderr } = await client('get', ours, '--chunk-size=3', '-o', 'name', '-v=6');
     expect(stderr.match(/nodes\?(continue=[\w-]+&)?limit=3/g)).toHaveLength(3);
   });
@@ -85,34 +85,34 @@ describe.each([
   test.each([
     ['yaml', parse as (text: string) => unknown],
     ['json', JSON.parse],
-  ])('get -o %s: the nodes with all their fields', async (format, read) => {
+  ])('get -o %s prints nodes with all their fields', async (format, read) => {
     const list = read(await succeed(client, 'get', ours, '-o', format)) as KubeList;
     expect(list.items).toEqual(await servedNodes());
     expect(read(await succeed(client, 'get', ours, 'node-1', '-o', format))).toEqual((await servedNodes())[0]);
   });
 
-  test('get -o name, by any of its names', async () => {
+  test('get -o name accepts any name of the resource', async () => {
     const names = (await nodes()).items.map(({ metadata: { name } }) => `node.resources.platform.io/${name}\n`);
     for (const resource of [ours, 'node.resources.platform.io', 'nodes.v1alpha3.resources.platform.io'])
       expect(await succeed(client, 'get', resource, '-o', 'name')).toBe(names.join(''));
     expect(await succeed(client, 'get', 'node.resources.platform.io/node-1', '-o', 'name')).toBe(names[0]);
   });
 
-  test('get --raw of the list and of one', async () => {
+  test('get --raw reads the list and one object', async () => {
     const list = JSON.parse(await succeed(client, 'get', '--raw', `${apisPath}/nodes`)) as KubeList;
     expect(list).toMatchObject({ kind: 'NodeList', apiVersion });
     expect(list.items).toEqual(await servedNodes());
     expect(JSON.parse(await succeed(client, 'get', '--raw', `${apisPath}/nodes/node-1`))).toEqual(list.items[0]);
   });
 
-  test('describe', async () => {
+  test('describe prints a node', async () => {
     const text = await succeed(client, 'describe', ours, 'node-3');
     expect(text).toMatch(/^Name: +node-3$/m);
     expect(text).toMatch(/^API Version: +resources\.platform\.io\/v1alpha3$/m);
     expect(text).toMatch(/^ +Unschedulable: +true$/m);
   });
 
-  test('wait for a condition', async () => {
+  test('wait waits for a condition', async () => {
     expect(await succeed(client, 'wait', '--for=condition=Ready', `${ours}/node-1`)).toContain('condition met');
   });
 
@@ -131,7 +131,7 @@ describe.each([
     expect(code).toBe(1);
   });
 
-  test('api-resources and api-versions', async () => {
+  test('api-resources and api-versions list the API', async () => {
     const [, nodesRow, ...more] = rows(await succeed(client, 'api-resources', '--api-group=resources.platform.io'));
     expect(nodesRow).toEqual(['nodes', '', apiVersion, 'false', 'Node']);
     expect(more).toEqual([]);
@@ -140,7 +140,13 @@ describe.each([
     expect((await succeed(client, 'api-versions')).split('\n')).toContain(apiVersion);
   });
 
-  test('get nodes means the core nodes still', async () => {
+  test('get accepts short names, and the category platform', async () => {
+    expect(await succeed(client, 'get', 'platform', '-o', 'name')).toContain('node.resources.platform.io/node-1\n');
+    const shortNames = rows(await succeed(client, 'api-resources', '--api-group=iam.platform.io')).map((row) => row[1]);
+    expect(shortNames).toEqual(['SHORTNAMES', 'lft', 'lh', 'sess', 'usr']);
+  });
+
+  test('get nodes still means the core nodes', async () => {
     expect(await succeed(client, 'get', 'nodes', 'node-1', '-o', 'name')).toBe('node/node-1\n');
     expect(await succeed(client, 'get', 'no', 'node-1', '-o', 'name')).toBe('node/node-1\n');
   });
@@ -152,7 +158,7 @@ describe.each([
       ['nodes', '--recursive'],
       ['kubeletVersion\\s+<string>', 'unschedulable\\s+<boolean>'],
     ],
-  ])('explain %j', async (args, patterns) => {
+  ])('explain %j prints the fields', async (args, patterns) => {
     const text = await succeed(client, 'explain', ...args, `--api-version=${apiVersion}`);
     for (const pattern of patterns) expect(text).toMatch(new RegExp(pattern));
   });
@@ -161,18 +167,18 @@ describe.each([
     ['logs', 'KIND: +LogQuery'],
     ['logs.query.records', 'container\\s+<string>'],
     ['logs.histogram', 'operation=histogram'],
-  ])('explain %s', async (what, pattern) => {
+  ])('explain %s prints the description', async (what, pattern) => {
     const text = await succeed(client, 'explain', what, '--api-version=logging.platform.io/v1alpha2');
     expect(text).toMatch(new RegExp(pattern));
     expect(text).not.toContain('<empty>');
   });
 
-  test('get apiservice', async () => {
+  test('get apiservice reports the service as available', async () => {
     const [, row] = rows(await succeed(client, 'get', 'apiservice', 'v1alpha3.resources.platform.io'));
     expect(row?.slice(1, 3)).toEqual(['platform-system/platform-apiserver', 'True']);
   });
 
-  describe('a verb that is not served', () => {
+  describe('commands that are not supported', () => {
     beforeAll(() => {
       const node = { apiVersion, kind: 'Node', metadata: { name: 'node-1', labels: { written: 'yes' } } };
       writeFileSync(manifest(), JSON.stringify(node));
@@ -190,7 +196,7 @@ describe.each([
       [['replace', '-f', 'MANIFEST']],
       [['apply', '-f', 'MANIFEST']],
       [['apply', '-f', 'MANIFEST', '--server-side']],
-    ])('%j: MethodNotAllowed', async (args) => {
+    ])('%j fails with MethodNotAllowed', async (args) => {
       const { code, stderr } = await client(...args.map((arg) => (arg === 'MANIFEST' ? manifest() : arg)));
       expect(stderr).toContain('(MethodNotAllowed)');
       expect(stderr).toContain('the server does not allow this method on the requested resource');
@@ -198,20 +204,23 @@ describe.each([
     });
   });
 
-  test('get -w shows what happens', async () => {
+  test('get -w shows changes', async () => {
     const name = `watched-${randomUUID()}`;
     const watch = client.start('get', ours, '-w', '--output-watch-events');
-    const said = (event: string, node: string): Promise<string> =>
-      watch.line(`the watch says ${event} ${node}`, (line) => line.startsWith(event) && line.includes(` ${node} `));
+    const printedEvent = (event: string, node: string): Promise<string> =>
+      watch.line(`the watch prints ${event} ${node}`, (line) => line.startsWith(event) && line.includes(` ${node} `));
     try {
-      await said('ADDED', 'node-7');
+      await printedEvent('ADDED', 'node-7');
       await createNode(name);
-      await said('ADDED', name);
+      await printedEvent('ADDED', name);
       await patch(nodePath(name), { spec: { unschedulable: true } });
-      expect(await said('MODIFIED', name)).toContain('Unknown');
-      await watch.line('the cordon is seen', (line) => line.includes(name) && line.includes('SchedulingDisabled'));
+      expect(await printedEvent('MODIFIED', name)).toContain('Unknown');
+      await watch.line(
+        'the watch prints the cordoned node',
+        (line) => line.includes(name) && line.includes('SchedulingDisabled'),
+      );
       await remove(nodePath(name));
-      await said('DELETED', name);
+      await printedEvent('DELETED', name);
     } finally {
       await remove(nodePath(name));
       await watch.end();
@@ -219,18 +228,18 @@ describe.each([
     expect(watch.lines()[0]?.split(/\s+/).slice(0, 3)).toEqual(['EVENT', 'NAME', 'STATUS']);
   });
 
-  test('get -w -l: a label given and taken is an object that comes and goes', async () => {
+  test('get -w -l shows an object that starts and stops matching', async () => {
     const name = `labelled-${randomUUID()}`;
     const label = (value: string | null): Promise<KubeObject> =>
       patch(nodePath(name), { metadata: { labels: { shown: value } } });
     await createNode(name);
     const watch = client.start('get', ours, '-w', '--output-watch-events', '-l', `shown=${name}`);
     try {
-      // It first lists, and says nothing of an empty list: so this may be shown by either.
+      // kubectl lists first and prints nothing for an empty list, so either request may show this event.
       await label(name);
-      await watch.line('the node comes', (line) => line.startsWith('ADDED') && line.includes(name));
+      await watch.line('the watch prints the new node', (line) => line.startsWith('ADDED') && line.includes(name));
       await label(null);
-      await watch.line('the node goes', (line) => line.startsWith('DELETED') && line.includes(name));
+      await watch.line('the watch prints the deletion', (line) => line.startsWith('DELETED') && line.includes(name));
     } finally {
       await remove(nodePath(name));
       await watch.end();
@@ -238,11 +247,11 @@ describe.each([
     expect(watch.lines().filter((line) => line.startsWith('ADDED'))).toHaveLength(1);
   });
 
-  test('proxy, and curl through it', async () => {
+  test('proxy passes on requests of curl', async () => {
     const name = `proxied-${randomUUID()}`;
     const proxy = client.start('proxy', '--port=0');
     try {
-      const line = await proxy.line('the proxy serves', (text) => text.includes('Starting to serve on'));
+      const line = await proxy.line('the proxy is listening', (text) => text.includes('Starting to serve on'));
       const url = `http://${line.split(' ').at(-1)}${apisPath}/nodes`;
       const list = (await curl(url)).json as KubeList;
       expect(list.items).toEqual(await servedNodes());
@@ -252,7 +261,7 @@ describe.each([
       ]);
       try {
         const { metadata } = await createNode(name);
-        const event = await watch.line('the node is seen', (text) => text.includes(name));
+        const event = await watch.line('the watch prints the node', (text) => text.includes(name));
         expect(JSON.parse(event)).toMatchObject({
           type: 'ADDED',
           object: { kind: 'Node', apiVersion, metadata: { name, uid: metadata.uid } },
@@ -266,7 +275,7 @@ describe.each([
     }
   });
 
-  describe('as somebody else', () => {
+  describe('kubectl with impersonation', () => {
     const suffix = randomUUID();
     const names = {
       reader: `reader-${suffix}`,
@@ -291,7 +300,7 @@ describe.each([
       for (const name of [names.half, names.other]) await removeClusterRole(name);
     });
 
-    test('a user or a group with platform-node-reader reads', async () => {
+    test('lets a user or a group with platform-node-reader read', async () => {
       for (const as of [
         ['--as', names.reader],
         ['--as', 'anyone', '--as-group', names.group],
@@ -303,7 +312,7 @@ describe.each([
     });
 
     test.each([
-      ['nobody', ['--as', `nobody-${suffix}`], `nobody-${suffix}`, 'resources.platform.io', ours],
+      ['a user without rights', ['--as', `nobody-${suffix}`], `nobody-${suffix}`, 'resources.platform.io', ours],
       [
         'a group without rights',
         ['--as', `u-${suffix}`, '--as-group', `g-${suffix}`],
@@ -311,9 +320,9 @@ describe.each([
         'resources.platform.io',
         ours,
       ],
-      ['one with only our right', ['--as', names.half], names.half, '', 'nodes'],
-      ['one with only the core right', ['--as', names.other], names.other, 'resources.platform.io', ours],
-    ])('%s does not, and is told which right is missing', async (_who, as, user, group, resource) => {
+      ['a user with only the right to the aggregated nodes', ['--as', names.half], names.half, '', 'nodes'],
+      ['a user with only the right to core nodes', ['--as', names.other], names.other, 'resources.platform.io', ours],
+    ])('forbids %s to read, and names the missing right', async (_who, as, user, group, resource) => {
       for (const [verb, args] of [
         ['list', []],
         ['get', ['node-1']],
@@ -327,7 +336,7 @@ describe.each([
       }
     });
 
-    test('auth can-i tells the same', async () => {
+    test('gives the same results for auth can-i', async () => {
       for (const verb of ['get', 'list', 'watch']) {
         expect(await may(client, verb)).toBe('yes');
         expect(await may(client, verb, '--as', names.reader)).toBe('yes');

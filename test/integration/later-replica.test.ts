@@ -1,10 +1,10 @@
 /**
- * A replica that began when other resources had moved the revision on, as after each rolling restart: where a client of another replica
- * stands lies before its history, but nothing has happened between.
+ * A replica that started after other resources had advanced the revision, as after each rolling restart. The revision
+ * of another replica's client is older than its history, although nothing has changed in between.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { aggregated, apisPath, call, gateway, nodesPath, type Answer } from '../labs/integration/http.ts';
+import { aggregated, apisPath, call, gateway, nodesPath, type HttpResponse } from '../labs/integration/http.ts';
 import {
   create,
   createNode,
@@ -24,17 +24,17 @@ const name = `later-${randomUUID()}`;
 const configMap = `${releasePath}/configmaps/${name}`;
 const versionOf = ({ metadata }: Pick<KubeObject, 'metadata'>): number => Number(metadata.resourceVersion);
 
-const get = async (url: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> =>
+const get = async (url: string, headers: Readonly<Record<string, string>> = {}): Promise<HttpResponse> =>
   call(url, { token: await adminToken(), headers });
 
 async function list(base: string, query: string): Promise<KubeList> {
-  const answer = await get(`${base}${apisPath}/nodes?${query}`);
-  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
-  return answer.json as KubeList;
+  const response = await get(`${base}${apisPath}/nodes?${query}`);
+  expect({ status: response.status, text: response.text }).toMatchObject({ status: 200 });
+  return response.json as KubeList;
 }
 
-/** What a watch of a second says of the test's node, and its error. */
-async function told(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string[]> {
+/** Returns the events of a one-second watch for the test's node, and its error. */
+async function eventsOf(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string[]> {
   const { text } = await get(`${url}&watch=true&timeoutSeconds=1`, headers);
   const events = text.split('\n').flatMap((line) => {
     const json = line.replace(/^data: /, '');
@@ -47,7 +47,7 @@ async function told(url: string, headers: Readonly<Record<string, string>> = {})
     .map(({ type, object }) => (type === 'ERROR' ? (object.message ?? '') : `${type} ${versionOf(object)}`));
 }
 
-/** The first page of another replica. */
+/** The first page, from another replica. */
 let page: KubeList;
 let later: Extra;
 let apis: string;
@@ -63,7 +63,7 @@ beforeAll(async () => {
     await later.ready();
     const changed = Math.max(...(await nodes()).items.map(versionOf));
     if (changed <= versionOf(page as unknown as KubeObject)) break;
-    // A node has told kube-apiserver just now that it is alive, as each does every ten minutes.
+    // A node has just renewed its status, as each does every ten minutes.
     await later.stop();
   }
   apis = `https://${lab().address}:${later.ports.aggregated}`;
@@ -74,39 +74,39 @@ afterAll(async () => {
   await remove(nodePath(name));
 });
 
-test('goes on with a list in pages that another replica began', async () => {
+test('a replica that started later continues a paged list that another replica started', async () => {
   const { metadata, items } = await list(apis, `limit=500&continue=${page.metadata.continue}`);
   expect(metadata.resourceVersion).toBe(page.metadata.resourceVersion);
   const all = (await nodes()).items.map((node) => node.metadata.name);
   expect([...page.items, ...items].map((node) => node.metadata.name)).toEqual(all.toSorted());
 });
 
-test('goes on with a watch, and knows as long as it lives', async () => {
+test('a replica that started later continues a watch without missing changes', async () => {
   const from = page.metadata.resourceVersion;
   const changed = versionOf(await patch(nodePath(name), { metadata: { labels: { later: 'true' } } }));
-  // Now both have seen that.
+  // Both replicas have seen that change.
   for (const base of [apis, aggregated(0)]) await list(base, 'limit=1');
   const seen = [`MODIFIED ${changed}`];
-  expect(await told(`${apis}${apisPath}/nodes?resourceVersion=${from}`)).toEqual(seen);
+  expect(await eventsOf(`${apis}${apisPath}/nodes?resourceVersion=${from}`)).toEqual(seen);
   const paths = [later.baseURL, gateway(0)].map((base) => `${base}${nodesPath}`);
-  const asked = paths.flatMap((path) => [
-    told(`${path}?resourceVersion=${from}`),
-    told(`${path}?resourceVersion=${from}`, { accept: 'text/event-stream' }),
-    told(`${path}?allowWatchBookmarks=false`, { accept: 'text/event-stream', 'last-event-id': from }),
+  const requests = paths.flatMap((path) => [
+    eventsOf(`${path}?resourceVersion=${from}`),
+    eventsOf(`${path}?resourceVersion=${from}`, { accept: 'text/event-stream' }),
+    eventsOf(`${path}?allowWatchBookmarks=false`, { accept: 'text/event-stream', 'last-event-id': from }),
   ]);
-  for (const answer of asked) expect(await answer).toEqual(seen);
+  for (const response of requests) expect(await response).toEqual(seen);
 });
 
-test('says that it does not know what happened before', async () => {
+test('a replica that started later reports an expired revision if it cannot know all changes since then', async () => {
   const from = created - 1;
   const refusal = [expect.stringMatching(new RegExp(`^too old resource version: ${from} \\(\\d+\\)$`))];
-  expect(await told(`${apis}${apisPath}/nodes?resourceVersion=${from}`)).toEqual(refusal);
-  expect(await told(`${later.baseURL}${nodesPath}?resourceVersion=${from}`)).toEqual(refusal);
+  expect(await eventsOf(`${apis}${apisPath}/nodes?resourceVersion=${from}`)).toEqual(refusal);
+  expect(await eventsOf(`${later.baseURL}${nodesPath}?resourceVersion=${from}`)).toEqual(refusal);
 });
 
 const classes = (base: string): string => `${base}${nodesPath.replace(/nodes$/, 'priorityclasses')}`;
 
-test('learns of a resource when it is first asked for, and no sooner', async () => {
+test('a replica that started later starts caching a resource only at the first request for it', async () => {
   const first = (await get(classes(gateway(0)))).json as KubeList;
   await create(`${releasePath}/configmaps`, { metadata: { name } });
   const begun = (await get(classes(later.baseURL))).json as KubeList;

@@ -1,11 +1,17 @@
-/** Protection against guessing (docs/security.md). Only limits that hold for minutes are tried: no assertion waits for one to pass. */
+/**
+ * Protection against password guessing (docs/security.md). Only limits that last for minutes are tested, so that no
+ * test waits for one to expire.
+ */
 // evidence: login-limit-replicas
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
+import { release } from '../../hack/run/chart.ts';
 import { configure } from '../labs/integration/configure.ts';
+import { loginFailuresPath } from '../../src/config/names.ts';
 import { eventually } from '../labs/integration/eventually.ts';
-import { gateway, type Answer } from '../labs/integration/http.ts';
+import { get } from '../labs/integration/kube.ts';
+import { gateway, type HttpResponse } from '../labs/integration/http.ts';
 import { passwordForm, postForm, type OAuthProblem } from '../labs/integration/login.ts';
 import { passwords } from '../labs/integration/people.ts';
 
@@ -14,7 +20,7 @@ const clientSecret = 'for as long as a test 6612';
 let restore = (): Promise<void> => Promise.resolve();
 afterEach(() => restore());
 
-/** Puts a limit in force, with a user and a client that nobody has guessed at yet. */
+/** Sets a limit, with a user and a client without failures so far. */
 async function limit(
   limits: { maxTries?: number; perAddress?: number; perClient?: number },
   trustedProxies: readonly string[] = ['127.0.0.0/8'],
@@ -32,6 +38,20 @@ async function limit(
   return { username, client };
 }
 
+interface LoginFailureTables {
+  readonly items: readonly {
+    readonly status: { readonly failures?: readonly { readonly count: number; readonly last?: string }[] };
+  }[];
+}
+
+/** Waits until a replica has published two failures, the last of them after this time in milliseconds since the epoch. */
+const published = (since: number): Promise<void> =>
+  eventually('a replica has published the failures', async () => {
+    const { items } = await get<LoginFailureTables>(loginFailuresPath(release.namespace));
+    const failures = items.flatMap(({ status }) => status.failures ?? []);
+    expect(failures.some(({ count, last = '' }) => count === 2 && Date.parse(last) >= since)).toBe(true);
+  });
+
 let addresses = 0;
 const newAddress = (): string => `203.0.113.${(addresses += 1)}`;
 const stranger = (): string => `stranger-${randomUUID()}`;
@@ -44,14 +64,14 @@ interface Attempt {
   readonly base?: string;
 }
 
-/** As a proxy passes it on. */
+/** Sends a login as if forwarded by a proxy. */
 const attempt = ({
   username,
   right = false,
   address = '203.0.113.250',
   client,
   base = gateway(),
-}: Attempt): Promise<Answer> =>
+}: Attempt): Promise<HttpResponse> =>
   postForm(
     {
       ...passwordForm(username, right ? passwords.alice : 'a guess'),
@@ -60,20 +80,20 @@ const attempt = ({
     { base, headers: { 'x-forwarded-for': address } },
   );
 
-function expectLimited(answer: Answer): void {
-  expect({ status: answer.status, ...(answer.json as OAuthProblem) }).toMatchObject({
+function expectLimited(response: HttpResponse): void {
+  expect({ status: response.status, ...(response.json as OAuthProblem) }).toMatchObject({
     status: 429,
     error: 'invalid_grant',
   });
-  expect(answer.headers['retry-after']).toMatch(/^[1-9]\d{0,2}$/);
-  expect(answer.headers['cache-control']).toBe('no-store');
+  expect(response.headers['retry-after']).toMatch(/^[1-9]\d{0,2}$/);
+  expect(response.headers['cache-control']).toBe('no-store');
 }
 
-const expectWrong = (answer: Answer): void => expect(answer.status).toBe(400);
-const expectRight = (answer: Answer): void => expect(answer.status).toBe(200);
+const expectWrong = (response: HttpResponse): void => expect(response.status).toBe(400);
+const expectRight = (response: HttpResponse): void => expect(response.status).toBe(200);
 
-describe('failures of one user from one address', () => {
-  test('are limited, then also the right password is; elsewhere the user may log in', async () => {
+describe('login failures of one user from one address', () => {
+  test('are limited, including the correct password, while the user can log in elsewhere', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username, address }));
@@ -81,11 +101,11 @@ describe('failures of one user from one address', () => {
     expectLimited(await attempt({ username, address }));
     expectLimited(await attempt({ username, address, right: true }));
     expectRight(await attempt({ username, address: newAddress(), right: true }));
-    // A success somewhere else does not open this door.
+    // A success elsewhere does not lift the limit here.
     expectLimited(await attempt({ username, address, right: true }));
   });
 
-  test('are limited alike for a name that does not exist', async () => {
+  test('are limited in the same way for a username that does not exist', async () => {
     await limit({ maxTries: 2 });
     const [username, address] = [stranger(), newAddress()];
     expectWrong(await attempt({ username, address }));
@@ -93,7 +113,7 @@ describe('failures of one user from one address', () => {
     expectLimited(await attempt({ username, address }));
   });
 
-  test('are limited alike for one who is disabled', async () => {
+  test('are limited in the same way for a disabled user', async () => {
     await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username: 'dave', address }));
@@ -101,7 +121,7 @@ describe('failures of one user from one address', () => {
     expectLimited(await attempt({ username: 'dave', address }));
   });
 
-  test('are forgiven by a success', async () => {
+  test('are reset by a success', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     for (let round = 0; round < 3; round += 1) {
@@ -110,58 +130,61 @@ describe('failures of one user from one address', () => {
     }
   });
 
-  test('at once are no more than one after another', async () => {
+  test('are limited to the same number in parallel', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
-    const answers = await Promise.all(Array.from({ length: 8 }, () => attempt({ username, address })));
-    expect(answers.map(({ status }) => status).toSorted((x, y) => x - y)).toEqual([
+    const responses = await Promise.all(Array.from({ length: 8 }, () => attempt({ username, address })));
+    expect(responses.map(({ status }) => status).toSorted((x, y) => x - y)).toEqual([
       400, 400, 429, 429, 429, 429, 429, 429,
     ]);
   });
 });
 
-describe('failures at one replica', () => {
-  test.each(['exists', 'does not exist'])('are limited at the other, for a name that %s', async (kind) => {
+describe('login failures at one replica', () => {
+  test.each(['exists', 'does not exist'])('are limited at the other, for a username that %s', async (kind) => {
     const { username: existing } = await limit({ maxTries: 2 });
     const username = kind === 'exists' ? existing : stranger();
-    const address = newAddress();
-    expectWrong(await attempt({ username, address }));
-    expectWrong(await attempt({ username, address }));
-    await eventually('the other replica limits it too', async () => {
-      // At a name that nobody has guessed at this would count.
+    await eventually('the other replica limits the username too', async () => {
+      // A success there resets the failures that arrive meanwhile.
+      const address = newAddress();
+      const since = Date.now();
+      expectWrong(await attempt({ username, address }));
+      expectWrong(await attempt({ username, address }));
+      await published(since);
+      // For an unlimited username, this attempt would count as a failure.
       const { status } = await attempt({ username, address, right: true, base: gateway(1) });
       expect(status).toBe(429);
     });
   });
 
-  test('are forgiven at the other', async () => {
+  test('are reset at the other by a success', async () => {
     const { username } = await limit({ maxTries: 3 });
     const address = newAddress();
     for (let round = 0; round < 2; round += 1) expectWrong(await attempt({ username, address }));
     expectRight(await attempt({ username, address, right: true }));
-    // What a replica counts, and what it forgives, goes to the others at most once a second.
+    // Replicas exchange failures and resets at most once a second.
     await sleep(3_000);
     for (let round = 0; round < 2; round += 1) expectWrong(await attempt({ username, address, base: gateway(1) }));
     expectRight(await attempt({ username, address, right: true, base: gateway(1) }));
   });
 });
 
-describe('failures', () => {
+describe('login failures of strangers', () => {
   // evidence: familiar-address-replicas
-  test('of strangers do not lock a user out where they have logged in, at whichever replica', async () => {
+  test('do not lock a user out at an address from which they have logged in, at any replica', async () => {
     const { username } = await limit({ maxTries: 3 });
     const address = newAddress();
     expectRight(await attempt({ username, address, right: true }));
-    // Where users log in goes to the others at most once a second.
+    // Replicas exchange login addresses at most once a second.
     await sleep(3_000);
-    const guess = (): Promise<Answer> => attempt({ username, address: newAddress(), base: gateway(1) });
-    await eventually('the user is to wait elsewhere', async () => expectLimited(await guess()));
+    const guess = (): Promise<HttpResponse> => attempt({ username, address: newAddress(), base: gateway(1) });
+    await eventually('the user must wait at another address', async () => expectLimited(await guess()));
     expectRight(await attempt({ username, address, right: true, base: gateway(1) }));
   });
 });
 
-describe('failures from one address', () => {
-  test('are limited for every name; a success does not forgive them', async () => {
+describe('login failures from one address', () => {
+  test('are limited across usernames, and a success does not reset them', async () => {
     const { username } = await limit({ perAddress: 3 });
     const address = newAddress();
     expectWrong(await attempt({ username: stranger(), address }));
@@ -174,7 +197,7 @@ describe('failures from one address', () => {
   });
 
   // evidence: trusted-proxy-address
-  test('count for the address that a trusted proxy saw, not for one that the client made up', async () => {
+  test('count for the address that a trusted proxy reports, not for one that the client sends', async () => {
     await limit({ perAddress: 2 });
     const address = newAddress();
     for (let round = 0; round < 2; round += 1)
@@ -182,7 +205,7 @@ describe('failures from one address', () => {
     expectLimited(await attempt({ username: stranger(), address: `${newAddress()},${address}` }));
   });
 
-  test('count for the peer where no proxy is trusted', async () => {
+  test("count for the connection's address if no proxy is trusted", async () => {
     await limit({ maxTries: 2 }, []);
     const username = stranger();
     expectWrong(await attempt({ username, address: newAddress() }));
@@ -191,33 +214,34 @@ describe('failures from one address', () => {
   });
 });
 
-describe('failures through one client', () => {
+describe('login failures through one client', () => {
   // evidence: client-login-limit-replicas
-  test('are limited for every name and address; other clients go on', async () => {
+  test('are limited across usernames and addresses, while other clients continue', async () => {
     const { username, client } = await limit({ perClient: 3 });
     for (let round = 0; round < 3; round += 1)
       expectWrong(await attempt({ username: stranger(), address: newAddress(), client }));
     expectLimited(await attempt({ username: stranger(), address: newAddress(), client }));
     expectLimited(await attempt({ username, address: newAddress(), right: true, client }));
-    // One through which nobody has failed.
+    // A client without failures.
     await restore();
     const other = await limit({ perClient: 3 });
     expectRight(await attempt({ username: other.username, address: newAddress(), right: true, client: other.client }));
   });
 });
 
-const tryAs = (client: string, secret: string, address: string, base = gateway()): Promise<Answer> =>
+const tryAs = (client: string, secret: string, address: string, base = gateway()): Promise<HttpResponse> =>
   postForm(
     { ...passwordForm('alice'), client_id: client, client_secret: secret },
     { base, headers: { 'x-forwarded-for': address } },
   );
 
-describe('guesses at the secret of a client', () => {
-  test.each(['exists', 'does not exist'])('are limited for an address, of a client that %s', async (kind) => {
+describe('guesses of a client secret', () => {
+  test.each(['exists', 'does not exist'])('are limited per address, for a client that %s', async (kind) => {
     const { client: existing } = await limit({ maxTries: 2 });
     const client = kind === 'exists' ? existing : stranger();
-    const address = newAddress();
-    for (let round = 0; round < 2; round += 1) expect((await tryAs(client, 'a guess', address)).status).toBe(401);
+    let address = newAddress();
+    const guess = async (): Promise<void> => expect((await tryAs(client, 'a guess', address)).status).toBe(401);
+    for (let round = 0; round < 2; round += 1) await guess();
     const refused = await tryAs(client, clientSecret, address);
     expect({ status: refused.status, ...(refused.json as OAuthProblem) }).toMatchObject({
       status: 429,
@@ -225,7 +249,12 @@ describe('guesses at the secret of a client', () => {
     });
     expect(refused.headers['retry-after']).toMatch(/^[1-9]\d{0,2}$/);
     expect((await tryAs(client, clientSecret, newAddress())).status).toBe(kind === 'exists' ? 200 : 401);
-    await eventually('the other replica limits them too', async () => {
+    await eventually('the other replica limits the guesses too', async () => {
+      // A success there resets the failures that arrive meanwhile.
+      address = newAddress();
+      const since = Date.now();
+      for (let round = 0; round < 2; round += 1) await guess();
+      await published(since);
       expect((await tryAs(client, clientSecret, address, gateway(1))).status).toBe(429);
     });
   });

@@ -1,10 +1,10 @@
-/** Logs of containers through a real kube-apiserver, as their node serves them (docs/logs.md). */
+/** Container logs through a real kube-apiserver, as nodes serve them (docs/guides/logs.md). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createInterface } from 'node:readline';
 import * as consumers from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../labs/integration/eventually.ts';
-import { call, gateway, open, type Answer } from '../labs/integration/http.ts';
+import { call, gateway, open, type HttpResponse } from '../labs/integration/http.ts';
 import { create, kube, remove } from '../labs/integration/kube.ts';
 import { kubectl, succeed } from '../labs/integration/kubectl.ts';
 import { runningPods, startLogNode, type LogNode } from '../labs/integration/log-node.ts';
@@ -19,7 +19,7 @@ const bank = 'logs-bank';
 
 let node: LogNode;
 let removeUsers: () => Promise<void>;
-/** Whole seconds after all namespaces were made. */
+// Whole seconds after all namespaces were created.
 let begin = 0;
 
 const after = (milliseconds: number): Date => new Date(begin * 1_000 + milliseconds);
@@ -67,7 +67,7 @@ afterAll(async () => {
   await removeUsers();
 });
 
-const ask = async (query: string, token?: string): Promise<Answer> =>
+const fetchLogs = async (query: string, token?: string): Promise<HttpResponse> =>
   call(`${gateway()}${path}?${query}`, { token: token ?? (await adminToken()) });
 
 interface Found {
@@ -75,9 +75,9 @@ interface Found {
 }
 
 async function logs(query: string, token?: string): Promise<string[]> {
-  const answer = await ask(`start_time=${begin}&sort=asc&size=100&${query}`, token);
-  expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
-  return (answer.json as Found).query.records.map(({ log }) => log);
+  const response = await fetchLogs(`start_time=${begin}&sort=asc&size=100&${query}`, token);
+  expect([response.status, response.text]).toEqual([200, expect.any(String)]);
+  return (response.json as Found).query.records.map(({ log }) => log);
 }
 
 const ours = `namespaces=${shop},${bank}`;
@@ -90,14 +90,14 @@ describe('logs through kube-apiserver', () => {
     [`${ours}&workloads=web`, ['GET / "1.5"', 'proxied', 'Error: no', 'again']],
     [`namespaces=${bank}`, ['sum']],
     ['pods=till', ['sum']],
-  ])('%s', async (query, expected) => {
-    await eventually('both copies know the pods', async () =>
+  ])('are selected by %s', async (query, expected) => {
+    await eventually('both replicas have cached the pods', async () =>
       expect(await logs(query.replace('BEGIN+1', String(begin + 1)))).toEqual(expected),
     );
   });
 
-  test('have their times to the nanosecond', async () => {
-    const { query } = (await ask(`start_time=${begin}&${ours}&size=1`)).json as Found;
+  test('have timestamps with nanoseconds', async () => {
+    const { query } = (await fetchLogs(`start_time=${begin}&${ours}&size=1`)).json as Found;
     expect(query.records).toEqual([
       {
         log: 'sum',
@@ -109,25 +109,25 @@ describe('logs through kube-apiserver', () => {
     ]);
   });
 
-  test('are counted and exported', async () => {
-    expect((await ask(`operation=statistics&start_time=${begin}&${ours}`)).json).toEqual({
+  test('can be counted and exported', async () => {
+    expect((await fetchLogs(`operation=statistics&start_time=${begin}&${ours}`)).json).toEqual({
       statistics: { containers: 3, logs: 5 },
     });
-    expect((await ask(`operation=export&sort=asc&start_time=${begin}&${ours}`)).text).toBe(
+    expect((await fetchLogs(`operation=export&sort=asc&start_time=${begin}&${ours}`)).text).toBe(
       'GET / "1.5"\nproxied\nError: no\nagain\nsum\n',
     );
   });
 
-  test('are shown where RBAC lets them be read, and nowhere else', async () => {
+  test('are returned only where RBAC allows to read them', async () => {
     const token = await tokenOf('logs-reader');
-    await eventually('the role binding is known', async () =>
+    await eventually('the role binding is in effect', async () =>
       expect(await logs('', token)).toEqual(['GET / "1.5"', 'proxied', 'Error: no', 'again']),
     );
     expect(await logs(`namespaces=${bank}`, token)).toEqual([]);
     expect(await logs('', await tokenOf('logs-nobody'))).toEqual([]);
   });
 
-  test('are followed', async () => {
+  test('can be followed', async () => {
     const response = await open(`${gateway()}${path}?follow=true&pods=till`, { token: await adminToken() });
     const lines = createInterface({ input: response })[Symbol.asyncIterator]();
     const next = lines.next();
@@ -145,8 +145,8 @@ describe('logs through kube-apiserver', () => {
   });
 });
 
-describe('by the identity that kubectl has', () => {
-  test('kubectl get --raw', async () => {
+describe('logs through the aggregator', () => {
+  test('can be read with kubectl get --raw', async () => {
     const text = await succeed(kubectl, 'get', '--raw', `${aggregated}?namespaces=${shop}&start_time=${begin}&size=1`);
     expect(JSON.parse(text)).toMatchObject({
       kind: 'LogQuery',
@@ -155,13 +155,16 @@ describe('by the identity that kubectl has', () => {
     });
   });
 
-  test.each([[[]], [['--chunk-size=0']], [['--output=wide']]])('kubectl get logs %j is told how', async (options) => {
-    const { code, stdout, stderr } = await kubectl('get', 'logs.logging.platform.io', ...options);
-    expect([code === 0, stdout]).toEqual([false, '']);
-    expect(stderr).toMatch(/kubectl get --raw '\/apis\/logging\.platform\.io\/v1alpha2\/logs\?/);
-  });
+  test.each([[[]], [['--chunk-size=0']], [['--output=wide']]])(
+    'requested by kubectl get logs %j cause an error with instructions',
+    async (options) => {
+      const { code, stdout, stderr } = await kubectl('get', 'logs.logging.platform.io', ...options);
+      expect([code === 0, stdout]).toEqual([false, '']);
+      expect(stderr).toMatch(/kubectl get --raw '\/apis\/logging\.platform\.io\/v1alpha2\/logs\?/);
+    },
+  );
 
-  test('who may not is refused by kube-apiserver, and with the role sees what RBAC lets be seen', async () => {
+  test('require the right to the resource, and are limited by RBAC', async () => {
     const asReader = ['get', '--raw', `${aggregated}?start_time=${begin}&size=0`, '--as', 'logs-reader'];
     expect((await kubectl(...asReader)).stderr).toMatch(
       /cannot list resource "logs" in API group "logging.platform.io"/,
@@ -172,13 +175,13 @@ describe('by the identity that kubectl has', () => {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'platform-log-reader' },
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'logs-reader' }],
     });
-    await eventually('kube-apiserver lets them', async () =>
+    await eventually('kube-apiserver allows the user to read', async () =>
       expect(JSON.parse(await succeed(kubectl, ...asReader))).toMatchObject({ query: { total: 4 } }),
     );
     await remove(`${binding}/logs-reader`);
   });
 
-  test('a tail ends before kube-apiserver breaks it off, and says where there is more', async () => {
+  test('end a tail before kube-apiserver closes it, with the path that has no limit', async () => {
     const { status, body } = await kube().stream(`${aggregated}?follow=true&pods=till&timeout=4s`);
     expect(status).toBe(200);
     let count = 0;
@@ -189,12 +192,12 @@ describe('by the identity that kubectl has', () => {
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({
       kind: 'Status',
       code: 504,
-      message: expect.stringContaining(`proxies no request for longer than 4 s; ${path}`),
+      message: expect.stringContaining(`aborts proxied requests after 4 s; the gateway has no such limit: use ${path}`),
     });
   });
 
-  test('a bad time is told as a Status', async () => {
-    expectStatus(await ask('start_time=1700000000000'), 400, 'BadRequest');
+  test('report an invalid time as a Status', async () => {
+    expectStatus(await fetchLogs('start_time=1700000000000'), 400, 'BadRequest');
     const { stderr } = await kubectl('get', '--raw', `${aggregated}?start_time=1700000000000`);
     expect(stderr).toContain('try 1700000000');
   });

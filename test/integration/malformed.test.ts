@@ -1,4 +1,4 @@
-/** What no decent client sends, on every listener: the right refusal, never a 500, never a crash. */
+/** Malformed requests on every listener: each gets the correct error, never a 500 or a crash. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http2 from 'node:http2';
@@ -6,7 +6,7 @@ import { readLog } from '../labs/integration/log.ts';
 import { aggregated, apisPath, call, gateway, nodesPath, secureGateway } from '../labs/integration/http.ts';
 import { lab } from '../labs/integration/lab.ts';
 import { adminToken } from '../labs/integration/login.ts';
-import { answersIn, connect, drain, type RawAnswer } from '../labs/integration/raw.ts';
+import { responsesIn, connect, drain, type RawResponse } from '../labs/integration/raw.ts';
 import { replicaLogs, replicaProcesses } from '../labs/integration/servers.ts';
 import { expectStatus } from '../labs/integration/status.ts';
 
@@ -24,13 +24,13 @@ const listeners: Readonly<Record<string, () => Listener>> = {
 
 let token = '';
 let pidsBefore: unknown;
-/** The responses to what does not end, by listener and what it is. */
-const endless = new Map<string, Promise<RawAnswer[]>>();
+/** Responses to requests without end, by listener and kind. */
+const endless = new Map<string, Promise<RawResponse[]>>();
 const pids = (): unknown[] => replicaProcesses().map((process) => process?.pid);
 beforeAll(async () => {
   token = await adminToken();
   pidsBefore = pids();
-  // The server waits 10 s for the end of the headers: all connections wait at the same time, while the other tests run.
+  // The server waits 10 s for the end of the headers, so all connections wait together while the other tests run.
   for (const [name, listener] of Object.entries(listeners)) {
     const { url, open } = listener();
     const heads = { headers: `GET ${open} HTTP/1.1\r\nHost: x\r\n`, 'a first line': 'GET ' };
@@ -39,37 +39,37 @@ beforeAll(async () => {
 });
 
 /** Sends the bytes and waits until the server closes the connection. */
-async function send(url: string, bytes: string): Promise<RawAnswer[]> {
+async function send(url: string, bytes: string): Promise<RawResponse[]> {
   const socket = connect(url);
-  const answer = drain(socket);
+  const response = drain(socket);
   socket.write(Buffer.from(bytes, 'latin1'));
-  return answersIn(await answer);
+  return responsesIn(await response);
 }
 
-/** A last request of a connection. */
+/** Returns the last request of a connection. */
 const request = (line: string, ...headers: readonly string[]): string =>
   [line, 'Host: x', `Authorization: Bearer ${token}`, 'Connection: close', ...headers, '', ''].join('\r\n');
 const get = (target: string, ...headers: readonly string[]): string => request(`GET ${target} HTTP/1.1`, ...headers);
 const post = (target: string, body: string, ...headers: readonly string[]): string =>
   `${request(`POST ${target} HTTP/1.1`, ...headers)}${body}`;
-/** Is not there, so it would be answered 404. */
+/** A path that is a 404 for authenticated callers. */
 const smuggled = (): string => get('/smuggled');
 const form = 'Content-Type: application/x-www-form-urlencoded';
 
-/** Exactly one answer, a Status. */
-function expectOne(answers: readonly RawAnswer[], code: number, reason: string): void {
-  expect(answers.map(({ status }) => status)).toEqual([code]);
-  const [{ status, headers, body } = { status: 0, headers: {}, body: '' }] = answers;
+/** Expects exactly one response, a Status. */
+function expectOne(responses: readonly RawResponse[], code: number, reason: string): void {
+  expect(responses.map(({ status }) => status)).toEqual([code]);
+  const [{ status, headers, body } = { status: 0, headers: {}, body: '' }] = responses;
   expectStatus({ status, headers, text: body }, code, reason);
 }
 
 test.each([
   ['gateway', '/oauth/userinfo', 'Content-Length: x'],
   ['gateway over TLS', '/.well-known/openid-configuration?a', 'Transfer-Encoding: x'],
-])('%s: what is no HTTP is told in the words of %s', async (name, path, header) => {
-  const [answer, ...more] = await send((listeners[name] as () => Listener)().url, get(path, header));
+])('%s: invalid HTTP gets an error in the format of %s', async (name, path, header) => {
+  const [response, ...more] = await send((listeners[name] as () => Listener)().url, get(path, header));
   expect(more).toEqual([]);
-  expect([answer?.status, JSON.parse(answer?.body ?? '')]).toEqual([
+  expect([response?.status, JSON.parse(response?.body ?? '')]).toEqual([
     400,
     { error: 'invalid_request', error_description: expect.any(String) },
   ]);
@@ -105,15 +105,15 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     '/apis/x#/../y',
     'http://x\\apis',
     `/${'a'.repeat(9_000)}`,
-  ])('the path %s: 400', async (path) => {
+  ])('rejects the path %s with 400', async (path) => {
     expectOne(await send(url(), get(path)), 400, 'BadRequest');
   });
 
-  test.each(['//', '//apis', '/apis//v1', '///x', '/apis/a//'])('the path %s: 404', async (path) => {
+  test.each(['//', '//apis', '/apis//v1', '///x', '/apis/a//'])('rejects the path %s with 404', async (path) => {
     expectOne(await send(url(), get(path)), 404, 'NotFound');
   });
 
-  test('a fragment does not make one path of two: the right to one node lists none', async () => {
+  test('does not authorize a list by a fragment that names one node', async () => {
     expectOne(await send(url(), get(`${nodes()}#/some-node`)), 400, 'BadRequest');
   });
 
@@ -124,60 +124,60 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['a tab', '/apis/\t'],
     ['nothing', ''],
     ['no slash', 'apis'],
-  ])('%s in the request line: 400', async (_, target) => {
+  ])('rejects %s in the request line with 400', async (_, target) => {
     expectOne(await send(url(), get(target)), 400, 'BadRequest');
   });
 
-  test.each(['FOO', 'get', 'G\xcbT', 'GET\t', ''])('the method %j: 400', async (method) => {
+  test.each(['FOO', 'get', 'G\xcbT', 'GET\t', ''])('rejects the method %j with 400', async (method) => {
     expectOne(await send(url(), request(`${method} ${open()} HTTP/1.1`)), 400, 'BadRequest');
   });
 
   test.each(['TRACE', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'PURGE', 'M-SEARCH'])(
-    'the method %s: 405 and what is allowed',
+    'returns 405 with the allowed methods for %s',
     async (method) => {
-      const answers = await send(url(), request(`${method} ${open()} HTTP/1.1`));
-      expectOne(answers, 405, 'MethodNotAllowed');
-      expect(answers[0]?.headers['allow']).toBe('GET, HEAD');
+      const responses = await send(url(), request(`${method} ${open()} HTTP/1.1`));
+      expectOne(responses, 405, 'MethodNotAllowed');
+      expect(responses[0]?.headers['allow']).toBe('GET, HEAD');
     },
   );
 
-  test('CONNECT: 405', async () => {
+  test('returns 405 for CONNECT', async () => {
     expectOne(await send(url(), request('CONNECT kubernetes.default.svc:443 HTTP/1.1')), 405, 'MethodNotAllowed');
   });
 
-  test('OPTIONS *: 400', async () => {
+  test('returns 400 for OPTIONS *', async () => {
     expectOne(await send(url(), request('OPTIONS * HTTP/1.1')), 400, 'BadRequest');
   });
 
   test.each(['HTTP/2.0', 'HTTP/0.9', 'HTTP/1.2', 'HTTP/9.9', 'HTTP/1', 'HTTX/1.1', 'http/1.1', ''])(
-    'the version %j: 400',
+    'rejects the HTTP version %j with 400',
     async (version) => {
       expectOne(await send(url(), request(`GET ${open()} ${version}`)), 400, 'BadRequest');
     },
   );
 
-  test('HTTP/0.9: 400', async () => {
+  test('rejects HTTP/0.9 with 400', async () => {
     expectOne(await send(url(), `GET ${open()}\r\n\r\n`), 400, 'BadRequest');
   });
 
-  test('HTTP/1.0, which needs no Host, is served', async () => {
-    const [answer, ...more] = await send(url(), `GET ${open()} HTTP/1.0\r\n\r\n`);
-    expect({ status: answer?.status, more }).toEqual({ status: 200, more: [] });
+  test('serves HTTP/1.0 without Host', async () => {
+    const [response, ...more] = await send(url(), `GET ${open()} HTTP/1.0\r\n\r\n`);
+    expect({ status: response?.status, more }).toEqual({ status: 200, more: [] });
   });
 
   test.each([
     ['no', ''],
     ['two', 'Host: a\r\nHost: a\r\n'],
-  ])('%s Host: 400', async (_, headers) => {
+  ])('rejects %s Host with 400', async (_, headers) => {
     expectOne(await send(url(), `GET ${open()} HTTP/1.1\r\nConnection: close\r\n${headers}\r\n`), 400, 'BadRequest');
   });
 
   test.each(['http://x', 'https://elsewhere.example.com', 'HTTP://127.0.0.1:1', 'http://', 'ftp://x'])(
-    'a whole URL, %s…, is its path',
+    'uses the path of an absolute URL, %s…',
     async (origin) => {
-      const answers = await send(url(), get(`${origin}${open()}`));
-      expect(answers.map(({ status }) => status)).toEqual([200]);
-      const { status } = (await send(url(), get(`${origin}${nodes()}?limit=x`)))[0] as RawAnswer;
+      const responses = await send(url(), get(`${origin}${open()}`));
+      expect(responses.map(({ status }) => status)).toEqual([200]);
+      const { status } = (await send(url(), get(`${origin}${nodes()}?limit=x`)))[0] as RawResponse;
       expect(status).toBe(400);
     },
   );
@@ -191,18 +191,18 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['no name', ': a'],
     ['a folded line', 'X: a\r\n b'],
     ['bare UTF-8 in the name', '\xc3\xa9: a'],
-  ])('a header with %s: 400', async (_, header) => {
+  ])('rejects a header with %s: 400', async (_, header) => {
     expectOne(await send(url(), get(open(), header)), 400, 'BadRequest');
   });
 
   test.each([
     ['one large header', `X: ${'y'.repeat(70_000)}`],
     ['many headers', Array.from({ length: 10_000 }, (_, number) => `a${number}: b`).join('\r\n')],
-  ])('%s: 431', async (_, header) => {
+  ])('rejects %s with 431', async (_, header) => {
     expectOne(await send(url(), get(open(), header)), 431, 'RequestHeaderFieldsTooLarge');
   });
 
-  test('a request line without end: 431', async () => {
+  test('rejects a request line without end with 431', async () => {
     expectOne(await send(url(), get(`/${'a'.repeat(70_000)}`)), 431, 'RequestHeaderFieldsTooLarge');
   });
 
@@ -216,61 +216,58 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['a negative length', () => post(open(), smuggled(), 'Content-Length: -1')],
     ['a length with a sign', () => post(open(), `abcd${smuggled()}`, 'Content-Length: +4')],
     ['a hexadecimal length', () => post(open(), `abcd${smuggled()}`, 'Content-Length: 0x4')],
-    ['a length beyond counting', () => post(open(), smuggled(), 'Content-Length: 99999999999999999999999')],
-    [
-      'chunked that is not the last',
-      () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: chunked, identity'),
-    ],
+    ['a length that overflows', () => post(open(), smuggled(), 'Content-Length: 99999999999999999999999')],
+    ['chunked that is not last', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: chunked, identity')],
     ['an unknown transfer coding', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: xchunked')],
     ['a space before the colon', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding : chunked')],
     ['lines that end with LF', () => `GET ${open()} HTTP/1.1\nHost: x\n\n${smuggled()}`],
-  ])('no request is smuggled behind %s: 400', async (_, bytes) => {
+  ])('rejects a request smuggled after %s: 400', async (_, bytes) => {
     expectOne(await send(url(), bytes()), 400, 'BadRequest');
   });
 
   test.each([
-    ['of no size', 'zz\r\n\r\n'],
+    ['without a size', 'zz\r\n\r\n'],
     ['of a negative size', '-1\r\n\r\n'],
-    ['longer than it says', '1\r\nabc\r\n0\r\n\r\n'],
+    ['longer than its size', '1\r\nabc\r\n0\r\n\r\n'],
     ['that ends with LF', '1\na\n0\n\n'],
-  ])('no request is smuggled behind a chunk %s', async (_, body) => {
-    const answers = await send(url(), post(open(), `${body}${smuggled()}`, 'Transfer-Encoding: chunked'));
-    // The head was good, so its answer may have been on the way before the body was read.
-    expect([[400], [405], [405, 400]]).toContainEqual(answers.map(({ status }) => status));
+  ])('rejects a request smuggled after a chunk %s', async (_, body) => {
+    const responses = await send(url(), post(open(), `${body}${smuggled()}`, 'Transfer-Encoding: chunked'));
+    // The head was valid, so its response may have been sent before the body was read.
+    expect([[400], [405], [405, 400]]).toContainEqual(responses.map(({ status }) => status));
   });
 
-  test('a body that nobody reads is no request', async () => {
+  test('does not treat an unread body as a request', async () => {
     const body = smuggled();
-    const answers = await send(url(), post(open(), body, `Content-Length: ${body.length}`));
-    expectOne(answers, 405, 'MethodNotAllowed');
+    const responses = await send(url(), post(open(), body, `Content-Length: ${body.length}`));
+    expectOne(responses, 405, 'MethodNotAllowed');
   });
 
-  test('requests one behind the other are answered in their order', async () => {
+  test('responds to pipelined requests in order', async () => {
     const first = `GET ${open()} HTTP/1.1\r\nHost: x\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n`;
-    const answers = await send(url(), `${first}${get(`${nodes()}?limit=x`)}`);
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 400]);
+    const responses = await send(url(), `${first}${get(`${nodes()}?limit=x`)}`);
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 400]);
   });
 
   test.each([
-    ['an expectation that nobody knows', ['Expect: nonsense']],
+    ['an unknown expectation', ['Expect: nonsense']],
     ['an upgrade to HTTP/2', ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk']],
-    ['bad UTF-8 in a header', ['X: \xff\xfe']],
-    ['an Accept that is none', ['Accept: ;;,,/']],
-  ])('%s is not minded', async (_, headers) => {
+    ['invalid UTF-8 in a header', ['X: \xff\xfe']],
+    ['a malformed Accept', ['Accept: ;;,,/']],
+  ])('ignores %s', async (_, headers) => {
     expect((await send(url(), get(open(), ...headers))).map(({ status }) => status)).toEqual([200]);
   });
 
   test.each([
-    ['for what is no watch', () => open()],
+    ['for a plain request', () => open()],
     ['of a watch without a key', () => `${nodes()}?watch=true`],
-  ])('a handshake of a WebSocket %s is refused, and what comes after it is no request', async (_, path) => {
+  ])('rejects a WebSocket handshake %s, and does not treat what follows as a request', async (_, path) => {
     const headers = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
     expectOne(await send(url(), `${get(path(), ...headers)}${smuggled()}`), 400, 'BadRequest');
   });
 
-  test('100-continue is heard, the refusal comes instead of an answer to the body', async () => {
-    const answers = await send(url(), post(nodes(), '{}', 'Expect: 100-continue', 'Content-Length: 2'));
-    expect(answers.map(({ status }) => status)).toEqual([100, 405]);
+  test('rejects a request with Expect: 100-continue before its body', async () => {
+    const responses = await send(url(), post(nodes(), '{}', 'Expect: 100-continue', 'Content-Length: 2'));
+    expect(responses.map(({ status }) => status)).toEqual([100, 405]);
   });
 
   test.each([
@@ -278,9 +275,9 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['bad UTF-8', '"\xff\xfe"', 'Content-Type: application/json'],
     ['deep JSON', '['.repeat(50_000), 'Content-Type: application/json'],
     ['a form', 'a=b', form],
-    ['no known type', 'x', 'Content-Type: nonsense'],
+    ['an unknown media type', 'x', 'Content-Type: nonsense'],
     ['a large body', 'x'.repeat(2_000_000), 'Content-Type: application/json'],
-  ])('%s to the nodes, which are only read: 405', async (_, body, type) => {
+  ])('rejects %s to the read-only nodes with 405', async (_, body, type) => {
     const { status, headers, text } = await call(`${url()}${nodes()}`, {
       method: 'POST',
       token,
@@ -293,12 +290,12 @@ describe.each(Object.keys(listeners))('%s', (name) => {
   test.each([
     ['bad Audit-Id', 'Audit-Id: <script>'],
     ['a long Audit-Id', `Audit-Id: ${'a'.repeat(100)}`],
-  ])('%s is not taken over', async (_, header) => {
-    const [answer] = await send(url(), get(open(), header));
-    expect(answer?.headers['audit-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
+  ])('replaces %s by its own', async (_, header) => {
+    const [response] = await send(url(), get(open(), header));
+    expect(response?.headers['audit-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
   });
 
-  test('a connection that says nothing, or half of something, and ends', async () => {
+  test('survives connections that end without a complete request', async () => {
     for (const bytes of [
       '',
       '\r\n\r\n',
@@ -307,13 +304,13 @@ describe.each(Object.keys(listeners))('%s', (name) => {
       post(open(), 'a', 'Content-Length: 9'),
     ]) {
       const socket = connect(url());
-      const answer = drain(socket);
+      const response = drain(socket);
       socket.end(bytes);
-      expect(answersIn(await answer).filter(({ status }) => status >= 500)).toEqual([]);
+      expect(responsesIn(await response).filter(({ status }) => status >= 500)).toEqual([]);
     }
   });
 
-  test('a client that goes away in the midst', async () => {
+  test('survives clients that disconnect during a response', async () => {
     for (let round = 0; round < 20; round += 1) {
       const socket = connect(url());
       await once(socket, name === 'gateway' ? 'connect' : 'secureConnect');
@@ -323,16 +320,16 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     expect((await call(`${url()}${open()}`)).status).toBe(200);
   });
 
-  test.each(['headers', 'a first line'])('%s without end: 408, and the connection is closed', async (what) => {
+  test.each(['headers', 'a first line'])('closes a connection with %s without end: 408', async (what) => {
     expectOne((await endless.get(`${name}: ${what}`)) ?? [], 408, 'Timeout');
   });
 });
 
-describe.each(['gateway over TLS', 'aggregated'])('%s by HTTP/2', (name) => {
+describe.each(['gateway over TLS', 'aggregated'])('%s over HTTP/2', (name) => {
   const here = (): Listener => (listeners[name] as () => Listener)();
 
-  /** The status of a request with these headers; undefined if its stream was reset. */
-  async function ask(headers: http2.OutgoingHttpHeaders): Promise<number | undefined> {
+  /** Returns the status of a request with these headers, or undefined if its stream was reset. */
+  async function sendHeaders(headers: http2.OutgoingHttpHeaders): Promise<number | undefined> {
     const session = http2.connect(here().url, { ca: lab().authority });
     session.on('error', () => undefined);
     const stream = session.request({ authorization: `Bearer ${token}`, ...headers });
@@ -347,36 +344,36 @@ describe.each(['gateway over TLS', 'aggregated'])('%s by HTTP/2', (name) => {
   }
 
   test.each(['/../x', '/apis/%2e%2e', '/apis/a%2Fb', '/apis/%00', '/apis/%zz', '/apis#x', '/apis/\xa0'])(
-    'the path %j: 400',
+    'rejects the path %j with 400',
     async (path) => {
-      expect(await ask({ ':path': path })).toBe(400);
+      expect(await sendHeaders({ ':path': path })).toBe(400);
     },
   );
 
   test.each<[string, http2.OutgoingHttpHeaders, number | undefined]>([
     ['TRACE', { ':method': 'TRACE' }, 405],
-    ['a method that is none', { ':method': 'FOO' }, 400],
+    ['an unknown method', { ':method': 'FOO' }, 400],
     ['CONNECT', { ':method': 'CONNECT', ':authority': 'x:443' }, 405],
     ['a path with a space', { ':path': '/a b' }, undefined],
     ['a path without a slash', { ':path': 'x' }, undefined],
     ['large headers', { x: 'y'.repeat(70_000) }, undefined],
-  ])('%s is refused', async (_, headers, expected) => {
+  ])('rejects %s', async (_, headers, expected) => {
     const path = headers[':method'] === 'CONNECT' ? {} : { ':path': here().open };
-    expect(await ask({ ...path, ...headers })).toBe(expected);
+    expect(await sendHeaders({ ...path, ...headers })).toBe(expected);
   });
 
-  test('bytes that are no frames', async () => {
+  test('survives bytes that are not frames', async () => {
     const socket = connect(here().url, 'h2');
-    const answer = drain(socket);
+    const response = drain(socket);
     socket.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'nonsense'.repeat(100)}`);
-    await answer;
-    expect(await ask({ ':path': here().open })).toBe(200);
+    await response;
+    expect(await sendHeaders({ ':path': here().open })).toBe(200);
   });
 });
 
 describe('the token endpoint', () => {
   test.each([
-    ['in chunks that break off', 'zz\r\n\r\n', ['Transfer-Encoding: chunked'], 400],
+    ['in chunks that are malformed', 'zz\r\n\r\n', ['Transfer-Encoding: chunked'], 400],
     ['that is too large', 'x'.repeat(200_000), ['Content-Length: 200000'], 413],
     [
       'that is too large, in chunks',
@@ -385,9 +382,9 @@ describe('the token endpoint', () => {
       413,
     ],
     ['that is empty', '', ['Content-Length: 0'], 401],
-  ])('a form %s', async (_, body, headers, code) => {
-    const answers = await send(gateway(), post('/oauth/token', body, form, ...headers));
-    expect(answers.map(({ status }) => status)).toEqual([code]);
+  ])('rejects a form %s', async (_, body, headers, code) => {
+    const responses = await send(gateway(), post('/oauth/token', body, form, ...headers));
+    expect(responses.map(({ status }) => status)).toEqual([code]);
   });
 });
 

@@ -1,7 +1,9 @@
-/** The nodes of /kapis: every row of the tables of parameters in docs/api.md, and the objects as kube-apiserver itself has them. */
+/**
+ * Nodes at /kapis: every row of the parameter tables in docs/reference/api.md, and the objects as kube-apiserver returns them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../labs/integration/eventually.ts';
-import { call, gateway, nodesPath, secureGateway, type Answer, type Call } from '../labs/integration/http.ts';
+import { call, gateway, nodesPath, secureGateway, type HttpResponse, type Call } from '../labs/integration/http.ts';
 import {
   createNode,
   get,
@@ -17,20 +19,20 @@ import { expectStatus } from '../labs/integration/status.ts';
 
 type NodeList = KubeList & { readonly totalItems: number };
 
-const ask = async (path: string, more: Call & { readonly base?: string } = {}): Promise<Answer> => {
+const send = async (path: string, more: Call & { readonly base?: string } = {}): Promise<HttpResponse> => {
   const { base = gateway(), ...rest } = more;
   return await call(`${base}${nodesPath}${path}`, { token: await adminToken(), ...rest });
 };
 
 async function list(query: string): Promise<NodeList> {
-  const answer = await ask(query);
-  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
-  return answer.json as NodeList;
+  const response = await send(query);
+  expect({ status: response.status, text: response.text }).toMatchObject({ status: 200 });
+  return response.json as NodeList;
 }
 
 const namesIn = ({ items }: Pick<KubeList, 'items'>): string[] => items.map(({ metadata }) => metadata.name);
 
-/** The order unless another is asked for: the newest first, ties by name. */
+/** Default order: newest first, ties by name. */
 const newestFirst = (items: readonly KubeObject[]): string[] =>
   items
     .toSorted(({ metadata: a }, { metadata: b }) => {
@@ -42,7 +44,7 @@ const newestFirst = (items: readonly KubeObject[]): string[] =>
 const onBothReplicas = (what: string, check: (base: string) => Promise<void>): Promise<unknown> =>
   Promise.all([gateway(0), gateway(1)].map((base) => eventually(what, () => check(base))));
 
-/** Nobody but these tests writes to them. */
+/** Nodes that only these tests change. */
 const own: Readonly<Record<string, { metadata?: object; spec?: object }>> = {
   'row-a': {
     metadata: {
@@ -59,7 +61,7 @@ const own: Readonly<Record<string, { metadata?: object; spec?: object }>> = {
 beforeAll(async () => {
   for (const [name, more] of Object.entries(own)) await createNode(name, more);
   await onBothReplicas('all nodes are there', async (base) => {
-    const { totalItems } = (await ask('?label=suite=rows', { base })).json as NodeList;
+    const { totalItems } = (await send('?label=suite=rows', { base })).json as NodeList;
     if (totalItems !== Object.keys(own).length) throw new Error(`there are ${totalItems}`);
   });
 });
@@ -69,10 +71,10 @@ afterAll(async () => {
 
 const query = (parameters: Readonly<Record<string, string>>): string =>
   `?${new URLSearchParams(parameters).toString()}`;
-/** Only our own nodes, by name. */
+/** Query that selects the tests' own nodes. */
 const rows = { label: 'suite=rows', sortBy: 'name', ascending: 'true' } as const;
 
-describe('filters', () => {
+describe('filters of the node list', () => {
   test.each<[Record<string, string>, string]>([
     [{}, 'row-a row-b row-c row-d.example'],
     [{ name: 'row-' }, 'row-a row-b row-c row-d.example'],
@@ -113,19 +115,19 @@ describe('filters', () => {
     [{ fieldSelector: 'no.such.field=' }, 'row-a row-b row-c row-d.example'],
     [{ fieldSelector: 'no.such.field=x' }, ''],
     [{ name: 'row-', labelSelector: 'rack', fieldSelector: 'spec.unschedulable=false' }, 'row-a row-d.example'],
-  ])('%j', async (parameters, expected) => {
+  ])('select nodes by %j', async (parameters, expected) => {
     const found = await list(query({ ...rows, ...parameters }));
     expect(namesIn(found).join(' ')).toBe(expected);
     expect(found.totalItems).toBe(found.items.length);
   });
 
-  test('uid', async () => {
+  test('select by uid', async () => {
     const { uid = '' } = (await get(nodePath('row-c'))).metadata;
     expect(namesIn(await list(query({ uid })))).toEqual(['row-c']);
     expect(namesIn(await list(query({ uid: uid.slice(1) })))).toEqual([]);
   });
 
-  test('label and field selectors select what kube-apiserver selects', async () => {
+  test('select by labels and fields as kube-apiserver does', async () => {
     for (const parameters of [
       { labelSelector: 'kubernetes.io/arch=amd64' },
       { labelSelector: 'kubernetes.io/hostname,!suite' },
@@ -139,7 +141,7 @@ describe('filters', () => {
   });
 });
 
-describe('order and pages', () => {
+describe('order and pages of the node list', () => {
   test.each<[Record<string, string>, string, number]>([
     [{ limit: '2' }, 'row-a row-b', 4],
     [{ limit: '2', page: '1' }, 'row-a row-b', 4],
@@ -157,19 +159,19 @@ describe('order and pages', () => {
     [{ ascending: '0', limit: '1' }, 'row-d.example', 4],
     [{ ascending: '1', limit: '1' }, 'row-a', 4],
     [{ sortBy: '.metadata.name' }, 'row-a row-b row-c row-d.example', 4],
-    // Numbers as numbers, then text; what is missing comes last either way.
+    // Numbers are compared as numbers and precede text; missing values come last in both directions.
     [{ sortBy: '.metadata.labels.rack' }, 'row-b row-a row-d.example row-c', 4],
     [{ sortBy: '.metadata.labels.rack', ascending: 'false' }, 'row-d.example row-a row-b row-c', 4],
     [{ sortBy: '.spec.unschedulable' }, 'row-b row-a row-c row-d.example', 4],
     [{ sortBy: '.no.such.field' }, 'row-a row-b row-c row-d.example', 4],
-  ])('%j', async (parameters, expected, total) => {
+  ])('apply %j', async (parameters, expected, total) => {
     const found = await list(query({ ...rows, ...parameters }));
     expect(namesIn(found).join(' ')).toBe(expected);
     expect(found.totalItems).toBe(total);
   });
 
   test.each(['', 'sortBy=createTime', 'sortBy=creationTimestamp', 'sortBy=createTime&ascending=false'])(
-    'the newest first, ties by name: ?%s',
+    'are newest first by default, ties by name: ?%s',
     async (text) => {
       const { items } = await nodes();
       expect(namesIn(await list(`?${text}`))).toEqual(newestFirst(items));
@@ -177,14 +179,14 @@ describe('order and pages', () => {
   );
 
   test.each(['ascending=true', 'sortBy=.metadata.creationTimestamp&ascending=true'])(
-    'the oldest first: ?%s',
+    'are oldest first with ?%s',
     async (text) => {
       const found = (await list(`?${text}`)).items.map(({ metadata }) => Date.parse(metadata.creationTimestamp ?? ''));
       expect(found).toEqual(found.toSorted((a, b) => a - b));
     },
   );
 
-  test.each([1, 2, 3, 5, 100])('pages of %d are the whole, each node once', async (size) => {
+  test.each([1, 2, 3, 5, 100])('contain each node once in pages of %d', async (size) => {
     const found: string[] = [];
     for (let page = 1; ; page += 1) {
       const { items } = await list(`?limit=${size}&page=${page}`);
@@ -195,7 +197,7 @@ describe('order and pages', () => {
   });
 });
 
-describe('a parameter that is wrong: 400 naming it', () => {
+describe('an invalid parameter of nodes is 400 and named:', () => {
   test.each([
     'page=0',
     'page=-1',
@@ -258,27 +260,28 @@ describe('a parameter that is wrong: 400 naming it', () => {
     'sortBy=name&sortBy=name',
   ])('?%s', async (text) => {
     const name = text.slice(0, text.indexOf('='));
-    expect(expectStatus(await ask(`?${text}`), 400, 'BadRequest').message).toContain(name);
+    expect(expectStatus(await send(`?${text}`), 400, 'BadRequest').message).toContain(name);
   });
 
-  test('an unknown one with the known ones', async () => {
-    const { message } = expectStatus(await ask('?lable=a'), 400, 'BadRequest');
-    for (const known of ['lable', 'page', 'limit', 'sortBy', 'labelSelector', 'fieldSelector'])
-      expect(message).toContain(known);
+  test('unknown, with the closest match or the most common ones', async () => {
+    const typo = expectStatus(await send('?lable=a'), 400, 'BadRequest');
+    expect(typo.message).toBe('lable: unknown parameter; did you mean label?');
+    const other = expectStatus(await send('?phase=a'), 400, 'BadRequest');
+    expect(other.message).toContain('phase: unknown parameter; known parameters include page, limit');
   });
 
   test.each(['page=1', 'limit=1', 'sortBy=name', 'ascending=true'])('watch with %s', async (text) => {
-    const { message } = expectStatus(await ask(`?watch=true&${text}`), 400, 'BadRequest');
+    const { message } = expectStatus(await send(`?watch=true&${text}`), 400, 'BadRequest');
     expect(message).toContain(text.slice(0, text.indexOf('=')));
   });
 
-  test.each(['limit=1', 'labelSelector=a', 'nonsense=1', 'pretty=maybe'])('of a single node: %s', async (text) => {
-    const { message } = expectStatus(await ask(`/row-a?${text}`), 400, 'BadRequest');
+  test.each(['limit=1', 'labelSelector=a', 'nonsense=1', 'pretty=maybe'])('for a single node: %s', async (text) => {
+    const { message } = expectStatus(await send(`/row-a?${text}`), 400, 'BadRequest');
     expect(message).toContain(text.slice(0, text.indexOf('=')));
   });
 });
 
-/** As the core API has it, with what docs/api.md says is added and left out. */
+/** Returns the object as served according to docs/reference/api.md, given that of the core API. */
 function asServed(node: KubeObject, managedFields = false): object {
   const { managedFields: fields, ...metadata } = node.metadata;
   return {
@@ -293,9 +296,9 @@ function asServed(node: KubeObject, managedFields = false): object {
   };
 }
 
-describe('an item is the object of the core API', () => {
+describe('a node is the object of the core API', () => {
   test('in the list', async () => {
-    // kwok and kube-controller-manager write to some of them meanwhile.
+    // kwok and kube-controller-manager write to some nodes meanwhile.
     await eventually('both have the same nodes', async () => {
       const theirs = await nodes();
       const { kind, apiVersion, items, totalItems } = await list('');
@@ -306,21 +309,21 @@ describe('an item is the object of the core API', () => {
     });
   });
 
-  test.each([true, false])('alone, with managedFields=%s, on each replica and listener', async (managedFields) => {
+  test.each([true, false])('by itself, with managedFields=%s, on each replica and listener', async (managedFields) => {
     for (const base of [gateway(0), gateway(1), secureGateway(0), secureGateway(1)])
       await eventually('both have the same node', async () => {
         const theirs = await get(nodePath('row-a'));
-        const ours = (await ask(`/row-a?managedFields=${managedFields}`, { base })).json;
+        const ours = (await send(`/row-a?managedFields=${managedFields}`, { base })).json;
         expect(ours).toEqual(asServed(theirs, managedFields));
       });
   });
 
-  test('with managedFields in the list, if they are asked for', async () => {
+  test('with managedFields in the list on request', async () => {
     const { items } = await list('?names=row-b&managedFields=true');
     expect(items).toEqual([asServed(await get(nodePath('row-b')), true)]);
   });
 
-  test('cut down to the fields that are asked for, alone and in the list', async () => {
+  test('reduced to the requested fields, by itself and in the list', async () => {
     const theirs = await get<KubeObject & { spec: object }>(nodePath('row-a'));
     const expected = {
       apiVersion: 'v1',
@@ -328,31 +331,31 @@ describe('an item is the object of the core API', () => {
       metadata: { name: 'row-a', uid: theirs.metadata.uid },
       spec: theirs.spec,
     };
-    expect((await ask('/row-a?fields=metadata.uid,.spec')).json).toEqual(expected);
+    expect((await send('/row-a?fields=metadata.uid,.spec')).json).toEqual(expected);
     expect((await list('?names=row-a&fields=metadata.uid,.spec')).items).toEqual([expected]);
   });
 
   test.each([0, 1] as const)('as server-sent events, on replica %i and both its listeners', async (replica) => {
     const watch = '?watch=true&names=row-a&fields=metadata.name&timeoutSeconds=1';
     for (const base of [gateway(replica), secureGateway(replica)]) {
-      const { status, headers, text } = await ask(watch, { base, headers: { accept: 'text/event-stream' } });
+      const { status, headers, text } = await send(watch, { base, headers: { accept: 'text/event-stream' } });
       expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'text/event-stream' });
       const object = { kind: 'Node', apiVersion: 'v1', metadata: { name: 'row-a' } };
       const [, data = '', id] = /^data: (.*)\n\nid: (\d+)\n\n$/.exec(text) ?? [];
       expect(JSON.parse(data)).toEqual({ type: 'ADDED', object });
       expect(Number(id)).toBeGreaterThan(0);
     }
-    expectStatus(await ask('', { headers: { accept: 'text/event-stream' } }), 406, 'NotAcceptable');
+    expectStatus(await send('', { headers: { accept: 'text/event-stream' } }), 406, 'NotAcceptable');
   });
 
-  test('indented, if that is asked for', async () => {
-    const [plain, pretty] = [await ask('/row-c'), await ask('/row-c?pretty=true')];
+  test('indented on request', async () => {
+    const [plain, pretty] = [await send('/row-c'), await send('/row-c?pretty=true')];
     expect(pretty.json).toEqual(plain.json);
     expect(plain.text).not.toContain('\n  ');
     expect(pretty.text).toBe(JSON.stringify(plain.json, undefined, 2));
   });
 
-  test('and the list says how old it is', async () => {
+  test('in a list that reports its age', async () => {
     const { metadata, items } = await list('');
     const newest = Math.max(...items.map((item) => Number(item.metadata.resourceVersion)));
     expect(Number(metadata.resourceVersion)).toBeGreaterThanOrEqual(newest);
@@ -360,19 +363,22 @@ describe('an item is the object of the core API', () => {
   });
 });
 
-describe('a request', () => {
-  test.each(['nothing', 'row', 'row-a.', 'ROW-A', '%F0%9F%90%9D'])('for a node %s that is not: 404', async (name) => {
-    const decoded = decodeURIComponent(name);
-    const status = expectStatus(await ask(`/${name}`), 404, 'NotFound');
-    expect(status.message).toBe(`nodes "${decoded}" not found`);
-    expect(status.details).toEqual({ name: decoded, kind: 'nodes' });
+describe('a request for nodes', () => {
+  test.each(['nothing', 'row', 'row-a.', 'ROW-A', '%F0%9F%90%9D'])(
+    'with the name %s, which does not exist, is 404',
+    async (name) => {
+      const decoded = decodeURIComponent(name);
+      const status = expectStatus(await send(`/${name}`), 404, 'NotFound');
+      expect(status.message).toBe(`nodes "${decoded}" not found`);
+      expect(status.details).toEqual({ name: decoded, kind: 'nodes' });
+    },
+  );
+
+  test.each(['/row-a/status', '/row-a/proxy/x', '/row-a/nothing'])('for %s is 404', async (path) => {
+    expectStatus(await send(path), 404, 'NotFound');
   });
 
-  test.each(['/row-a/status', '/row-a/proxy/x', '/row-a/nothing'])('for %s: 404', async (path) => {
-    expectStatus(await ask(path), 404, 'NotFound');
-  });
-
-  test('of another resource, group or version: 404', async () => {
+  test('of another resource, group or version is 404', async () => {
     for (const path of [
       '/kapis/resources.platform.io/v1alpha3/nothing',
       '/kapis/resources.platform.io/v1alpha3/Nodes',
@@ -385,62 +391,68 @@ describe('a request', () => {
 
   test('with a Content-Type, as some clients send it, is served', async () => {
     for (const type of ['application/json', 'text/plain', 'nonsense'])
-      expect((await ask('/row-a', { headers: { 'content-type': type } })).status).toBe(200);
+      expect((await send('/row-a', { headers: { 'content-type': type } })).status).toBe(200);
   });
 
-  test.each(['application/json', '*/*', 'application/*;q=0.1, text/html', ''])('that accepts %j', async (accept) => {
-    const { status, headers } = await ask('/row-a', { headers: { accept } });
-    expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'application/json' });
-  });
-
-  test.each(['text/html', 'application/vnd.kubernetes.protobuf', 'application/json;q=0'])(
-    'that accepts only %s: 406',
+  test.each(['application/json', '*/*', 'application/*;q=0.1, text/html', ''])(
+    'that accepts %j is served',
     async (accept) => {
-      expectStatus(await ask('/row-a', { headers: { accept } }), 406, 'NotAcceptable');
+      const { status, headers } = await send('/row-a', { headers: { accept } });
+      expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'application/json' });
     },
   );
 
-  test('by HEAD has the headers of GET and no body', async () => {
+  test.each(['text/html', 'application/vnd.kubernetes.protobuf', 'application/json;q=0'])(
+    'that accepts only %s is 406',
+    async (accept) => {
+      expectStatus(await send('/row-a', { headers: { accept } }), 406, 'NotAcceptable');
+    },
+  );
+
+  test('with HEAD returns the headers of GET and no body', async () => {
     for (const path of ['/row-a', '?labelSelector=suite=rows']) {
-      const [got, head] = [await ask(path), await ask(path, { method: 'HEAD' })];
+      const [got, head] = [await send(path), await send(path, { method: 'HEAD' })];
       expect({ status: head.status, body: head.text }).toEqual({ status: 200, body: '' });
       expect(head.headers['content-length']).toBe(got.headers['content-length']);
       expect(head.headers['content-type']).toBe('application/json');
     }
   });
 
-  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('by %s: 405 and what is allowed', async (method) => {
-    for (const path of ['', '/row-a']) {
-      const answer = await ask(path, { method, body: '{}', headers: { 'content-type': 'application/json' } });
-      expectStatus(answer, 405, 'MethodNotAllowed');
-      expect(answer.headers.allow).toBe('GET, HEAD');
-    }
-  });
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
+    'with %s is 405 with the allowed methods',
+    async (method) => {
+      for (const path of ['', '/row-a']) {
+        const response = await send(path, { method, body: '{}', headers: { 'content-type': 'application/json' } });
+        expectStatus(response, 405, 'MethodNotAllowed');
+        expect(response.headers.allow).toBe('GET, HEAD');
+      }
+    },
+  );
 });
 
-describe('a change through kube-apiserver is seen', () => {
+describe('a change through kube-apiserver', () => {
   const changing = 'changing-node';
   afterAll(() => remove(nodePath(changing)));
 
-  test('of a node that is made, altered and deleted, by both replicas', async () => {
+  test('of a node that is created, updated and deleted reaches both replicas', async () => {
     await createNode(changing);
     await onBothReplicas('the node is there', async (base) => {
-      expect((await ask(`/${changing}`, { base })).status).toBe(200);
+      expect((await send(`/${changing}`, { base })).status).toBe(200);
     });
     const { metadata } = await patch(nodePath(changing), { metadata: { labels: { colour: 'blue' } } });
     await onBothReplicas('the label is there', async (base) => {
-      const found = (await ask('?labelSelector=colour%3Dblue', { base })).json as NodeList;
+      const found = (await send('?labelSelector=colour%3Dblue', { base })).json as NodeList;
       expect(found.items.map((item) => item.metadata.resourceVersion)).toEqual([metadata.resourceVersion]);
     });
     await patch(nodePath(changing), { metadata: { labels: { colour: null } }, spec: { unschedulable: true } });
     await onBothReplicas('it left the one filter and came into the other', async (base) => {
-      expect(((await ask('?label=colour', { base })).json as NodeList).totalItems).toBe(0);
-      const found = (await ask(`?status=unschedulable&names=${changing}`, { base })).json as NodeList;
+      expect(((await send('?label=colour', { base })).json as NodeList).totalItems).toBe(0);
+      const found = (await send(`?status=unschedulable&names=${changing}`, { base })).json as NodeList;
       expect(found.totalItems).toBe(1);
     });
     await remove(nodePath(changing));
     await onBothReplicas('the node is gone', async (base) => {
-      expectStatus(await ask(`/${changing}`, { base }), 404, 'NotFound');
+      expectStatus(await send(`/${changing}`, { base }), 404, 'NotFound');
     });
   });
 });

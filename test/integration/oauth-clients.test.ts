@@ -1,23 +1,23 @@
-/** OAuth clients of others, unmodified, in Python and Go: every flow, over TLS, at the issuer's own address. */
+/** Unmodified OAuth clients in Python and Go: every flow, over TLS, at the issuer's address. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';
 import { configure } from '../labs/integration/configure.ts';
 import { secureGateway } from '../labs/integration/http.ts';
-import { demand, lab } from '../labs/integration/lab.ts';
+import { foundPath, lab } from '../labs/integration/lab.ts';
 import { passwords } from '../labs/integration/people.ts';
 import { remember } from '../labs/integration/secrets.ts';
 
 const username = 'alice';
 const callback = 'https://console.example/callback';
-/** Authlib does not encode them for HTTP Basic, as RFC 6749 section 2.3.1 says. */
+// Authlib does not encode credentials for HTTP Basic as RFC 6749 section 2.3.1 requires.
 const secrets = { platform: 'platform', console: 'of the console: 90% & more+', robot: 'of the robot, %31921' };
 
 let restore: () => Promise<void>;
 beforeAll(async () => {
   remember(...Object.values(secrets));
   restore = await configure(({ authentication }) => {
-    // Where they find it without a cluster's DNS.
+    // The clients resolve the issuer without cluster DNS.
     authentication['issuer'] = secureGateway();
     authentication.clients.push(
       {
@@ -37,14 +37,14 @@ const python = join(import.meta.dirname, '../clients/python/oauth_flows.py');
 test.each<[string, () => readonly [string, ...string[]]]>([
   ['golang.org/x/oauth2 and go-oidc', () => [lab().go.oauth]],
   ['Authlib', () => ['python3', python]],
-])('%s', async (_, command) => {
+])('%s completes every OAuth flow', async (_, command) => {
   const [program, ...args] = command();
   const seen = await output(program, [...args, secureGateway()], {
     input: JSON.stringify({ username, password: passwords.alice, callback, clients: secrets }),
     env: {
       SSL_CERT_FILE: lab().authorityFile,
       REQUESTS_CA_BUNDLE: lab().authorityFile,
-      PYTHONPATH: demand(lab().pythonPackages),
+      PYTHONPATH: foundPath(lab().pythonPackages),
       PYTHONDONTWRITEBYTECODE: '1',
     },
     timeout: 120_000,

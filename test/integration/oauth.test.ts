@@ -1,8 +1,8 @@
-/** The OAuth endpoints beside the token endpoint, over two replicas and the real cluster (docs/tokens.md). */
+/** OAuth endpoints except the token endpoint, with two replicas and the real cluster (docs/guides/tokens.md). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { configure } from '../labs/integration/configure.ts';
-import { call, gateway, nodesPath, type Answer } from '../labs/integration/http.ts';
+import { call, gateway, nodesPath, type HttpResponse } from '../labs/integration/http.ts';
 import { decodeToken, publicKey, thumbprint, verifies } from '../labs/integration/jwt.ts';
 import { eventually } from '../labs/integration/eventually.ts';
 import {
@@ -34,7 +34,7 @@ describe('the published keys', () => {
       expect((await published(base)).map(({ kid }) => kid).toSorted()).toEqual(kids.toSorted());
   });
 
-  test('of one replica verify the tokens of the other', async () => {
+  test('of one replica verify tokens of the other', async () => {
     const { access_token, id_token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid' }, a);
     for (const token of [access_token, id_token]) {
       const key = (await published(b)).find(({ kid }) => kid === decodeToken(token).header['kid']);
@@ -43,7 +43,7 @@ describe('the published keys', () => {
   });
 });
 
-test('the metadata is below the issuer of the tokens', async () => {
+test('the metadata is published below the issuer of the tokens', async () => {
   const { access_token } = await tokens(passwordForm('alice'));
   const issuer = String(decodeToken(access_token).claims['iss']);
   const documents = await Promise.all(
@@ -57,16 +57,16 @@ test('the metadata is below the issuer of the tokens', async () => {
     });
 });
 
-const post = (base: string, path: string, form: Readonly<Record<string, string>>): Promise<Answer> =>
+const post = (base: string, path: string, form: Readonly<Record<string, string>>): Promise<HttpResponse> =>
   call(`${base}${path}`, {
     method: 'POST',
     body: encode(form),
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
   });
 
-describe('a session that is revoked at one replica', () => {
+describe('a session revoked at one replica', () => {
   // evidence: revocation-replicas
-  test.each(['access_token', 'refresh_token'] as const)('by its %s is over at the other', async (name) => {
+  test.each(['access_token', 'refresh_token'] as const)('by its %s is revoked at the other', async (name) => {
     const given = await login('alice', a);
     const introspect = async (base: string): Promise<unknown> =>
       ((await post(base, '/oauth/introspect', { token: given.access_token, ...platform })).json as { active: boolean })
@@ -74,12 +74,12 @@ describe('a session that is revoked at one replica', () => {
     expect([await introspect(a), await introspect(b)]).toEqual([true, true]);
     expect((await post(a, '/oauth/revoke', { token: given[name], ...platform })).status).toBe(200);
     expect(await introspect(a)).toBe(false);
-    await eventually('the other replica knows', async () => expect(await introspect(b)).toBe(false));
+    await eventually('the other replica rejects the token', async () => expect(await introspect(b)).toBe(false));
     expect((await postForm(refreshForm(given.refresh_token), { base: b })).status).toBe(400);
   });
 });
 
-test('userinfo is of the person, at either replica', async () => {
+test('userinfo returns the user at either replica', async () => {
   const { access_token: token, id_token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid email' }, a);
   for (const base of [a, b])
     expect((await call(`${base}/oauth/userinfo`, { token })).json).toEqual({
@@ -92,7 +92,7 @@ test('userinfo is of the person, at either replica', async () => {
 const nodesWith = async (token: string, base: string): Promise<number> =>
   (await call(`${base}${nodesPath}?limit=1`, { token })).status;
 
-describe('a program', () => {
+describe('a client with a ServiceAccount', () => {
   const exchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
   const asClient = { client_id: 'program', client_secret: 'for as long as a test 9033' };
   const name = 'oauth-program';
@@ -119,7 +119,7 @@ describe('a program', () => {
     await restore();
   });
 
-  test('is its client, and its ServiceAccount, with the rights that each has, on both replicas', async () => {
+  test('gets tokens with its own rights and those of its ServiceAccount, on both replicas', async () => {
     const own = await tokens({ grant_type: 'client_credentials', ...asClient }, a);
     const subject = await serviceAccountToken(name);
     const exchanged = await tokens(
@@ -136,7 +136,7 @@ describe('a program', () => {
       username: `system:serviceaccount:default:${name}`,
       sub: (decodeToken(subject).claims['kubernetes.io'] as { serviceaccount: { uid: string } }).serviceaccount.uid,
     });
-    // What the token was exchanged for ends with it.
+    // The exchanged token ends with the token for which it was exchanged.
     const ends = [exchanged.access_token, subject].map((token) => Number(decodeToken(token).claims['exp']));
     expect(ends[0]).toBeLessThanOrEqual(ends[1] ?? 0);
     for (const base of [a, b])
@@ -144,7 +144,7 @@ describe('a program', () => {
   });
 });
 
-const review = (token: string, caller: string): Promise<Answer> =>
+const review = (token: string, caller: string): Promise<HttpResponse> =>
   call(`${b}/oauth/authenticate`, {
     method: 'POST',
     token: caller,
@@ -164,7 +164,7 @@ describe('the token webhook', () => {
     await removeServiceAccount(name);
   });
 
-  test('answers who may create tokenreviews, and tells the state of now', async () => {
+  test('serves callers who are allowed to create tokenreviews, and returns the current state', async () => {
     const caller = await serviceAccountToken(name);
     const { access_token: token } = await login('alice', a);
     expect((await review(token, caller)).json).toMatchObject({
@@ -173,7 +173,7 @@ describe('the token webhook', () => {
     expect((await review(caller, caller)).json).toMatchObject({ status: { authenticated: false } });
     expect((await review(token, token)).status).toBe(403);
     await post(a, '/oauth/revoke', { token, ...platform });
-    await eventually('the webhook knows', async () =>
+    await eventually('the webhook rejects the token', async () =>
       expect((await review(token, caller)).json).toMatchObject({ status: { authenticated: false } }),
     );
   });
@@ -185,7 +185,7 @@ describe('the rotation of the signing keys', () => {
   const secretPath = `${releasePath}/secrets/platform-signing-keys`;
   type Secret = KubeObject & { readonly data: Readonly<Record<string, string>> };
 
-  test('by command: the next keys are published, then sign, and no token is refused on either replica', async () => {
+  test('by command publishes the next keys, then signs with them, and no replica rejects a token', async () => {
     const before = await kids(a);
     const old = await login('alice', a);
     await patch(secretPath, { metadata: { annotations: { 'platform.io/rotate-keys': 'in a test' } } });
@@ -196,7 +196,7 @@ describe('the rotation of the signing keys', () => {
       return both[0] ?? [];
     });
     expect(before).toContain(decodeToken((await login('alice', b)).access_token).header['kid']);
-    // Ten minutes pass.
+    // Simulate ten minutes.
     const { data } = await get<Secret>(secretPath);
     const plan = JSON.parse(Buffer.from(data['rotation.json'] ?? '', 'base64').toString('utf8')) as object;
     const aged = Buffer.from(JSON.stringify({ ...plan, nextFrom: new Date().toISOString() })).toString('base64');
@@ -214,7 +214,7 @@ describe('the rotation of the signing keys', () => {
     }
   });
 
-  test('is the work of one replica, which holds the Lease', async () => {
+  test('is done only by the replica that holds the Lease', async () => {
     const lease = await get(
       `${releasePath.replace('/api/v1', '/apis/coordination.k8s.io/v1')}/leases/platform-apiserver`,
     );

@@ -1,6 +1,7 @@
 /**
- * One identity, one decoding: whichever way somebody authenticates, kube-apiserver behind the gateway, whoami, the audit events, access
- * reviews, the Session and the TokenReview all name the same user. A name that one of them could not carry is refused at the login.
+ * One identity everywhere: however a user authenticates, kube-apiserver behind the gateway, whoami, audit events,
+ * access reviews, Session and TokenReview name the same user. A name that one of them cannot represent is rejected at
+ * the login.
  */
 // evidence: one-identity
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -25,7 +26,7 @@ import {
   gateway,
   nodesPath,
   secureGateway,
-  type Answer,
+  type HttpResponse,
   type Call,
 } from '../labs/integration/http.ts';
 import {
@@ -55,7 +56,7 @@ interface Identity {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
-/** Names that something could take for another one, or lose a part of. */
+/** Names that could be confused with others or truncated. */
 const odd = [
   'grüße',
   'gru\u0308ße',
@@ -74,7 +75,7 @@ const odd = [
   'é'.repeat(126),
   'x'.repeat(253),
 ];
-/** Twins of those that have no rights. */
+/** Look-alikes of names with rights. */
 const twins = ['grüsse', 'Grüße', 'payments', 'two spaces', '100% %zz A', 'mark', 'zerowidth', 'sуstem:masters'];
 
 const authenticated = 'system:authenticated';
@@ -94,16 +95,16 @@ const sorted = ({ username, uid = '', groups, extra = {} }: Identity): Required<
 const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
 const reviewPath = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
 const json = { 'content-type': 'application/json' };
-function userInfoIn(answer: Answer): Identity {
-  if (answer.status > 299) throw new Error(`${answer.status} ${answer.text}`);
-  return (answer.json as { status: { userInfo: Identity } }).status.userInfo;
+function userInfoIn(response: HttpResponse): Identity {
+  if (response.status > 299) throw new Error(`${response.status} ${response.text}`);
+  return (response.json as { status: { userInfo: Identity } }).status.userInfo;
 }
 
-/** Returns the user that the audit of the first replica names for the request. */
-async function auditedUser(answer: Answer): Promise<Identity> {
-  const event = await eventually('the request is in the audit', () => {
+/** Returns the user in the audit event of the first replica for the request. */
+async function auditedUser(response: HttpResponse): Promise<Identity> {
+  const event = await eventually('the request is in the audit log', () => {
     const events: AuditEvent[] = readAudit(replicaLogs()[0] ?? '');
-    const found = events.find(({ auditID }) => auditID === answer.headers['audit-id']);
+    const found = events.find(({ auditID }) => auditID === response.headers['audit-id']);
     if (found === undefined) throw new Error('not yet');
     return found;
   });
@@ -113,7 +114,10 @@ async function auditedUser(answer: Answer): Promise<Identity> {
 const kapisNodes = `${nodesPath}?limit=1`;
 const nodesStatus = async (url: string, options: Call): Promise<number> => (await call(url, options)).status;
 
-/** Compares all that names the user of a token; `isBound`: whether a name or a group of theirs may list nodes. */
+/**
+ * Compares every place that names the user of a token; `isBound` if the user's name or a group has the right to list
+ * nodes.
+ */
 async function expectOneIdentity(token: string, expected: Partial<Identity>, isBound: boolean): Promise<void> {
   const reviewed = await call(`${gateway()}${reviewPath}`, {
     method: 'POST',
@@ -125,13 +129,13 @@ async function expectOneIdentity(token: string, expected: Partial<Identity>, isB
   const identity = sorted(userInfoIn(reviewed));
   expect(identity).toMatchObject(expected);
   expect(sorted(userInfoIn(whoami))).toEqual(identity);
-  for (const answer of [reviewed, whoami]) expect(sorted(await auditedUser(answer))).toEqual(identity);
+  for (const response of [reviewed, whoami]) expect(sorted(await auditedUser(response))).toEqual(identity);
   for (const path of [kapisNodes, '/api/v1/nodes?limit=1', '/kapis/resources.platform.io/v1alpha3/nodes?limit=1'])
     for (const base of [gateway(), secureGateway()])
       expect(await nodesStatus(`${base}${path}`, { token })).toBe(isBound ? 200 : 403);
 }
 
-/** The same of a token of ours, with its Session and what others are told of it. */
+/** Also compares the Session and the introspection of a token of this server. */
 async function expectOneOwnIdentity(token: string, expected: Partial<Identity>, isBound: boolean): Promise<void> {
   await expectOneIdentity(token, expected, isBound);
   const { sid, sub, username, groups } = readJWT(token).claims as Record<string, string> & { groups: string[] };
@@ -139,9 +143,9 @@ async function expectOneOwnIdentity(token: string, expected: Partial<Identity>, 
   expect(spec).toMatchObject({ userName: username, userUID: sub });
   const own = { username, uid: sub, groups: groups.toSorted() };
   expect({ ...own, groups: [...own.groups, authenticated].toSorted() }).toMatchObject(expected);
-  const told = await postFormTo('/oauth/introspect', { token, ...webhook });
-  expect(told).toMatchObject({ active: true, username, sub });
-  expect((told['groups'] as string[]).toSorted()).toEqual(own.groups);
+  const introspected = await postFormTo('/oauth/introspect', { token, ...webhook });
+  expect(introspected).toMatchObject({ active: true, username, sub });
+  expect((introspected['groups'] as string[]).toSorted()).toEqual(own.groups);
   const { client_id: id, client_secret: secret } = webhook;
   const tokenReview = await call(`${gateway()}/oauth/authenticate`, {
     method: 'POST',
@@ -156,12 +160,12 @@ async function expectOneOwnIdentity(token: string, expected: Partial<Identity>, 
 }
 
 async function postFormTo(path: string, form: Readonly<Record<string, string>>): Promise<Record<string, unknown>> {
-  const answer = await call(`${gateway()}${path}`, {
+  const response = await call(`${gateway()}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams(form).toString(),
   });
-  return answer.json as Record<string, unknown>;
+  return response.json as Record<string, unknown>;
 }
 
 const encoded = (attribute: string, value: string): string => `${attribute}:: ${Buffer.from(value).toString('base64')}`;
@@ -185,7 +189,7 @@ const group = (name: string, uid: string): string =>
   ].join('\n');
 const unit = (name: string): string => `dn: ou=${name},${suffix}\nobjectClass: organizationalUnit\nou: ${name}\n`;
 
-/** Those that LDAP compares as different names (RFC 4518), and that are not Kubernetes' own. */
+/** Names that LDAP compares as different (RFC 4518), and that Kubernetes does not reserve. */
 const inDirectory = ['grüße', 'рayments', '100%25 %zz %41', 'with 😀 and 名', 'ѕystem:masters'];
 const inToken = odd.filter((name) => name !== 'System:masters' && name.trim() === name && name.length < 240);
 
@@ -277,7 +281,7 @@ afterAll(async () => {
 
 const withAuthenticated = (...groups: string[]): string[] => [...groups, authenticated].toSorted();
 
-describe('a token of ours names one identity everywhere', () => {
+describe('an access token has the same identity everywhere', () => {
   test('with odd groups', async () => {
     const { access_token: token } = await tokens(passwordForm('odd', password));
     const groups = withAuthenticated(...odd);
@@ -306,7 +310,7 @@ describe('a token of ours names one identity everywhere', () => {
   });
 });
 
-test('a token of a ServiceAccount names the identity that kube-apiserver names', async () => {
+test('a ServiceAccount token has the same identity as at kube-apiserver', async () => {
   const token = await serviceAccountToken('one-identity');
   const { server, authority } = kubeAPIServer();
   const options = { method: 'POST', token, headers: json, body: JSON.stringify(review), authority };
@@ -316,19 +320,19 @@ test('a token of a ServiceAccount names the identity that kube-apiserver names',
 });
 
 describe('an LDAP login', () => {
-  test('names one identity everywhere', async () => {
-    const answer = await eventually('the directory answers', async () => {
+  test('has the same identity everywhere', async () => {
+    const response = await eventually('the directory responds', async () => {
       const given = await postForm(passwordForm('Jürgen Müller', password));
       expect(given.status).toBe(200);
       return given.json as Tokens;
     });
     const groups = withAuthenticated(...inDirectory.map((name) => `corp:${name}`));
-    await expectOneOwnIdentity(answer.access_token, { username: 'jurgen-muller', groups }, true);
+    await expectOneOwnIdentity(response.access_token, { username: 'jurgen-muller', groups }, true);
   });
 
-  test('is refused with a group of Kubernetes in any case', async () => {
-    const answer = await postForm(passwordForm('mallory', password));
-    expect({ status: answer.status, ...(answer.json as OAuthProblem) }).toMatchObject({
+  test('is rejected with a group reserved by Kubernetes, in any case', async () => {
+    const response = await postForm(passwordForm('mallory', password));
+    expect({ status: response.status, ...(response.json as OAuthProblem) }).toMatchObject({
       status: 400,
       error: 'invalid_grant',
       error_description: expect.stringContaining("begins with 'system:'") as unknown,
@@ -348,8 +352,8 @@ const authorize = (challenge: string): string =>
 async function logIn(
   subject: string,
   challenge: string,
-): Promise<{ readonly browser: Browser<Answer>; readonly page: Answer }> {
-  const browser = new Browser<Answer>(async (path, { method = 'GET', headers = {}, body }) => {
+): Promise<{ readonly browser: Browser<HttpResponse>; readonly page: HttpResponse }> {
+  const browser = new Browser<HttpResponse>(async (path, { method = 'GET', headers = {}, body }) => {
     const given = headers as Record<string, string>;
     return await call(`${secureGateway()}${path}`, {
       method,
@@ -358,17 +362,17 @@ async function logIn(
     });
   });
   const { form_token = '', next = '' } = formIn((await browser.open(authorize(challenge))).text).fields;
-  const left = await eventually('the provider can be asked', async () => {
-    const answer = await browser.send('/oauth/login/sso', { form_token, next });
-    expect(answer.status).toBe(200);
-    return answer;
+  const left = await eventually('the provider is available', async () => {
+    const response = await browser.send('/oauth/login/sso', { form_token, next });
+    expect(response.status).toBe(200);
+    return response;
   });
   const query = await openid.login(String(left.headers['refresh']).replace('0; url=', ''), subject);
   return { browser, page: await browser.open(`/oauth/callback/sso?${query.toString()}`) };
 }
 
 describe('a login at an OpenID provider', () => {
-  test('names one identity everywhere', async () => {
+  test('has the same identity everywhere', async () => {
     const verifier = randomUUID() + randomUUID();
     const challenge = createHash('sha256').update(verifier).digest('base64url');
     const { browser, page } = await logIn('zoe', challenge);
@@ -386,27 +390,29 @@ describe('a login at an OpenID provider', () => {
   });
 
   test.each([
-    ['spaces', 'a group without a name that can be kept'],
-    ['mark', 'a group without a name that can be kept'],
-    ['control', 'a group without a name that can be kept'],
-    ['system', 'a name that begins with &quot;system:&quot;'],
-  ])('is refused where a name cannot be the same everywhere: %s', async (subject, why) => {
+    ['spaces', 'a group name is invalid'],
+    ['mark', 'a group name is invalid'],
+    ['control', 'a group name is invalid'],
+    ['system', 'a name begins with &quot;system:&quot;'],
+  ])('is rejected with a name that cannot be the same everywhere: %s', async (subject, why) => {
     const { page } = await logIn(subject, 'a'.repeat(43));
     expect(page.status).toBe(403);
     expect(page.text).toContain(why);
   });
 });
 
-/** A header value of the text in UTF-8. */
+/** Returns a header value of the text in UTF-8. */
 const bytes = (text: string): string => Buffer.from(text).toString('latin1');
 
 describe('the front proxy', () => {
   const certificate = aggregatorCertificate;
 
   /** Returns the identities that kube-apiserver and this server read from the same headers. */
-  async function ask(headers: NonNullable<Call['headers']>): Promise<{ readonly kube: Answer; readonly own: Answer }> {
+  async function send(
+    headers: NonNullable<Call['headers']>,
+  ): Promise<{ readonly kube: HttpResponse; readonly own: HttpResponse }> {
     const { server, authority } = kubeAPIServer();
-    // With a text Node would write the header as UTF-8 once more.
+    // Given a string, Node would encode the header as UTF-8 a second time.
     const body = Buffer.from(JSON.stringify(review));
     const options = { method: 'POST', body, authority, certificate: certificate(), headers: { ...json, ...headers } };
     return {
@@ -415,9 +421,9 @@ describe('the front proxy', () => {
     };
   }
 
-  test.each(odd.map((name, at) => [at, name]))('names the identity that kube-apiserver names: %d', async (_, name) => {
+  test.each(odd.map((name, at) => [at, name]))('names the same identity as at kube-apiserver: %d', async (_, name) => {
     const user = `user ${String(name)}`;
-    const { kube, own } = await ask({
+    const { kube, own } = await send({
       'x-remote-user': bytes(user),
       'x-remote-uid': bytes(`uid ${String(name)}`),
       'x-remote-group': [bytes(`one ${String(name)}`), bytes(`two ${String(name)}`), ''],
@@ -431,13 +437,13 @@ describe('the front proxy', () => {
     expect(own.status).toBe(200);
   });
 
-  test.each(twins)('gives no rights of a look-alike: %s', async (name) => {
-    const { own } = await ask({ 'x-remote-user': bytes(`user ${name}`), 'x-remote-group': bytes(name) });
+  test.each(twins)('gives no rights to a look-alike: %s', async (name) => {
+    const { own } = await send({ 'x-remote-user': bytes(`user ${name}`), 'x-remote-group': bytes(name) });
     expect(own.status).toBe(403);
   });
 
-  test('that names somebody in bytes that are not UTF-8 is refused, where kube-apiserver shows another name', async () => {
-    const { kube, own } = await ask({ 'x-remote-user': 'sec-\xe9' });
+  test('is rejected for a name that is not valid UTF-8, which kube-apiserver replaces', async () => {
+    const { kube, own } = await send({ 'x-remote-user': 'sec-\xe9' });
     expect(userInfoIn(kube).username).toBe('sec-\uFFFD');
     expect({ status: own.status, text: own.text }).toEqual({
       status: 400,
@@ -445,7 +451,7 @@ describe('the front proxy', () => {
     });
   });
 
-  test('is believed for the certificate chains for which kube-apiserver believes it', async () => {
+  test('is trusted for the same certificate chains as at kube-apiserver', async () => {
     const { certificate: root, key } = await proxyAuthority();
     const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
     const pkcs8 = createPrivateKey(key).export({ type: 'pkcs8', format: 'der' });

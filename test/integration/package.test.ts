@@ -1,4 +1,4 @@
-/** What is released beside the image: the chart carries the descriptions, and Helm can keep it. */
+/** Release artifacts except the image: the chart with the descriptions, within the size limit of Helm. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ const texts = (of: string): Map<string, string> =>
       .map((file) => [file, readFileSync(join(of, file), 'utf8')]),
   );
 
-test('the chart and an archive of their own have the descriptions as they are published', async () => {
+test('the chart and the archive of descriptions contain the published descriptions', async () => {
   expect(readdirSync(folder).toSorted()).toEqual(['SHA256SUMS', chart, descriptions].toSorted());
   for (const [archive, inside] of [
     [chart, 'platform-apiserver/api'],
@@ -47,11 +47,11 @@ test('the chart and an archive of their own have the descriptions as they are pu
   expect(readFileSync(join(folder, 'SHA256SUMS'), 'utf8')).toContain(`${sum}  ${chart}\n`);
 });
 
-/** A Secret holds a mebibyte, and each revision of a release is one. */
-const most = (1024 * 1024) / 3;
+/** Helm stores each revision of a release in a Secret, which holds at most a mebibyte. */
+const max = (1024 * 1024) / 3;
 
 afterAll(() => helm('rollback', release.name, '--wait'));
-test('a release of it takes a third of a Secret at most', async () => {
+test('a release of the chart takes at most a third of a Secret', async () => {
   const values = await helm('get', 'values', release.name, '--output', 'yaml');
   const before = await helm('get', 'manifest', release.name);
   await helm('upgrade', release.name, join(folder, chart), '--reuse-values', '--force-conflicts');
@@ -64,5 +64,5 @@ test('a release of it takes a third of a Secret at most', async () => {
   const sizes = items.map(({ data }) => Buffer.from(data.release, 'base64').length);
   expect(sizes).toHaveLength(1);
   expect(sizes[0]).toBeGreaterThan(10_000);
-  expect(sizes[0]).toBeLessThan(most);
+  expect(sizes[0]).toBeLessThan(max);
 });

@@ -1,4 +1,7 @@
-/** Logging in at the pages, over two replicas: codes, devices and logout (RFC 6749, RFC 8628), with the objects they leave in the cluster. */
+/**
+ * Logins on the pages with two replicas: codes, devices and logout (RFC 6749, RFC 8628), and the objects they create in
+ * the cluster.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,18 +34,18 @@ beforeAll(async () => {
 });
 afterAll(() => restore());
 
-/** A browser whose requests go to one replica and the other in turn. */
+/** Returns a browser whose requests alternate between the replicas. */
 function browser(): Browser {
   let count = 0;
   return new Browser(async (path, { method = 'GET', headers = {}, body }) => {
     count += 1;
-    const answer = await call(`${secureGateway(count % 2 === 0 ? 0 : 1)}${path}`, {
+    const response = await call(`${secureGateway(count % 2 === 0 ? 0 : 1)}${path}`, {
       method,
       headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)])),
       ...(body === undefined ? {} : { body }),
     });
-    for (const cookie of answer.headers['set-cookie'] ?? []) remember(/=([^;]+)/.exec(cookie)?.[1]);
-    return answer;
+    for (const cookie of response.headers['set-cookie'] ?? []) remember(/=([^;]+)/.exec(cookie)?.[1]);
+    return response;
   });
 }
 
@@ -81,21 +84,21 @@ async function logIn(): Promise<{ readonly at: Browser; readonly tokens: Tokens 
 }
 
 describe('an authorization code', () => {
-  test('of one replica is redeemed at the other, and its token is good at both', async () => {
+  test('of one replica is exchanged at the other for a token that is valid at both', async () => {
     const { at, tokens } = await logIn();
     expect(decodeToken(tokens.access_token).claims).toMatchObject({ username: 'admin', client_id: 'console' });
     expect([await statusWith(tokens.access_token, 0), await statusWith(tokens.access_token, 1)]).toEqual([200, 200]);
-    // Logged in, and asked already.
+    // The user is logged in and has consented already.
     expect(codeIn(await at.open(authorize))).not.toBe('');
   });
 
   // evidence: code-once-replicas
-  test('that is redeemed at both at once is redeemed once, and the other ends its session', async () => {
+  test('exchanged at both replicas at once succeeds once, and the second attempt revokes the session', async () => {
     const { at } = await logIn();
     const code = codeIn(await at.open(authorize));
-    const answers = await Promise.all([0, 1].map((replica) => exchange(code, gateway(replica as 0 | 1))));
-    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 400]);
-    const [{ access_token }] = answers.filter(({ status }) => status === 200).map(({ json }) => json) as [Tokens];
+    const responses = await Promise.all([0, 1].map((replica) => exchange(code, gateway(replica as 0 | 1))));
+    expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 400]);
+    const [{ access_token }] = responses.filter(({ status }) => status === 200).map(({ json }) => json) as [Tokens];
     await eventually('the session has ended', async () => {
       expect([await statusWith(access_token, 0), await statusWith(access_token, 1)]).toEqual([401, 401]);
     });
@@ -103,7 +106,7 @@ describe('an authorization code', () => {
 });
 
 describe('a device', () => {
-  test('asks at one replica and is let in at the other', async () => {
+  test('requests a code at one replica and is authorized at the other', async () => {
     const begun = await call(`${gateway(0)}/oauth/device_authorization`, {
       method: 'POST',
       body: 'client_id=platform-cli&scope=openid',
@@ -117,22 +120,22 @@ describe('a device', () => {
     const at = browser();
     const page = await at.submit(await at.open(`/oauth/device?user_code=${user_code}`), credentials());
     const done = await at.submit(await at.submit(page, {}), { decision: 'allow' });
-    expect(done.text).toContain('The device is in');
-    // A device that asks too early is slowed down (RFC 8628 section 3.5).
-    let answer = await poll(1);
-    while (answer.status !== 200) {
-      expect((answer.json as OAuthProblem).error).toBe('authorization_pending');
+    expect(done.text).toContain('Device authorized');
+    // A device that polls too early must slow down (RFC 8628 section 3.5).
+    let response = await poll(1);
+    while (response.status !== 200) {
+      expect((response.json as OAuthProblem).error).toBe('authorization_pending');
       await sleep(6_000);
-      answer = await poll(1);
+      response = await poll(1);
     }
-    const tokens = answer.json as Tokens;
+    const tokens = response.json as Tokens;
     expect([await statusWith(tokens.access_token, 0), await statusWith(tokens.access_token, 1)]).toEqual([200, 200]);
   });
 });
 
-describe('a session in the cluster', () => {
+describe('a session object in the cluster', () => {
   // evidence: session-object-code
-  test('that has begun keeps what it was begun for, and no code in the clear', async () => {
+  test('records the purpose of a started login, and contains no code in plain text', async () => {
     const { tokens } = await logIn();
     const path = `${sessions}/${String(decodeToken(tokens.access_token).claims['sid'])}`;
     const stored = JSON.stringify(await get(path));
@@ -142,7 +145,7 @@ describe('a session in the cluster', () => {
     await expect(patch(path, body)).rejects.toThrow(/immutable/);
   });
 
-  test('begins as nobody by no means', async () => {
+  test('cannot be created to become another user', async () => {
     const spec = {
       userName: '',
       userUID: '',
@@ -161,15 +164,15 @@ describe('a session in the cluster', () => {
   });
 });
 
-test('logging out ends the login and the session that the client shows, at both replicas', async () => {
+test('a logout ends the login and the session of the client at both replicas', async () => {
   const { at, tokens } = await logIn();
   const query = new URLSearchParams({
     id_token_hint: tokens.id_token ?? '',
     post_logout_redirect_uri: 'https://console.example/bye',
   });
-  const answer = await at.open(`/oauth/logout?${query.toString()}`);
-  expect(answer.headers.location).toBe('https://console.example/bye');
-  await eventually('the token is refused', async () => {
+  const response = await at.open(`/oauth/logout?${query.toString()}`);
+  expect(response.headers.location).toBe('https://console.example/bye');
+  await eventually('the token is rejected', async () => {
     expect([await statusWith(tokens.access_token, 0), await statusWith(tokens.access_token, 1)]).toEqual([401, 401]);
   });
   expect((await at.open(authorize)).text).toContain('action="/oauth/login"');

@@ -1,4 +1,4 @@
-/** Refresh tokens over two replicas: rotation, grace, reuse (docs/security.md). */
+/** Refresh tokens with two replicas: rotation, grace period, reuse (docs/security.md). */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { configure, type Configuration } from '../labs/integration/configure.ts';
 import { eventually } from '../labs/integration/eventually.ts';
@@ -26,16 +26,16 @@ const statusWith = async (token: string, base: string): Promise<number> =>
   (await call(`${base}${nodesPath}?limit=0`, { token })).status;
 
 async function expectRefused(token: string, base: string): Promise<void> {
-  const answer = await postForm(refreshForm(token), { base });
-  expect({ status: answer.status, error: (answer.json as OAuthProblem).error }).toEqual({
+  const response = await postForm(refreshForm(token), { base });
+  expect({ status: response.status, error: (response.json as OAuthProblem).error }).toEqual({
     status: 400,
     error: 'invalid_grant',
   });
 }
 
-/** An access token counts no more, on either replica. */
+/** Expects that both replicas reject an access token. */
 const expectEnded = (token: string): Promise<void> =>
-  eventually('the access token is refused', async () => {
+  eventually('the access token is rejected', async () => {
     expect([await statusWith(token, a), await statusWith(token, b)]).toEqual([401, 401]);
   });
 
@@ -43,7 +43,7 @@ const sessionOf = (token: string): string =>
   `${releasePath.replace('/api/v1', '/apis/iam.platform.io/v1alpha2')}/sessions/${String(decodeToken(token).claims['sid'])}`;
 
 describe('a session', () => {
-  test('begun at one replica is used, refreshed and used on at the other', async () => {
+  test('started at one replica can be used and refreshed at the other', async () => {
     const first = await login('admin', a);
     expect(await statusWith(first.access_token, b)).toBe(200);
     const second = await refresh(first.refresh_token, b);
@@ -52,12 +52,12 @@ describe('a session', () => {
     expect(await statusWith(second.access_token, a)).toBe(200);
     const third = await refresh(second.refresh_token, a);
     expect(await statusWith(third.access_token, b)).toBe(200);
-    // Access tokens live on until they expire.
+    // Access tokens stay valid until they expire.
     expect(await statusWith(first.access_token, a)).toBe(200);
   });
 
   // evidence: refresh-token-storage-replicas
-  test('keeps no token in the cluster, only hashes', async () => {
+  test('stores no token in the cluster, only hashes', async () => {
     const first = await login('admin');
     const second = await refresh(first.refresh_token, b);
     const session = JSON.stringify(await get(sessionOf(first.access_token)));
@@ -66,7 +66,7 @@ describe('a session', () => {
         expect(session).not.toContain(part);
   });
 
-  test('ends everywhere when its object is deleted', async () => {
+  test('ends on all replicas when its object is deleted', async () => {
     const { access_token: token, refresh_token: next } = await login('admin');
     expect(await statusWith(token, b)).toBe(200);
     await kube().json(sessionOf(token), { method: 'DELETE' });
@@ -75,7 +75,7 @@ describe('a session', () => {
     await expectRefused(next, b);
   });
 
-  test('ends everywhere when its object is revoked', async () => {
+  test('ends on all replicas when its object is revoked', async () => {
     const { access_token: token, refresh_token: next } = await login('admin');
     const session = await get<{ status: object }>(sessionOf(token));
     await kube().json(sessionOf(token), {
@@ -87,8 +87,8 @@ describe('a session', () => {
   });
 });
 
-describe('within the grace', () => {
-  test('every retry of a refresh gets the same successor, on any replica', async () => {
+describe('within the grace period', () => {
+  test('every retry of a refresh gets the same successor on any replica', async () => {
     await set((authentication) => {
       authentication['refreshGrace'] = '10m';
     });
@@ -102,7 +102,7 @@ describe('within the grace', () => {
     await refresh(successor, a);
   });
 
-  test('what comes after the successor was used is reuse', async () => {
+  test('a retry after the successor was used is reuse', async () => {
     await set((authentication) => {
       authentication['refreshGrace'] = '10m';
     });
@@ -116,38 +116,38 @@ describe('within the grace', () => {
   });
 });
 
-describe('after the grace', () => {
+describe('after the grace period', () => {
   // evidence: refresh-reuse-replicas
-  test('a refresh token that was used revokes its session on every replica', async () => {
+  test('a used refresh token revokes its session on every replica', async () => {
     await set((authentication) => {
       authentication['refreshGrace'] = '0s';
     });
     const other = await login('admin', a);
     const first = await login('admin', a);
     const second = await refresh(first.refresh_token, a);
-    // Not in the same millisecond.
+    // In a later millisecond.
     await new Promise((resolve) => setTimeout(resolve, 20));
     await expectRefused(first.refresh_token, b);
     await expectEnded(first.access_token);
     await expectEnded(second.access_token);
     await expectRefused(second.refresh_token, a);
-    // Another login of the same person is another session.
+    // Another login of the same user is another session.
     expect(await statusWith(other.access_token, b)).toBe(200);
     await refresh(other.refresh_token, b);
   });
 });
 
-describe('settings', () => {
-  test('a session that nobody refreshes for refreshTokenIdle is over', async () => {
+describe('settings of sessions:', () => {
+  test('a session that is not refreshed for refreshTokenIdle expires', async () => {
     const idle = await login('admin');
     await set((authentication) => {
       authentication['refreshTokenIdle'] = '1s';
     });
-    await eventually('the idle session is over', () => expectRefused(idle.refresh_token, b));
+    await eventually('the idle session has expired', () => expectRefused(idle.refresh_token, b));
     await expectEnded(idle.access_token);
   });
 
-  test('a login ends the other sessions of its user where only one is allowed', async () => {
+  test("a login revokes the user's other sessions if only one is allowed", async () => {
     await set((authentication) => {
       authentication['multipleLogin'] = false;
     });
@@ -157,27 +157,27 @@ describe('settings', () => {
     await expectEnded(before.access_token);
     await expectRefused(before.refresh_token, a);
     expect(await statusWith(after.access_token, a)).toBe(200);
-    // 403: known, and without rights.
+    // 403: authenticated, without rights.
     expect(await statusWith(alice.access_token, a)).toBe(403);
   });
 
-  test('of logins at one instant on both replicas exactly one stays', async () => {
+  test('of simultaneous logins on both replicas exactly one session remains', async () => {
     await set((authentication) => {
       authentication['multipleLogin'] = false;
     });
     for (let round = 0; round < 5; round += 1) {
       const begun = await Promise.all([a, b, a, b].map((at) => login('alice', at)));
-      await eventually('the others are over', async () => {
+      await eventually('the other sessions have ended', async () => {
         for (const at of [a, b]) {
           const statuses = await Promise.all(begun.map(({ access_token }) => statusWith(access_token, at)));
-          // 403: known, and without rights.
+          // 403: authenticated, without rights.
           expect(statuses.toSorted((x, y) => x - y)).toEqual([401, 401, 401, 403]);
         }
       });
     }
   });
 
-  test('a client that may no longer refresh gets no refresh token', async () => {
+  test('a client without the refresh grant gets no refresh token', async () => {
     await set(({ clients }) => {
       for (const client of clients) if (client.name === 'platform') client['grantTypes'] = ['password'];
     });

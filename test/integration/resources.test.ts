@@ -1,8 +1,8 @@
-/** Every resource that the cluster serves, read at /kapis: built-in and custom, copied and read as the caller. */
+/** Every resource that the cluster serves, read at /kapis: built-in and custom, cached and uncached. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { configure } from '../labs/integration/configure.ts';
 import { eventually } from '../labs/integration/eventually.ts';
-import { call, gateway, open, read, type Answer } from '../labs/integration/http.ts';
+import { call, gateway, open, read, type HttpResponse } from '../labs/integration/http.ts';
 import {
   bind,
   create,
@@ -29,13 +29,14 @@ const base = '/kapis/resources.platform.io/v1alpha3';
 const namespaces = ['generic-1', 'generic-2', 'generic-3', 'generic-4', 'generic-5'];
 const users = { 'generic-two': [], 'generic-none': [], 'generic-viewer': [], 'generic-secrets': [] } as const;
 
-const as = async (token: string, path: string): Promise<Answer> => await call(`${gateway()}${base}/${path}`, { token });
-const ask = async (path: string): Promise<Answer> => await as(await adminToken(), path);
+const as = async (token: string, path: string): Promise<HttpResponse> =>
+  await call(`${gateway()}${base}/${path}`, { token });
+const send = async (path: string): Promise<HttpResponse> => await as(await adminToken(), path);
 
 async function list(path: string, token?: string): Promise<List> {
-  const answer = await as(token ?? (await adminToken()), path);
-  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
-  return answer.json as List;
+  const response = await as(token ?? (await adminToken()), path);
+  expect({ status: response.status, text: response.text }).toMatchObject({ status: 200 });
+  return response.json as List;
 }
 
 const named = ({ items }: Pick<KubeList, 'items'>): string[] =>
@@ -88,7 +89,7 @@ beforeAll(async () => {
   await bindIn('generic-2', 'generic-two');
   await bindIn('generic-4', 'generic-two');
   await bindIn('generic-3', 'generic-viewer', undefined, 'view');
-  // A binding that gives nothing here.
+  // A binding that grants nothing here.
   await create('/apis/rbac.authorization.k8s.io/v1/namespaces/generic-5/rolebindings', {
     metadata: { name: 'elsewhere' },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'platform-node-reader' },
@@ -104,7 +105,7 @@ afterAll(async () => {
   await removeUsers();
 });
 
-describe('a resource that Kubernetes itself has', () => {
+describe('a built-in resource', () => {
   test('is listed in all namespaces and in one, with pages, orders and filters', async () => {
     const all = await list('configmaps?labelSelector=generic-test=yes&sortBy=.data.of&ascending=true');
     expect(all).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1', totalItems: 5 });
@@ -123,10 +124,10 @@ describe('a resource that Kubernetes itself has', () => {
       ...theirs,
       metadata: { ...metadata, selfLink: '/api/v1/namespaces/generic-3/configmaps/settings' },
     });
-    expect((await ask('namespaces/generic-3/configmaps/settings')).json).toEqual(item);
+    expect((await send('namespaces/generic-3/configmaps/settings')).json).toEqual(item);
   });
 
-  test('is what kubectl takes its name to mean', async () => {
+  test('can be named as in kubectl', async () => {
     for (const name of ['deployments', 'deployments.apps', 'deployments.v1.apps'])
       expect(await list(`namespaces/generic-1/${name}`)).toMatchObject({
         kind: 'DeploymentList',
@@ -139,19 +140,19 @@ describe('a resource that Kubernetes itself has', () => {
     expect(await list('nodes.v1.?limit=0')).toMatchObject({ kind: 'NodeList', apiVersion: 'v1' });
   });
 
-  test('at cluster scope has no namespace', async () => {
-    expect((await ask('namespaces/generic-1')).json).toMatchObject({
+  test('has no namespace if it is cluster-scoped', async () => {
+    expect((await send('namespaces/generic-1')).json).toMatchObject({
       kind: 'Namespace',
       metadata: { name: 'generic-1' },
     });
     expect(named(await list('clusterroles?names=generic-reader'))).toEqual(['/generic-reader']);
-    expectStatus(await ask('namespaces/generic-1/clusterroles'), 404, 'NotFound');
-    expect(expectStatus(await ask('configmaps/settings'), 404, 'NotFound').message).toContain(
+    expectStatus(await send('namespaces/generic-1/clusterroles'), 404, 'NotFound');
+    expect(expectStatus(await send('configmaps/settings'), 404, 'NotFound').message).toContain(
       'namespaces/{namespace}/configmaps/{name}',
     );
   });
 
-  test('is followed', async () => {
+  test('can be watched', async () => {
     const stream = await watching(
       'namespaces/generic-5/configmaps?watch=true&label=generic-test&resourceVersion=' +
         (await list('configmaps?limit=0')).metadata.resourceVersion,
@@ -163,19 +164,19 @@ describe('a resource that Kubernetes itself has', () => {
     stream.close();
   });
 
-  test('that is none is 404, and one that cannot be listed 405', async () => {
-    expectStatus(await ask('gizmos'), 404, 'NotFound');
-    expectStatus(await ask('namespaces/generic-1/configmaps/nothing'), 404, 'NotFound');
-    expectStatus(await ask('tokenreviews'), 405, 'MethodNotAllowed');
-    expectStatus(await ask('namespaces/generic-1/status'), 404, 'NotFound');
-    expectStatus(await ask('watch/configmaps'), 404, 'NotFound');
-    expect(expectStatus(await ask('configmaps?phase=x'), 400, 'BadRequest').message).toContain(
-      'known parameters are page',
+  test('is 404 if unknown, and 405 if it cannot be listed', async () => {
+    expectStatus(await send('gizmos'), 404, 'NotFound');
+    expectStatus(await send('namespaces/generic-1/configmaps/nothing'), 404, 'NotFound');
+    expectStatus(await send('tokenreviews'), 405, 'MethodNotAllowed');
+    expectStatus(await send('namespaces/generic-1/status'), 404, 'NotFound');
+    expectStatus(await send('watch/configmaps'), 404, 'NotFound');
+    expect(expectStatus(await send('configmaps?phase=x'), 400, 'BadRequest').message).toContain(
+      'known parameters include page',
     );
   });
 
-  test('is named by discovery', async () => {
-    const { resources } = (await ask('')).json as {
+  test('is listed by discovery', async () => {
+    const { resources } = (await send('')).json as {
       resources: { name: string; verbs: string[]; namespaced: boolean }[];
     };
     const byName = new Map(resources.map((resource) => [resource.name, resource]));
@@ -187,8 +188,8 @@ describe('a resource that Kubernetes itself has', () => {
   });
 });
 
-describe('what kinds have of their own', () => {
-  test('is a status, and parameters', async () => {
+describe('specific properties of a kind', () => {
+  test('include a status and parameters', async () => {
     expect(named(await list('namespaces/generic-1/deployments?status=updating'))).toEqual(['generic-1/web']);
     expect((await list('namespaces/generic-1/deployments?status=running')).totalItems).toBe(0);
     expect((await list('namespaces?label=generic-test&status=Active')).totalItems).toBe(5);
@@ -196,10 +197,10 @@ describe('what kinds have of their own', () => {
     expect((await list('secrets?label=generic-test&type=Opaque')).totalItems).toBe(5);
   });
 
-  test('is another name that people give', async () => {
+  test('include its display name', async () => {
     const annotations = { 'platform.io/alias-name': 'Einstellungen' };
     await patch('/api/v1/namespaces/generic-2/configmaps/settings', { metadata: { annotations } });
-    await eventually('it is found', async () => {
+    await eventually('the alias is found', async () => {
       expect(named(await list('configmaps?alias=stell'))).toEqual(['generic-2/settings']);
     });
   });
@@ -207,7 +208,9 @@ describe('what kinds have of their own', () => {
 
 describe('the components of the platform', () => {
   test('are its own workloads', async () => {
-    const { items } = (await ask('components')).json as { items: { metadata: { name: string }; services: string[] }[] };
+    const { items } = (await send('components')).json as {
+      items: { metadata: { name: string }; services: string[] }[];
+    };
     expect(items.find(({ metadata }) => metadata.name === 'platform-apiserver')).toMatchObject({
       kind: 'Component',
       metadata: { namespace: 'platform-system' },
@@ -215,7 +218,7 @@ describe('the components of the platform', () => {
       services: ['platform-apiserver'],
     });
     const { items: nodes } = await list('nodes');
-    expect((await ask('componenthealth')).json).toMatchObject({
+    expect((await send('componenthealth')).json).toMatchObject({
       kind: 'ComponentHealth',
       components: { total: items.length },
       nodes: { total: nodes.length },
@@ -225,7 +228,7 @@ describe('the components of the platform', () => {
 });
 
 describe('without the right to all namespaces', () => {
-  test('a list shows those that the caller may list, and counts them alone', async () => {
+  test('a list contains and counts only objects that the caller is allowed to list', async () => {
     const two = await list('configmaps?names=settings&sortBy=.data.of&ascending=true', tokens['generic-two']);
     expect(named(two)).toEqual(['generic-2/settings', 'generic-4/settings']);
     expect(two.totalItems).toBe(2);
@@ -234,7 +237,7 @@ describe('without the right to all namespaces', () => {
     expectStatus(await as(tokens['generic-two'] ?? '', 'namespaces/generic-1/configmaps/settings'), 403, 'Forbidden');
   });
 
-  test('a watch shows them too', async () => {
+  test('a watch shows only objects that the caller is allowed to watch', async () => {
     const { metadata } = await list('configmaps?limit=0', tokens['generic-two']);
     const stream = await watching(
       `configmaps?watch=1&resourceVersion=${metadata.resourceVersion}`,
@@ -249,7 +252,7 @@ describe('without the right to all namespaces', () => {
     stream.close();
   });
 
-  test('the namespaces are those that a role in them lets the caller get, as it does in the core API', async () => {
+  test('the list of namespaces contains those that a role in them allows to get, as in the core API', async () => {
     const seen = await list('namespaces', tokens['generic-viewer']);
     expect(seen.items.map(({ metadata: { name } }) => name)).toEqual(['generic-3']);
     const theirs = await kube().stream('/api/v1/namespaces/generic-3', {
@@ -263,7 +266,7 @@ describe('without the right to all namespaces', () => {
     expectStatus(await as(tokens['generic-two'] ?? '', 'namespaces'), 403, 'Forbidden');
   });
 
-  test('who may list none is refused in the words of kube-apiserver', async () => {
+  test('a caller without any right gets the message of kube-apiserver', async () => {
     const theirs = await kube().stream('/api/v1/configmaps', {
       headers: { 'impersonate-user': 'generic-none', 'impersonate-group': 'system:authenticated' },
     });
@@ -289,14 +292,14 @@ describe('Secrets', () => {
     expectStatus(await as(tokens['generic-secrets'] ?? '', 'namespaces/generic-2/secrets/none'), 404, 'NotFound');
   });
 
-  test('are those of the namespaces that the caller may list', async () => {
+  test('are listed in the namespaces that the caller is allowed to list', async () => {
     const two = await list('secrets?names=hidden', tokens['generic-two']);
     expect(named(two).toSorted()).toEqual(['generic-2/hidden', 'generic-4/hidden']);
     expect(two.totalItems).toBe(2);
     expectStatus(await as(tokens['generic-none'] ?? '', 'secrets'), 403, 'Forbidden');
   });
 
-  test('are followed', async () => {
+  test('can be watched', async () => {
     const stream = await watching('namespaces/generic-3/secrets?watch=1&labelSelector=generic-test=yes');
     await stream.event(({ type, object: { metadata } }) => type === 'ADDED' && metadata.name === 'hidden');
     await patch('/api/v1/namespaces/generic-3/secrets/hidden', { stringData: { more: 'a' } });
@@ -308,17 +311,17 @@ describe('Secrets', () => {
     });
     expect(changed.metadata.managedFields).toBeUndefined();
     stream.close();
-    expectStatus(await ask('secrets?watch=1&name=hidden'), 400, 'BadRequest');
+    expectStatus(await send('secrets?watch=1&name=hidden'), 400, 'BadRequest');
   });
 
-  test('are read as a ServiceAccount, whose name kube-apiserver has proved', async () => {
+  test('are read as a ServiceAccount that kube-apiserver has authenticated', async () => {
     await createServiceAccount('generic-robot');
     try {
       const token = await serviceAccountToken('generic-robot');
       expectStatus(await as(token, 'namespaces/generic-3/secrets'), 403, 'Forbidden');
       const subject = { kind: 'ServiceAccount', name: 'generic-robot', namespace: 'default' } as const;
       await bindIn('generic-3', 'generic-robot', subject);
-      await eventually('the binding counts', async () => {
+      await eventually('the binding is in effect', async () => {
         expect(named(await list('secrets', token))).toEqual(['generic-3/hidden']);
       });
       expect((await as(token, 'namespaces/generic-3/secrets/hidden')).status).toBe(200);
@@ -327,7 +330,7 @@ describe('Secrets', () => {
     }
   });
 
-  test('are in no copy', async () => {
+  test('are not cached', async () => {
     const { text } = await call(`${gateway()}/metrics`, { token: await adminToken() });
     expect(text).toMatch(/store_objects\{resource="configmaps"\} \d/);
     expect(text).not.toContain('resource="secrets"}');
@@ -361,7 +364,7 @@ describe('pods that a Service selects', () => {
   });
 
   test('are those of its namespace', async () => {
-    await eventually('the copies have them', async () => {
+    await eventually('the caches have the pods', async () => {
       expect(await pods('')).toHaveLength(5);
       expect(await pods('serviceName=selecting')).toEqual(['generic-1/one', 'generic-2/two']);
     });
@@ -370,20 +373,20 @@ describe('pods that a Service selects', () => {
     expect(await pods('serviceName=nothing')).toEqual([]);
   });
 
-  test('are others as soon as it selects others', async () => {
+  test('change with its selector', async () => {
     const path = '/api/v1/namespaces/generic-2/services/selecting';
     await patch(path, { spec: { selector: { app: 'selected' } } });
-    await eventually('the copy has it', async () => {
+    await eventually('the cache has the changed Service', async () => {
       expect(await pods('serviceName=selecting', 'namespaces/generic-2/pods')).toEqual(['generic-2/one']);
     });
   });
 
-  test('are not shown to those who may not list Services', async () => {
+  test('are hidden from callers without the right to list Services', async () => {
     await createClusterRole('generic-pods', [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }]);
     await bind('generic-pods', 'generic-pods', { kind: 'User', name: 'generic-none' });
     try {
       const token = tokens['generic-none'] ?? '';
-      await eventually('the binding counts', async () => {
+      await eventually('the binding is in effect', async () => {
         expect(await list('namespaces/generic-1/pods', token)).toMatchObject({ kind: 'PodList' });
       });
       for (const path of ['namespaces/generic-1/pods', 'pods']) {
@@ -420,8 +423,8 @@ const definition = (plural: string, kind: string, properties: object): object =>
   },
 });
 
-/** Lets the servers' own ServiceAccount read the group, as an administrator may. */
-async function letCopy(): Promise<() => Promise<void>> {
+/** Allows the server's ServiceAccount to read the group, as an administrator might. */
+async function allowCaching(): Promise<() => Promise<void>> {
   await createClusterRole('generic-copied', [
     { apiGroups: [group], resources: ['*'], verbs: ['get', 'list', 'watch'] },
   ]);
@@ -447,19 +450,19 @@ describe('a custom resource', () => {
     for (const plural of ['widgets', 'gadgets']) await remove(`${definitions}/${plural}.${group}`);
   });
 
-  test('is served soon after its definition, changes with it and goes with it', async () => {
-    const forbid = await letCopy();
+  test('is served soon after its definition is created, changes with it and disappears with it', async () => {
+    const forbid = await allowCaching();
     try {
-      expectStatus(await ask('widgets'), 404, 'NotFound');
+      expectStatus(await send('widgets'), 404, 'NotFound');
       await create(definitions, definition('widgets', 'Widget', { size: { type: 'integer' } }));
       await eventually('widgets are served', async () => {
-        const answer = await ask('widgets');
-        if (answer.status !== 200) throw new Error(answer.text);
+        const response = await send('widgets');
+        if (response.status !== 200) throw new Error(response.text);
       });
-      await eventually('a widget can be made', () =>
+      await eventually('a widget can be created', () =>
         create(widgets, { apiVersion: `${group}/v1`, kind: 'Widget', metadata: { name: 'a' }, spec: { size: 1 } }),
       );
-      await eventually('it is listed', async () => {
+      await eventually('the resource is listed', async () => {
         expect(await list('widgets')).toMatchObject({
           kind: 'WidgetList',
           apiVersion: `${group}/v1`,
@@ -483,7 +486,7 @@ describe('a custom resource', () => {
         ],
       });
       await first.ended;
-      await eventually('the widgets look as they are defined now', async () => {
+      await eventually('the widgets match their new definition', async () => {
         expect((await list('widgets')).items[0]?.spec).toEqual({ size: 1, colour: 'red' });
       });
 
@@ -493,20 +496,20 @@ describe('a custom resource', () => {
       await second.ended;
       expect(second.events.map(({ type }) => type)).toEqual(['ADDED', 'DELETED']);
       await eventually('widgets are gone', async () => {
-        expectStatus(await ask('widgets'), 404, 'NotFound');
+        expectStatus(await send('widgets'), 404, 'NotFound');
       });
     } finally {
       await forbid();
     }
   });
 
-  test('that the server may not copy is read as the caller', async () => {
+  test('that the server is not allowed to cache is read as the caller', async () => {
     await create(definitions, definition('gadgets', 'Gadget', {}));
     const gadgets = `/apis/${group}/v1/namespaces/generic-2/gadgets`;
-    await eventually('a gadget can be made', () =>
+    await eventually('a gadget can be created', () =>
       create(gadgets, { apiVersion: `${group}/v1`, kind: 'Gadget', metadata: { name: 'g' }, spec: {} }),
     );
-    await eventually('it is listed', async () => {
+    await eventually('the resource is listed', async () => {
       expect(named(await list('gadgets'))).toEqual(['generic-2/g']);
     });
     expect(await isCopied(`gadgets.${group}`)).toBe(false);
@@ -514,7 +517,7 @@ describe('a custom resource', () => {
   });
 });
 
-test('what does not fit into the memory for copies is 503, and says why', async () => {
+test('a resource that exceeds the memory for caches is 503 with the reason', async () => {
   const filler = 'x'.repeat(200_000);
   for (const name of namespaces)
     await create(`/api/v1/namespaces/${name}/configmaps`, object('ConfigMap', 'v1', 'large', { data: { filler } }));
@@ -522,19 +525,19 @@ test('what does not fit into the memory for copies is 503, and says why', async 
     configuration['cache'] = { maxBytes: '700Ki' };
   });
   try {
-    const refusal = await eventually('configmaps do not fit', async () => {
-      const answer = await ask('configmaps');
-      return expectStatus(answer, 503, 'ServiceUnavailable');
+    const refusal = await eventually('the ConfigMaps do not fit', async () => {
+      const response = await send('configmaps');
+      return expectStatus(response, 503, 'ServiceUnavailable');
     });
     expect(refusal.message).toMatch(
-      /^configmaps does not fit .* [\d.]+ MiB of it were read so far.*cache\.maxBytes is 0\.7 MiB$/,
+      /^configmaps does not fit .* [\d.]+ MiB were read so far.*cache\.maxBytes in the configuration is 0\.7 MiB$/,
     );
     expect((await list('nodes?limit=0')).totalItems).toBeGreaterThan(0);
     expect((await list('namespaces?label=generic-test')).totalItems).toBe(5);
   } finally {
     await restore();
   }
-  await eventually('they fit again', async () => {
+  await eventually('the ConfigMaps fit again', async () => {
     expect((await list('configmaps?names=large')).totalItems).toBe(5);
   });
 });
@@ -546,7 +549,7 @@ interface Event {
 
 interface Watching {
   readonly events: readonly Event[];
-  /** The first that matches, among those that came and will come. */
+  /** Returns the first matching event, past or future. */
   event(matches: (event: Event) => boolean): Promise<Event>;
   readonly ended: Promise<void>;
   close(): void;
@@ -572,7 +575,7 @@ async function watching(path: string, token?: string): Promise<Watching> {
       return events();
     },
     event: (matches) =>
-      eventually('an event comes', () => {
+      eventually('a matching event arrives', () => {
         const found = events().find(matches);
         if (found === undefined) throw new Error(`there were ${text}`);
         return found;

@@ -1,8 +1,8 @@
-/** What a caller may do: kube-apiserver's own answer, in its own sentence. */
+/** Authorization of callers: the decision and the message of kube-apiserver. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { KubeRequest } from '../../src/cluster/client/client.ts';
 import { eventually } from '../labs/integration/eventually.ts';
-import { aggregated, apisPath, call, gateway, nodesPath, type Answer } from '../labs/integration/http.ts';
+import { aggregated, apisPath, call, gateway, nodesPath, type HttpResponse } from '../labs/integration/http.ts';
 import {
   bind,
   createClusterRole,
@@ -30,7 +30,7 @@ type User = keyof typeof users;
 
 const user = (name: User): Subject => ({ kind: 'User', name });
 const reading = { resources: ['nodes'], verbs: ['get', 'list', 'watch'] };
-/** Each has a role of its own name. */
+/** Users with a role of the same name. */
 const withRole = ['rights-core', 'rights-platform', 'rights-get', 'rights-list', 'rights-metrics'] as const;
 let oneNode = '';
 
@@ -57,14 +57,14 @@ afterAll(async () => {
 });
 
 const tokens = new Map<User, Promise<string>>();
-/** By a token of that user, taken once. */
-async function as(name: User, url: string, method = 'GET'): Promise<Answer> {
+/** Sends a request with a token of that user, which is fetched once. */
+async function as(name: User, url: string, method = 'GET'): Promise<HttpResponse> {
   const token = tokens.get(name) ?? tokenOf(name);
   tokens.set(name, token);
   return await call(url, { method, token: await token });
 }
 
-/** What kube-apiserver says to alice. */
+/** Returns the response of kube-apiserver to alice. */
 async function theirs(path: string, method: NonNullable<KubeRequest['method']>): Promise<unknown> {
   const { status, body } = await kube().stream(path, {
     method,
@@ -76,7 +76,7 @@ async function theirs(path: string, method: NonNullable<KubeRequest['method']>):
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));
 }
 
-describe('a refusal is in the words of kube-apiserver', () => {
+describe('a rejection has the message of kube-apiserver for', () => {
   let token = '';
   beforeAll(async () => {
     ({ access_token: token } = await login('alice'));
@@ -95,11 +95,11 @@ describe('a refusal is in the words of kube-apiserver', () => {
     '/some-node',
     '/some%20node',
   ])('GET /kapis/…/nodes%s, of the core nodes', async (path) => {
-    const answer = await call(`${gateway()}${nodesPath}${path}`, { token });
-    expect(expectStatus(answer, 403, 'Forbidden')).toEqual(await theirs(`/api/v1/nodes${path}`, 'GET'));
+    const response = await call(`${gateway()}${nodesPath}${path}`, { token });
+    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await theirs(`/api/v1/nodes${path}`, 'GET'));
   });
 
-  test('HEAD too, without words', async () => {
+  test('HEAD, without a body', async () => {
     const { status, body } = await call(`${gateway()}${nodesPath}`, { token, method: 'HEAD' });
     expect({ status, body }).toEqual({ status: 403, body: Buffer.alloc(0) });
   });
@@ -128,26 +128,26 @@ describe('a refusal is in the words of kube-apiserver', () => {
     ['GET', '/nothing/at/all'],
     ['POST', '/nothing'],
   ])('%s %s', async (method, path) => {
-    const answer = await call(`${aggregated()}${path}`, { token, method });
-    expect(expectStatus(answer, 403, 'Forbidden')).toEqual(await theirs(path, method));
+    const response = await call(`${aggregated()}${path}`, { token, method });
+    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await theirs(path, method));
   });
 
-  test('also on a path that only the gateway has', async () => {
-    const answer = await call(`${gateway()}/metrics`, { token });
-    expect(expectStatus(answer, 403, 'Forbidden')).toEqual(await theirs('/metrics', 'GET'));
+  test('a path that only the gateway has', async () => {
+    const response = await call(`${gateway()}/metrics`, { token });
+    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await theirs('/metrics', 'GET'));
   });
 });
 
 describe('discovery', () => {
   test.each(['/kapis', '/kapis/resources.platform.io', '/kapis/resources.platform.io/v1alpha3'])(
-    '%s is for everyone with an identity',
+    '%s allows every authenticated caller',
     async (path) => {
       expect((await as('rights-reader', `${gateway()}${path}`)).status).toBe(200);
     },
   );
 
   test.each(['/apis', '/apis/resources.platform.io', apisPath, '/openapi/v2', '/openapi/v3', '/version'])(
-    '%s is for everyone with an identity',
+    '%s allows every authenticated caller',
     async (path) => {
       expect((await as('rights-reader', `${aggregated()}${path}`)).status).toBe(200);
     },
@@ -166,14 +166,14 @@ const statuses = (name: User): Promise<number[]> =>
 const everywhere = (status: number): number[] => urls().map(() => status);
 
 describe('ClusterRole platform-node-reader', () => {
-  test('lets a user read when it is granted and no more when it is revoked, without a new login', async () => {
+  test('lets a user read from when it is granted until it is revoked, without a new login', async () => {
     expect(await statuses('rights-reader')).toEqual(everywhere(403));
     await bind('rights-reader', 'platform-node-reader', user('rights-reader'));
-    await eventually('the user may read', async () => {
+    await eventually('the user is allowed to read', async () => {
       expect(await statuses('rights-reader')).toEqual(everywhere(200));
     });
     await unbind('rights-reader');
-    await eventually('the user may not read any more', async () => {
+    await eventually('the user is no longer allowed to read', async () => {
       expect(await statuses('rights-reader')).toEqual(everywhere(403));
     });
   });
@@ -182,23 +182,23 @@ describe('ClusterRole platform-node-reader', () => {
     expect(await statuses('rights-member')).toEqual(everywhere(200));
   });
 
-  test('shows them what there is', async () => {
+  test('returns the existing nodes', async () => {
     const found = (await as('rights-member', `${gateway()}${nodesPath}`)).json as KubeList;
     expect(found.items).toHaveLength((await nodes()).items.length);
   });
 });
 
-describe('half of the rights', () => {
-  test('the core nodes alone: /kapis, but not /apis', async () => {
+describe('a partial right', () => {
+  test('to core nodes is enough for /kapis, but not for /apis', async () => {
     expect((await as('rights-core', `${gateway()}${nodesPath}`)).status).toBe(200);
-    const answer = await as('rights-core', `${aggregated()}${apisPath}/nodes`);
-    expect(expectStatus(answer, 403, 'Forbidden').message).toBe(
+    const response = await as('rights-core', `${aggregated()}${apisPath}/nodes`);
+    expect(expectStatus(response, 403, 'Forbidden').message).toBe(
       'nodes.resources.platform.io is forbidden: User "rights-core" cannot list resource "nodes" in API group "resources.platform.io" at the cluster scope',
     );
   });
 
   test.each(['', '/some-node', '?watch=true'])(
-    "the platform's nodes alone: neither, naming the other: %s",
+    "to the platform's nodes is enough for neither, and the message names the other: %s",
     async (path) => {
       for (const url of [`${gateway()}${nodesPath}${path}`, `${aggregated()}${apisPath}/nodes${path}`]) {
         const { message } = expectStatus(await as('rights-platform', url), 403, 'Forbidden');
@@ -211,10 +211,10 @@ describe('half of the rights', () => {
   test.each<[User, string[]]>([
     ['rights-get', ['/NODE']],
     ['rights-list', ['?fieldSelector=metadata.name=NODE', '?fieldSelector=spec.unschedulable!=x,metadata.name==NODE']],
-  ])('one verb on one name: no more than that: %s', async (name, allowed) => {
+  ])('to one verb on one name allows no more than that: %s', async (name, allowed) => {
     const refused = [
       '',
-      // Whether there is such a node is not told.
+      // The response does not reveal whether the node exists.
       '/another-node',
       '?names=NODE',
       '?watch=true',
@@ -228,7 +228,7 @@ describe('half of the rights', () => {
       ...refused.map((path) => [path, 403] as const),
       ...allowed.map((path) => [path, 200] as const),
     ]);
-    // Paths of /kapis may begin with a dot; kube-apiserver knows no such label.
+    // Paths of /kapis may start with a dot, which is not a valid label at kube-apiserver.
     const dotted = '?fieldSelector=.metadata.name=NODE';
     for (const [base, ofDotted] of [
       [`${gateway()}${nodesPath}`, name === 'rights-list' ? 200 : 403],
@@ -242,14 +242,14 @@ describe('half of the rights', () => {
     }
   });
 
-  test('of one name to list: shows that one', async () => {
+  test('to list one name shows that object', async () => {
     for (const base of [`${gateway()}${nodesPath}`, `${aggregated()}${apisPath}/nodes`]) {
       const { items } = (await as('rights-list', `${base}?fieldSelector=metadata.name=${oneNode}`)).json as KubeList;
       expect(items.map(({ metadata }) => metadata.name)).toEqual([oneNode]);
     }
   });
 
-  test('a non-resource URL: that one alone', async () => {
+  test('to a non-resource URL allows only that one', async () => {
     for (const base of [gateway(), aggregated()]) {
       const { status, text } = await as('rights-metrics', `${base}/metrics`);
       expect(status).toBe(200);

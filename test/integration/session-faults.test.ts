@@ -1,6 +1,6 @@
 /**
- * Three replicas, any of which is killed at any time while people log in, refresh and revoke. `make chaos` does this for ten minutes and
- * prints what it saw.
+ * Three replicas, any of which is killed at any time while users log in, refresh and revoke. `make chaos` does this for
+ * ten minutes and prints statistics.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomInt } from 'node:crypto';
@@ -11,12 +11,12 @@ import { startExtra, startReplica, stopReplica, type Extra } from '../labs/integ
 import { SessionLoad } from '../labs/integration/session-load.ts';
 
 const seconds = Number(process.env['CHAOS'] ?? 25);
-const people = 6;
+const users = 6;
 
 let third: Extra;
 let restore: () => Promise<void>;
 beforeAll(async () => {
-  // What had no answer is asked again at another replica, which is busy starting.
+  // A request without a response is retried at another replica, which may be busy starting.
   restore = await configure(({ authentication }) => {
     authentication['refreshGrace'] = '20s';
   });
@@ -44,11 +44,11 @@ async function killAndStart(index: number): Promise<void> {
 
 // evidence: session-replica-crash
 test(
-  'no session is lost, no revoked one lives on, no refresh token is used twice',
+  'killed replicas lose no session, keep no revoked one, and accept no refresh token twice',
   async () => {
     const load = new SessionLoad([gateway(0), gateway(1), third.baseURL]);
     const end = new AbortController();
-    const all = Array.from({ length: people }, () => load.person('bob', end.signal));
+    const all = Array.from({ length: users }, () => load.person('bob', end.signal));
     const until = Date.now() + seconds * 1_000;
     let kills = 0;
     do {
@@ -59,9 +59,9 @@ test(
     end.abort();
     await Promise.all(all);
     if (process.env['CHAOS'] !== undefined)
-      console.log(JSON.stringify({ seconds, people, kills, ...load.tally }, null, 1));
+      console.log(JSON.stringify({ seconds, users, kills, ...load.tally }, null, 1));
     expect(load.tally.broken).toEqual([]);
-    // docs/accounts.md states a second; more is left for a machine that builds and kills servers meanwhile.
+    // docs/guides/accounts.md states one second; more is allowed because this machine builds and kills servers meanwhile.
     expect(load.tally.latestAcceptance).toBeLessThan(5_000);
     const { logins, refreshes, revocations, reuses } = load.tally;
     expect(Math.min(kills, logins, refreshes, revocations + reuses)).toBeGreaterThan(0);

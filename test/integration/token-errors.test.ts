@@ -1,7 +1,7 @@
-/** Errors of the token endpoint (docs/tokens.md, "When it fails"). */
+/** Errors of the token endpoint (docs/guides/tokens.md, "When it fails"). */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { aggregated, call, gateway, secureGateway, type Answer } from '../labs/integration/http.ts';
+import { aggregated, call, gateway, secureGateway, type HttpResponse } from '../labs/integration/http.ts';
 import {
   basic,
   encode,
@@ -15,18 +15,18 @@ import {
 } from '../labs/integration/login.ts';
 import { clientSecrets } from '../labs/integration/people.ts';
 
-/** RFC 6749 section 5.2, and never a cache. */
-function expectProblem(answer: Answer, status: number, error: string): OAuthProblem {
-  expect({ status: answer.status, ...(answer.json as OAuthProblem) }).toMatchObject({ status, error });
-  expect(answer.headers).toMatchObject({
+/** Requires a response according to RFC 6749 section 5.2 that is never cached. */
+function expectProblem(response: HttpResponse, status: number, error: string): OAuthProblem {
+  expect({ status: response.status, ...(response.json as OAuthProblem) }).toMatchObject({ status, error });
+  expect(response.headers).toMatchObject({
     'content-type': 'application/json',
     'cache-control': 'no-store',
     pragma: 'no-cache',
     'audit-id': expect.any(String) as unknown,
   });
-  const problem = answer.json as OAuthProblem;
+  const problem = response.json as OAuthProblem;
   expect(Object.keys(problem).toSorted()).toEqual(['error', 'error_description']);
-  // RFC 6749 section 5.2: no quotation mark and no backslash is allowed there, nor anything outside ASCII.
+  // RFC 6749 section 5.2 allows neither quotation marks nor backslashes nor non-ASCII characters.
   expect(problem.error_description).toMatch(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/);
   return problem;
 }
@@ -37,7 +37,7 @@ const { client_id: _id, client_secret: _secret, ...bare } = right;
 const without = (name: string): Record<string, string> =>
   Object.fromEntries(Object.entries(right).filter(([key]) => key !== name));
 
-describe('a client that does not authenticate', () => {
+describe('client authentication', () => {
   const challenge = { 'www-authenticate': expect.stringMatching(/^Basic realm="/) as unknown };
 
   test.each([
@@ -51,45 +51,45 @@ describe('a client that does not authenticate', () => {
     ['a wrong secret by Basic', bare, basic('platform', 'wrong')],
     ['an empty secret by Basic', bare, basic('platform', '')],
     ['Basic without a colon', bare, { authorization: `Basic ${Buffer.from('platform').toString('base64')}` }],
-    ['Basic that is no base64', bare, { authorization: 'Basic !!!!' }],
-    ['Basic without anything', bare, { authorization: 'Basic ' }],
+    ['Basic that is not base64', bare, { authorization: 'Basic !!!!' }],
+    ['Basic without credentials', bare, { authorization: 'Basic ' }],
     ['a bearer token', bare, { authorization: 'Bearer abcdefgh' }],
     ['a wrong secret of a client with a hash', { ...bare, client_id: 'hashed', client_secret: 'x' }, {}],
     ['a wrong secret of a client with a Secret', { ...bare, client_id: 'referred', client_secret: 'x' }, {}],
-    ['a public client that does not exist here', { ...bare, client_id: 'platform-tv' }, {}],
+    ['a public client that does not exist', { ...bare, client_id: 'platform-tv' }, {}],
     ['a public client with a secret', { ...bare, client_id: 'platform-cli', client_secret: 'x' }, {}],
-  ])('%s: 401 invalid_client', async (_, form, headers) => {
-    const answer = await postForm(form, { headers });
-    expectProblem(answer, 401, 'invalid_client');
-    expect(answer.headers).toMatchObject(challenge);
+  ])('with %s is 401 invalid_client', async (_, form, headers) => {
+    const response = await postForm(form, { headers });
+    expectProblem(response, 401, 'invalid_client');
+    expect(response.headers).toMatchObject(challenge);
   });
 
-  test('an unknown client and a wrong secret cannot be told apart', async () => {
+  test('fails in the same way for an unknown client and a wrong secret', async () => {
     const unknown = await postForm({ ...right, client_id: 'nobody' });
     const wrong = await postForm({ ...right, client_secret: 'wrong' });
     expect(unknown.json).toEqual(wrong.json);
   });
 
-  test('twice, by form and Basic: 400 invalid_request', async () => {
+  test('by both form and Basic is 400 invalid_request', async () => {
     const headers = basic('platform', 'platform');
     expectProblem(await postForm(right, { headers }), 400, 'invalid_request');
     expectProblem(await postForm({ ...bare, client_id: 'hashed' }, { headers }), 400, 'invalid_request');
   });
 });
 
-describe('parameters', () => {
-  test.each(['grant_type', 'username', 'password'])('without %s: 400 naming it', async (name) => {
+describe('a token request', () => {
+  test.each(['grant_type', 'username', 'password'])('without %s is 400 and names it', async (name) => {
     for (const form of [without(name), { ...right, [name]: '' }])
       expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain(name);
   });
 
-  test('without refresh_token: 400 naming it', async () => {
+  test('without refresh_token is 400 and names it', async () => {
     const problem = expectProblem(await postForm({ grant_type: 'refresh_token', ...platform }), 400, 'invalid_request');
     expect(problem.error_description).toContain('refresh_token');
   });
 
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'nonsense'])(
-    '%s twice: 400 naming it',
+    'with %s twice is 400 and names it',
     async (name) => {
       const value = right[name] ?? 'openid';
       for (const more of [value, 'other', ''])
@@ -103,7 +103,7 @@ describe('parameters', () => {
     },
   );
 
-  test('refresh_token twice: 400 naming it', async () => {
+  test('with refresh_token twice is 400 and names it', async () => {
     const form = [...Object.entries(refreshForm('a')), ['refresh_token', 'b']] as [string, string][];
     expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain('refresh_token');
   });
@@ -113,74 +113,77 @@ describe('parameters', () => {
     'client_credentials',
     'urn:ietf:params:oauth:grant-type:device_code',
     'urn:ietf:params:oauth:grant-type:token-exchange',
-  ])('grant_type %s, which the client "platform" may not use: 400 unauthorized_client', async (grantType) => {
-    expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unauthorized_client');
-  });
+  ])(
+    'with grant_type %s, which the client "platform" is not allowed to use, is 400 unauthorized_client',
+    async (grantType) => {
+      expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unauthorized_client');
+    },
+  );
 
   test.each(['Password', 'password ', 'nonsense', 'constructor', '__proto__'])(
-    'grant_type %s: 400 unsupported_grant_type',
+    'with grant_type %s is 400 unsupported_grant_type',
     async (grantType) => {
       expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unsupported_grant_type');
     },
   );
 
-  test('a grant that the client may not use: 400 unauthorized_client', async () => {
+  test('with a grant that the client is not allowed to use is 400 unauthorized_client', async () => {
     const form = { ...bare, client_id: 'refresh-only', client_secret: clientSecrets['refresh-only'] };
     expectProblem(await postForm(form), 400, 'unauthorized_client');
   });
 
   test.each([' openid', 'openid ', 'openid  profile', 'open"id', 'open\\id', 'öpenid', '\n', `x${'y'.repeat(1_000)}`])(
-    'scope %j: 400 invalid_scope',
+    'with scope %j is 400 invalid_scope',
     async (scope) => {
       expectProblem(await postForm({ ...right, scope }), 400, 'invalid_scope');
     },
   );
 });
 
-describe('a person who may not log in', () => {
+describe('a login of a user', () => {
   test.each([
     ['unknown', 'nobody', 'some password'],
     ['with a wrong password', 'alice', 'Alice keeps 7431 bees'],
     ['disabled', 'dave', undefined],
-    ['named in capitals', 'ALICE', 'alice keeps 7431 bees'],
-    ['named with white space', 'alice ', 'alice keeps 7431 bees'],
-    ['named like a property', '__proto__', 'some password'],
+    ['with the name in capitals', 'ALICE', 'alice keeps 7431 bees'],
+    ['with white space in the name', 'alice ', 'alice keeps 7431 bees'],
+    ['with the name of a property', '__proto__', 'some password'],
     ['with a name of 10,000 letters', 'a'.repeat(10_000), 'some password'],
     ['with a password of 10,000 letters', 'bob', 'p'.repeat(10_000)],
     ['with NUL in the password', 'bob', 'alice keeps 7431 bees\0'],
-  ])('%s: 400 invalid_grant, always in the same words', async (_, username, password) => {
+  ])('%s is 400 invalid_grant with the same message', async (_, username, password) => {
     const problem = expectProblem(await postForm(passwordForm(username, password)), 400, 'invalid_grant');
-    // A new name each time: failures are limited for every name.
+    // A new name each time, because failures are limited per name.
     const stranger = passwordForm(`stranger-${randomUUID()}`, 'wrong');
     expect(problem).toEqual(expectProblem(await postForm(stranger), 400, 'invalid_grant'));
-    // A failure counts, and a success forgives.
+    // A success resets the failure.
     if (username === 'alice' || username === 'bob') await login(username);
   });
 });
 
-describe('a refresh token that is none', () => {
+describe('an invalid refresh token', () => {
   test.each([
     'x',
     'a.b.c',
     `${'0'.repeat(32)}.${'A'.repeat(43)}`,
     `${'0'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}`,
-  ])('%s: 400 invalid_grant', async (token) => {
+  ])('%s is 400 invalid_grant', async (token) => {
     expectProblem(await postForm(refreshForm(token)), 400, 'invalid_grant');
   });
 
-  test('an access token: 400 invalid_grant', async () => {
+  test('that is an access token is 400 invalid_grant', async () => {
     const { access_token: token } = await login('alice');
     expectProblem(await postForm(refreshForm(token)), 400, 'invalid_grant');
   });
 
-  test("another client's: 400 invalid_grant, and it is not spent", async () => {
+  test('of another client is 400 invalid_grant and is not used up', async () => {
     const first = await login('alice');
     const form = { ...refreshForm(first.refresh_token), client_id: 'hashed', client_secret: clientSecrets.hashed };
     expectProblem(await postForm(form), 400, 'invalid_grant');
     expect((await postForm(refreshForm(first.refresh_token))).status).toBe(200);
   });
 
-  test('asked for a wider scope: 400 invalid_scope, and it is not spent', async () => {
+  test('with a wider scope is 400 invalid_scope and is not used up', async () => {
     const first = (await postForm({ ...right, scope: 'profile' })).json as Tokens;
     const form = { ...refreshForm(first.refresh_token), scope: 'profile openid' };
     expectProblem(await postForm(form), 400, 'invalid_scope');
@@ -188,18 +191,18 @@ describe('a refresh token that is none', () => {
   });
 });
 
-describe('a request that is no form', () => {
+describe('a malformed token request', () => {
   test.each([
     ['JSON', 'application/json', JSON.stringify(right)],
     ['multipart', 'multipart/form-data; boundary=x', '--x--'],
     ['plain text', 'text/plain', encode(right)],
-    ['a media type that begins alike', 'application/x-www-form-urlencodedx', encode(right)],
-    ['a media type that is none', ';', encode(right)],
-  ])('%s: 415', async (_, type, body) => {
+    ['a media type with the same prefix', 'application/x-www-form-urlencodedx', encode(right)],
+    ['a malformed media type', ';', encode(right)],
+  ])('with %s is 415', async (_, type, body) => {
     expectProblem(await postForm(body, { headers: { 'content-type': type } }), 415, 'invalid_request');
   });
 
-  test('no media type, no body: 415', async () => {
+  test('without media type and body is 415', async () => {
     expectProblem(await call(`${gateway()}/oauth/token`, { method: 'POST' }), 415, 'invalid_request');
     expectProblem(
       await call(`${gateway()}/oauth/token`, { method: 'POST', body: encode(right) }),
@@ -208,82 +211,85 @@ describe('a request that is no form', () => {
     );
   });
 
-  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('%s: 405 and what is allowed', async (method) => {
-    const answer = await call(`${gateway()}/oauth/token`, {
+  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('with %s is 405 with the allowed methods', async (method) => {
+    const response = await call(`${gateway()}/oauth/token`, {
       method,
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: encode(right),
     });
-    expectProblem(answer, 405, 'invalid_request');
-    expect(answer.headers.allow).toBe('POST');
+    expectProblem(response, 405, 'invalid_request');
+    expect(response.headers.allow).toBe('POST');
   });
 
-  test('HEAD: 405 and no body', async () => {
-    const answer = await call(`${gateway()}/oauth/token`, { method: 'HEAD' });
-    expect(answer).toMatchObject({ status: 405, body: Buffer.alloc(0), headers: { allow: 'POST' } });
+  test('with HEAD is 405 without a body', async () => {
+    const response = await call(`${gateway()}/oauth/token`, { method: 'HEAD' });
+    expect(response).toMatchObject({ status: 405, body: Buffer.alloc(0), headers: { allow: 'POST' } });
   });
 
-  test.each(['?grant_type=password', '?x', '?client_id=platform&client_secret=platform'])('%s: 400', async (query) => {
-    const answer = await call(`${gateway()}/oauth/token${query}`, {
+  test.each(['?grant_type=password', '?x', '?client_id=platform&client_secret=platform'])(
+    'with the query %s is 400',
+    async (query) => {
+      const response = await call(`${gateway()}/oauth/token${query}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: encode(right),
+      });
+      expectProblem(response, 400, 'invalid_request');
+    },
+  );
+
+  test('with an access_token in the query is 400', async () => {
+    const response = await call(`${gateway()}/oauth/token?access_token=this-token-is-nobodys`, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: encode(right),
     });
-    expectProblem(answer, 400, 'invalid_request');
-  });
-
-  test('an access_token in the query: 400', async () => {
-    const answer = await call(`${gateway()}/oauth/token?access_token=this-token-is-nobodys`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: encode(right),
-    });
-    expectProblem(answer, 400, 'invalid_request');
+    expectProblem(response, 400, 'invalid_request');
   });
 
   test.each([
-    ['a bad percent-encoding', 'grant_type=password&username=%zz'],
-    ['half a percent-encoding', 'grant_type=password&username=%e'],
+    ['an invalid percent-encoding', 'grant_type=password&username=%zz'],
+    ['an incomplete percent-encoding', 'grant_type=password&username=%e'],
     ['bad UTF-8, encoded', 'grant_type=password&username=%ff%fe'],
     ['bad UTF-8, bare', Buffer.from('grant_type=password&username=\xff\xfe', 'latin1')],
     ['half a surrogate', 'grant_type=password&username=%ed%a0%80'],
-  ])('%s: 400 invalid_request', async (_, form) => {
+  ])('with %s is 400 invalid_request', async (_, form) => {
     const body = Buffer.concat([Buffer.from(`${encode(platform)}&`), Buffer.from(form as string)]);
-    const answer = await call(`${gateway()}/oauth/token`, {
+    const response = await call(`${gateway()}/oauth/token`, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body,
     });
-    expectProblem(answer, 400, 'invalid_request');
+    expectProblem(response, 400, 'invalid_request');
   });
 
-  test.each(['utf-7', 'utf-16', 'nonsense', 'iso-8859-1'])('in %s: 415', async (charset) => {
+  test.each(['utf-7', 'utf-16', 'nonsense', 'iso-8859-1'])('in %s is 415', async (charset) => {
     const type = `application/x-www-form-urlencoded; charset=${charset}`;
     expectProblem(await postForm(right, { headers: { 'content-type': type } }), 415, 'invalid_request');
   });
 
-  test('longer than any form: 413', async () => {
-    const answer = await postForm(`${encode(right)}&x=${'y'.repeat(200_000)}`);
-    expectProblem(answer, 413, 'invalid_request');
+  test('longer than the limit is 413', async () => {
+    const response = await postForm(`${encode(right)}&x=${'y'.repeat(200_000)}`);
+    expectProblem(response, 413, 'invalid_request');
   });
 
-  test.each(['gzip', 'nonsense'])('said to be compressed by %s: 415', async (encoding) => {
-    const answer = await postForm(right, { headers: { 'content-encoding': encoding } });
-    expectProblem(answer, 415, 'invalid_request');
+  test.each(['gzip', 'nonsense'])('compressed with %s is 415', async (encoding) => {
+    const response = await postForm(right, { headers: { 'content-encoding': encoding } });
+    expectProblem(response, 415, 'invalid_request');
   });
 });
 
-describe('elsewhere', () => {
+describe('the token endpoint', () => {
   // evidence: token-errors-tls
-  test('the same over TLS', async () => {
+  test('returns the same errors over TLS', async () => {
     expectProblem(await postForm({ ...right, client_id: 'nobody' }, { base: secureGateway() }), 401, 'invalid_client');
   });
 
-  test('no token endpoint where only kube-apiserver calls: as on each path without a route, 401', async () => {
+  test('does not exist on the aggregated listener: 401, as for each unknown path', async () => {
     expect((await postForm(right, { base: aggregated() })).status).toBe(401);
   });
 
-  test('no other endpoint yet: 404', async () => {
+  test('has no undocumented endpoints beside it: 404', async () => {
     for (const path of ['/oauth/nothing', '/oauth/Token', '/oauth/'])
       expectProblem(await call(`${gateway()}${path}`, { method: 'POST' }), 404, 'invalid_request');
   });

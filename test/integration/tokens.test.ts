@@ -1,8 +1,8 @@
-/** Parameters and successful responses of the token endpoint (docs/tokens.md), with the clients that people use. */
+/** Parameters and successful responses of the token endpoint (docs/guides/tokens.md), with common HTTP clients. */
 import { describe, expect, test } from '@jest/globals';
 import { lab } from '../labs/integration/lab.ts';
 import { curl } from '../labs/integration/curl.ts';
-import { gateway, secureGateway, type Answer } from '../labs/integration/http.ts';
+import { gateway, secureGateway, type HttpResponse } from '../labs/integration/http.ts';
 import {
   basic,
   encode,
@@ -14,16 +14,16 @@ import {
 } from '../labs/integration/login.ts';
 import { clientSecrets, passwords } from '../labs/integration/people.ts';
 
-function expectTokens(answer: Answer): Tokens {
-  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
-  expect(answer.headers).toMatchObject({
+function expectTokens(response: HttpResponse): Tokens {
+  expect({ status: response.status, text: response.text }).toMatchObject({ status: 200 });
+  expect(response.headers).toMatchObject({
     'content-type': 'application/json',
     'cache-control': 'no-store',
     pragma: 'no-cache',
     'x-content-type-options': 'nosniff',
     'audit-id': expect.stringMatching(/^[0-9a-f-]{36}$/) as unknown,
   });
-  const tokens = answer.json as Tokens;
+  const tokens = response.json as Tokens;
   expect(tokens).toMatchObject({ token_type: 'Bearer', expires_in: 7200 });
   expect(tokens.access_token.split('.')).toHaveLength(3);
   expect(tokens.refresh_token).not.toBe('');
@@ -31,8 +31,8 @@ function expectTokens(answer: Answer): Tokens {
 }
 
 describe('the password grant', () => {
-  test('by curl, as the README has it', async () => {
-    const answer = await curl(
+  test('works with curl as in the README', async () => {
+    const response = await curl(
       `${gateway()}/oauth/token`,
       '-d',
       'grant_type=password',
@@ -45,12 +45,12 @@ describe('the password grant', () => {
       '-d',
       'client_secret=platform',
     );
-    const tokens = expectTokens(answer);
+    const tokens = expectTokens(response);
     expect(Object.keys(tokens).toSorted()).toEqual(['access_token', 'expires_in', 'refresh_token', 'token_type']);
   });
 
-  test.each(['--http1.1', '--http2'])('by curl over TLS, with HTTP Basic and %s', async (version) => {
-    const answer = await curl(
+  test.each(['--http1.1', '--http2'])('works with curl over TLS, with HTTP Basic and %s', async (version) => {
+    const response = await curl(
       version,
       '--cacert',
       lab().authorityFile,
@@ -64,24 +64,27 @@ describe('the password grant', () => {
       '--data-urlencode',
       `password=${passwords.alice}`,
     );
-    expectTokens(answer);
+    expectTokens(response);
   });
 
-  test("by Node's fetch", async () => {
-    const answer = await fetch(`${gateway(1)}/oauth/token`, {
+  test("works with Node's fetch", async () => {
+    const response = await fetch(`${gateway(1)}/oauth/token`, {
       method: 'POST',
       body: new URLSearchParams(passwordForm('alice')),
     });
-    expect(answer.status).toBe(200);
-    expect(Object.keys((await answer.json()) as object)).toContain('access_token');
+    expect(response.status).toBe(200);
+    expect(Object.keys((await response.json()) as object)).toContain('access_token');
   });
 
-  test.each(['alice', 'bob', 'carol', 'admin'])('of %s, whatever kind of hash and place it has', async (username) => {
-    expectTokens(await postForm(passwordForm(username)));
-    expectTokens(await postForm(passwordForm(username), { base: gateway(1) }));
-  });
+  test.each(['alice', 'bob', 'carol', 'admin'])(
+    'works for %s, whatever the hash and its location',
+    async (username) => {
+      expectTokens(await postForm(passwordForm(username)));
+      expectTokens(await postForm(passwordForm(username), { base: gateway(1) }));
+    },
+  );
 
-  test('takes a charset behind the media type', async () => {
+  test('accepts a charset in the media type', async () => {
     for (const type of ['application/x-www-form-urlencoded;charset=UTF-8', 'Application/X-WWW-Form-Urlencoded'])
       expectTokens(await postForm(passwordForm('alice'), { headers: { 'content-type': type } }));
   });
@@ -98,52 +101,55 @@ describe('the password grant', () => {
     expectTokens(await postForm(form));
   });
 
-  test('ignores parameters that it does not know, once each', async () => {
+  test('ignores unknown parameters that occur once', async () => {
     expectTokens(await postForm({ ...passwordForm('alice'), nonsense: 'x', resource: 'y' }));
   });
 });
 
-describe('a client authenticates', () => {
+describe('client authentication', () => {
   const { client_id: _id, client_secret: _secret, ...bare } = passwordForm('alice');
 
-  test('in the form', async () => {
+  test('works in the form', async () => {
     expectTokens(await postForm({ ...bare, ...platform }));
   });
 
-  test('by HTTP Basic, also with its client_id in the form', async () => {
+  test('works by HTTP Basic, also with the client_id in the form', async () => {
     expectTokens(await postForm(bare, { headers: basic('platform', 'platform') }));
     expectTokens(await postForm({ ...bare, client_id: 'platform' }, { headers: basic('platform', 'platform') }));
     const { authorization } = basic('platform', 'platform');
     expectTokens(await postForm(bare, { headers: { authorization: authorization.replace('Basic', 'bAsIc') } }));
   });
 
-  test.each(['hashed', 'referred'] as const)('as %s, whose secret is no text of the configuration', async (client) => {
-    const secret = clientSecrets[client];
-    expectTokens(await postForm(bare, { headers: basic(client, secret) }));
-    expectTokens(await postForm({ ...bare, client_id: client, client_secret: secret }));
-  });
+  test.each(['hashed', 'referred'] as const)(
+    'works for %s, whose secret is not plain text in the configuration',
+    async (client) => {
+      const secret = clientSecrets[client];
+      expectTokens(await postForm(bare, { headers: basic(client, secret) }));
+      expectTokens(await postForm({ ...bare, client_id: client, client_secret: secret }));
+    },
+  );
 });
 
-const asking = (scope: string): Promise<Answer> => postForm({ ...passwordForm('alice'), scope });
+const loginWith = (scope: string): Promise<HttpResponse> => postForm({ ...passwordForm('alice'), scope });
 
-describe('scope', () => {
-  test('openid adds an id_token and says what was granted', async () => {
-    const tokens = expectTokens(await asking('openid profile email'));
+describe('the scope', () => {
+  test('openid adds an id_token and is reported as granted', async () => {
+    const tokens = expectTokens(await loginWith('openid profile email'));
     expect(tokens).toMatchObject({ scope: 'openid profile email', id_token: expect.any(String) as unknown });
   });
 
-  test('anything else adds none; what is unknown is dropped, and the answer says so', async () => {
-    const tokens = expectTokens(await asking('profile nonsense profile'));
+  test('without openid adds no id_token; unknown scopes are dropped, and the response reports that', async () => {
+    const tokens = expectTokens(await loginWith('profile nonsense profile'));
     expect(tokens.scope).toBe('profile');
     expect(tokens).not.toHaveProperty('id_token');
   });
 
-  test('an empty one counts as none', async () => {
-    expect(expectTokens(await asking(''))).not.toHaveProperty('scope');
+  test('that is empty counts as missing', async () => {
+    expect(expectTokens(await loginWith(''))).not.toHaveProperty('scope');
   });
 
-  test('stays for refreshes, which may ask for less', async () => {
-    const first = expectTokens(await asking('openid profile'));
+  test('is kept by refreshes, which may request less', async () => {
+    const first = expectTokens(await loginWith('openid profile'));
     const second = expectTokens(await postForm(refreshForm(first.refresh_token)));
     expect(second).toMatchObject({ scope: 'openid profile', id_token: expect.any(String) as unknown });
     const third = expectTokens(await postForm({ ...refreshForm(second.refresh_token), scope: 'profile' }));

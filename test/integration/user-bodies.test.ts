@@ -1,4 +1,4 @@
-/** Bodies of writes to users that kube-apiserver refuses: the caller gets its refusal, never a 5xx. */
+/** Bodies of user writes that kube-apiserver rejects: the caller gets that error, never a 5xx. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { call, gateway } from '../labs/integration/http.ts';
 import { adminToken } from '../labs/integration/login.ts';

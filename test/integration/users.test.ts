@@ -1,4 +1,4 @@
-/** User objects (docs/accounts.md): accounts like the configured ones, live on every replica. */
+/** User objects (docs/guides/accounts.md): accounts like the configured ones, effective on every replica. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../labs/integration/eventually.ts';
 import { call, gateway, nodesPath } from '../labs/integration/http.ts';
@@ -32,12 +32,12 @@ const session = (name: string): Promise<Tokens> => login(name, undefined, passwo
 const bearerStatuses = ({ access_token: token }: Tokens, path = '/kapis'): Promise<number[]> =>
   Promise.all([gateway(0), gateway(1)].map(async (base) => (await call(`${base}${path}`, { token })).status));
 
-const become = (what: string, ask: () => Promise<number[]>, status: number): Promise<void> =>
+const become = (what: string, fetchStatuses: () => Promise<number[]>, status: number): Promise<void> =>
   eventually(what, async () => {
-    expect(await ask()).toEqual([status, status]);
+    expect(await fetchStatuses()).toEqual([status, status]);
   });
 
-/** Why kube-apiserver refuses it. */
+/** Returns the reason for which kube-apiserver rejects it. */
 const refusal = (spec: object, name = 'refused'): Promise<string> =>
   createUser(name, spec).then(
     () => 'accepted',
@@ -45,7 +45,7 @@ const refusal = (spec: object, name = 'refused'): Promise<string> =>
   );
 
 describe('a User object', () => {
-  test('logs in, has its groups, and loses what is taken from it at once', async () => {
+  test('logs in, has its groups, and loses removed rights immediately', async () => {
     await bind('users-test', 'platform-node-reader', { kind: 'Group', name: 'erins-friends' });
     undo.push(() => unbind('users-test'));
     await person('erin', { displayName: 'Erin', groups: ['erins-friends'] });
@@ -55,34 +55,34 @@ describe('a User object', () => {
     await become('erin reads none', () => bearerStatuses(tokens, `${nodesPath}?limit=1`), 403);
     expect(await bearerStatuses(tokens)).toEqual([200, 200]);
     await patch(userPath('erin'), { spec: { state: 'Disabled' } });
-    await become('erin is nobody', () => bearerStatuses(tokens), 401);
+    await become('the tokens of erin are rejected', () => bearerStatuses(tokens), 401);
     expect(await loginStatuses('erin')).toEqual([400, 400]);
     expect((await postForm(refreshForm(tokens.refresh_token))).status).toBe(400);
   });
 
-  test('that is deleted ends its sessions, and one of its name made later has neither them nor its password', async () => {
+  test('that is deleted ends its sessions, and a later one of the same name has neither them nor the password', async () => {
     await person('frank');
     const tokens = await session('frank');
     await removeUser('frank');
-    await become('frank is nobody', () => bearerStatuses(tokens), 401);
+    await become('the tokens of frank are rejected', () => bearerStatuses(tokens), 401);
     await createUser('frank');
-    await eventually('the new frank is known', async () => {
+    await eventually('the new user frank can log in', async () => {
       expect(await conditionsOf('frank')).toMatchObject([{ type: 'Accepted', status: 'True' }]);
     });
     expect(await bearerStatuses(tokens)).toEqual([401, 401]);
     expect(await loginStatuses('frank')).toEqual([400, 400]);
   });
 
-  test('logs in by e-mail address, while that is unique', async () => {
+  test('logs in by e-mail address while that is unique', async () => {
     await person('grace', { email: 'Grace@example.org' });
     expect(await loginStatuses('grace@EXAMPLE.org')).toEqual([200, 200]);
     undo.push(() => removeUser('heidi'));
     await createUser('heidi', { email: 'grace@example.org' });
-    await become('the address is nobody’s', () => loginStatuses('grace@example.org'), 400);
+    await become('the address is ambiguous', () => loginStatuses('grace@example.org'), 400);
     expect(await loginStatuses('grace')).toEqual([200, 200]);
   });
 
-  test('with the name of a configured user is not in force, and says so', async () => {
+  test('with the name of a configured user has no effect and reports that', async () => {
     undo.push(() => removeUser('bob'));
     await createUser('bob', { groups: ['platform:admins'] });
     await eventually('the condition is there', async () => {
@@ -95,17 +95,17 @@ describe('a User object', () => {
   });
 });
 
-describe('kube-apiserver refuses', () => {
+describe('kube-apiserver rejects a user with', () => {
   // evidence: user-crd-validation
   test.each([
     ['a group of Kubernetes', { groups: ['ok', 'system:masters'] }, 'must not begin with "system:"'],
     ...[' system:masters', 'a\u00A0', 'a\nb', '\u0000'].map(
-      (name) => ['a group with what nobody sees', { groups: [name] }, 'should match'] as const,
+      (name) => ['a group with invisible characters', { groups: [name] }, 'should match'] as const,
     ),
     ['a group twice', { groups: ['a', 'a'] }, 'Duplicate value'],
     ['an empty group', { groups: [''] }, 'should be at least 1 chars long'],
-    ['what is no e-mail address', { email: 'erin' }, 'should match'],
-    ['a state that there is not', { state: 'Gone' }, 'supported values: "Active", "Disabled"'],
+    ['an invalid e-mail address', { email: 'erin' }, 'should match'],
+    ['an unknown state', { state: 'Gone' }, 'supported values: "Active", "Disabled"'],
     ['a long display name', { displayName: 'x'.repeat(257) }, 'Too long'],
   ])('%s', async (_, spec, why) => {
     expect(await refusal(spec)).toContain(why);
@@ -116,7 +116,7 @@ describe('kube-apiserver refuses', () => {
   });
 });
 
-test('kubectl explains every field, and shows users in a table', async () => {
+test('kubectl explains every field and prints users as a table', async () => {
   const explained = await succeed(kubectl, 'explain', 'users.iam.platform.io', '--recursive=false');
   expect(explained).toContain('may log in to the platform');
   const spec = await succeed(kubectl, 'explain', 'users.iam.platform.io.spec');
@@ -129,7 +129,7 @@ test('kubectl explains every field, and shows users in a table', async () => {
   expect(row).toMatch(/^judy +Judy +judy@example.org +Active/);
 });
 
-/** What kube-apiserver says to a change of the groups, or to a new user; '' if it is done. */
+/** Returns the response of kube-apiserver to a change of the groups or to a new user; '' on success. */
 const change = (who: string, groups: readonly string[], method: 'PATCH' | 'POST' = 'PATCH'): Promise<string> =>
   kube()
     .json(method === 'POST' ? usersPath : userPath('kim'), {
@@ -140,7 +140,7 @@ const change = (who: string, groups: readonly string[], method: 'PATCH' | 'POST'
     })
     .then(() => '', String);
 
-describe('who puts a user into a group', () => {
+describe('adding a user to a group', () => {
   beforeAll(async () => {
     await createClusterRole('users-test-writer', [
       { apiGroups: ['iam.platform.io'], resources: ['users'], verbs: ['*'] },
@@ -161,11 +161,11 @@ describe('who puts a user into a group', () => {
   });
   afterEach(() => removeUser('kim'));
 
-  test('must be allowed to impersonate it', async () => {
+  test('requires the right to impersonate the group', async () => {
     await createUser('kim', { groups: ['before'] });
-    // A policy takes a moment to be in force.
+    // A policy takes effect after a moment.
     await eventually('the policy is in force', async () => {
-      expect(await change('writer', ['before', 'platform:admins'])).toContain('right to impersonate');
+      expect(await change('writer', ['before', 'platform:admins'])).toContain('permission to impersonate');
     });
     expect(await change('writer', ['before', 'a', 'b', 'c', 'd', 'e'])).toBe('');
     expect(await change('writer', ['before', 'a', 'b', 'c', 'd', 'e', 'f'])).toContain('one of: f');
@@ -179,14 +179,14 @@ describe('who puts a user into a group', () => {
     ).toBe('');
   });
 
-  test('also when the user is made', async () => {
-    expect(await change('writer', ['a', 'platform:admins'], 'POST')).toContain('right to impersonate');
+  test('requires that right also when the user is created', async () => {
+    expect(await change('writer', ['a', 'platform:admins'], 'POST')).toContain('permission to impersonate');
     expect(await change('writer', ['a'], 'POST')).toBe('');
   });
 });
 
 // evidence: own-user-object-replicas
-test('one’s own User object cannot be edited by oneself', async () => {
+test('users cannot edit their own User object', async () => {
   await person('liam', { groups: ['liams'] });
   const can = await kubectl('auth', 'can-i', 'patch', 'users.iam.platform.io/liam', '--as', 'liam');
   expect(can.stdout.trim()).toBe('no');

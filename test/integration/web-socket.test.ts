@@ -1,4 +1,7 @@
-/** Watches over WebSockets, message for message as kube-apiserver gives those of its own nodes, to Node's own client of browsers' API. */
+/**
+ * Watches over WebSockets: the same messages as kube-apiserver sends for its own nodes, received by Node's
+ * implementation of the browser API.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -58,18 +61,18 @@ const socket = (base: string, path: string): string => `${base.replace(/^http/, 
 const withToken = (url: string, token: string, ca: string | Buffer): Promise<Listening> =>
   listenTo(url, {
     protocols: ['any', tokenProtocol(token)],
-    // kube-apiserver refuses who does not say, as browsers do, whose page asks.
+    // kube-apiserver requires an Origin header, which browsers send.
     headers: { origin: 'https://console.example.com' },
     dispatcher: new Agent({ connect: { ca } }),
   });
 
-/** What our own way of showing a node makes of what the core API says. */
+/** Returns a node as this server returns it, given that of the core API. */
 const asKapis = ({ metadata, ...rest }: KubeObject): object => {
   const { managedFields: _, ...shown } = metadata;
   return { ...rest, metadata: { ...shown, selfLink: nodePath(metadata.name) } };
 };
 
-/** kube-apiserver's own nodes. */
+/** Watches core nodes at kube-apiserver. */
 const core = (query: string): Promise<Listening> =>
   withToken(socket(cluster()['server'] ?? '', `/api/v1/nodes?${query}`), serviceToken, clusterCA());
 interface Way {
@@ -107,7 +110,10 @@ const ways: Readonly<Record<string, Way>> = {
 
 const events = ({ messages }: Listening): Event[] => messages.map((message) => JSON.parse(message) as Event);
 
-/** Changes a node while kube-apiserver and one of our ways watch it over WebSockets; resolves when both watches have ended. */
+/**
+ * Changes a node while kube-apiserver and this server are watched over WebSockets; resolves when both watches have
+ * ended.
+ */
 async function watchBoth(
   way: string,
 ): Promise<readonly [theirs: Listening, ours: Listening, ends: Awaited<Listening['closed']>[]]> {
@@ -123,7 +129,7 @@ async function watchBoth(
   return [...both, await Promise.all(both.map(({ closed }) => closed))];
 }
 
-// Each watch lasts 5 s: those of all ways run at the same time.
+// Each watch lasts 5 s, so all run at the same time.
 let watched: ReadonlyMap<string, PromiseSettledResult<Awaited<ReturnType<typeof watchBoth>>>>;
 beforeAll(async () => {
   const names = Object.keys(ways);
@@ -134,25 +140,25 @@ beforeAll(async () => {
 describe.each(Object.keys(ways))('%s', (way) => {
   const { url, ca, shown } = ways[way] as Way;
 
-  test('each event is the message that it is at kube-apiserver, and so is the end', () => {
+  test('every event and the end are the same messages as at kube-apiserver', () => {
     const result = watched.get(way);
     if (result?.status !== 'fulfilled') throw new Error('the watches failed', { cause: result?.reason });
     const [theirs, ours, ends] = result.value;
-    const told = events(theirs);
-    expect(told.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED', 'MODIFIED', 'MODIFIED', 'DELETED']);
-    expect(events(ours)).toEqual(told.map(({ type, object }) => ({ type, object: shown(object) })));
+    const expected = events(theirs);
+    expect(expected.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED', 'MODIFIED', 'MODIFIED', 'DELETED']);
+    expect(events(ours)).toEqual(expected.map(({ type, object }) => ({ type, object: shown(object) })));
     for (const message of [...theirs.messages, ...ours.messages]) expect(message).toMatch(/^\{"type":.*\}\n$/);
     expect(ends.map(({ code }) => code)).toEqual([1000, 1000]);
     expect([theirs, ours].map(({ client }) => client.protocol)).toEqual(['any', 'any']);
   });
 
-  test('who shows no token is refused', async () => {
+  test('a WebSocket without a token is rejected', async () => {
     const dispatcher = new Agent({ connect: { ca: ca() } });
     await expect(listenTo(`${url()}?watch=true`, { dispatcher })).rejects.toThrow('the handshake failed');
   });
 });
 
-test('what is not copied is followed so too, as the caller', async () => {
+test('an uncached resource can be watched over a WebSocket as the caller', async () => {
   const path = '/api/v1/namespaces/default/secrets';
   const name = `web-socket-${randomUUID()}`;
   const url = socket(
@@ -169,7 +175,7 @@ test('what is not copied is followed so too, as the caller', async () => {
   ]);
 });
 
-test("Node's own WebSocket hears a watch, and the log tells of it without the token", async () => {
+test("Node's own WebSocket receives a watch, which is logged without the token", async () => {
   const mark = `audit-${randomUUID()}`;
   const client = new WebSocket(socket(gateway(), `${nodesPath}?watch=true&timeoutSeconds=1&labelSelector=!${mark}`), [
     tokenProtocol(platformToken),
@@ -180,7 +186,7 @@ test("Node's own WebSocket hears a watch, and the log tells of it without the to
   const { code } = await new Promise<CloseEvent>((resolve) => client.addEventListener('close', resolve));
   expect(code).toBe(1000);
   expect(messages.length).toBeGreaterThan(2);
-  const line = await eventually('the log tells of it', () => {
+  const line = await eventually('the watch is logged', () => {
     const found = readLog(replicaLogs()[0] ?? '').find(({ path }) => String(path).includes(mark));
     if (found === undefined) throw new Error('not yet');
     return found;

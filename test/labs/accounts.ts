@@ -1,4 +1,4 @@
-/** Users, sessions and tokens of one replica, built as in production over a cluster in memory. */
+/** Users, sessions and tokens of one replica, built as in production with an in-memory cluster. */
 import { buildAccounts, type PasswordChecks } from '../../src/accounts/build.ts';
 import { passwordSecretOf, passwordSecretType, type UserSpec } from '../../src/accounts/directory/users.ts';
 import { buildAuth } from '../../src/auth/build.ts';
@@ -22,10 +22,10 @@ const inNamespace = `/api/v1/namespaces/${namespace}`;
 type Authentication = Readonly<Record<string, unknown>> & { readonly users?: readonly object[] };
 
 export interface AccountsOptions extends Pick<PasswordChecks, 'providerTypes'> {
-  /** Written to the cluster before the start. Users without `passwordHash` have the right password. */
+  /** Written to the cluster before the start. Users without `passwordHash` have the default password. */
   readonly authentication?: Authentication | undefined;
   readonly log?: Logger | undefined;
-  /** Another replica of the same cluster. Its configuration stays unless there is `authentication`. */
+  /** Replica beside which this one starts, in the same cluster and with its configuration unless `authentication` is given. */
   readonly beside?: { readonly clock: FakeClock; readonly cluster: MemoryCluster };
 }
 
@@ -67,9 +67,9 @@ export async function startAccounts({
     cluster,
     client,
     hashes,
-    /** Puts another configuration in force, in this replica. */
+    /** Changes the configuration of this replica. */
     configure: (changed: Authentication) => base.live.accept(configuration(sections(changed))),
-    /** Creates or replaces a User, with the right password unless `password` is false. Returns its uid. */
+    /** Creates or replaces a User, with the default password unless `password` is false. Returns its uid. */
     async putUser(username: string, spec: UserSpec = {}, password = true): Promise<string> {
       cluster.put(usersPath, {
         apiVersion: 'iam.platform.io/v1alpha2',

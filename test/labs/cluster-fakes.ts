@@ -11,7 +11,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** A clock that stands still until `advance`. */
+/** A clock that only `advance` moves. */
 export class FakeClock implements Clock {
   #now = 1_000_000;
   readonly #timers = new Set<Timer>();
@@ -34,12 +34,15 @@ export class FakeClock implements Clock {
     return 0.5;
   }
 
-  /** Milliseconds until each pending timer, the soonest first. */
+  /** Milliseconds until each pending timer, ascending. */
   pending(): number[] {
     return [...this.#timers].map(({ at }) => at - this.#now).toSorted((a, b) => a - b);
   }
 
-  /** Lets one turn of the event loop pass after each timer, and after the last one of a moment everything that is ready run. */
+  /**
+   * Lets one turn of the event loop pass after each timer, and everything that is ready run after the last timer of a
+   * moment.
+   */
   async advance(milliseconds: number): Promise<void> {
     const end = this.#now + milliseconds;
     for (;;) {
@@ -48,7 +51,7 @@ export class FakeClock implements Clock {
       if (next > end) break;
       this.#now = next;
       const due = [...this.#timers].filter(({ at }) => at === next);
-      // One may cancel another.
+      // One timer may cancel another.
       for (const timer of due) {
         if (!this.#timers.delete(timer)) continue;
         timer.run();
@@ -61,12 +64,12 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Lets everything that is ready run. */
+/** Runs everything that is ready. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 5; i += 1) await turn();
 }
 
-/** One request that a test answers when it likes. */
+/** A request whose response the test controls. */
 export class FakeRequest {
   readonly path: string;
   readonly query: Readonly<Record<string, unknown>>;
@@ -94,7 +97,7 @@ export class FakeRequest {
     });
   }
 
-  async answer(status: number, body: unknown): Promise<void> {
+  async respond(status: number, body: unknown): Promise<void> {
     this.#resolve({ status, headers: {}, body: Readable.from([Buffer.from(JSON.stringify(body))]) });
     await settle();
   }
@@ -104,7 +107,7 @@ export class FakeRequest {
     await settle();
   }
 
-  /** Begins a 200 answer whose body is written piece by piece. */
+  /** Starts a response of status 200 whose body is written in pieces. */
   async open(): Promise<void> {
     this.#resolve({ status: 200, headers: {}, body: this.body });
     await settle();
@@ -131,7 +134,7 @@ export class FakeRequest {
   }
 }
 
-/** A kube-apiserver that holds each request until the test answers it. */
+/** A kube-apiserver that holds each request until the test responds. */
 export class FakeCluster implements Pick<KubeClient, 'stream'> {
   readonly requests: FakeRequest[] = [];
 
@@ -143,7 +146,7 @@ export class FakeCluster implements Pick<KubeClient, 'stream'> {
 
   get last(): FakeRequest {
     const request = this.requests.at(-1);
-    if (request === undefined) throw new Error('nothing was asked');
+    if (request === undefined) throw new Error('no request is pending');
     return request;
   }
 }
@@ -177,7 +180,10 @@ export const bookmark = (resourceVersion: string, initial = false): unknown => (
   },
 });
 
-/** The changes after a resourceVersion as a watch reads them, oldest first; undefined if they are not all remembered. */
+/**
+ * Returns the changes after a resourceVersion as a watch reads them, oldest first; undefined if the history does not
+ * reach back.
+ */
 export function changesAfter<F>(store: Store<F>, resourceVersion: number): readonly Change<F>[] | undefined {
   const first = store.history.positionAfter(resourceVersion);
   if (first === undefined) return undefined;

@@ -20,7 +20,7 @@ export const record = (log: string): LogRecord => ({
   log,
 });
 
-/** Has nothing, unless it is told otherwise. */
+/** Contains no records by default. */
 export const fakeStore = (more: Partial<LogStore> = {}): LogStore => ({
   name: 'fake',
   query: async () => ({ total: 0, records: [] }),

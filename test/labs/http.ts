@@ -1,7 +1,7 @@
-/** A face with routes of the test's own, behind the filters of production. */
+/** A listener with the test's own routes behind the filters of production. */
 import type { Attributes } from '../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../src/auth/user.ts';
-import { unauthorized } from '../../src/runtime/errors.ts';
+import { invalidToken } from '../../src/runtime/errors.ts';
 import {
   anonymous,
   authenticated,
@@ -9,13 +9,13 @@ import {
   authorizedByResource,
   type Access,
 } from '../../src/http/access.ts';
-import { createFace, type ChainOptions } from '../../src/http/chain.ts';
-import type { Face } from '../../src/http/listeners/face.ts';
+import { createHttpHandler, type ChainOptions } from '../../src/http/chain.ts';
+import type { HttpHandler } from '../../src/http/listeners/http-handler.ts';
 import { OpenStreams } from '../../src/http/open-streams.ts';
 import type { RequestContext, Route } from '../../src/http/route.ts';
 import { createLogger } from '../../src/runtime/logger.ts';
 import { auditor } from '../fakes/auditor.ts';
-import type { Ask } from '../fakes/ask.ts';
+import type { AppRequest } from '../fakes/request.ts';
 import { configuration } from '../fakes/configuration.ts';
 
 export const resourcePath = '/kapis/resources.platform.io/v1alpha3/nodes';
@@ -23,7 +23,7 @@ export const aggregatedPath = '/apis/resources.platform.io/v1alpha3/nodes';
 
 const oauthPaths = /^\/(?:oauth|\.well-known)\//;
 
-/** The access of these paths in production. */
+/** Returns the access of these paths in production. */
 function accessOf(path: string): Access {
   if (/^\/(?:livez|readyz|healthz)/.test(path)) return { kind: 'optional', parameter: 'verbose' };
   if (oauthPaths.test(path) || /^(?:\/kapis)?\/version$/.test(path)) return anonymous;
@@ -32,11 +32,11 @@ function accessOf(path: string): Access {
 }
 
 export interface Lab {
-  readonly app: Face;
-  /** What the handler of the routes of `answers` was given. */
+  readonly app: HttpHandler;
+  /** Requests that reached the handler of the default routes. */
   readonly handled: RequestContext[];
-  /** What the authorizer was asked. */
-  readonly asked: Attributes[];
+  /** Attributes passed to the authorizer. */
+  readonly reviews: Attributes[];
 }
 
 export interface LabOptions extends Partial<ChainOptions> {
@@ -45,23 +45,23 @@ export interface LabOptions extends Partial<ChainOptions> {
   readonly allowed?: boolean;
 }
 
-/** The bearer token is the name of the user; the one called "bad" is none. */
+/** Authenticates the user named by the bearer token, except "bad". */
 const authenticator: ChainOptions['authenticator'] = async ({ headers }): Promise<UserInfo | undefined> => {
   const username = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1];
-  if (username === 'bad') throw unauthorized({ error: 'invalid_token' });
+  if (username === 'bad') throw invalidToken();
   return username === undefined ? undefined : { username, groups: [], via: 'token' };
 };
 
-export const as = (username: string, headers: Readonly<Record<string, string>> = {}): Pick<Ask, 'headers'> => ({
+export const as = (username: string, headers: Readonly<Record<string, string>> = {}): Pick<AppRequest, 'headers'> => ({
   headers: { authorization: `Bearer ${username}`, ...headers },
 });
 
 export function face({ settings = {}, routes, allowed = true, ...options }: LabOptions = {}): Lab {
   const handled: RequestContext[] = [];
-  const asked: Attributes[] = [];
+  const reviews: Attributes[] = [];
   const resources = [resourcePath, aggregatedPath].flatMap((path) => [path, `${path}/:name`]);
   const paths = [...resources, '/apis', '/metrics', '/livez', '/kapis/version', '/oauth/open', '/'];
-  const answers = paths.map((path): Route => ({
+  const defaultRoutes = paths.map((path): Route => ({
     method: 'get',
     path,
     summary: '',
@@ -74,11 +74,11 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
     },
   }));
   const { requests } = configuration({ requests: settings });
-  const app = createFace(routes ?? answers, {
+  const app = createHttpHandler(routes ?? defaultRoutes, {
     authenticator,
     authorizer: {
       authorize: async (_, attributes) => {
-        asked.push(attributes);
+        reviews.push(attributes);
         return { allowed, reason: '' };
       },
     },
@@ -88,10 +88,10 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
     log: createLogger({ silent: true }),
     ...options,
   });
-  return { app, handled, asked };
+  return { app, handled, reviews };
 }
 
-/** A route that does this. */
+/** Returns a route with this handler. */
 export const doing = (handler: Route['handler'], path = '/kapis/version', method: Route['method'] = 'get'): Route => ({
   method,
   path,

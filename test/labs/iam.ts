@@ -1,30 +1,33 @@
-/** The account service behind the filters of every request, without sockets: people log in, and kube-apiserver lets all pass. */
+/**
+ * The account service with the filters of every request, without sockets: users log in, and kube-apiserver accepts all
+ * writes.
+ */
 import type { RequestListener } from 'node:http';
 import type { ResourceAttributes } from '../../src/auth/authorizers/authorizer.ts';
-import { createFace } from '../../src/http/chain.ts';
+import { createHttpHandler } from '../../src/http/chain.ts';
 import { OpenStreams } from '../../src/http/open-streams.ts';
 import { iamRoutes } from '../../src/iam/index.ts';
 import { auditor } from '../fakes/auditor.ts';
-import { ask, type Answer } from '../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../fakes/request.ts';
 import { namespace, rightPassword, startAccounts, type Accounts, type AccountsOptions } from './accounts.ts';
 import { routesOf } from './oauth.ts';
 
 export const base = '/kapis/iam.platform.io/v1alpha2';
 
 export interface Lab extends Accounts {
-  /** Who may do what, in whichever group and namespace: `verb resource/subresource name`; nobody anything at first. */
+  /** Rights by user in any group and namespace: `verb resource/subresource name`; none by default. */
   readonly rights: Map<string, readonly string[]>;
-  /** Logs in with the right password, and fails unless that works. */
+  /** Logs in with the default password. Throws if that fails. */
   readonly login: (username: string) => Promise<string>;
-  readonly loginAnswer: (username: string, password: string) => Promise<Answer>;
-  /** A request with a token; an object is sent as JSON. */
+  readonly loginResponse: (username: string, password: string) => Promise<AppResponse>;
+  /** Sends a request with a token; objects are sent as JSON. */
   readonly call: (
     token: string | undefined,
     method: string,
     path: string,
     body?: unknown,
     type?: string,
-  ) => Promise<Answer>;
+  ) => Promise<AppResponse>;
 }
 
 export async function createLab(options: AccountsOptions = {}): Promise<Lab> {
@@ -39,16 +42,19 @@ export async function createLab(options: AccountsOptions = {}): Promise<Lab> {
     },
   };
   const release = { namespace, configMap: 'platform-config' };
-  const app: RequestListener = createFace([...routesOf(accounts), ...iamRoutes({ ...accounts, authorizer, release })], {
-    authenticator: accounts.gatewayAuthentication,
-    authorizer,
-    requests: () => accounts.live.value.requests,
-    openStreams: new OpenStreams(),
-    auditor: auditor(),
-    log: accounts.log,
-  });
-  const loginAnswer: Lab['loginAnswer'] = (username, password) =>
-    ask(app, '/oauth/token', {
+  const app: RequestListener = createHttpHandler(
+    [...routesOf(accounts), ...iamRoutes({ ...accounts, authorizer, release })],
+    {
+      authenticator: accounts.gatewayAuthentication,
+      authorizer,
+      requests: () => accounts.live.value.requests,
+      openStreams: new OpenStreams(),
+      auditor: auditor(),
+      log: accounts.log,
+    },
+  );
+  const loginResponse: Lab['loginResponse'] = (username, password) =>
+    sendRequest(app, '/oauth/token', {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams({
@@ -62,19 +68,19 @@ export async function createLab(options: AccountsOptions = {}): Promise<Lab> {
   return {
     ...accounts,
     rights,
-    loginAnswer,
+    loginResponse,
     async login(username) {
-      const answer = await loginAnswer(username, rightPassword);
-      if (answer.status !== 200) throw new Error(answer.text);
-      return String(answer.json()['access_token']);
+      const response = await loginResponse(username, rightPassword);
+      if (response.status !== 200) throw new Error(response.text);
+      return String(response.json()['access_token']);
     },
     call: (token, method, path, body, type = 'application/json') => {
       const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
-      if (body === undefined) return ask(app, `${base}/${path}`, { method, headers: authorization });
+      if (body === undefined) return sendRequest(app, `${base}/${path}`, { method, headers: authorization });
       const text = typeof body === 'string' ? body : JSON.stringify(body);
-      // Node sends the body of a DELETE without its length.
+      // Node sends the body of a DELETE without Content-Length.
       const headers = { ...authorization, 'content-type': type, 'content-length': Buffer.byteLength(text) };
-      return ask(app, `${base}/${path}`, { method, headers, body: text });
+      return sendRequest(app, `${base}/${path}`, { method, headers, body: text });
     },
   };
 }

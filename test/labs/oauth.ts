@@ -1,25 +1,25 @@
-/** The token endpoint behind the filters of every request, without sockets. */
+/** The token endpoint with the filters of every request, without sockets. */
 import { afterEach } from '@jest/globals';
 import type { RequestListener } from 'node:http';
 import type { AuditEvent } from '../fakes/audit-event.ts';
 import type { AuditLevel } from '../../src/config/audit.ts';
 import { sessionsPath } from '../../src/config/names.ts';
-import { createFace } from '../../src/http/chain.ts';
+import { createHttpHandler } from '../../src/http/chain.ts';
 import { OpenStreams } from '../../src/http/open-streams.ts';
 import type { Route } from '../../src/http/route.ts';
 import { oauthRoutes } from '../../src/oauth/index.ts';
 import { auditor } from '../fakes/auditor.ts';
-import { ask, type Answer, type Ask } from '../fakes/ask.ts';
+import { sendRequest, type AppResponse, type AppRequest } from '../fakes/request.ts';
 import { namespace, rightPassword, startAccounts, type Accounts, type AccountsOptions } from './accounts.ts';
 
 export interface Lab extends Accounts {
   readonly app: RequestListener;
-  /** Of the audit. */
+  /** Events of the audit log. */
   readonly events: readonly AuditEvent[];
-  /** Asks for a token: the fields of the form, undefined ones left out. */
-  readonly token: (fields: Fields, options?: Ask) => Promise<Answer>;
-  /** The same at another path. */
-  readonly post: (path: string, fields: Fields, options?: Ask) => Promise<Answer>;
+  /** Sends a token request with these form fields; undefined ones are left out. */
+  readonly token: (fields: Fields, options?: AppRequest) => Promise<AppResponse>;
+  /** Sends a form to another path. */
+  readonly post: (path: string, fields: Fields, options?: AppRequest) => Promise<AppResponse>;
 }
 
 export type Fields = Readonly<Record<string, string | undefined>>;
@@ -38,7 +38,7 @@ const form = (fields: Fields): string =>
     Object.entries(fields).flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]])),
   ).toString();
 
-/** Changes all sessions in the cluster just before the next write of one, as another replica would. */
+/** Changes all sessions in the cluster just before the next write of one, as another replica could. */
 export function overtakeNextWrite({ client, cluster }: Pick<Accounts, 'client' | 'cluster'>): void {
   client.before = ({ method }) => {
     if (method !== 'PUT') return;
@@ -47,7 +47,7 @@ export function overtakeNextWrite({ client, cluster }: Pick<Accounts, 'client' |
   };
 }
 
-/** Returns the routes of OAuth. */
+/** Returns the OAuth routes. */
 export const routesOf = (accounts: Accounts): readonly Route[] =>
   oauthRoutes({
     ...accounts,
@@ -61,11 +61,11 @@ afterEach(async () => {
 });
 
 interface LabOptions extends Pick<AccountsOptions, 'log' | 'providerTypes'> {
-  /** The audit level of all requests. */
+  /** Audit level of all requests. */
   readonly level?: AuditLevel | undefined;
 }
 
-/** Stops after the test. */
+/** Returns a lab that is stopped after the test. */
 export async function createLab(
   authentication: AccountsOptions['authentication'] = {},
   { level = 'Metadata', ...given }: LabOptions = {},
@@ -73,7 +73,7 @@ export async function createLab(
   const accounts = await startAccounts({ authentication, ...given });
   made.push(accounts);
   const events: AuditEvent[] = [];
-  const app = createFace(routesOf(accounts), {
+  const app = createHttpHandler(routesOf(accounts), {
     authenticator: async () => undefined,
     authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },
     requests: () => accounts.live.value.requests,
@@ -82,7 +82,7 @@ export async function createLab(
     log: accounts.log,
   });
   const post: Lab['post'] = (path, fields, { headers = {}, ...options } = {}) =>
-    ask(app, path, {
+    sendRequest(app, path, {
       method: 'POST',
       body: form(fields),
       headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },

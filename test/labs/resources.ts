@@ -1,8 +1,8 @@
-/** A door with fifty nodes behind it and without sockets. */
+/** The resource routes with fifty nodes, without sockets. */
 import type { Request, Response } from 'express';
 import { Writable } from 'node:stream';
 import type { Attributes, Authorizer } from '../../src/auth/authorizers/authorizer.ts';
-import { noSuchPath, StatusError } from '../../src/runtime/errors.ts';
+import { pathNotFound, StatusError } from '../../src/runtime/errors.ts';
 import { requestInfo } from '../../src/http/filters/request-info.ts';
 import type { Handler, RequestContext, Route } from '../../src/http/route.ts';
 import type { KubeObject } from '../../src/cluster/client/kube-object.ts';
@@ -19,7 +19,7 @@ export interface NodeOptions {
   readonly resourceVersion?: number;
   readonly labels?: Record<string, string>;
   readonly annotations?: Record<string, string>;
-  /** Seconds after the first. */
+  /** Creation time in seconds after the first node. */
   readonly second?: number;
   readonly unschedulable?: boolean;
   readonly status?: object;
@@ -64,7 +64,7 @@ export class FakeResponse extends Writable {
   headersSent = false;
   readonly headers: Record<string, string> = {};
   readonly chunks: Buffer[] = [];
-  /** Held back while true: a reader that does not read. */
+  /** Blocks reading while true. */
   stalled = false;
   #waiting: (() => void) | undefined;
 
@@ -93,7 +93,7 @@ export class FakeResponse extends Writable {
 
   override _write(chunk: Buffer, _: string, done: () => void): void {
     this.headersSent = true;
-    // A socket is done with the bytes when it says so, and their memory may be used again.
+    // Once the write callback is called, a socket has released the bytes, whose memory may be reused.
     this.chunks.push(Buffer.from(chunk));
     if (this.stalled) this.#waiting = done;
     else done();
@@ -114,7 +114,7 @@ export class FakeResponse extends Writable {
     return JSON.parse(this.text) as ReturnType<() => this['body']>;
   }
 
-  /** Of a watch. */
+  /** For a watch. */
   get events(): { type: string; object: KubeObject & Record<string, unknown> }[] {
     return this.text
       .split('\n')
@@ -125,11 +125,11 @@ export class FakeResponse extends Writable {
 
 export interface FakeResource extends Resource<NodeFields> {
   synced: boolean;
-  /** How often the cluster was asked whether the copy is current. */
+  /** Number of requests to the cluster for the current revision. */
   confirmations: string[];
-  /** Called instead of asking the cluster. */
+  /** Called instead of requesting the current revision. */
   onConfirm: () => void;
-  /** The same when it is asked what was before the history. */
+  /** Called instead of requesting older history. */
   onRecall: (resourceVersion: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -146,7 +146,7 @@ export function fakeResource(store: Store<NodeFields> = new Store()): FakeResour
       new Promise((_, reject) => {
         signal.addEventListener('abort', () => reject(signal.reason as Error));
       }),
-    reach: (resourceVersion, signal) => store.reached(resourceVersion, signal),
+    reach: (resourceVersion, signal) => store.waitFor(resourceVersion, signal),
     recall: (resourceVersion, signal) => resource.onRecall(resourceVersion, signal),
     async confirm() {
       resource.confirmations.push('list');
@@ -160,13 +160,13 @@ export function fakeResource(store: Store<NodeFields> = new Store()): FakeResour
   return resource;
 }
 
-/** Parts of kapisRoutes for a cluster that serves nothing. */
+/** Parts of kapisRoutes for a cluster without resources. */
 export const emptyCluster = {
   catalogue: {
     find: async (): Promise<never> => {
-      throw noSuchPath();
+      throw pathNotFound();
     },
-    use: async () => undefined,
+    acquire: async () => undefined,
     apiResources: [],
     listMemory: new ListMemory(() => 1024 * 1024),
   },
@@ -181,11 +181,11 @@ export const emptyCluster = {
 } satisfies Omit<KapisDeps, 'authorizer' | 'resources'>;
 
 export class FakeAuthorizer implements Authorizer {
-  readonly asked: Attributes[] = [];
+  readonly reviews: Attributes[] = [];
   allowed = true;
 
   async authorize(_: unknown, attributes: Attributes): Promise<{ allowed: boolean; reason: string }> {
-    this.asked.push(attributes);
+    this.reviews.push(attributes);
     return { allowed: this.allowed, reason: '' };
   }
 }
@@ -193,15 +193,14 @@ export class FakeAuthorizer implements Authorizer {
 export interface Call {
   readonly response: FakeResponse;
   readonly abort: () => void;
-  /** The caller's groups have changed: a watch checks its rights again. */
+  /** Changes the caller's groups, after which a watch checks its rights again. */
   readonly changeUser: () => void;
-  /** A watch checks its rights again, as it does every few seconds. */
+  /** Makes a watch check its rights, as it does every few seconds. */
   readonly recheck: () => Promise<void>;
-  /** Resolves with the error that the handler threw, undefined if none. */
+  /** Resolves with the error that the handler threw, or undefined. */
   readonly done: Promise<StatusError | undefined>;
 }
 
-/** Finds the route as Express would and calls its handler. */
 interface CallOptions {
   readonly method?: string;
   readonly headers?: Record<string, string>;
@@ -275,7 +274,7 @@ async function outcome(
   }
 }
 
-/** The answer to a request that is to succeed. */
+/** Returns the response to a request that must succeed. */
 export async function get(routes: readonly Route[], url: string, options: CallOptions = {}): Promise<FakeResponse> {
   const { response, done } = call(routes, url, options);
   const error = await done;
@@ -283,9 +282,9 @@ export async function get(routes: readonly Route[], url: string, options: CallOp
   return response;
 }
 
-/** The Status of a request that is to be refused. */
+/** Returns the Status of a request that must be rejected. */
 export async function refused(routes: readonly Route[], url: string, options: CallOptions = {}): Promise<StatusError> {
   const error = await call(routes, url, options).done;
-  if (error === undefined) throw new Error(`${url} was answered`);
+  if (error === undefined) throw new Error(`${url} succeeded`);
   return error;
 }

@@ -1,4 +1,4 @@
-/** Replicas over one cluster in memory, each with the sessions as it knows them. */
+/** Replicas of one in-memory cluster, each with its own view of the sessions. */
 import { afterEach } from '@jest/globals';
 import { RefreshTokens } from '../../src/tokens/refresh-tokens.ts';
 import type { SessionLives } from '../../src/tokens/sessions/lifetimes.ts';
@@ -30,14 +30,14 @@ const never = (): boolean => false;
 export interface Replica {
   readonly sessions: Sessions;
   readonly client: MemoryClient;
-  /** The ids of the sessions that it was told have ended. */
+  /** IDs of the sessions that were reported as ended. */
   readonly ended: string[];
 }
 
 export interface Lab {
   readonly cluster: MemoryCluster;
   readonly clock: FakeClock;
-  /** `prepare` gets its client before anything is read. */
+  /** `prepare` gets the replica's client before anything is read. */
   readonly replica: (prepare?: (client: MemoryClient) => void) => Promise<Replica>;
 }
 
@@ -69,14 +69,14 @@ export function lab(chosen: SessionLives = lives, log = silent, maySweep = alway
   };
 }
 
-/** Finds a refresh token and uses it, as the token endpoint does. */
+/** Finds and uses a refresh token, as the token endpoint does. */
 export const refresh = (sessions: Sessions, token: string): Promise<Refreshed | 'unknown' | 'reused' | 'ended'> =>
   retryIfChanged(async (isRetry) => {
     const found = await sessions.rotation.find(token, login.clientID, isRetry);
     return typeof found === 'string' ? found : await found.use();
   });
 
-/** Finds a code of this client and uses it, as the token endpoint does. */
+/** Finds and uses a code of this client, as the token endpoint does. */
 export const redeem = (
   sessions: Sessions,
   code: string,
@@ -89,14 +89,14 @@ export const redeem = (
 
 export async function granted(sessions: Sessions, token: string): Promise<string> {
   const refreshed = await refresh(sessions, token);
-  if (typeof refreshed === 'string') throw new Error(`the refresh was refused: ${refreshed}`);
+  if (typeof refreshed === 'string') throw new Error(`the refresh was rejected: ${refreshed}`);
   return refreshed.refreshToken;
 }
 
 export const stored = (cluster: MemoryCluster): Session[] => cluster.list(path) as unknown as Session[];
 export const namesIn = (cluster: MemoryCluster): string[] => stored(cluster).map(({ metadata }) => metadata.name);
 
-/** Requests of this method do not reach the cluster. */
+/** Makes requests of this method fail before they reach the cluster. */
 export const failing =
   (method: string, failure = unreachable(new Error('reset'))) =>
   (request: { method: string }): void => {

@@ -11,7 +11,7 @@ faultsSuite('loki', {
     await push(store.url, records, { tenant });
     return store;
   },
-  async asked(url) {
+  async countRequests(url) {
     const metrics = await (await fetch(`${url}/metrics`)).text();
     const counts = metrics.matchAll(/^loki_request_duration_seconds_count\{[^}]*route="loki_api_v1_[^}]*\} (\d+)$/gm);
     return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);

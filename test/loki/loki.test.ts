@@ -46,8 +46,8 @@ storeSuite('loki', {
       tiny: { max_entries_limit_per_query: 100 },
     }),
   more(stand: () => Stand) {
-    describe('a tenant', () => {
-      test('that may ask for less gets the same', async () => {
+    describe('a tenant of the log store loki', () => {
+      test('with lower limits gets the same records', async () => {
         await push(stand().url, small, { tenant: 'small' });
         const store = openLoki(stand().url, 'small');
         const model = new Model(small, { findsSigns: true });
@@ -60,8 +60,8 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('whose lines are JSON objects has the text that is in them', async () => {
-        // Loki has blanks for what was no UTF-8.
+      test('with lines that are JSON objects gets the text in them', async () => {
+        // Loki replaces invalid UTF-8 by blanks.
         const records = small
           .filter(({ namespace }) => ['special', 'edges', 'ns-1'].includes(namespace))
           .map((record) => ({ ...record, log: record.log.replaceAll('\ufffd', ' ') }));
@@ -73,7 +73,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('whose lines are not what is configured has them as they are', async () => {
+      test('with lines in another format than configured gets them unchanged', async () => {
         const records = small.filter(({ namespace }) => namespace === 'ns-2');
         await push(stand().url, records, { tenant: 'plain' });
         const store = openLoki(stand().url, 'plain', { textField: 'log' });
@@ -81,7 +81,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('with more records of one time than it may ask for is told that some are missing', async () => {
+      test('with more records of one time than a query may return gets a note that some are missing', async () => {
         const records = Array.from({ length: 150 }, (_, index) => ({
           time: at(burst, index < 140 ? 7 : index),
           namespace: 'a',
@@ -95,28 +95,28 @@ storeSuite('loki', {
         expect([found.total, found.records.length, found.partial?.reason]).toEqual([
           150,
           110,
-          'of those of one time no more than 100 records are told',
+          'of records with the same time, only 100 are returned',
         ]);
         await store.close();
       });
 
-      test('that has nothing gets nothing', async () => {
+      test('without records gets empty results', async () => {
         const store = openLoki(stand().url, 'nobody');
         await expectSame(store, new Model([], { findsSigns: true }), everything);
         await store.close();
       });
 
-      test('that is missing is named', async () => {
+      test('must be configured if Loki requires one', async () => {
         const store = openLoki(stand().url, '', {});
         await expect(store.check(never)).rejects.toMatchObject({
           code: 502,
-          message: 'the log store "loki" has tenants: logging.loki.tenant must name one',
+          message: 'the log store "loki" requires a tenant: set logging.loki.tenant',
         });
         await store.close();
       });
     });
 
-    test('years are asked for, and what is long ago is found', async () => {
+    test('a query over years finds old records', async () => {
       const years = [2021, 2023, 2026].map((year, index) => ({
         time: at(Date.UTC(year, 3, 5) / 1_000, index),
         namespace: 'a',

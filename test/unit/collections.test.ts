@@ -1,19 +1,19 @@
 /**
- * Collections that outlive a call and grow are bounded: each is a BoundedCache or an InProgress (src/runtime/bounded-cache.ts), or in this list
- * with the reason why no request chooses its keys, or why it cannot grow.
+ * Collections that outlive a call and grow are bounded by BoundedCache or InProgress (src/runtime/bounded-cache.ts). All others are in this
+ * list with a reason: requests do not choose their keys, or they cannot grow.
  */
 import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
 import { collectionsIn } from './collections.ts';
 
-/** By reason. Each is a path below src/ without `.ts`, the class or function (nothing for a module), and the name. */
+/** Grouped by reason. Each is a path below src/ without `.ts`, the class or function (nothing for a module), and the name. */
 const argued: Readonly<Record<string, readonly string[]>> = {
-  'it is the implementation of the bounded ones': [
+  'it implements the bounded collections': [
     'runtime/bounded-cache all',
     'runtime/bounded-cache BoundedCache cache',
     'runtime/bounded-cache InProgress values',
   ],
-  'its keys are names or uids of objects in the cluster, and it holds no more than there are': [
+  'its keys are names or uids of cluster objects, so it is no larger than the cluster': [
     'accounts/directory/account-index AccountIndex all',
     'accounts/directory/account-index AccountIndex names',
     'accounts/logins/limit LoginLimiter peers',
@@ -21,8 +21,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'accounts/directory/user-conditions UserConditions waiting',
     'accounts/directory/user-conditions UserConditions sharing',
     'accounts/directory/users Users names',
-    'docs/custom-resources CustomResourceDocuments known',
-    'cluster/catalogue/catalogue Catalogue copies',
+    'docs/custom-resources CustomResourceDocuments cached',
+    'cluster/catalogue/catalogue Catalogue caches',
     'cluster/catalogue/catalogue Catalogue refused',
     'cluster/catalogue/granted-namespaces GrantedNamespaces bindings',
     'cluster/catalogue/granted-namespaces GrantedNamespaces bySubject',
@@ -33,12 +33,12 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/discovery Discovery revisions',
     'cluster/cache/history History changes',
     'cluster/cache/informer Informer objects',
-    'cluster/own-rights OwnRights answers',
+    'cluster/own-rights OwnRights reviews',
     'cluster/cache/reflector Reflector initialItems',
     'cluster/cache/store Store objects',
   ],
-  'its keys are texts of objects in the cluster, and their characters are limited': [
-    'cluster/cache/managed-fields ManagedFields known',
+  'its keys are strings from cluster objects, and their total length is limited': [
+    'cluster/cache/managed-fields ManagedFields templates',
   ],
   'its keys are names in the configuration, or it follows the configuration': [
     'accounts/directory/directory Directory parameters',
@@ -50,10 +50,10 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/secret-refs SecretRefs informers',
     'config/live LiveConfiguration warnings',
   ],
-  'its keys are usernames and uids of accounts that exist, and their number is limited': [
+  'its keys are usernames and uids of existing accounts, and their number is limited': [
     'cluster/write-behind WriteBehind waiting',
   ],
-  'its keys are a few that the source code names': [
+  'its keys are constants of the source code': [
     'runtime/lifecycle Lifecycle components',
     'runtime/lifecycle Lifecycle started',
     'http/listeners/listeners Listeners open',
@@ -61,11 +61,11 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'resources/apis-views Views prepared',
     'apimachinery/list/resource-responses ResourceResponses prepared',
   ],
-  'its keys are three names and label keys of at most 317 characters, 32 in all': [
+  'its keys are three names and label keys of at most 317 characters, at most 32 in total': [
     'cluster/cache/selection Selections indexes',
   ],
-  'its keys are numbers, 16 at most': ['cluster/cache/stored-object StoredObject remembered'],
-  'it holds 1,000 documents or 4,000 other responses, and cuts one for each beyond': [
+  'its keys are at most 16 numbers': ['cluster/cache/stored-object StoredObject memo'],
+  'it holds at most 1,000 documents or 4,000 other responses, and cuts off the oldest beyond that': [
     'http/unread-responses UnreadResponses byNetwork',
   ],
   'it holds the two states of one change': ['apimachinery/watch/watch Watch verdicts'],
@@ -73,21 +73,21 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'http/router createMatch unmatched',
     'runtime/metrics knownResources',
     'runtime/lifecycle Topic listeners',
-    'cluster/catalogue/catalogue Catalogue kept',
+    'cluster/catalogue/catalogue Catalogue permanent',
     'cluster/cache/informer Informer listeners',
     'cluster/cache/store Store listeners',
   ],
-  'it holds audit events, and their bytes are limited': [
+  'it holds audit events, whose total size is limited': [
     'audit/auditor createAuditor waiting',
     'audit/log-sink FileSink waiting',
     'audit/webhook-sink WebhookSink waiting',
   ],
-  'it holds connections, streams and their waiters, which are limited, and no text of theirs is a key': [
+  'it holds connections, streams and their waiters, whose number is limited, and no client text is a key': [
     'http/listeners/listen socketsOf sockets',
     'http/listeners/listen listenTLS sessions',
     'http/listeners/listen closeStreamless streams',
     'http/open-streams OpenStreams open',
-    'http/open-streams OpenStreams ofSession',
+    'http/open-streams OpenStreams bySession',
     'runtime/wheel Wheel slots',
     'apimachinery/watch/watches Watches open',
     'apimachinery/watch/watches Watches channels',
@@ -95,30 +95,34 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/cache/store Store waiting',
     'cluster/cache/synced Synced waiting',
     'cluster/wire/connections Connections all',
-    'cluster/wire/connections Connections free',
+    'cluster/wire/connections Connections idle',
     'cluster/wire/connections Connections waiting',
   ],
   'it lives as long as one request, response, document or task': [
+    'cluster/field-schemas fieldsOf byName',
+    'apimachinery/list/field-warnings fieldWarnings warnings',
     'config/yaml unresolvedAlias anchors',
     'docs/openapi/components Components schemas',
     'docs/openapi/cluster-schemas ownSchemas pending',
     'docs/openapi/cluster-schemas ownSchemas seen',
     'docs/openapi/writer Writer responses',
-    'gateway/proxy Passage pieces',
+    'gateway/proxy ResponseForwarder pieces',
     'audit/record AuditRecord annotations',
     'http/exchange Exchange cleanups',
-    'http/exchange Exchange places',
+    'http/exchange Exchange releases',
     'http/exchange Exchange rechecks',
     'http/exchange Exchange userListeners',
-    'http/response/pretty Indenter full',
+    'http/response/blocks Blocks full',
+    'http/response/yaml YAMLFormatter open',
+    'http/response/yaml YAMLFormatter text',
     'http/response/write inBatches batch',
-    'http/response/write inBatches together',
+    'http/response/write inBatches smallPieces',
     'resources/components read visible',
     'logs/pod-lister podLister found',
     'apimachinery/list/query select selected',
     'resources/selected-by followSelecting stops',
     'runtime/promises mapConcurrent results',
-    'cluster/cache/arena tidy together',
+    'cluster/cache/arena tidy batch',
     'cluster/cache/selection orderByValue rows',
     'cluster/cache/selection make passed',
     'cluster/cache/selection makeIndex index',
@@ -126,18 +130,18 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/wire/response whole chunks',
     'cluster/wire/response whole headers',
     'logs/stores/loki/counts countContainers seen',
-    'logs/stores/pods/entry Best entries',
+    'logs/stores/pods/entry FirstEntries entries',
     'logs/stores/pods/export Sizes slots',
     'logs/stores/pods/export exportPieces all',
-    'logs/stores/pods/follow Waiting records',
-    'logs/stores/pods/follow Waiting taken',
+    'logs/stores/pods/follow RecordBuffer records',
+    'logs/stores/pods/follow RecordBuffer writers',
     'logs/stores/pods/follow Follower readings',
-    'logs/stores/pods/read Lines begun',
+    'logs/stores/pods/read Lines pieces',
     'logs/stores/log-store Reasons texts',
-    'logs/stores/pods/scan Missing unreadable',
-    'logs/stores/pods/scan Missing refused',
-    'logs/stores/pods/scan Missing older',
-    'logs/stores/pods/scan Missing newer',
+    'logs/stores/pods/scan IncompleteLogs unreadable',
+    'logs/stores/pods/scan IncompleteLogs refused',
+    'logs/stores/pods/scan IncompleteLogs older',
+    'logs/stores/pods/scan IncompleteLogs newer',
     'logs/stores/pods/store statistics containers',
     'logs/stores/pods/store histogram counts',
     'http/request/slow-body readBytes chunks',
@@ -148,7 +152,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
 const isServer = (file: string): boolean => !/^src\/(?:docs\/explorer\/browser|cli)\//.test(file);
 
 // evidence: bounded-collections
-test('a collection that may outlive a call is bounded, or its reason is given here', () => {
+test('a collection that may outlive a call is bounded, or listed here with a reason', () => {
   const found = globSync('src/**/*.ts')
     .filter(isServer)
     .flatMap((file) =>
@@ -171,7 +175,7 @@ test.each([
     'A all',
   ],
   [
-    'a field that is made later',
+    'a field that is created later',
     'class A { #all?: Set<string>; put(k: string) { (this.#all ??= new Set()).add(k); } }',
     'A all',
   ],
@@ -187,29 +191,29 @@ test.each([
     'all',
   ],
   [
-    'a variable that a returned function keeps',
+    'a variable that a returned function captures',
     'export function make() { const all = new Map(); return { put: (k: string) => all.set(k, 1) }; }',
     'make all',
   ],
   [
-    'a variable that a listener keeps',
+    'a variable that a listener captures',
     'export function make(on: any) { const all = new Set(); on((k: string) => all.add(k)); }',
     'make all',
   ],
-])('finds %s', (_, text, expected) => {
+])('the check finds %s', (_, text, expected) => {
   expect(collectionsIn('a.ts', text).map(({ owner, name }) => `${owner} ${name}`.trim())).toEqual([expected]);
 });
 
 test.each([
   [
-    'one that is used up in the call',
+    'a collection that does not outlive the call',
     'export function f(all: string[]) { const seen = new Set(); for (const one of all) seen.add(one); return seen.size; }',
   ],
   [
-    'one of a callback that is called at once',
+    'a collection in a callback that is called at once',
     'export function f(all: string[]) { const seen = new Set(); return all.map((one) => seen.add(one)); }',
   ],
-  ['one that never changes', 'const words = new Set(["a"]); export const has = (k: string) => words.has(k);'],
-])('leaves %s alone', (_, text) => {
+  ['a collection that never changes', 'const words = new Set(["a"]); export const has = (k: string) => words.has(k);'],
+])('the check ignores %s', (_, text) => {
   expect(collectionsIn('a.ts', text)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Finds the collections in a source file that may outlive the call that makes them, and grow. */
+/** Finds the collections in a source file that may outlive the call that creates them, and grow. */
 import { parseSync, visitorKeys } from 'oxc-parser';
 
 interface Node {
@@ -32,7 +32,7 @@ function nameOf(node: unknown): string {
   return typeof name === 'string' ? name : '';
 }
 
-/** `this.#field` or a variable; undefined for anything else. */
+/** Returns `this.#field` or a variable; undefined for anything else. */
 function targetOf(node: unknown): string | undefined {
   if (!isNode(node)) return undefined;
   if (node.type === 'Identifier') return nameOf(node);
@@ -43,7 +43,7 @@ function targetOf(node: unknown): string | undefined {
   return isField ? `this.${nameOf(node['property'])}` : undefined;
 }
 
-/** Does this make a new collection, perhaps an empty one? */
+/** Reports whether this expression creates a collection. */
 function makes(node: unknown): boolean {
   if (!isNode(node)) return false;
   switch (node.type) {
@@ -116,7 +116,7 @@ class Finder {
       this.#mutated.add(targetOf(left['object']) ?? '');
   }
 
-  /** Returns the keeper of a variable: the module, or the function whose inner functions refer to it later. */
+  /** Returns the owner of a variable: the module, or the function whose inner functions refer to it later. */
   #keeper(name: string, path: readonly Node[]): string | undefined {
     const at = path.findLastIndex(isFunction);
     if (at === -1) return '';

@@ -1,18 +1,14 @@
-/** The links of the documents lead somewhere: to a file of the repository, and to a heading in it. */
+/** Links in documents lead to a file of the repository and to a heading in it. Diagrams are well-formed. */
 import { expect, test } from '@jest/globals';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 const root = join(import.meta.dirname, '../..');
-const documents = [
-  'README.md',
-  'CHANGELOG.md',
-  ...readdirSync(join(root, 'docs')).map((file) => `docs/${file}`),
-].filter((file) => file.endsWith('.md'));
+const documents = globSync(['*.md', '.github/**/*.md', 'docs/**/*.md'], { cwd: root }).toSorted();
 
 const withoutCode = (text: string): string => text.replaceAll(/^```.*?^```$/gms, '').replaceAll(/`[^`\n]*`/g, 'code');
 
-/** As GitHub makes them of headings. */
+/** Returns the anchor that GitHub generates for a heading. */
 const anchorsIn = (file: string): Set<string> =>
   new Set(
     [...readFileSync(join(root, file), 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
@@ -23,7 +19,7 @@ const anchorsIn = (file: string): Set<string> =>
     ),
   );
 
-test.each(documents)('%s', (file) => {
+test.each(documents)('the links in %s are valid', (file) => {
   const links = [...withoutCode(readFileSync(join(root, file), 'utf8')).matchAll(/\]\(([^)\s]+)\)/g)].map(
     ([, link = '']) => link,
   );
@@ -35,4 +31,38 @@ test.each(documents)('%s', (file) => {
     return anchor !== undefined && !anchorsIn(target).has(anchor);
   });
   expect(broken).toEqual([]);
+});
+
+const flowchartNode = String.raw`\w+(?:\["[^"]+"\]|\[\("[^"]+"\)\]|\{"[^"]+"\})?`;
+/** The statements of Mermaid that the documents use, by kind of diagram. */
+const statements: Readonly<Record<string, RegExp>> = {
+  flowchart: new RegExp(
+    String.raw`^(?:subgraph \w+\["[^"]+"\]|end|${flowchartNode}(?: -->(?:\|(?:"[^"]+"|\w+)\|)? ${flowchartNode})?)$`,
+  ),
+  sequenceDiagram: /^(?:(?:participant|actor) \w+ as .+|\w+--?>>\w+: [^;#]+)$/,
+};
+/** The names that a statement refers to, and those to which it gives a text. */
+const references = /^(\w+)(?:\W.*)? -->(?:\|[^|]*\|)? (\w+)|^(\w+)--?>>(\w+):/;
+const labels = /(\w+)(?:\[|\{)|^(?:participant|actor) (\w+)/g;
+
+const diagrams = documents.flatMap((file) =>
+  [...readFileSync(join(root, file), 'utf8').matchAll(/^```mermaid\n(.*?)^```$/gms)].map(
+    ([, text = ''], index): [string, string] => [`${file} ${index + 1}`, text],
+  ),
+);
+
+test.each(diagrams)('diagram %s is well-formed', (_, text) => {
+  const [first = '', ...lines] = text
+    .trim()
+    .split('\n')
+    .map((line) => line.trim());
+  const statement = statements[first.split(' ')[0] ?? ''];
+  expect(first).toMatch(/^(?:flowchart (?:LR|TD)|sequenceDiagram)$/);
+  expect(lines.filter((line) => statement?.test(line) !== true)).toEqual([]);
+  expect(lines.filter((line) => line === 'end').length).toBe(
+    lines.filter((line) => line.startsWith('subgraph ')).length,
+  );
+  const labelled = lines.flatMap((line) => [...line.matchAll(labels)].map(([, node, actor]) => node ?? actor));
+  const referred = lines.flatMap((line) => references.exec(line)?.slice(1) ?? []).filter((name) => name !== undefined);
+  expect(referred.filter((name) => !labelled.includes(name))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Documents name the tests that prove a statement by id: `// evidence: <id>` above a test, or above the imports for a whole file. */
+/** Documents name the tests that prove a statement by ID: `// evidence: <id>` above a test, or above the imports for a whole file. */
 import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
 
@@ -8,18 +8,19 @@ const textOf = (pattern: string): string =>
     .join('\n');
 
 /** The last cells of the tables whose last column is headed "Evidence". */
-const cells = [...textOf('docs/*.md').matchAll(/ \| Evidence +\|\n\|[-| ]+\n((?:\|.*\n)+)/g)].flatMap(([, rows = '']) =>
-  rows
-    .trimEnd()
-    .split('\n')
-    .map((row) => row.slice(row.lastIndexOf(' | '))),
+const cells = [...textOf('docs/**/*.md').matchAll(/ \| Evidence +\|\n\|[-| ]+\n((?:\|.*\n)+)/g)].flatMap(
+  ([, rows = '']) =>
+    rows
+      .trimEnd()
+      .split('\n')
+      .map((row) => row.slice(row.lastIndexOf(' | '))),
 );
 
 test('each row of an evidence table names a test, a command or a document', () => {
   expect(cells.filter((cell) => !/`[^`]+`|\]\(/.test(cell))).toEqual([]);
 });
 
-test('the ids in evidence tables are those above tests, each above one', () => {
+test('each ID in an evidence table is above exactly one test, and no other ID exists', () => {
   const above = /^ *\/\/ evidence: ([a-z\d]+(?:-[a-z\d]+)+)\n *(?:test|describe|import)\b/gm;
   const commented = [...textOf('test/**/*.test.ts').matchAll(above)].map(([, id = '']) => id);
   const named = cells.flatMap((cell) => [...cell.matchAll(/`([a-z\d]+(?:-[a-z\d]+)+)`/g)].map(([, id = '']) => id));

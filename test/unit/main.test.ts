@@ -8,7 +8,7 @@ const early = `process.on('newListener', (name) => {
   if (name === 'SIGINT') process.emit('SIGTERM');
 });`;
 
-test('a tool that receives a signal while its modules are imported exits', async () => {
+test('a command that receives a signal while its modules are imported exits', async () => {
   const main = join(import.meta.dirname, '../../src/main.ts');
   const tool = spawn(process.execPath, ['--import', `data:text/javascript,${early}`, main, 'hash-password'], {
     stdio: ['pipe', 'ignore', 'ignore'],

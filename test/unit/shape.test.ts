@@ -1,6 +1,6 @@
 /**
- * Adding one of these takes one file or folder, one line in an index and one block of the configuration schema, so no other file of src
- * contains its name.
+ * Adding one of these takes one file or folder, one line in an index and one block of the configuration schema. No other file of src contains
+ * its name.
  */
 import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
@@ -15,10 +15,10 @@ const [plugin, page] = ['cli/credential/', 'docs/explorer/browser/'];
 /** `places`: the files and folders of src that contain the name. */
 const additions: readonly (readonly [what: string, name: RegExp, places: readonly string[]])[] = [
   ['log store loki', /loki/i, [...logStore, 'logs/stores/loki/']],
-  // OpenSearch and Elasticsearch share a query language, and the folder of its client.
+  // OpenSearch and Elasticsearch share a query language and the folder of its client.
   ['log store opensearch', /opensearch/i, [...logStore, 'logs/stores/search/']],
   ['log store elasticsearch', /elasticsearch/i, [...logStore, 'logs/stores/search/']],
-  // These words mean other things too, where nothing is said of a grant.
+  // These words also mean other things outside of grants.
   ['grant password', /passwordGrant|grant.*'password'/i, [...grant, 'oauth/grants/password.ts', plugin]],
   [
     'grant refresh_token',

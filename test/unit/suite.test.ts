@@ -9,7 +9,7 @@ import { runSuite, type Outcome } from '../suite.ts';
 const root = mkdtempSync(join(tmpdir(), 'platform-apiserver-suite-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
-/** A suite of a project of its own, of these test files. */
+/** Runs a suite in a separate project with these test files. */
 async function outcomeOf(
   name: string,
   files: Readonly<Record<string, string>>,
@@ -26,14 +26,14 @@ async function outcomeOf(
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // What nobody has waited for yet has ended all the same.
+    // A zombie has ended, even if its parent has not waited for it.
     return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
   } catch {
     return false;
   }
 }
 
-test('a suite whose tests pass passes, and counts the CPU time of what its tests start', async () => {
+test('a suite whose tests pass passes, and includes the CPU time of the processes that its tests start', async () => {
   const burn = 'while (process.cpuUsage().user < 3e5);';
   const text = `test('good', () => {
     require('node:child_process').execFileSync(process.execPath, ['-e', ${JSON.stringify(burn)}]);
@@ -51,7 +51,7 @@ test('a suite with a failed test reports the failure with the console lines of i
   expect(outcome.failures).toEqual([expect.stringMatching(/bad\.test\.js\n {2}console\.warn: a hint\n[^]*the reason/)]);
 });
 
-test('a suite whose setup aborts the run starts no further file and gives the reason once', async () => {
+test('a suite whose setup aborts the run starts no further file and reports the reason once', async () => {
   const setup = join(root, 'abort.cjs');
   writeFileSync(setup, `throw new Error(${JSON.stringify(`${abortMark}etcd has ended\nits log`)});`);
   const files = { 'a.test.js': "test('a', () => undefined);", 'b.test.js': "test('b', () => undefined);" };
@@ -60,7 +60,7 @@ test('a suite whose setup aborts the run starts no further file and gives the re
   expect(outcome.failures).toHaveLength(1);
 });
 
-/** Returns the outcome of one that does not end, with more and more time, until that was enough for jest to come so far. */
+/** Returns the outcome of a suite that does not end, with increasing limits until jest got far enough. */
 async function ended(
   name: string,
   files: Readonly<Record<string, string>>,
@@ -72,7 +72,7 @@ async function ended(
   }
 }
 
-test('a suite that hangs is ended with all that it has started, and what hangs is named', async () => {
+test('a suite that hangs is terminated with all processes that it has started, and the hanging file is named', async () => {
   const pid = join(root, 'test/hangs/pid');
   const hangs = `test('hangs', async () => {
     const { pid } = require('node:child_process').spawn('sleep', ['100000']);
@@ -81,15 +81,15 @@ test('a suite that hangs is ended with all that it has started, and what hangs i
   }, 1e9);`;
   const files = { 'good.test.js': "test('good', () => undefined);", 'bad.test.js': hangs };
   const outcome = await ended('hangs', files, () => existsSync(pid));
-  expect(outcome).toMatchObject({ failed: 1, problem: 'ended after the limit; not finished: test/hangs/bad.test.js' });
+  expect(outcome).toMatchObject({ failed: 1, problem: 'killed after the limit; not finished: test/hangs/bad.test.js' });
   while (isAlive(Number(readFileSync(pid, 'utf8')))) await setTimeout(50);
 });
 
-test('a suite that leaves something open fails, whatever its tests say', async () => {
+test('a suite that leaves something open fails, even if its tests pass', async () => {
   const open = "test('opens', () => { require('node:net').createServer().listen(0, '127.0.0.1'); });";
   const outcome = await ended('open', { 'open.test.js': open }, ({ passed }) => passed === 1);
   expect(outcome).toMatchObject({
     failed: 1,
-    problem: 'ended after the limit; all files had finished: something was left open',
+    problem: 'killed after the limit; all files had finished, but a handle is still open',
   });
 });

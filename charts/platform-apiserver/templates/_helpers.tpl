@@ -24,14 +24,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.existingConfigMap | default "platform-config" }}
 {{- end }}
 
-{{/* The Secret with the serving certificate that is given to the server; empty when the server makes it. */}}
+{{/* Name of the Secret with the serving certificate; empty if the server issues its own. */}}
 {{- define "platform-apiserver.tlsSecretName" -}}
 {{- if eq .Values.tls.mode "secret" }}{{ .Values.tls.secretName }}
 {{- else if eq .Values.tls.mode "certManager" }}platform-apiserver-tls
 {{- end }}
 {{- end }}
 
-{{/* The cluster configuration object. */}}
+{{/* Cluster configuration object. */}}
 {{- define "platform-apiserver.configuration" -}}
 {{- $config := deepCopy .Values.config }}
 {{- $authentication := $config.authentication | default dict }}
@@ -44,7 +44,7 @@ kind: PlatformConfiguration
 {{ omit $config "apiVersion" "kind" | toYaml }}
 {{- end }}
 
-{{/* Names, as a YAML list, of the Secrets to which the value config refers. */}}
+{{/* Names of the Secrets that the value config references, as a YAML list. */}}
 {{- define "platform-apiserver.secretRefs" -}}
 {{- $names := list }}
 {{- if not .Values.existingConfigMap }}

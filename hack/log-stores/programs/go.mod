@@ -388,7 +388,7 @@ require (
 	zombiezen.com/go/sqlite v1.4.2 // indirect
 )
 
-// What Loki itself replaces, which holds in the main module only.
+// Replacements from Loki's go.mod: Go applies them only in the main module.
 replace (
 	github.com/Azure/azure-sdk-for-go => github.com/Azure/azure-sdk-for-go v68.0.0+incompatible
 	github.com/Azure/azure-storage-blob-go => github.com/MasslessParticle/azure-storage-blob-go v0.14.1-0.20240322194317-344980fda573

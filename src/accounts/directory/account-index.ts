@@ -1,10 +1,10 @@
 import type { Identity } from '../../tokens/sessions/session.ts';
 import type { Account } from './account.ts';
 
-/** The key of a typed name. E-mail addresses and names at identity providers are the same in any case. */
+/** Returns the key of a name that a user typed. E-mail addresses and names at identity providers ignore case. */
 export const normalizedLogin = (login: string): string => login.toLowerCase();
 
-/** By what else than the username accounts are looked for: the e-mail address, and each identity. */
+/** Keys other than the username by which accounts are found: the e-mail address and each identity. */
 export const emailKey = (email: string): string => `e:${normalizedLogin(email)}`;
 export const identityKey = ({ provider, subject }: Identity): string => `i:${provider}:${subject}`;
 export const keysOf = ({ email, identities }: Account): string[] => [
@@ -14,7 +14,7 @@ export const keysOf = ({ email, identities }: Account): string[] => [
 
 const none: ReadonlySet<string> = new Set();
 
-/** Accounts by username, and usernames by what else they are looked for. */
+/** Index of accounts by username, and of usernames by e-mail address and identity. */
 export class AccountIndex {
   readonly #all = new Map<string, Account>();
   readonly #names = new Map<string, Set<string>>();

@@ -1,4 +1,4 @@
-/** Somebody who may log in: made of a user of the configuration, or of a User object and the Secret with its password. */
+/** Accounts that may log in: configured users, and User objects with the Secrets that hold their passwords. */
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 import type { SecretKeyRef, SecretRefs } from '../../cluster/secret-refs.ts';
@@ -6,10 +6,10 @@ import { passwordSecretOf, type User, type Users } from './users.ts';
 import { changedKey, credentialOf, rehashedKey, unlockedKey, type Credential } from './credentials.ts';
 import { createHash } from 'node:crypto';
 
-/** RFC 9562 section 6.6: the namespace of URLs. */
+/** RFC 9562 section 6.6: the namespace for URLs. */
 const urlNamespace = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 
-/** RFC 9562 section 5.5: the name-based UUID, version 5, of `name` in the namespace `namespace` (itself a UUID). */
+/** Returns the name-based UUID, version 5 (RFC 9562 section 5.5). `namespace` is a UUID. */
 export function uuidV5(namespace: string, name: string): string {
   const digest = createHash('sha1')
     .update(Buffer.from(namespace.replaceAll('-', ''), 'hex'))
@@ -28,17 +28,17 @@ export const configuredUserUID = (issuer: string, username: string): string =>
 export interface Account extends Credential {
   readonly username: string;
   readonly uid: string;
-  /** Also while the password must be changed, when nobody acts with them (see `loggedIn`). */
+  /** Set even while the password must be changed, although sessions have no groups then (see `loggedIn`). */
   readonly groups: readonly string[];
   readonly displayName: string | undefined;
   readonly email: string | undefined;
   readonly active: boolean;
   readonly passwordChangeRequired: boolean;
-  /** Where the hash is, or will be; undefined for one that stands in the configuration itself. */
+  /** Place where the hash is or will be stored. Undefined if the configuration contains the hash itself. */
   readonly passwordRef: SecretKeyRef | undefined;
-  /** Another text when failed logins from before shall not count any more. */
+  /** Changes when earlier failed logins are forgiven. */
   readonly unlocked: string | undefined;
-  /** By which of them, at identity providers, somebody may log in as this user. */
+  /** Identities at identity providers that may log in as this user. */
   readonly identities: readonly Identity[];
 }
 
@@ -47,9 +47,9 @@ export const configuredAccounts = (
   secrets: SecretRefs,
 ): Account[] =>
   users.map((user) => {
-    const beside = (key: (key: string) => string): string | undefined =>
-      user.passwordRef && secrets.read({ ...user.passwordRef, key: key(user.passwordRef.key) });
-    const passwordChangeRequired = user.passwordChangeRequired && beside(changedKey) === undefined;
+    const read = (keyFor: (key: string) => string): string | undefined =>
+      user.passwordRef && secrets.read({ ...user.passwordRef, key: keyFor(user.passwordRef.key) });
+    const passwordChangeRequired = user.passwordChangeRequired && read(changedKey) === undefined;
     return {
       username: user.username,
       uid: configuredUserUID(issuer, user.username),
@@ -59,13 +59,13 @@ export const configuredAccounts = (
       active: user.state === 'Active',
       passwordChangeRequired,
       passwordRef: user.passwordRef,
-      unlocked: beside(unlockedKey),
+      unlocked: read(unlockedKey),
       identities: [],
-      ...credentialOf(user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef)), beside(rehashedKey)),
+      ...credentialOf(user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef)), read(rehashedKey)),
     };
   });
 
-/** The CustomResourceDefinition refuses them already; one that somebody changed might not. */
+/** The CustomResourceDefinition rejects system names too, unless an administrator has changed it. */
 export const hasSystemName = ({ metadata, spec }: User): boolean =>
   [metadata.name, ...(spec?.groups ?? [])].some((name) => name.startsWith('system:'));
 

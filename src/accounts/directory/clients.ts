@@ -1,4 +1,4 @@
-/** The OAuth clients: those of the configuration with the Secrets it refers to, and those that are built in. */
+/** OAuth clients: configured ones with the Secrets that they refer to, and built-in ones. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   wellKnownClient,
@@ -26,14 +26,14 @@ const publicClient: ConfiguredClient = {
   introspection: false,
 };
 
-/** Through which people log in to our own pages. It gets no tokens, and none that is configured takes its place. */
+/** Client for logins to the server's own pages. It gets no tokens, and configuration cannot replace it. */
 export const pagesClient: ConfiguredClient = { ...publicClient, name: 'platform-pages', grantTypes: [], scopes: [] };
 
-/** Clients that there are without configuration; one that is configured under the name of such takes its place. */
+/** Clients that exist without configuration. A configured client of the same name replaces them. */
 export const builtInClients = (issuer: string): readonly ConfiguredClient[] => [
-  // The credential plugin of kubectl; RFC 8252 section 7.3.
+  // The credential plugin for kubectl; RFC 8252 section 7.3.
   { ...publicClient, name: 'platform-cli', redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'] },
-  // The page that shows the descriptions, which is ours.
+  // The API explorer. It is part of this server, so it needs no consent.
   { ...publicClient, name: 'platform-docs', redirectURIs: [`${issuer}/docs/callback`], consent: false },
 ];
 
@@ -44,20 +44,20 @@ export interface Client {
   readonly isPublic: boolean;
   readonly redirectURIs: readonly string[];
   readonly postLogoutRedirectURIs: readonly string[];
-  /** People are asked before it gets tokens. */
+  /** Users must consent before the client gets tokens. */
   readonly consent: boolean;
-  /** May learn of the tokens of other clients too. */
+  /** May introspect tokens of other clients too. */
   readonly introspection: boolean;
-  /** Everybody knows it, and mostly its secret too: it proves nothing. */
+  /** Its name is public, and usually its secret too, so its authentication proves nothing. */
   readonly isWellKnown: boolean;
-  /** Its secret is the one that everybody knows. */
+  /** Its secret is the published default. */
   readonly hasKnownSecret: boolean;
   readonly scopes: readonly string[];
-  /** Itself, where it acts for nobody else. */
+  /** The subject of tokens that the client gets for itself. */
   readonly subject: Subject;
-  /** Whether it is the secret, as far as that can be told without a hash: constant-time. */
+  /** Compares the secret in constant time. Hashed secrets match only after a recent `verify`. */
   knows(secret: string): boolean;
-  /** The same of one that it does not know. False where there is none, and while the Secret that holds it is missing. `source`: the address that asks. */
+  /** Verifies a hashed secret. False if there is none, or its Secret is missing. `source` is the caller's address. */
   verify(secret: string, source: string): Promise<boolean>;
 }
 
@@ -75,7 +75,7 @@ export class Clients {
     this.#passwords = options.passwords;
   }
 
-  /** To be called after the configuration or one of its Secrets changed. */
+  /** Call after the configuration or one of its Secrets has changed. */
   rebuild({ issuer, clients }: PlatformConfiguration['authentication']): void {
     const all = [...builtInClients(issuer), ...clients, pagesClient];
     this.#all = new Map(all.map((one) => [one.name, this.#client(one, issuer)]));
@@ -95,8 +95,8 @@ export class Clients {
   }
 
   /**
-   * The client of that name if one of these is its secret. Who is refused learns nothing from the time: each is tried, and it is the same
-   * work for all clients. `source`: the address that asks. Throws as `Passwords.verify`.
+   * Returns the client of that name if one of `secrets` is correct. The time of a failure reveals nothing: every secret is tried, and
+   * the work is the same for all clients. `source` is the caller's address. Throws like `Passwords.verify`.
    */
   async authenticate(name: string, secrets: readonly string[], source: string): Promise<Client | undefined> {
     const client = this.get(name);
@@ -106,14 +106,14 @@ export class Clients {
     return (await Promise.all(tried)).includes(true) ? client : undefined;
   }
 
-  /** What a wrong secret of a client whose secret is hashed costs, if there is one. */
+  /** Does the work of a wrong secret, if any client has a hashed secret. */
   async #fail(secret: string, source: string): Promise<false> {
     if (this.#secretHashes.length > 0) await this.#passwords.verify(undefined, secret, { source });
     return false;
   }
 
   #client(configured: ConfiguredClient, issuer: string): Client {
-    // No configured user has such a name.
+    // No configured user can have such a name.
     const { name, secretHash } = configured;
     const username = `platform:client:${name}`;
     const expected = configured.secret ?? (configured.secretRef && this.#secrets.read(configured.secretRef));

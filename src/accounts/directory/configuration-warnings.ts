@@ -1,4 +1,4 @@
-/** What a valid configuration refers to, and what is wrong with it: missing values of Secrets, and e-mail addresses of several users. */
+/** Finds problems of a valid configuration: missing values of Secrets, and e-mail addresses that users share. */
 import { parametersOf } from '../../config/hash-parameters.ts';
 import { secretOf, secretPathOf } from '../../config/identity-providers.ts';
 import { credentialsOf } from '../../config/log-stores.ts';
@@ -36,12 +36,12 @@ function referencesIn({ authentication, audit, logging }: Configuration): Refere
 export const secretsIn = (configuration: Configuration): ReadonlySet<string> =>
   new Set(referencesIn(configuration).map(({ ref }) => ref.name));
 
-/** No message has a value of a Secret. */
+/** Messages never contain a value of a Secret. */
 export function warningsOf(configuration: Configuration, secrets: Pick<SecretRefs, 'read' | 'problemOf'>): Problem[] {
   const problemOf = ({ ref, isHash }: Reference): string | undefined => {
     const problem = secrets.problemOf(ref);
     if (problem !== undefined || !isHash || parametersOf(secrets.read(ref) ?? '') !== undefined) return problem;
-    return `the key "${ref.key}" of the Secret "${ref.name}" holds no hash that is verified here; "platform-apiserver hash-password" makes one`;
+    return `the key "${ref.key}" of the Secret "${ref.name}" is not a supported password hash; create one with "platform-apiserver hash-password"`;
   };
   const { users } = configuration.authentication;
   const byEmail = Map.groupBy(users, ({ email, username }) => email?.toLowerCase() ?? username);
@@ -50,7 +50,7 @@ export function warningsOf(configuration: Configuration, secrets: Pick<SecretRef
     ...users.map(({ email, username }, index) => {
       const others = (byEmail.get(email?.toLowerCase() ?? '') ?? []).filter((one) => one.username !== username);
       const names = others.map((one) => one.username).join(', ');
-      const message = names === '' ? undefined : `is that of ${names} too: nobody can log in by it`;
+      const message = names === '' ? undefined : `also belongs to ${names}, so nobody can log in with it`;
       return { path: ['authentication', 'users', index, 'email'], message };
     }),
   ].flatMap(({ path, message }) => (message === undefined ? [] : [{ path: pathOf(path, configuration), message }]));

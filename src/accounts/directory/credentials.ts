@@ -1,16 +1,16 @@
-/** Hashes of passwords as they are stored, and what stands beside each under keys of its own. */
+/** Stored password hashes, and the keys beside each hash in its Secret. */
 import { createHash, createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { parametersOf } from '../../config/hash-parameters.ts';
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 
-/** After this a secret is hashed again, in milliseconds. */
+/** Milliseconds after which a secret is hashed again. */
 const ttl = 24 * 3_600_000;
-/** Of more clients than that those are hashed again that were not here for longest. */
+/** Beyond this many clients, the least recently used secrets are hashed again. */
 const maxEntries = 1_000;
 
 /**
- * The secrets of clients that were right, so that a client which shows its secret with each request costs one hash and not one each
- * time. What is kept of them fits one client and one hash, and tells nobody anything who has not a key that this process alone has.
+ * Cache of verified client secrets, so a client that sends its secret with each request costs one hash, not one per request. Entries
+ * are HMACs over client, hash and secret under a random key of this process: without the key they reveal nothing.
  */
 export class KnownSecrets {
   readonly #key = createSecretKey(randomBytes(32));
@@ -30,25 +30,25 @@ export class KnownSecrets {
 }
 
 /**
- * Beside a hash that was made of the same password as one before: the fingerprint of this hash, and the credentialID that goes on. It
- * says nothing of any other hash.
+ * Key beside the hash of a password that was hashed again. Holds the fingerprint of the new hash and the credentialID that it
+ * inherits, and applies to no other hash.
  */
 export const rehashedKey = (key: string): string => `${key}.rehashed`;
-/** Beside a hash that its user has chosen: when. */
+/** Key beside a hash for the time at which the user chose the password. */
 export const changedKey = (key: string): string => `${key}.changed`;
-/** Beside a hash: when its user was last unlocked. */
+/** Key beside a hash for the time at which the user was last unlocked. */
 export const unlockedKey = (key: string): string => `${key}.unlocked`;
 
 export const credentialIDOf = (hash: string): string => createHash('sha256').update(hash).digest('hex').slice(0, 32);
 
 export interface Credential {
-  /** Undefined while the Secret that holds it is missing: then nobody can log in as this user. */
+  /** Undefined while its Secret is missing; nobody can log in as this user then. */
   readonly passwordHash: string | undefined;
-  /** Changes with the password: sessions that began with another one are over. */
+  /** Changes with the password, which revokes the sessions that were created with another one. */
   readonly credentialID: string;
 }
 
-/** A hash that this server does not verify is none. `rehashed`: what stands beside it, see `rehashedKey`. */
+/** Ignores hashes that this server cannot verify. `rehashed` is the value of `rehashedKey`. */
 export function credentialOf(stored: string | undefined, rehashed: string | undefined): Credential {
   if (stored === undefined || parametersOf(stored) === undefined) return { passwordHash: undefined, credentialID: '' };
   const own = credentialIDOf(stored);

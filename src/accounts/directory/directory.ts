@@ -1,7 +1,7 @@
 /**
- * The people and clients that may log in: the configuration object with the Secrets it refers to, and the User objects of the
- * cluster. What is configured is rebuilt whole at each change, so that a request sees one state of it; of the User objects, of which
- * there may be many, only the one that changed.
+ * Users and clients that may log in: those of the configuration object with its Secrets, and the User objects of the cluster. Each
+ * change of the configuration rebuilds all configured accounts, so a request sees one consistent state. There may be many User
+ * objects, so a change of one updates only that one.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
@@ -19,14 +19,14 @@ import { AccountIndex, emailKey, identityKey, keysOf } from './account-index.ts'
 import { Clients } from './clients.ts';
 import { dismissedBetween, isOutdated } from './dismissed.ts';
 
-/** For what was written here to come back by a watch. */
-const longestWait = 2_000;
+/** Milliseconds to wait until a watch returns what this replica has written. */
+const maxWait = 2_000;
 
-/** What more than one account has by which only one can be meant. */
+/** An e-mail address or identity that several accounts have, although it must identify one. */
 export interface Shared {
-  /** For people. */
+  /** Description for messages. */
   readonly by: string;
-  /** Usernames, in order. */
+  /** Sorted usernames. */
   readonly others: readonly string[];
 }
 
@@ -34,13 +34,13 @@ const unreadable = (): Error => serviceUnavailable('the users cannot be read fro
 
 export class Directory {
   readonly clients: Clients;
-  /** The name of a User object that may have changed, undefined where the configuration or one of its Secrets did. */
+  /** The name of a User object that may have changed; undefined if the configuration or one of its Secrets has changed. */
   readonly changed = new Topic<string | undefined>();
-  /** A credential that was good until now may no longer be. */
+  /** A credential that was valid may no longer be. */
   readonly invalidated = new Topic();
-  /** The sessions to revoke: their user, password, link, provider or client was deleted or disabled. */
+  /** Sessions to revoke because their user, password, link, provider or client was deleted or disabled. */
   readonly dismissed = new Topic<Dismissed>();
-  /** An account whose failed logins are to be forgotten. */
+  /** An account whose failed logins must be reset. */
   readonly unlocked = new Topic<Account>();
   readonly #config: LiveConfiguration;
   readonly #secrets: SecretRefs;
@@ -48,9 +48,9 @@ export class Directory {
   readonly #passwords: Passwords;
   #configured = new AccountIndex();
   readonly #objects = new AccountIndex();
-  /** What people call the identity providers, by name. */
+  /** Display names of the identity providers, by name. */
   #providers: ReadonlyMap<string, string> = new Map();
-  /** Of the User objects, also of those that are gone. */
+  /** Hash parameters of all User objects since the start, deleted ones included. */
   readonly #parameters = new Set<HashParameters>();
   readonly #clock: Clock;
 
@@ -98,7 +98,7 @@ export class Directory {
     this.#prepare();
     this.changed.publish(undefined);
     this.invalidated.publish();
-    // Of a Secret that is not read yet nobody knows.
+    // Before the Secrets have been read, nothing can be said about them.
     if (this.#secrets.hasSynced()) this.#config.warn('references', warningsOf(this.#config.value, this.#secrets));
   }
 
@@ -122,7 +122,7 @@ export class Directory {
     if (before !== undefined) this.invalidated.publish();
   }
 
-  /** Throws 503 while it cannot be told whether the cluster has such a User. */
+  /** Throws 503 while it is unknown whether the cluster has such a User. */
   account(username: string): Account | undefined {
     const configured = this.configured(username);
     if (configured !== undefined) return configured;
@@ -130,47 +130,46 @@ export class Directory {
     return this.#objects.get(username);
   }
 
-  /** A configured user; a User object of that name is not in force. */
+  /** Returns the configured user, which overrides a User object of the same name. */
   configured(username: string): Account | undefined {
     return this.#configured.get(username);
   }
 
-  /** All of them. */
   configuredAccounts(): Iterable<Account> {
     return this.#configured;
   }
 
-  /** Whom someone who logs in calls by name or e-mail address. One that is not unique is nobody's. Throws as `account`. */
+  /** Returns the account with this username or e-mail address. Ignores addresses that are not unique. Throws like `account`. */
   named(login: string): Account | undefined {
     if (!login.includes('@')) return this.account(login);
     const [found, ...others] = this.withEmail(login);
     return found === undefined || others.length > 0 ? undefined : this.account(found);
   }
 
-  /** The usernames of all who have an e-mail address. Throws as `account`. */
+  /** Returns the usernames of all accounts with this e-mail address. Throws like `account`. */
   withEmail(email: string): readonly string[] {
     return this.#with(emailKey(email)).map(({ username }) => username);
   }
 
-  /** Who is linked to an identity; 'several' are so by mistake. Throws as `account`. */
+  /** Returns the account linked to an identity, or 'several' if a mistake has linked more than one. Throws like `account`. */
   linked(identity: Identity): Account | 'several' | undefined {
     if (!this.#users.isCurrent()) throw unreadable();
     const [found, ...others] = this.#with(identityKey(identity));
     return others.length === 0 ? found : 'several';
   }
 
-  /** Whether a login by an identity still counts: its provider is there, and no other account has it. Throws as `account`. */
+  /** Returns whether the provider of an identity exists and only this account is linked to it. Throws like `account`. */
   isLinked(account: Account, identity: Identity): boolean {
     return this.#providers.has(identity.provider) && this.linked(identity) === account;
   }
 
-  /** Where somebody who has no password here has one: at these identity providers, as people call them. */
-  passwordKeepers({ passwordHash, identities }: Account): readonly string[] {
+  /** Returns the display names of the identity providers that keep the password of an account without a hash here. */
+  passwordProvidersOf({ passwordHash, identities }: Account): readonly string[] {
     if (passwordHash !== undefined) return [];
     return identities.flatMap(({ provider }) => this.#providers.get(provider) ?? []);
   }
 
-  /** What an account is looked for by in vain, as others have it too; as far as the users were read by now. */
+  /** Returns what other accounts have too, so that it identifies nobody. Covers the users that have been read so far. */
   shared(username: string): readonly Shared[] {
     const inForce = (name: string): Account | undefined => this.configured(name) ?? this.#objects.get(name);
     const { email, identities = [] } = inForce(username) ?? {};
@@ -186,16 +185,16 @@ export class Directory {
 
   #with(key: string, read = (name: string): Account | undefined => this.account(name)): Account[] {
     const names = new Set([...this.#configured.with(key), ...this.#objects.with(key)]);
-    // A User object that is not in force has no say.
+    // Ignores a User object that a configured user overrides.
     return [...names].flatMap((name) => {
       const account = read(name);
       return account !== undefined && keysOf(account).includes(key) ? [account] : [];
     });
   }
 
-  /** Resolves when `shows` holds of what was just written, and after seconds in any case. */
-  async seen(shows: () => boolean): Promise<void> {
-    if (shows()) return;
+  /** Resolves when a write of this replica is visible here, or after two seconds. */
+  async waitUntil(isVisible: () => boolean): Promise<void> {
+    if (isVisible()) return;
     await new Promise<void>((resolve) => {
       const end = (): void => {
         cancel();
@@ -203,9 +202,9 @@ export class Directory {
         resolve();
       };
       const unsubscribe = this.changed.subscribe(() => {
-        if (shows()) end();
+        if (isVisible()) end();
       });
-      const cancel = this.#clock.after(longestWait, end);
+      const cancel = this.#clock.after(maxWait, end);
     });
   }
 
@@ -213,20 +212,20 @@ export class Directory {
     for (const one of all) this.dismissed.publish(one);
   }
 
-  /** Who has become a configured user takes the place of a User object. */
+  /** A user that has just been configured overrides a User object, whose sessions are dismissed. */
   #dismissedBy(before: AccountIndex, username: string): readonly Dismissed[] {
     const object = before.get(username) === undefined ? this.#objects.get(username) : undefined;
     return object === undefined ? [] : dismissedBetween(object, undefined);
   }
 
-  /** Whether a session is dismissed for certain: false too while it cannot be told. */
+  /** Returns whether a session is certainly dismissed. False while that is unknown. */
   isDismissed(spec: SessionSpec): boolean {
     const { subjectKind, userName, userUID, clientID, identity } = spec;
     const { value, problems } = this.#config;
-    // With a newer configuration that is refused here, others may work already.
+    // Other replicas may already use a newer configuration that this one has rejected.
     const isNewest = problems.length === 0;
     if (isNewest && this.clients.get(clientID) === undefined) return true;
-    // Of no user, or of nobody yet.
+    // The session has no user, or none yet.
     if (subjectKind !== undefined || userUID === '') return false;
     if (isNewest && identity !== undefined && !this.#providers.has(identity.provider)) return true;
     const configured = this.configured(userName);
@@ -234,7 +233,7 @@ export class Directory {
       return isNewest && (configured?.uid !== userUID || !configured.active);
     if (!this.#users.isCurrent()) return false;
     const account = this.#objects.get(userName);
-    // Of an issuer that is not known here yet there are other configured users.
+    // A newer configuration may have another issuer, whose configured users have other uids.
     if (account?.uid !== userUID) return isNewest;
     return !account.active || isOutdated(spec, account);
   }
@@ -244,7 +243,7 @@ export class Directory {
       this.unlocked.publish(after);
   }
 
-  /** Has whoever fails to log in do the work for the hashes that there are. */
+  /** Passes on the parameters of all hashes, so that a failed login takes as long as the slowest of them. */
   #prepare(): void {
     const hashes = [
       ...[...this.#configured].map(({ passwordHash = '' }) => passwordHash),

@@ -1,9 +1,9 @@
-/** Sessions that shall end for good: what they were made for is gone, and if it comes back people log in anew. */
+/** Finds sessions to revoke for good because their user, password or link is gone. If it comes back, users log in again. */
 import type { Dismissed, SessionSpec } from '../../tokens/sessions/session.ts';
 import { identityKey } from './account-index.ts';
 import type { Account } from './account.ts';
 
-/** What a change of an account dismisses. Of a password that cannot be read nothing is known. */
+/** Returns what a change of an account dismisses. A password that cannot be read dismisses nothing. */
 export function dismissedBetween(before: Account, after: Account | undefined): readonly Dismissed[] {
   const { uid: userUID, credentialID, identities } = before;
   if (!before.active) return [];
@@ -17,7 +17,7 @@ export function dismissedBetween(before: Account, after: Account | undefined): r
   ];
 }
 
-/** Whether an account that is active cannot be logged in to any more by what a session began with. */
+/** Returns whether an active account no longer accepts the credential or identity that a session was created with. */
 export function isOutdated({ identity, credentialID }: SessionSpec, account: Account): boolean {
   if (identity === undefined) return account.credentialID !== '' && account.credentialID !== credentialID;
   return !account.identities.some((one) => identityKey(one) === identityKey(identity));

@@ -7,14 +7,14 @@ import type { Sessions } from '../../tokens/sessions/sessions.ts';
 
 const grantTypes = { Client: grantTypesFor('Client'), ServiceAccount: grantTypesFor('ServiceAccount') };
 
-/** Who a session stands for, by what the directory says now; undefined once anything is gone that it was made for. */
+/** Returns the current subject of a session. Undefined once its client, account, credential or link is gone. */
 export function subjectOf(session: Session, directory: Directory): Subject | undefined {
   const { subjectKind = 'User', userName, userUID, clientID } = session.spec;
   const client = directory.clients.get(clientID);
   if (client === undefined) return undefined;
   if (subjectKind === 'User') {
     const account = directory.account(userName);
-    return account?.active === true && isOf(session, account, directory)
+    return account?.active === true && acceptedBy(session, account, directory)
       ? withoutSystemNames(loggedIn(account, session))
       : undefined;
   }
@@ -23,12 +23,15 @@ export function subjectOf(session: Session, directory: Directory): Subject | und
   return client.subject.uid === userUID ? withoutSystemNames(client.subject) : undefined;
 }
 
-/** Undefined for a subject with a name of Kubernetes' own, which only kube-apiserver may give: nothing is left out of an identity. */
+/**
+ * Returns undefined for a subject with a `system:` name, which only kube-apiserver may assign. Dropping just that name would change
+ * the identity.
+ */
 const withoutSystemNames = (subject: Subject): Subject | undefined =>
   [subject.username, ...subject.groups].some((name) => name.startsWith('system:')) ? undefined : subject;
 
-/** Whether a session began with what the account can still be logged in to by. */
-function isOf({ spec }: Session, account: Account, directory: Directory): boolean {
+/** Returns whether the account still accepts the credential or identity that the session was created with. */
+function acceptedBy({ spec }: Session, account: Account, directory: Directory): boolean {
   const { userUID, identity, credentialID } = spec;
   if (account.uid !== userUID) return false;
   return identity === undefined ? account.credentialID === credentialID : directory.isLinked(account, identity);
@@ -38,26 +41,26 @@ const limited = new WeakMap<Account, Subject>();
 const withGroups = new WeakMap<Account, WeakMap<Session['spec'], Subject>>();
 
 /**
- * The account, with the groups that an identity provider gave at the login. While the password must be changed it has none: nothing but
- * that is allowed then.
+ * Returns the account with the groups that an identity provider reported at login. It has no groups while the password must be
+ * changed: nothing else is allowed then.
  */
 export function loggedIn(account: Account, { spec }: Session): Subject {
   const { identity, groups = [] } = spec;
-  if (account.passwordChangeRequired) return kept(limited, account, () => ({ ...account, groups: [] }));
+  if (account.passwordChangeRequired) return memoized(limited, account, () => ({ ...account, groups: [] }));
   if (identity === undefined || groups.length === 0) return account;
-  const bySpec = kept(withGroups, account, () => new WeakMap<Session['spec'], Subject>());
-  return kept(bySpec, spec, () => ({ ...account, groups: [...account.groups, ...groups] }));
+  const bySpec = memoized(withGroups, account, () => new WeakMap<Session['spec'], Subject>());
+  return memoized(bySpec, spec, () => ({ ...account, groups: [...account.groups, ...groups] }));
 }
 
 const reviewed = new WeakMap<Session['spec'], Subject>();
 
-/** Whom kube-apiserver named when the session began. */
+/** Returns the user that the TokenReview of kube-apiserver named when the session was created. */
 export function reviewedSubject({ spec }: Session): Subject {
   const { userName: username, userUID: uid, groups = [] } = spec;
-  return kept(reviewed, spec, () => ({ username, uid, groups, displayName: undefined, email: undefined }));
+  return memoized(reviewed, spec, () => ({ username, uid, groups, displayName: undefined, email: undefined }));
 }
 
-function kept<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): V {
+function memoized<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): V {
   const before = map.get(key);
   if (before !== undefined) return before;
   const made = make();
@@ -65,25 +68,24 @@ function kept<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): V
   return made;
 }
 
-/** Where a user is logged in: sessions that are active, and good for the account as it is now. */
 interface Parts {
   readonly sessions: Sessions;
   readonly directory: Directory;
 }
 
-/** As this replica knows them, the newest first. */
+/** Returns the valid sessions of an account that this replica knows, newest first. */
 export const loginsOf = (account: Account, { sessions, directory }: Parts): Session[] =>
   sessions
     .ofUser(account.uid)
-    .filter((session) => isOf(session, account, directory))
+    .filter((session) => acceptedBy(session, account, directory))
     .toSorted((a, b) => (a.spec.createdAt < b.spec.createdAt ? 1 : -1));
 
-/** One of them, also if it has just begun elsewhere. */
+/** Returns a valid session of an account, even if another replica has just created it. */
 export async function loginOf(
   account: Account,
   sid: string,
   { sessions, directory }: Parts,
 ): Promise<Session | undefined> {
   const session = await sessions.active(sid);
-  return session !== undefined && isOf(session, account, directory) ? session : undefined;
+  return session !== undefined && acceptedBy(session, account, directory) ? session : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Tells in the status of each User whether the server lets it log in. Every replica does so, one user after the other; the one that
- * is first wins, and the others see it.
+ * Reports in the status of each User whether it may log in. Every replica writes, one user at a time; the first write wins, and the
+ * other replicas see it.
  */
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -11,14 +11,14 @@ import { hasSystemName } from './account.ts';
 import type { Directory } from './directory.ts';
 import type { Condition, User, Users } from './users.ts';
 
-type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
+type Acceptance = Pick<Condition, 'status' | 'reason' | 'message'>;
 
 const type = 'Accepted';
 const ambiguous = 'Ambiguous';
-/** Replicas that begin at once would all write the same. */
-const longestDelay = 1_000;
+/** Maximum random delay in milliseconds: replicas that start together would all write the same. */
+const maxDelay = 1_000;
 const retryAfter = 10_000;
-/** Of those who have the same: whoever has more of them looks for them otherwise. */
+/** Maximum number of usernames in a message. */
 const maxNamed = 10;
 
 export class UserConditions {
@@ -28,7 +28,7 @@ export class UserConditions {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #waiting = new Set<string>();
-  /** With whom users had something in common when they were looked at last. */
+  /** Users that shared an e-mail address or identity with a user at its last check. */
   readonly #sharing = new Map<string, readonly string[]>();
   #cancel: (() => void) | undefined;
   #isStopped = false;
@@ -47,27 +47,27 @@ export class UserConditions {
     this.#clock = options.clock;
   }
 
-  /** The user has changed, and so has what is said of those who have, or had, the same e-mail address or identity. */
-  look(username: string): void {
+  /** Checks a changed user, and those that share or shared its e-mail address or identity. */
+  check(username: string): void {
     const before = this.#sharing.get(username) ?? [];
-    this.#lookAt(username);
+    this.#checkOne(username);
     const now = this.#sharing.get(username) ?? [];
-    for (const other of new Set([...before, ...now])) this.#lookAt(other);
+    for (const other of new Set([...before, ...now])) this.#checkOne(other);
   }
 
-  #lookAt(username: string): void {
+  #checkOne(username: string): void {
     const others = this.#directory.shared(username).flatMap((one) => one.others.slice(0, maxNamed));
     if (others.length === 0) this.#sharing.delete(username);
     else this.#sharing.set(username, others);
     const user = this.#users.get(username);
     if (user === undefined || this.#isWritten(user)) return;
     this.#waiting.add(username);
-    this.#later(longestDelay * this.#clock.random());
+    this.#later(maxDelay * this.#clock.random());
   }
 
-  /** The configuration has changed. */
-  lookAtAll(): void {
-    for (const { metadata } of this.#users.list()) this.#lookAt(metadata.name);
+  /** Checks all users, after a change of the configuration. */
+  checkAll(): void {
+    for (const { metadata } of this.#users.list()) this.#checkOne(metadata.name);
   }
 
   stop(): void {
@@ -89,7 +89,7 @@ export class UserConditions {
         if (user !== undefined && !this.#isWritten(user)) await this.#write(user);
         this.#waiting.delete(username);
       } catch (error) {
-        this.#log.warn('the status of a user could not be written', { user: username, error });
+        this.#log.warn('user status write failed', { user: username, error });
         delay = retryAfter;
         break;
       }
@@ -100,54 +100,54 @@ export class UserConditions {
 
   async #write(user: User): Promise<void> {
     const { name, resourceVersion, generation } = user.metadata;
-    const verdict = this.#verdictOf(user);
+    const acceptance = this.#acceptanceOf(user);
     const before = conditionOf(user);
     const lastTransitionTime =
-      before?.status === verdict.status ? before.lastTransitionTime : rfc3339(this.#clock.now());
+      before?.status === acceptance.status ? before.lastTransitionTime : rfc3339(this.#clock.now());
     const others = (user.status?.conditions ?? []).filter((condition) => condition.type !== type);
-    const condition = { type, ...verdict, observedGeneration: generation, lastTransitionTime };
+    const condition = { type, ...acceptance, observedGeneration: generation, lastTransitionTime };
     const patch = { metadata: { resourceVersion }, status: { conditions: [...others, condition] } };
-    // If the user was changed or deleted meanwhile, the watch brings it.
+    // If the user was changed or deleted in the meantime, the watch reports it.
     await this.#objects.patch(`${name}/status`, patch);
   }
 
   #isWritten(user: User): boolean {
     const before = conditionOf(user);
-    const { status, reason, message } = this.#verdictOf(user);
-    // Other messages change with the version of the server, of which there may be two at once.
+    const { status, reason, message } = this.#acceptanceOf(user);
+    // Other messages may differ between versions of the server, and two versions may run at once.
     return (
       before?.status === status && before.reason === reason && (reason !== ambiguous || before.message === message)
     );
   }
 
-  #verdictOf(user: User): Verdict {
+  #acceptanceOf(user: User): Acceptance {
     if (this.#directory.configured(user.metadata.name) !== undefined)
       return {
         status: 'False',
         reason: 'ConfiguredUser',
-        message: 'the cluster configuration object has a user of this name, which takes precedence',
+        message: 'the cluster configuration object defines a user of this name, which takes precedence',
       };
     if (hasSystemName(user))
       return {
         status: 'False',
         reason: 'SystemName',
-        message: 'names and groups that begin with "system:" are of Kubernetes itself',
+        message: 'names and groups that begin with "system:" are reserved for Kubernetes',
       };
     const shared = this.#directory.shared(user.metadata.name).map(({ by, others }) => {
       const more = others.length - maxNamed;
       const named = `${others.slice(0, maxNamed).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-      return `${by}: ${named} ${others.length === 1 ? 'has' : 'have'} it too`;
+      return `${by} (shared with ${named})`;
     });
     if (shared.length > 0)
       return {
         status: 'True',
         reason: ambiguous,
-        message: `the user may log in while Active, but not by ${shared.join('; nor by ')}`,
+        message: `the user may log in while Active, but not with ${shared.join(' or ')}`,
       };
     return {
       status: 'True',
       reason: 'Accepted',
-      message: 'the user may log in while Active, with a password or by a link to an identity provider',
+      message: 'the user may log in while Active, with a password or through a linked identity provider',
     };
   }
 }

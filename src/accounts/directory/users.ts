@@ -1,7 +1,7 @@
 /**
- * The User objects of the cluster (users.iam.platform.io) and the Secrets with their passwords, both watched by every replica. A Secret
- * is named by the uid of its user, so that a user of the same name made later does not inherit the password, and belongs to the User,
- * so that the cluster's garbage collector deletes it too.
+ * Watches the User objects of the cluster (users.iam.platform.io) and the Secrets with their passwords on every replica. The name of a
+ * Secret contains the uid of its user, so a later user of the same name does not inherit the password. The User owns the Secret, so
+ * the cluster's garbage collector deletes both.
  */
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -29,7 +29,7 @@ export interface UserSpec {
   readonly groups?: readonly string[];
   readonly state?: string;
   readonly passwordChangeRequired?: boolean;
-  /** Who the user is at identity providers. */
+  /** Identities of the user at identity providers. */
   readonly identities?: readonly Identity[];
 }
 
@@ -38,7 +38,7 @@ export interface User extends KubeObject {
   readonly status?: { readonly conditions?: readonly Condition[]; readonly lastLoginTime?: string };
 }
 
-/** The type of a Secret cannot be changed: who may log in by it is decided when it is made. */
+/** Type of the Secrets with passwords. The type of a Secret cannot be changed after its creation. */
 export const passwordSecretType = 'iam.platform.io/password';
 
 const prefix = 'platform-user-';
@@ -48,18 +48,18 @@ export const passwordSecretOf = (userUID: string): SecretKeyRef => ({
   key: 'passwordHash',
 });
 
-/** Watches that were silent for so long may hide a user who was disabled, as with sessions. */
-const longestSilence = 15_000;
+/** Milliseconds without a sign of life after which a watch may have missed that a user was disabled. */
+const maxSilence = 15_000;
 const watchSeconds = 5;
 
 export class Users {
-  /** The name of a user who was created, changed or deleted, or whose password was. */
+  /** The name of a user that, or whose password, was created, changed or deleted. */
   readonly changed = new Topic<string>();
   readonly #namespace: string;
   readonly #clock: Clock;
   readonly #users: Informer<User>;
   readonly #secrets: Informer<Secret>;
-  /** The names of those that are there, by uid. */
+  /** Names of existing users, by uid. */
   readonly #names = new Map<string, string>();
 
   constructor(options: { client: KubeClient; namespace: string; log: Logger; clock: Clock }) {
@@ -98,9 +98,9 @@ export class Users {
     return this.#users.hasSynced() && this.#secrets.hasSynced() ? '' : 'not read yet';
   }
 
-  /** What is read here is how the cluster is, but for a moment. */
+  /** Returns whether the cached users match the cluster, apart from changes of the last seconds. */
   isCurrent(): boolean {
-    const oldest = this.#clock.now() - longestSilence;
+    const oldest = this.#clock.now() - maxSilence;
     return this.problem() === '' && [this.#users, this.#secrets].every((one) => one.lastSignOfLife() >= oldest);
   }
 
@@ -112,9 +112,9 @@ export class Users {
     return this.#users.list();
   }
 
-  /** The hash of a user's password, or what is kept under a key beside it; undefined if there is none. */
-  passwordValue(userUID: string, beside: (key: string) => string = (key) => key): string | undefined {
+  /** Returns the hash of a user's password, or the value that `keyFor` names beside it. */
+  passwordValue(userUID: string, keyFor: (key: string) => string = (key) => key): string | undefined {
     const { name, key } = passwordSecretOf(userUID);
-    return secretValue(this.#secrets.get(this.#namespace, name), beside(key));
+    return secretValue(this.#secrets.get(this.#namespace, name), keyFor(key));
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Who logged in when and from where, or tried to: one object a user in the namespace of the release, named by the uid, so that a
- * user of the same name made later does not inherit it. No replica keeps a copy: it is read for whoever asks. A login waits for
- * none of it.
+ * Login history: successful and failed logins with time and address, in one object per user in the namespace of the release. The
+ * object is named by the uid, so a later user of the same name does not inherit it. Replicas do not cache it: each request reads it.
+ * A login never waits for it.
  */
 import { BoundedCache, copied } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, loginHistoriesPath } from '../../config/names.ts';
@@ -18,7 +18,7 @@ import type { Account } from '../directory/account.ts';
 import type { Directory } from '../directory/directory.ts';
 import { WriteBehind } from '../../cluster/write-behind.ts';
 
-/** Why a login was refused, or that it was not. These words do not change. */
+/** Outcome of a login. The values are part of the API. */
 export type LoginOutcome = 'LoggedIn' | 'WrongPassword' | 'NoPassword' | 'Disabled' | 'Limited';
 
 export interface LoginRecord {
@@ -36,28 +36,28 @@ export type RecordedLogin = Pick<LoginRecord, 'reason' | 'client' | 'sourceIP' |
 
 interface LoginHistory extends KubeObject {
   readonly spec: { readonly userName: string };
-  /** The newest first. */
+  /** Newest first. */
   readonly status: { readonly records: readonly LoginRecord[] };
 }
 
-type Of = Pick<Account, 'username' | 'uid'>;
+type LoginUser = Pick<Account, 'username' | 'uid'>;
 
 interface Unwritten {
   readonly username: string;
   readonly records: readonly LoginRecord[];
 }
 
-/** When the newest record was made: seen without reading them all. */
+/** Annotation with the time of the newest record, which is read without the records. */
 const newestKey = 'iam.platform.io/newest-record';
 export const longestUserAgent = 256;
-/** Bytes. etcd takes no object of more than 1.5 MiB. */
-const largest = 1_000_000;
+/** Maximum bytes of the records. etcd rejects objects over 1.5 MiB. */
+const maxBytes = 1_000_000;
 const attempts = 5;
-/** So many records are put before the others one by one, until the object is read and written as a whole: then it is cut. */
+/** Maximum number of records added by small patches before the object is rewritten as a whole, which trims it. */
 const maxAppended = 16;
-/** Whoever is refused by the limits again and again is noted once in that time: a flood must not wash the history away. */
+/** Interval in which repeated refusals by the limits are recorded once, so that a flood does not displace the history. */
 const limitedInterval = 60_000;
-/** Milliseconds without a login after which the object of the user is read and written as a whole. */
+/** Milliseconds without a login after which the next write rewrites the user's object as a whole. */
 const appendedLife = 3_600_000;
 const sweepInterval = 600_000;
 const pageSize = 500;
@@ -66,13 +66,13 @@ export class LoginHistories {
   readonly #objects: Objects<LoginHistory>;
   readonly #settings: () => LoginHistorySettings;
   readonly #directory: Pick<Directory, 'configured' | 'configuredAccounts'>;
-  readonly #loggedIn: (user: Of, time: string) => void;
+  readonly #loggedIn: (user: LoginUser, time: string) => void;
   readonly #maySweep: () => boolean;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #writes: WriteBehind<Unwritten>;
   readonly #limited: BoundedCache<number>;
-  /** How many records this replica has put before the others since it wrote the object as a whole, by uid. */
+  /** Number of records that this replica has added by patches since it rewrote the object, by uid. */
   readonly #appended: BoundedCache<number>;
   readonly #stopped = new AbortController();
 
@@ -81,9 +81,9 @@ export class LoginHistories {
     namespace: string;
     settings: () => LoginHistorySettings;
     directory: Pick<Directory, 'configured' | 'configuredAccounts'>;
-    /** Told of each login that succeeds; `time` is RFC 3339. */
-    loggedIn: (user: Of, time: string) => void;
-    /** Whether it is for this replica to delete what is over. */
+    /** Called for each successful login. `time` is RFC 3339. */
+    loggedIn: (user: LoginUser, time: string) => void;
+    /** Returns whether this replica deletes expired objects. */
     maySweep: () => boolean;
     clock: Clock;
     log: Logger;
@@ -99,7 +99,7 @@ export class LoginHistories {
     this.#limited = new BoundedCache({ ...limits, name: 'limited_logins', ttl: limitedInterval });
     this.#appended = new BoundedCache({ ...limits, name: 'login_histories', ttl: appendedLife });
     this.#writes = new WriteBehind<Unwritten>({
-      what: 'the login history of a user',
+      what: 'login history',
       write: (uid, unwritten) => this.#write(uid, unwritten),
       merge: (waiting, { username, records }) => ({
         username,
@@ -112,18 +112,18 @@ export class LoginHistories {
 
   start(): void {
     void repeat(this.#clock, sweepInterval, this.#stopped.signal, () =>
-      this.#sweep().catch((error: unknown) => void this.#log.warn('login histories could not be swept', { error })),
+      this.#sweep().catch((error: unknown) => void this.#log.warn('login history cleanup failed', { error })),
     );
   }
 
-  /** What is not written yet is written first. */
+  /** Writes pending records first. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#writes.stop();
   }
 
-  /** At once: a login does not wait for it, and does not fail for it. */
-  add(user: Of, { reason, client, sourceIP, userAgent }: RecordedLogin): void {
+  /** Queues a record. A login neither waits for the write nor fails with it. */
+  add(user: LoginUser, { reason, client, sourceIP, userAgent }: RecordedLogin): void {
     const { username, uid } = user;
     const now = this.#clock.now();
     if (reason === 'Limited') {
@@ -143,27 +143,27 @@ export class LoginHistories {
     if (record.success) this.#loggedIn(user, record.time);
   }
 
-  /** The newest first. Throws 503. */
-  async of({ uid }: Of): Promise<readonly LoginRecord[]> {
+  /** Returns the records of a user, newest first. Throws 503. */
+  async of({ uid }: LoginUser): Promise<readonly LoginRecord[]> {
     const unwritten = this.#writes.unwritten(uid)?.records ?? [];
     try {
       return this.#kept([...unwritten, ...((await this.#objects.get(uid))?.status.records ?? [])]);
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
-      throw serviceUnavailable('the login history cannot be read in the cluster now', 1, error);
+      throw serviceUnavailable('the login history cannot be read from the cluster; try again', 1, error);
     }
   }
 
   async #write(uid: string, { username, records }: Unwritten): Promise<void> {
     const appended = (this.#appended.get(uid) ?? Infinity) + records.length;
-    // What fails may have been done nevertheless: then all is read next.
+    // A write that fails may have been done nevertheless, so the next one rewrites the object.
     this.#appended.delete(uid);
     const isAppended = appended <= maxAppended && (await this.#append(uid, records));
     if (!isAppended) await this.#rewrite(uid, username, records);
     this.#appended.set(uid, isAppended ? appended : 0);
   }
 
-  /** Puts them before the others, in one small request. False if the object is not as it was left. */
+  /** Adds records with one small patch. Returns false if the object is missing or does not fit the patch. */
   async #append(uid: string, records: readonly LoginRecord[]): Promise<boolean> {
     const newest = {
       op: 'add',
@@ -188,16 +188,16 @@ export class LoginHistories {
     for (let attempt = 0; attempt < attempts; attempt += 1) {
       const current = await this.#objects.get(uid);
       const all = this.#kept([...(current?.status.records ?? []), ...records]);
-      const base = current ?? this.#newOf(uid, username);
+      const base = current ?? this.#newHistory(uid, username);
       const annotations = { ...base.metadata.annotations, [newestKey]: all[0]?.time ?? '' };
       const object = { ...base, metadata: { ...base.metadata, annotations }, status: { records: all } };
       if (await (current === undefined ? this.#objects.create(object) : this.#objects.replace(object))) return;
     }
-    throw new Error('others write it all the time');
+    throw new Error(`${attempts} write conflicts`);
   }
 
-  /** The cluster's garbage collector deletes that of a User object; what is configured has no object to belong to. */
-  #newOf(uid: string, username: string): Omit<LoginHistory, 'status'> {
+  /** A User object owns its history, so the garbage collector deletes both. A configured user has no object that could own it. */
+  #newHistory(uid: string, username: string): Omit<LoginHistory, 'status'> {
     const isConfigured = this.#directory.configured(username)?.uid === uid;
     const ownerReferences = isConfigured ? [] : [{ apiVersion: iamAPIVersion, kind: 'User', name: username, uid }];
     return {
@@ -208,7 +208,7 @@ export class LoginHistories {
     };
   }
 
-  /** Those that are kept, the newest first, each once: a write whose answer was lost is made again. */
+  /** Returns the records to keep, newest first. Removes duplicates, since a write whose response was lost is repeated. */
   #kept(records: readonly LoginRecord[]): LoginRecord[] {
     const { keep, maxEntries } = this.#settings();
     const oldest = rfc3339(this.#clock.now() - keep);
@@ -217,11 +217,11 @@ export class LoginHistories {
       .toSorted((a, b) => (a.time < b.time ? 1 : a.time > b.time ? -1 : 0))
       .slice(0, maxEntries);
     let size = 0;
-    const end = kept.findIndex((record) => (size += Buffer.byteLength(JSON.stringify(record))) > largest);
+    const end = kept.findIndex((record) => (size += Buffer.byteLength(JSON.stringify(record))) > maxBytes);
     return end === -1 ? kept : kept.slice(0, end);
   }
 
-  /** Deletes those of configured users who are gone, and those of which nothing is kept any more. */
+  /** Deletes histories of configured users that no longer exist, and histories whose records have all expired. */
   async #sweep(): Promise<void> {
     if (!this.#maySweep()) return;
     const uids = new Set([...this.#directory.configuredAccounts()].map(({ uid }) => uid));
@@ -232,11 +232,11 @@ export class LoginHistories {
         query: { limit: pageSize, ...(next === '' ? {} : { continue: next }) },
         headers: { accept: metadataAs('PartialObjectMetadataList') },
       });
-      for (const { metadata: of } of items) {
+      for (const { metadata: object } of items) {
         if (this.#stopped.signal.aborted) return;
-        const isOver = (of.annotations?.[newestKey] ?? '') < oldest;
-        const isGone = (of.ownerReferences ?? []).length === 0 && !uids.has(of.name);
-        if (isOver || isGone) await this.#objects.delete(of);
+        const isExpired = (object.annotations?.[newestKey] ?? '') < oldest;
+        const isOrphaned = (object.ownerReferences ?? []).length === 0 && !uids.has(object.name);
+        if (isExpired || isOrphaned) await this.#objects.delete(object);
       }
       next = metadata.continue ?? '';
     } while (next !== '');

@@ -1,4 +1,4 @@
-/** When each User object last logged in, in its status: give or take a minute, so that a busy user is not written all the time. */
+/** Writes the time of the last login to the status of each User, to within a minute, so that a busy user causes few writes. */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -9,12 +9,12 @@ import type { Account } from '../directory/account.ts';
 import type { User, Users } from '../directory/users.ts';
 import { WriteBehind } from '../../cluster/write-behind.ts';
 
-/** One write in that time, by whichever replica. */
+/** Minimum milliseconds between writes for a user, by any replica. */
 const interval = 60_000;
 
-/** Of a user, by the uid, and when. RFC 3339. */
 interface LastLogin {
   readonly uid: string;
+  /** RFC 3339. */
   readonly time: string;
 }
 
@@ -35,13 +35,13 @@ export class LastLogins {
     this.#users = options.users;
     this.#writes = new WriteBehind<LastLogin>({
       ...options,
-      what: 'the time of the last login of a user',
+      what: 'last login time',
       write: (username, login) => this.#write(username, login),
       merge: (_, later) => later,
     });
   }
 
-  /** At once. What is configured has no status. */
+  /** Queues a write. Configured users have no status. */
   note({ username, uid }: Pick<Account, 'username' | 'uid'>, time: string): void {
     const at = parseMilliseconds(time);
     if (at - (this.#noted.get(uid) ?? -Infinity) < interval || !this.#isDue(username, { uid, time })) return;
@@ -54,7 +54,7 @@ export class LastLogins {
   }
 
   async #write(username: string, login: LastLogin): Promise<void> {
-    // Another replica may have been here meanwhile.
+    // Another replica may have written it in the meantime.
     if (!this.#isDue(username, login)) return;
     const { uid, time: lastLoginTime } = login;
     await this.#objects.patch(`${username}/status`, { metadata: { uid }, status: { lastLoginTime } });

@@ -1,10 +1,16 @@
 /**
- * Login protection (docs/security.md): counts failures only, in bounded tables. A hard limit per (user, address), a delay per user that
- * doubles from the third failure on, wider limits per address and per client within a sliding window. Names that do not exist count like
- * those that do. A user is counted by the name that was typed: a count that an e-mail address and a username shared would reveal that they
- * belong together. Failures by names other than the username share one more count per account, which logins by username ignore.
- * Replicas share the first two counts (shared-failures.ts) and the addresses from which users have logged in: from there, failures of
- * others do not delay a user. No login waits for other replicas.
+ * Login protection (docs/security.md). Counts only failures, in bounded tables:
+ *
+ * - a hard limit per pair of user and address,
+ * - a delay per user that doubles from the third failure on,
+ * - wider limits per address and per client within a sliding window.
+ *
+ * Names that do not exist count like those that do. Users are counted by the typed name: a count shared by an e-mail address and a
+ * username would reveal that they belong together. Failures with names other than the username also share one count per account,
+ * which logins by username ignore.
+ *
+ * Replicas share the first two counts (shared-failures.ts), and the addresses from which users have logged in. Failures from other
+ * addresses do not delay a login from such an address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import type { LoginLimit } from '../../config/schema.ts';
@@ -16,7 +22,7 @@ import { UnderWay } from './under-way.ts';
 /** A guess at the password of a user. */
 export interface LoginAttempt {
   readonly guesses: 'password';
-  /** As it was typed. */
+  /** As typed by the user. */
   readonly username: string;
   /** A unique name of the account, if `username` is another name for it. */
   readonly account?: string;
@@ -24,17 +30,17 @@ export interface LoginAttempt {
   readonly client: string;
 }
 
-/** A guess at a code that a device shows, by a user who is logged in: counted apart from logins. */
+/** A guess at a device's user code by a user who is logged in. Counted separately from logins. */
 export interface UserCodeAttempt extends Omit<LoginAttempt, 'guesses' | 'account'> {
   readonly guesses: 'user code';
 }
 
-/** A guess at the secret of a client: without a delay, which would let strangers hold up the client itself. */
+/** A guess at the secret of a client. Never delayed, because strangers could then delay the client itself. */
 export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username' | 'account'> {
   readonly guesses: 'secret';
 }
 
-/** A guess at the code of a login at an OpenID provider: counted by address alone, since the caller chooses everything else. */
+/** A guess at the code of a login at an OpenID provider. Counted per address only, since the caller chooses everything else. */
 export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
   readonly guesses: 'provider code';
 }
@@ -42,8 +48,8 @@ export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
 export type Attempt = LoginAttempt | UserCodeAttempt | SecretAttempt | ProviderCodeAttempt;
 
 /**
- * Prefixes of keys by what is guessed, so that no text of a caller makes a key of another kind. Replicas of other versions use the same
- * prefixes for passwords and secrets.
+ * Key prefixes by kind of guess, so that callers cannot forge a key of another kind. Replicas of other versions use the same prefixes
+ * for passwords and secrets.
  */
 const kinds = {
   password: { pair: 'p', user: 'u', address: 'a', client: 'c' },
@@ -51,44 +57,44 @@ const kinds = {
   'user code': { pair: 'f', user: 'g', address: 'h', client: 'i' },
   'provider code': { pair: '', user: '', address: 'j', client: '' },
 } as const;
-/** Prefix for the failures at an account by names other than its username. */
+/** Key prefix for failures at an account with names other than its username. */
 const accountKind = 'n';
 
-/** Limits of each table. A count takes some 300 bytes, a window with its parts at most 1 KiB. */
+/** Limits of each table. A count takes about 300 bytes, a window with its parts at most 1 KiB. */
 const maxEntries = 16_000;
 const maxBytes = 16 * 1024 * 1024;
 const firstDelayed = 3;
-const longestDelay = 60_000;
+const maxDelay = 60_000;
 /** Failures allowed in an IPv6 /48, as a multiple of `perAddress`. */
 const networkFactor = 5;
-/** A window is counted in so many parts, so that it slides with little memory. */
+/** Number of parts in which a window is counted, so that it slides with little memory. */
 const parts = 10;
 const day = 24 * 3_600_000;
-/** How long a user's own address is remembered as such. */
+/** Milliseconds for which an address counts as familiar after a user has logged in from it. */
 export const familiarFor = 30 * day;
 
-/** Failures that count until the last of them is a window old. Times in milliseconds since the epoch. */
+/** Failures that count until the last one is a window old. Times are milliseconds since the epoch. */
 interface Failures {
   readonly first: number;
   last: number;
   count: number;
 }
 
-/** Failures of a pair or of a user, each of which prolongs the time for which those before it count. */
+/** Failures of a pair or a user. Each failure extends the time for which the earlier ones count. */
 export interface Chain {
   readonly count: number;
-  /** When the last one was, in milliseconds since the epoch. */
+  /** Time of the last failure, in milliseconds since the epoch. */
   readonly last: number;
-  /** Those until then, on whichever replica, do not count any more. */
+  /** Failures up to this time no longer count, on any replica. */
   readonly forgiven?: number;
 }
 
-/** One that is counted here, with the keys of the user and the account that it belongs to. */
+/** A chain counted by this replica, with the keys of its user and account. */
 interface OwnChain extends Chain {
   readonly owners: readonly string[];
 }
 
-/** One whose key says nothing to whoever has not the key of `mark`. */
+/** A chain whose key reveals nothing without the key of `mark`. */
 export interface MarkedChain extends Chain {
   readonly key: string;
 }
@@ -97,22 +103,22 @@ export class LoginLimiter {
   readonly #limit: () => LoginLimit;
   readonly #clock: () => number;
   readonly #mark: (text: string) => string;
-  /** Failures of pairs, users and accounts, counted here. */
+  /** Failures of pairs, users and accounts that this replica has counted. */
   readonly #chains: BoundedCache<OwnChain>;
-  /** The same, counted by other replicas. */
+  /** Failures that other replicas have counted. */
   readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
-  /** When users and accounts were unlocked, by their keys: peers have yet to say that they have forgotten. */
+  /** Times at which users and accounts were unlocked, by key. Peers may not have reset their counts yet. */
   readonly #unlocked: BoundedCache<number>;
-  /** Of addresses and clients: the parts of a window. */
+  /** Parts of the windows of addresses and clients. */
   readonly #windows: BoundedCache<Failures[]>;
-  /** When a pair last logged in, give or take a day. */
+  /** Time of the last login of a pair, to within a day. */
   readonly #familiar: BoundedCache<number>;
-  /** Of attempts under way, which are asked about several times, and leave what they have entered. */
+  /** Keys of attempts under way. They are needed several times, and `leave` must use the keys of `enter`. */
   readonly #keys = new WeakMap<Attempt, Keys>();
   readonly #underWay = new UnderWay();
   #changed: (what: 'failures' | 'familiar') => void = () => undefined;
 
-  /** `mark` makes of a pair or a user what other replicas may know it by. */
+  /** `mark` turns a pair or a user into the key that other replicas see. */
   constructor(limit: () => LoginLimit, clock: () => number, mark = (text: string): string => text) {
     this.#limit = limit;
     this.#clock = clock;
@@ -124,13 +130,13 @@ export class LoginLimiter {
     this.#familiar = new BoundedCache({ ...options, name: 'familiar_logins' });
   }
 
-  /** Whole seconds to wait before this attempt may be made; 0 if it may be made now. Called before the password is verified. */
+  /** Returns the whole seconds to wait before this attempt is allowed; 0 if it is allowed now. Call before verifying a password. */
   retryAfter(attempt: Attempt): number {
     const now = this.#clock();
     return secondsUntil(this.#standingsOf(attempt, now), now);
   }
 
-  /** Returns the result of `authenticate`, which runs while the attempt is under way (see `enter`), or of `refuse`, which gets the seconds to wait. */
+  /** Runs `authenticate` while the attempt is under way (see `enter`), or `refuse` with the seconds to wait. */
   async during<T>(
     attempt: Attempt,
     refuse: (seconds: number) => T,
@@ -148,9 +154,9 @@ export class LoginLimiter {
   }
 
   /**
-   * The same for an attempt that is under way from then on, until `leave`, if the answer is 0. What is under way counts as if it failed, so of
-   * attempts made at once no more are judged than the limits leave. One for which they leave none waits, and the answer with it, for the
-   * outcome of those: only failures refuse anybody. `guesses`: so many may fail with it.
+   * Like `retryAfter`, but if the result is 0 the attempt is under way until `leave`. Attempts under way count as failures, so
+   * concurrent attempts cannot exceed the limits. An attempt that exceeds them only because of others under way waits for their
+   * outcome: only failures cause a refusal. `guesses` is the number of failures that the attempt may cause.
    */
   enter(attempt: Attempt, guesses = 1): number | Promise<number> {
     const outcome = this.#enter(attempt, guesses);
@@ -165,12 +171,12 @@ export class LoginLimiter {
     });
   }
 
-  /** After `failed` or `succeeded`, if there is such an outcome. */
+  /** Call after `failed` or `succeeded`, or without either if the attempt had no outcome. */
   leave(attempt: Attempt, guesses = 1): void {
     this.#underWay.remove(allOf(this.#keysOf(attempt)), guesses);
   }
 
-  /** Seconds to wait, or the key under which too many are under way. */
+  /** Returns the seconds to wait, or the key under which too many attempts are under way. */
   #enter(attempt: Attempt, guesses: number): number | string {
     const now = this.#clock();
     const standings = this.#standingsOf(attempt, now);
@@ -182,13 +188,13 @@ export class LoginLimiter {
     return 0;
   }
 
-  /** What each of the limits that an attempt is under says of it. */
+  /** Returns the state of each limit that applies to an attempt. */
   #standingsOf(attempt: Attempt, now: number): Standing[] {
     const { maxTries, within, perAddress, perClient } = this.#limit();
     // One network must not use up the limit of a client.
     const perNetwork = Math.max(perAddress, Math.min(perAddress * networkFactor, Math.floor(perClient / 2)));
     const { pair, addresses, client, owners } = this.#keysOf(attempt);
-    // Otherwise anyone who fails often enough locks out everybody, or a chosen user.
+    // Familiar addresses are exempt from some limits. Otherwise enough failures by anyone would lock out everybody, or a chosen user.
     const isFamiliar = pair !== undefined && this.#isFamiliar(pair, now);
     const standings = (isFamiliar ? addresses.slice(0, 1) : addresses).map((key, at) =>
       this.#ofWindow(key, at === 0 ? perAddress : perNetwork, now),
@@ -206,22 +212,22 @@ export class LoginLimiter {
   #ofOwner(key: string, owners: readonly string[], now: number): Standing {
     const { count, last } = this.#chain(key, owners, now);
     if (count < firstDelayed) return { key, left: firstDelayed - count, until: 0 };
-    return { key, left: 1, until: last + Math.min(longestDelay, 1_000 * 2 ** (count - firstDelayed)) };
+    return { key, left: 1, until: last + Math.min(maxDelay, 1_000 * 2 ** (count - firstDelayed)) };
   }
 
-  /** Over when there are fewer failures than `most` again. */
-  #ofWindow(key: string, most: number, now: number): Standing {
+  /** A window is open again when it has fewer than `max` failures. */
+  #ofWindow(key: string, max: number, now: number): Standing {
     const { within } = this.#limit();
     const failures = this.#read(key, now);
     const count = countOf(failures);
     let left = count;
     let until = 0;
     for (const { last, count: here } of failures) {
-      if (left < most) break;
+      if (left < max) break;
       until = last + within;
       left -= here;
     }
-    return { key, left: most - count, until };
+    return { key, left: max - count, until };
   }
 
   failed(attempt: Attempt): void {
@@ -235,7 +241,7 @@ export class LoginLimiter {
     this.#changed('failures');
   }
 
-  /** A success forgives the user, not the address: one good account must not cover for guesses at others. */
+  /** Resets the failures of the user, not of the address: one valid account must not cover guesses at others. */
   succeeded(attempt: Attempt): void {
     const { pair, owners } = this.#keysOf(attempt);
     if (pair === undefined) return;
@@ -251,8 +257,8 @@ export class LoginLimiter {
   }
 
   /**
-   * Forgets the failures of a user by any name and from any address; those of addresses and clients stay. Each replica calls it when the
-   * user is unlocked.
+   * Resets the failures of a user by any name and from any address. Those of addresses and clients stay. Each replica calls this when
+   * the user is unlocked.
    */
   unlock({ username, email }: Pick<Account, 'username' | 'email'>): void {
     const names = [username, ...(email === undefined ? [] : [email])];
@@ -266,13 +272,13 @@ export class LoginLimiter {
     if (this.#chains.entries < before) this.#changed('failures');
   }
 
-  /** Calls `listener` when `shared` or `familiar` is something else. */
+  /** Calls `listener` when `shared` or `familiar` has changed. */
   onChange(listener: (what: 'failures' | 'familiar') => void): void {
     this.#changed = listener;
   }
 
-  /** What other replicas should know: of too many those that have failed most, and what is forgiven before single failures. */
-  shared(most: number): MarkedChain[] {
+  /** Returns at most `max` chains for other replicas: most failures first, and resets before single failures. */
+  shared(max: number): MarkedChain[] {
     const now = this.#clock();
     const { within } = this.#limit();
     return [...this.#chains]
@@ -284,25 +290,25 @@ export class LoginLimiter {
         ...(forgiven === undefined ? {} : { forgiven }),
       }))
       .toSorted((a, b) => weightOf(b) - weightOf(a) || b.last - a.last)
-      .slice(0, most);
+      .slice(0, max);
   }
 
-  /** Where users have logged in, and when (milliseconds since the epoch): of too many those that were here last. */
-  familiar(most: number): [key: string, at: number][] {
+  /** Returns at most `max` familiar pairs with the time of their login in milliseconds since the epoch, latest first. */
+  familiar(max: number): [key: string, at: number][] {
     const now = this.#clock();
-    return [...this.#familiar].filter(([, at]) => now - at < familiarFor).slice(0, most);
+    return [...this.#familiar].filter(([, at]) => now - at < familiarFor).slice(0, max);
   }
 
-  /** Where users have logged in, by whichever replica. */
-  meet(familiar: Iterable<readonly [key: string, at: number]>): void {
+  /** Adds familiar pairs that another replica has reported. */
+  addFamiliar(familiar: Iterable<readonly [key: string, at: number]>): void {
     const now = this.#clock();
     for (const [key, at] of familiar)
       if (at > (this.#familiar.peek(key) ?? -Infinity)) this.#familiar.set(key, Math.min(at, now));
   }
 
-  /** What another replica has counted, in the place of what was known of it. */
-  learn(peer: string, chains: readonly MarkedChain[]): void {
-    // By a clock that is ahead nobody is locked out for longer.
+  /** Replaces the failures that another replica has reported. */
+  setPeer(peer: string, chains: readonly MarkedChain[]): void {
+    // The clock of a peer may be ahead, which must not lock users out for longer.
     const now = this.#clock();
     const until = (time: number): number => Math.min(time, now);
     this.#peers.set(
@@ -316,12 +322,12 @@ export class LoginLimiter {
     );
   }
 
-  /** It is gone, and what it had counted is too old. */
-  forget(peer: string): void {
+  /** Removes the failures of a replica that no longer exists. */
+  removePeer(peer: string): void {
     this.#peers.delete(peer);
   }
 
-  /** What counts, on all replicas together. */
+  /** Returns the failures that count, over all replicas. */
   #chain(key: string, owners: readonly string[], now: number): Chain {
     const forgiven = this.#forgiven(key, owners);
     const own = this.#own(key, owners, now);
@@ -335,15 +341,15 @@ export class LoginLimiter {
     return { count, last };
   }
 
-  /** What counts of that which was counted here. */
+  /** Returns the failures that count among those of this replica. */
   #own(key: string, owners: readonly string[], now: number): Chain {
     const chain = this.#chains.get(key);
-    const isOver =
+    const isExpired =
       chain === undefined || now - chain.last >= this.#limit().within || chain.last < this.#forgiven(key, owners);
-    return isOver ? noFailures : chain;
+    return isExpired ? noFailures : chain;
   }
 
-  /** Until when all is forgiven, by whichever replica. */
+  /** Returns the time up to which any replica has forgiven the failures. */
   #forgiven(key: string, owners: readonly string[]): number {
     const times = [this.#chains.get(key), ...[...this.#peers.values()].map((peer) => peer.get(key))];
     const unlocked = owners.map((owner) => this.#unlocked.get(owner) ?? 0);
@@ -354,7 +360,7 @@ export class LoginLimiter {
     this.#chains.set(key, chain, this.#limit().within);
   }
 
-  /** One more failure, together with those that began less than `length` ago. */
+  /** Adds a failure to the current part of a window, which covers `length` milliseconds. */
   #count(key: string, length: number): void {
     const now = this.#clock();
     const failures = this.#read(key, now);
@@ -366,7 +372,7 @@ export class LoginLimiter {
     this.#windows.set(key, failures, this.#limit().within);
   }
 
-  /** Those that still count, the oldest first. */
+  /** Returns the parts that still count, oldest first. */
   #read(key: string, now: number): Failures[] {
     return this.#windows.get(key)?.filter(({ last }) => now - last < this.#limit().within) ?? [];
   }
@@ -408,33 +414,33 @@ export class LoginLimiter {
     return this.#mark(`${kinds[guesses].user}:${normalizedLogin(username)}`);
   }
 
-  /** `kind`: the names that share the count. E-mail addresses of an account must not reveal its other names. */
+  /** `kind` tells which names share the count. The e-mail addresses of an account must not reveal its other names. */
   #accountKey(kind: 'name' | 'e-mail', account: string): string {
     return this.#mark(`${accountKind}:${JSON.stringify([kind, account])}`);
   }
 }
 
-/** Under which the failures of an attempt are counted. */
+/** Keys under which the failures of an attempt are counted. */
 interface Keys {
   readonly pair: string | undefined;
-  /** The host, and for IPv6 its network, which may fail more often. */
+  /** The host, and for IPv6 its network, which is allowed more failures. */
   readonly addresses: readonly string[];
   readonly client: string | undefined;
-  /** The user, and the account if it is counted too. */
+  /** The user, and the account if it is counted separately. */
   readonly owners: readonly string[];
 }
 
 const defined = (...keys: readonly (string | undefined)[]): string[] => keys.filter((key) => key !== undefined);
 const allOf = ({ pair, addresses, client, owners }: Keys): string[] => defined(pair, ...addresses, client, ...owners);
 
-/** What the failures under a key leave: so many attempts, from a time on (milliseconds since the epoch). */
+/** State of the limit of a key: the attempts left, and when they are allowed (milliseconds since the epoch). */
 interface Standing {
   readonly key: string;
   readonly left: number;
   readonly until: number;
 }
 
-/** Whole seconds until all of them leave an attempt. */
+/** Returns the whole seconds until all limits allow an attempt. */
 function secondsUntil(standings: readonly Standing[], now: number): number {
   const until = Math.max(...standings.map((one) => one.until));
   return until <= now ? 0 : Math.ceil((until - now) / 1_000);

@@ -1,11 +1,11 @@
 /**
- * Lets failed logins count on every replica, so that many replicas are not many times as many guesses: each writes what it has counted
- * into an object of its own and watches those of the others. So nobody waits for anybody, no two write the same object, and however many
- * names are guessed at a replica writes once a second. Names that do not exist travel like those that do: else what another replica
- * answers would tell them apart. An object outlives its replica until what is in it is too old to count.
+ * Shares failed logins between replicas, so that more replicas do not mean more guesses. Each replica writes its counts to its own
+ * object and watches the objects of the others. No replica waits for another, no two write the same object, and a replica writes at
+ * most once a second, however many names are guessed. Names that do not exist are shared too: otherwise the responses of other
+ * replicas would tell them apart. An object outlives its replica until its failures are too old to count.
  *
- * Where users have logged in all replicas write into one object, each what the others have not: for once a day and pair that is little,
- * and it outlives them all.
+ * Familiar addresses are in one object that all replicas write; each adds the entries that are missing. That is one small write per
+ * day and pair, and the object outlives all replicas.
  */
 import { randomUUID } from 'node:crypto';
 import { iamAPIVersion, loginFailuresPath } from '../../config/names.ts';
@@ -23,24 +23,25 @@ interface LoginFailureTable extends KubeObject {
     readonly failures: readonly {
       readonly key: string;
       readonly count: number;
-      /** RFC 3339, these two. */
+      /** RFC 3339. */
       readonly last?: string;
+      /** RFC 3339. */
       readonly forgiven?: string;
     }[];
-    /** When who logged in where. RFC 3339. */
+    /** Time of the last login by pair of user and address. RFC 3339. */
     readonly familiar?: Readonly<Record<string, string>>;
   };
 }
 
-type Limiter = Pick<LoginLimiter, 'onChange' | 'shared' | 'learn' | 'forget' | 'familiar' | 'meet'>;
+type Limiter = Pick<LoginLimiter, 'onChange' | 'shared' | 'setPeer' | 'removePeer' | 'familiar' | 'addFamiliar'>;
 
-/** The one object of all replicas. */
+/** Name of the object that all replicas share. */
 const familiarName = 'familiar';
-/** In it. */
+/** Maximum number of entries in it. */
 const maxFamiliar = 2_000;
 
-/** Of pairs and users together, in one object. */
-const most = 1_000;
+/** Maximum number of pairs and users in the object of a replica. */
+const maxFailures = 1_000;
 const sweepInterval = 60_000;
 
 export class SharedFailures {
@@ -52,9 +53,9 @@ export class SharedFailures {
   readonly #log: Logger;
   readonly #informer: Informer<LoginFailureTable>;
   readonly #writes: WriteBehind<true>;
-  /** Of the object that this replica writes. */
+  /** Name of the object that this replica writes. */
   readonly #name = randomUUID();
-  /** What stands there. */
+  /** Content of the shared object. */
   #familiar: ReadonlyMap<string, number> = new Map();
   readonly #stopped = new AbortController();
 
@@ -62,9 +63,9 @@ export class SharedFailures {
     client: KubeClient;
     namespace: string;
     limiter: Limiter;
-    /** How long a failure counts, in milliseconds. */
+    /** Returns the milliseconds for which a failure counts. */
     within: () => number;
-    /** Whether it is for this replica to delete what is over. */
+    /** Returns whether this replica deletes expired objects. */
     maySweep: () => boolean;
     clock: Clock;
     log: Logger;
@@ -82,14 +83,14 @@ export class SharedFailures {
       if (name === this.#name) return;
       if (name === familiarName) {
         this.#familiar = new Map(type === 'DELETED' ? [] : familiarOf(status));
-        this.#limiter.meet(this.#familiar);
+        this.#limiter.addFamiliar(this.#familiar);
         return;
       }
-      if (type === 'DELETED') this.#limiter.forget(name);
-      else this.#limiter.learn(name, status.failures.map(chainOf));
+      if (type === 'DELETED') this.#limiter.removePeer(name);
+      else this.#limiter.setPeer(name, status.failures.map(chainOf));
     });
     this.#writes = new WriteBehind<true>({
-      what: 'the failed logins',
+      what: 'failed logins',
       write: (name) => (name === familiarName ? this.#writeFamiliar() : this.#write()),
       merge: () => true,
       clock,
@@ -101,11 +102,11 @@ export class SharedFailures {
     this.#limiter.onChange((what) => this.#writes.put(what === 'familiar' ? familiarName : this.#name, true));
     this.#informer.start();
     void repeat(this.#clock, sweepInterval, this.#stopped.signal, () =>
-      this.#sweep().catch((error: unknown) => void this.#log.warn('failed logins could not be swept', { error })),
+      this.#sweep().catch((error: unknown) => void this.#log.warn('failed login cleanup failed', { error })),
     );
   }
 
-  /** What the others do not know yet is written first. */
+  /** Writes pending failures first. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#writes.stop();
@@ -113,7 +114,7 @@ export class SharedFailures {
   }
 
   async #write(): Promise<void> {
-    const failures = this.#limiter.shared(most).map(({ key, count, last, forgiven }) => ({
+    const failures = this.#limiter.shared(maxFailures).map(({ key, count, last, forgiven }) => ({
       key,
       count,
       ...(count === 0 ? {} : { last: rfc3339(last) }),
@@ -123,7 +124,7 @@ export class SharedFailures {
       await this.#create(this.#name, { failures });
   }
 
-  /** What is not there yet, and what is too much or too old. */
+  /** Adds missing entries to the shared object, and removes those that are excess or too old. */
   async #writeFamiliar(): Promise<void> {
     const before = this.#familiar;
     const all = new Map(before);
@@ -141,7 +142,7 @@ export class SharedFailures {
     const gone = Object.fromEntries([...before.keys()].filter((key) => !kept.has(key)).map((key) => [key, null]));
     const patch = (): Promise<boolean> =>
       this.#objects.patch(familiarName, { status: { familiar: { ...added, ...gone } } });
-    // If it cannot be created, another replica has just done so.
+    // If the object cannot be created, another replica has just created it.
     if (!(await patch()) && !(await this.#create(familiarName, { failures: [], familiar: added }))) await patch();
   }
 

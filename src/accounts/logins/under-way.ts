@@ -1,7 +1,7 @@
 import { InProgress } from '../../runtime/bounded-cache.ts';
 import { Shares } from '../../runtime/shares.ts';
 
-/** Counts the attempts in progress under each key, and holds those that wait until there are fewer. */
+/** Counts attempts under way by key, and queues attempts that wait until there are fewer. */
 export class UnderWay {
   readonly #counts = new Shares('logins_in_progress');
   readonly #waiting = new InProgress<Retry[]>('logins_waiting');
@@ -19,7 +19,7 @@ export class UnderWay {
     for (const key of keys) this.#retry(key);
   }
 
-  /** Calls `retry` when there are fewer under this key, in the order of the calls. */
+  /** Calls `retry` when fewer attempts are under way under this key. Retries run in the order of their calls. */
   wait(key: string, retry: Retry): void {
     const line = this.#waiting.get(key);
     if (line === undefined) this.#waiting.set(key, [retry]);
@@ -38,5 +38,5 @@ export class UnderWay {
   }
 }
 
-/** Returns the key that it still waits for; undefined if it waits no longer. */
+/** Returns the key that it still waits for, or undefined if it no longer waits. */
 type Retry = () => string | undefined;

@@ -7,13 +7,13 @@ import type { Logger } from '../../runtime/logger.ts';
 import type { Passwords } from './passwords.ts';
 import type { Secret } from '../../cluster/secret-refs.ts';
 
-/** Letters and digits that nobody confuses when typing. */
+/** Letters and digits without those that are easily confused. */
 const alphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789';
 const passwordLength = 20;
 
 /**
- * Creates the first administrator's password: if the configuration refers to the Secret platform-admin and it does not exist, the Secret
- * gets a password of 116 bits and its hash. A template of the chart would create another password at each rendering.
+ * Creates the password of the first administrator. If the configuration refers to the Secret platform-admin and the Secret does not
+ * exist, it is created with a password of 116 bits and its hash. A chart template would create another password at each rendering.
  */
 export async function ensureAdminSecret(options: {
   client: KubeClient;
@@ -31,7 +31,7 @@ export async function ensureAdminSecret(options: {
     name,
     async () => {
       const password = Array.from({ length: passwordLength }, () => alphabet[randomInt(alphabet.length)]).join('');
-      log.info(`a password was generated into Secret ${name}`);
+      log.info('admin password generated', { name });
       return {
         apiVersion: 'v1',
         kind: 'Secret',

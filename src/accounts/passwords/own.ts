@@ -1,4 +1,5 @@
-/** Changing one's own password, the same wherever one asks for it: a token or a cookie alone, perhaps a stolen one, locks nobody out. */
+/** Changes a user's own password. Every way to do so requires the current password: a stolen token or cookie is not enough. */
+import { durationText } from '../../runtime/duration.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Account } from '../directory/account.ts';
 import type { Directory } from '../directory/directory.ts';
@@ -8,15 +9,15 @@ import { isChangeable, type Changeable, type PasswordStore } from './store.ts';
 import type { Passwords } from './passwords.ts';
 
 /**
- * Why it was not changed, in words for the user. 'unchangeable': not here; 'unfit': the new one may be no password; 'wrong': the current
- * one is; 'limited': too many were, until so many seconds from now.
+ * Why a password was not changed, with a message for the user: it cannot be changed here ('unchangeable'), the new password breaks a
+ * rule ('unfit'), the current password is wrong ('wrong'), or too many were wrong ('limited', for `retryAfter` seconds).
  */
 export type NotChanged = { readonly message: string } & (
   { readonly why: 'unchangeable' | 'unfit' | 'wrong' } | { readonly why: 'limited'; readonly retryAfter: number }
 );
 
-/** Who asks: counted as with a login. */
-export interface AskedFrom {
+/** Origin of a request to change a password. Its failures count like those of logins. */
+export interface PasswordChangeOrigin {
   readonly client: string;
   readonly sourceIP: string;
   readonly auditID: string;
@@ -32,17 +33,17 @@ export interface OwnPasswordParts {
 
 const limited = (seconds: number): NotChanged => ({
   why: 'limited',
-  message: `too many failed logins; try again in ${seconds} s`,
+  message: `too many failed logins; try again in ${durationText(seconds)}`,
   retryAfter: seconds,
 });
 
-/** The account if its password is changed here; else why it is not, in words for its user. */
+/** Returns the account if its password can be changed here, or a message for the user that says why not. */
 export function changeableHere(account: Account, directory: Directory): Changeable | string {
   if (!isChangeable(account))
-    return 'the hash of your password stands in the cluster configuration object, and is changed there';
-  const keepers = directory.passwordKeepers(account);
-  if (keepers.length === 0) return account;
-  return `your password is kept by the identity provider ${keepers.join(' or ')}, and is changed there`;
+    return 'the hash of your password is in the cluster configuration object; change it there';
+  const providers = directory.passwordProvidersOf(account);
+  if (providers.length === 0) return account;
+  return `your password is managed by the identity provider ${providers.join(' or ')}; change it there`;
 }
 
 export class OwnPassword {
@@ -52,13 +53,23 @@ export class OwnPassword {
     this.#parts = parts;
   }
 
-  /** Undefined when it is changed, and this replica knows that. Throws as `PasswordStore.change`. */
-  async change(account: Account, current: string, next: string, from: AskedFrom): Promise<NotChanged | undefined> {
-    return await this.#change(account, current, next, from, () => this.#demandCurrent(account, current, from));
+  /** Returns undefined once the password is changed and this replica has seen the change. Throws like `PasswordStore.change`. */
+  async change(
+    account: Account,
+    current: string,
+    next: string,
+    from: PasswordChangeOrigin,
+  ): Promise<NotChanged | undefined> {
+    return await this.#change(account, current, next, from, () => this.#verifyCurrent(account, current, from));
   }
 
-  /** The same for somebody who has just logged in with the current one. */
-  async replace(account: Account, current: string, next: string, from: AskedFrom): Promise<NotChanged | undefined> {
+  /** Like `change`, for a user who has just logged in with the current password. */
+  async replace(
+    account: Account,
+    current: string,
+    next: string,
+    from: PasswordChangeOrigin,
+  ): Promise<NotChanged | undefined> {
     return await this.#change(account, current, next, from, async () => undefined);
   }
 
@@ -66,23 +77,23 @@ export class OwnPassword {
     account: Account,
     current: string,
     next: string,
-    { auditID, log }: AskedFrom,
-    demand: () => Promise<NotChanged | undefined>,
+    { auditID, log }: PasswordChangeOrigin,
+    authenticate: () => Promise<NotChanged | undefined>,
   ): Promise<NotChanged | undefined> {
     const { directory, passwordStore } = this.#parts;
     const changeable = changeableHere(account, directory);
     if (typeof changeable === 'string') return { why: 'unchangeable', message: changeable };
     const problem = await problemWith(next, account, current);
     if (problem !== undefined) return { why: 'unfit', message: problem };
-    const refused = await demand();
+    const refused = await authenticate();
     if (refused !== undefined) return refused;
     await passwordStore.change(changeable, next, true);
-    log.info('a password was changed', { auditID, user: account.username, by: account.username });
+    log.info('password changed', { auditID, user: account.username, by: account.username });
     return undefined;
   }
 
-  /** The same limits, work and time as for a login. */
-  async #demandCurrent(account: Account, current: string, from: AskedFrom): Promise<NotChanged | undefined> {
+  /** Verifies the current password with the same limits, work and time as a login. */
+  async #verifyCurrent(account: Account, current: string, from: PasswordChangeOrigin): Promise<NotChanged | undefined> {
     const { passwords, limiter } = this.#parts;
     const { username, passwordHash, active } = account;
     const { client, sourceIP, auditID, log } = from;
@@ -93,7 +104,7 @@ export class OwnPassword {
         return undefined;
       }
       limiter.failed(attempt);
-      log.info('change of a password failed', { auditID, user: username, sourceIP });
+      log.info('password change failed', { auditID, user: username, sourceIP });
       return { why: 'wrong', message: 'the current password is wrong' };
     });
   }

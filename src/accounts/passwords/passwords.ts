@@ -1,6 +1,7 @@
 /**
- * Passwords are hashed in native threads, so the event loop never waits, and few at a time, so that a flood of logins cannot
- * starve reads. argon2id with the parameters OWASP names (19 MiB, 2 passes, 1 lane) is written; bcrypt is verified too.
+ * Hashes and verifies passwords. Native threads do the work, so the event loop never waits, and only a few run at a time, so a flood of
+ * logins cannot starve reads. New hashes are argon2id with the parameters that OWASP recommends (19 MiB, 2 passes, 1 lane); bcrypt is
+ * verified too.
  */
 import { hash as argon2Hash, verify as argon2Verify } from '@node-rs/argon2';
 import bcrypt from 'bcrypt';
@@ -9,19 +10,19 @@ import { availableParallelism } from 'node:os';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
 import { Slots } from '../../runtime/slots.ts';
-import { hashesAtOnce } from './threads.ts';
+import { maxConcurrentHashes } from './threads.ts';
 import { addressKeys } from '../../runtime/shares.ts';
 
 export const preferred: HashParameters = 'argon2id:19456:2:1';
 
-/** More than a thousand bytes are no password but an attack on the hash. */
-export const longestPassword = 1024;
+/** Maximum bytes of a password. Longer input is an attack on the hash function. */
+export const maxPasswordBytes = 1024;
 
-/** Whether a password of this length can be right. */
+/** Returns whether a password of this length can be correct. */
 export const isPossible = (password: string): boolean =>
-  password !== '' && Buffer.byteLength(password) <= longestPassword;
+  password !== '' && Buffer.byteLength(password) <= maxPasswordBytes;
 
-/** How a hash is made and compared; replaced in tests to count the work. */
+/** Creates and compares hashes. Tests replace it to count the work. */
 export interface HashFunctions {
   hash(password: string, parameters: HashParameters): Promise<string>;
   verify(hash: string, password: string): Promise<boolean>;
@@ -35,7 +36,7 @@ export const nativeHashFunctions: HashFunctions = {
     return await argon2Hash(password, { memoryCost: first, timeCost: second, parallelism: third });
   },
   async verify(hash, password) {
-    // $2y$ is PHP's and htpasswd's name for what OpenBSD calls $2b$; the library knows the latter only.
+    // PHP and htpasswd write $2y$ for what OpenBSD calls $2b$. The library supports only $2b$.
     if (hash.startsWith('$2')) return await bcrypt.compare(password, hash.replace('$2y$', '$2b$'));
     return await argon2Verify(hash, password);
   },
@@ -48,7 +49,7 @@ const workOf = (parameters: HashParameters): number =>
     .map(Number)
     .reduce((a, b) => a * b);
 
-/** Would a hash made now be stronger? */
+/** Returns whether a new hash would be stronger. */
 export function isWeaker(parameters: HashParameters | undefined): boolean {
   if (parameters === undefined) return false;
   if (parameters.startsWith('bcrypt')) return true;
@@ -60,11 +61,11 @@ export class Passwords {
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
   readonly #slots = new Slots({
     what: 'password checks',
-    total: hashesAtOnce(availableParallelism(), process.env),
+    total: maxConcurrentHashes(availableParallelism(), process.env),
     queue: { total: 256, perUser: 64, timeout: 60_000 },
   });
   readonly #decoys = new Map<HashParameters, Promise<string>>();
-  /** Milliseconds that one verification takes, by its parameters: a running mean. */
+  /** Running mean of the milliseconds of a verification, by its parameters. */
   readonly #costs = new Map<HashParameters, number>();
   #inUse: readonly HashParameters[] = [preferred];
 
@@ -73,14 +74,14 @@ export class Passwords {
     this.#clock = clock;
   }
 
-  /** A new hash of the preferred kind. `source`: whom it is for. */
+  /** Returns a new hash with the preferred parameters. `source` is the user whose password it is. */
   async hash(password: string, source = ''): Promise<string> {
     return await this.#slots.run(source, () => this.#functions.hash(password, preferred));
   }
 
   /**
-   * Tells which parameters are in use, so that a failure never takes less than the slowest of them. Each is measured once, on a
-   * decoy; one that cannot be is measured at its first use. Never rejects.
+   * Sets the parameters in use, so that a failure never takes less time than the slowest of them. Each is measured once, on a decoy. If
+   * that fails it is measured at its first use. Never rejects.
    */
   async prepare(inUse: Iterable<HashParameters>): Promise<void> {
     const all = [...new Set(inUse)];
@@ -90,16 +91,16 @@ export class Passwords {
   }
 
   /**
-   * Exactly one verification whatever `hash` is: of a decoy with the slowest parameters where there is no hash (no such user). A
-   * false answer comes no sooner than the slowest hash in use takes; so does that for a user who is not `active`, who is refused
-   * whatever the password. `source`: the address of the caller, by which callers share the threads (Slots). Throws 429.
+   * Performs exactly one verification. Without a hash (no such user) it verifies a decoy with the slowest parameters. Failures take at
+   * least as long as the slowest hash in use. Users who are not `active` always fail, and take as long. `source` is the caller's
+   * address, by which callers share the threads (Slots). Throws 429.
    */
   async verify(
     hash: string | undefined,
     password: string,
     { active = true, source = '' }: { readonly active?: boolean | undefined; readonly source?: string } = {},
   ): Promise<boolean> {
-    const fits = Buffer.byteLength(password) <= longestPassword;
+    const fits = Buffer.byteLength(password) <= maxPasswordBytes;
     const tried = fits ? password : '';
     return await this.#slots.run(addressKeys(source), async () => {
       const started = this.#clock.monotonic();
@@ -136,7 +137,7 @@ export class Passwords {
     if (decoy === undefined) {
       decoy = this.#functions.hash(randomBytes(16).toString('base64'), parameters);
       this.#decoys.set(parameters, decoy);
-      // A failure is not for ever.
+      // Try again next time.
       decoy.catch(() => this.#decoys.delete(parameters));
     }
     await this.#measured(parameters, await decoy, password);

@@ -1,6 +1,6 @@
 /**
- * Writes the passwords: of a User into a Secret that belongs to it, of a configured user into the one that its passwordRef names.
- * Whoever watches these Secrets, every replica, ends the sessions that began with another password.
+ * Writes passwords: for a User to a Secret that the User owns, for a configured user to the Secret that its passwordRef names. Every
+ * replica watches these Secrets and revokes the sessions that were created with another password.
  */
 import { randomUUID } from 'node:crypto';
 import { iamAPIVersion, objectKeys, objectNames, usersPath } from '../../config/names.ts';
@@ -17,27 +17,28 @@ import { isWeaker, type Passwords } from './passwords.ts';
 import { secretValue, type Secret, type SecretKeyRef } from '../../cluster/secret-refs.ts';
 import { passwordSecretType } from '../directory/users.ts';
 
-/** Of the values of a Secret: null takes one away. */
+/** Values of a Secret to set. Null removes a value. */
 type Values = Readonly<Record<string, string | null>>;
 
 const merge = 'application/merge-patch+json';
 
-/** One that can be changed here. */
+/** Account whose password can be changed here. */
 export type Changeable = Account & { readonly passwordRef: SecretKeyRef };
 
 export const isChangeable = (account: Account): account is Changeable => account.passwordRef !== undefined;
 
-/** No answer, or none to the write: it may be done all the same, also later. */
-const saysNothing = (error: unknown): boolean => error instanceof KubeError && (error.code === 0 || error.code >= 500);
+/** Without a definite response the write may have been done, or may still be done later. */
+const hasUnknownOutcome = (error: unknown): boolean =>
+  error instanceof KubeError && (error.code === 0 || error.code >= 500);
 
 const unknownOutcome = (cause: unknown): Error =>
   serviceUnavailable(
-    'the cluster does not say whether the password was set: it may be the new one already, or in a moment; try that before you set it again',
+    'the cluster did not confirm the change: the new password may be in force already or in a moment; try it before you set it again',
     1,
     cause,
   );
 
-/** bcrypt reads 72 bytes, so of what was typed behind them nobody knows whether it is right. */
+/** bcrypt verifies only the first 72 bytes, so the rest of a typed password may be wrong. */
 const isReadWhole = (parameters: HashParameters | undefined, password: string): boolean =>
   parameters?.startsWith('bcrypt') !== true || Buffer.byteLength(password) <= 72;
 
@@ -66,8 +67,8 @@ export class PasswordStore {
   }
 
   /**
-   * Returns after the write, when this replica knows of it. `byUser`: the user has chosen it, so that a change that was required is
-   * done. Throws KubeError; 503 where nobody knows whether it was written.
+   * Returns after the write, when this replica has seen it. `byUser`: the user has chosen the password, which completes a required
+   * change. Throws KubeError, and 503 if the outcome of the write is unknown.
    */
   async change(account: Changeable, password: string, byUser: boolean): Promise<void> {
     const { username, uid, passwordRef } = account;
@@ -77,7 +78,7 @@ export class PasswordStore {
     const values: Values = {
       [key]: hash,
       [rehashedKey(key)]: null,
-      // The password that the server made is not to be found any more once it is none.
+      // Remove the generated password once it is no longer valid.
       ...(passwordRef.name === objectNames.adminSecret ? { [objectKeys.password]: null } : {}),
       ...(isConfigured && byUser ? { [changedKey(key)]: rfc3339(this.#clock.now()) } : {}),
     };
@@ -90,24 +91,24 @@ export class PasswordStore {
           body: { metadata: { uid }, spec: { passwordChangeRequired: false } },
         });
     } catch (error) {
-      throw saysNothing(error) ? unknownOutcome(error) : error;
+      throw hasUnknownOutcome(error) ? unknownOutcome(error) : error;
     }
-    await this.#directory.seen(() => {
+    await this.#directory.waitUntil(() => {
       const now = this.#directory.account(username);
       return now?.passwordHash === hash && !(byUser && now.passwordChangeRequired);
     });
   }
 
-  /** Has every replica forget the failed logins of a user; returns when this one has. Throws KubeError. */
+  /** Makes every replica reset the failed logins of a user. Returns when this replica has done so. Throws KubeError. */
   async unlock({ username, uid, passwordRef }: Changeable): Promise<void> {
     const unlocked = `${rfc3339(this.#clock.now())} ${randomUUID()}`;
     const isConfigured = this.#directory.configured(username) !== undefined;
     const values = { [unlockedKey(passwordRef.key)]: unlocked };
     await this.#write(passwordRef.name, values, isConfigured ? undefined : { username, uid });
-    await this.#directory.seen(() => this.#directory.account(username)?.unlocked === unlocked);
+    await this.#directory.waitUntil(() => this.#directory.account(username)?.unlocked === unlocked);
   }
 
-  /** Hashes a password that has just been verified anew if its hash is weaker than those made now. Never rejects. */
+  /** Rehashes a password that has just been verified if its hash is weaker than new hashes. Never rejects. */
   async refresh(account: Account, password: string): Promise<void> {
     const parameters = parametersOf(account.passwordHash ?? '');
     if (!isChangeable(account) || !isWeaker(parameters) || !isReadWhole(parameters, password)) return;
@@ -117,13 +118,12 @@ export class PasswordStore {
       const hash = await this.#passwords.hash(password, username);
       const secret = await this.#client.json<Secret>(`${this.#secrets}/${name}`);
       if (secretValue(secret, key) !== account.passwordHash) return;
-      // The sessions go on: they are of the same password.
+      // Sessions stay valid, because the password is the same.
       const rehashed = `${credentialIDOf(hash)} ${credentialID}`;
       await this.#patch(name, { [key]: hash, [rehashedKey(key)]: rehashed }, secret.metadata.resourceVersion);
     } catch (error) {
-      // Somebody else was faster, perhaps with another password.
-      if (!isKubeError(error, 409))
-        this.#log.warn('the password of a user could not be hashed anew', { user: username, error });
+      // Another write came first, perhaps with another password.
+      if (!isKubeError(error, 409)) this.#log.warn('password rehash failed', { user: username, error });
     }
   }
 

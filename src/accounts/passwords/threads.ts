@@ -1,38 +1,38 @@
 /**
- * Hashing shares libuv's thread pool with DNS lookups, compression and files. The pool reads its size from UV_THREADPOOL_SIZE when its
- * first task starts. Its threads have a lower priority than the event loop: on few cores, 50 logins at once made the event loop, and
- * every reader, wait. By setpriority(2) Linux sets the priority of a single thread.
+ * Hashing shares libuv's thread pool with DNS lookups, compression and file access. The pool reads its size from UV_THREADPOOL_SIZE when
+ * its first task starts. Its threads get a lower priority than the event loop: on few cores, 50 concurrent logins made the event loop,
+ * and so every reader, wait. On Linux setpriority(2) sets the priority of a single thread.
  */
 import { readFile, readdir } from 'node:fs/promises';
 import { setPriority } from 'node:os';
 
-/** A tenth of the usual weight, as sched(7) has it: little beside the event loop, and not nothing. */
+/** About a tenth of the default weight (sched(7)): little compared with the event loop, but not zero. */
 const niceness = 10;
 
-/** Throws what the system says where it forbids it. */
+/** Lowers the priority of the pool's threads. Throws the system's error if that is not permitted. */
 export async function lowerWorkers(): Promise<void> {
   if (process.platform !== 'linux') return;
   const tasks = '/proc/self/task';
-  // They all begin with the first work for them, which this is.
+  // The first task starts all threads of the pool, and this read is a task.
   for (const thread of await readdir(tasks)) {
     const name = await readFile(`${tasks}/${thread}/comm`, 'utf8').catch(() => '');
     if (name.trim() === 'libuv-worker') setPriority(Number(thread), niceness);
   }
 }
 
-/** Default of libuv. */
+/** libuv's default. */
 const defaultPoolSize = 4;
 /** Threads that never hash. */
 const reserved = 2;
 /** Each argon2id hash takes 19 MiB while it runs. */
 const maxHashes = 8;
 
-/** Size of the pool that leaves `reserved` threads beside one hash per core but one. */
+/** Returns the pool size for one hash on all cores but one, plus `reserved` threads. */
 export const poolSizeFor = (cores: number): number =>
   Math.max(defaultPoolSize, Math.min(cores - 1, maxHashes) + reserved);
 
-/** Hashes that may run at once: fewer than the cores, as one serves requests, and fewer than the threads of the pool. */
-export function hashesAtOnce(cores: number, { UV_THREADPOOL_SIZE = '' }: NodeJS.ProcessEnv): number {
+/** Returns how many hashes may run at once. One core is left to serve requests, and `reserved` threads to other tasks. */
+export function maxConcurrentHashes(cores: number, { UV_THREADPOOL_SIZE = '' }: NodeJS.ProcessEnv): number {
   const threads = Number.parseInt(UV_THREADPOOL_SIZE, 10) || defaultPoolSize;
   return Math.max(1, Math.min(cores - 1, maxHashes, threads - reserved));
 }

@@ -7,12 +7,12 @@ interface Options {
   readonly signal?: AbortSignal;
 }
 
-/** Maximum bytes of a response. Metadata of providers and claims of a person are far smaller. */
+/** Maximum bytes of a response. Provider metadata and claims are far smaller. */
 const maxBytes = 1024 * 1024;
-/** Milliseconds, where openid-client has no deadline of its own. */
+/** Default timeout in milliseconds, for requests of openid-client without a deadline. */
 const timeout = 10_000;
 
-/** A fetch for openid-client which sends requests over TLS only, and trusts this CA only. */
+/** Returns a fetch function for openid-client that sends requests only over TLS, and trusts only this CA if there is one. */
 export function fetchOverTLS(ca: string | undefined) {
   const client = new OutgoingClient({ ca });
   return async (url: string, { method, headers, body, signal }: Options): Promise<Response> => {

@@ -1,4 +1,4 @@
-/** The identity providers of the configuration, behind what limits the use of them. */
+/** The configured identity providers, with limits on concurrent logins. */
 import type { SecretRefs } from '../../cluster/secret-refs.ts';
 import {
   secretOf,
@@ -21,9 +21,9 @@ import {
   type ProviderTypes,
 } from './provider.ts';
 
-/** Logins under way at one provider. */
+/** Limits of concurrent logins per provider. */
 const logins = {
-  what: 'logins by an identity provider',
+  what: 'identity provider logins',
   total: 8,
   perUser: 4,
   queue: { total: 32, perUser: 8, timeout: 30_000 },
@@ -31,13 +31,13 @@ const logins = {
 
 interface Created {
   readonly provider: Providers[ProviderKind];
-  /** The values that it was created with. */
+  /** The values with which it was created. */
   readonly key: string;
 }
 
-/** A slot at one provider. */
+/** A slot for a login at a provider. */
 export interface ProviderSlot<Kind extends ProviderKind> {
-  /** Sends requests. Throws OAuthError for what the provider refused, and 503 for any other failure. */
+  /** Sends requests. Throws OAuthError for a login that the provider refused, and 503 for any other failure. */
   run<T>(requests: (provider: Providers[Kind]) => Promise<T>): Promise<T>;
   free(): void;
 }
@@ -107,12 +107,12 @@ export class IdentityProviders {
     return provider;
   }
 
-  /** Reports refused credentials as a problem of the configuration, until `refused` is undefined. */
+  /** Reports rejected credentials as a problem of the configuration, or clears the report if `refused` is undefined. */
   warn(settings: IdentityProvider, refused: CredentialsRefused | undefined): void {
     const { config } = this.#options;
     const { authentication } = config.value;
     const index = authentication.identityProviders.indexOf(settings);
-    // The configuration has changed since.
+    // The configuration has changed in the meantime.
     if (index < 0) return;
     const path = pathOf(['authentication', 'identityProviders', index, ...secretPathOf(settings)], { authentication });
     const problems = refused === undefined ? [] : [{ path, message: refused.message }];

@@ -2,5 +2,5 @@ import { ldap } from './ldap.ts';
 import { openID } from './openid.ts';
 import type { ProviderTypes } from './provider.ts';
 
-/** Every type of identity provider, under its name in the configuration. */
+/** All types of identity providers, by their names in the configuration. */
 export const providerTypes: ProviderTypes = { LDAP: ldap, OIDC: openID };

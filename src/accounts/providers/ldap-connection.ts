@@ -1,4 +1,4 @@
-/** The only file that uses ldapts: connections to an LDAP server, and the meaning of its result codes. */
+/** Connections to LDAP servers and the meaning of result codes. The only file that uses ldapts. */
 import { Client, Filter, ResultCodeError, type Entry } from 'ldapts';
 import { once } from 'node:events';
 import { connect as connectTCP, isIP, type Socket } from 'node:net';
@@ -17,23 +17,23 @@ export interface LDAPConnection {
 /** RFC 4511 section 4.14. */
 const startTLSRequest = '1.3.6.1.4.1.1466.20037';
 
-/** Bytes that an LDAP server may send for a login. An entry, its groups and the results of binds are far below. */
+/** Maximum bytes that are read from an LDAP server per login. An entry, its groups and bind results are far smaller. */
 const maxBytes = 1024 * 1024;
 
 /**
- * RFC 4511 appendix A.1, of a bind: inappropriateAuthentication (the entry has no password), invalidCredentials,
- * constraintViolation and unwillingToPerform (it may not log in now). Any other code says nothing about the password.
+ * Result codes of a refused bind (RFC 4511 appendix A.1): inappropriateAuthentication (the entry has no password),
+ * invalidCredentials, constraintViolation and unwillingToPerform (not allowed to log in now). Other codes say nothing about the password.
  */
 const refusals: ReadonlySet<number> = new Set([19, 48, 49, 53]);
 export const isRefusal = (error: unknown): boolean => error instanceof ResultCodeError && refusals.has(error.code);
 
-/** Returns the result code with its name in RFC 4511 section 4.1.9: `invalidCredentials (49)`. Undefined for any other error. */
+/** Returns the result code with its name in RFC 4511 section 4.1.9, such as `invalidCredentials (49)`. Undefined for other errors. */
 export const resultOf = (error: unknown): string | undefined =>
   error instanceof ResultCodeError
     ? `${error.name.slice(0, 1).toLowerCase()}${error.name.slice(1).replace(/Error$/, '')} (${error.code})`
     : undefined;
 
-/** Replaces {placeholders} in a filter by texts, each of which stays one value (RFC 4515 section 3). */
+/** Replaces {placeholders} in a filter. Escapes the values, so each stays a single value (RFC 4515 section 3). */
 export const fill = (filter: string, values: Readonly<Record<string, string>>): string =>
   filter.replaceAll(/\{(\w+)\}/g, (placeholder, name: string) => {
     const value = values[name];
@@ -41,8 +41,8 @@ export const fill = (filter: string, values: Readonly<Record<string, string>>): 
   });
 
 /**
- * Opens a connection, over TLS unless the configuration says plain. From here to `close` it has `timeout` milliseconds. A connection
- * that is lost is not replaced, which might happen in the clear.
+ * Opens a connection, over TLS unless the configuration asks for plain text. The connection must be closed within `timeout`
+ * milliseconds. A lost connection is never replaced, since the new one might not be encrypted.
  */
 export async function openConnection(
   settings: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate' | 'timeout'>,
@@ -56,7 +56,7 @@ export async function openConnection(
     isLate = true;
     socket.destroy(new Error('timeout'));
   }, timeout);
-  // An error of a socket that nobody waits for must not end the process.
+  // A socket error that no code waits for must not crash the process.
   socket.on('error', () => undefined);
   const close = (): void => {
     clearTimeout(timer);
@@ -67,7 +67,7 @@ export async function openConnection(
       return await requests;
     } catch (error) {
       close();
-      throw isLate ? new Error(`no answer within ${timeout} ms`, { cause: error }) : error;
+      throw isLate ? new Error(`no response within ${timeout} ms`, { cause: error }) : error;
     }
   };
   const client = await orClose(secure(socket, host, settings));
@@ -81,7 +81,7 @@ async function secure(
 ): Promise<Client> {
   await once(socket, 'connect');
   if (!startTLS && new URL(url).protocol === 'ldap:') return clientOn(socket);
-  // This client is not used again: anyone may have sent the bytes that it has read after the response, before TLS.
+  // Do not reuse this client: bytes that it has read after the response were sent before TLS, possibly by an attacker.
   if (startTLS) await clientOn(socket).exop(startTLSRequest);
   const servername = isIP(host) === 0 ? host : undefined;
   const secured = connectTLS({ socket, host, servername, ca: caCertificate });
@@ -93,16 +93,16 @@ async function secure(
 function clientOn(socket: Socket): Client {
   let isUsed = false;
   return new Client({
-    // Of this it takes nothing: the socket is there.
+    // Required, but unused: the socket exists already.
     url: 'ldap://directory',
     createConnection: () => {
       if (isUsed) throw new Error('the connection was lost');
       isUsed = true;
       let size = 0;
-      // Before the client, which keeps a message until all of it is there, however much it says that will be.
+      // Count here, because the client buffers a message of any announced size until it is complete.
       socket.on('data', (chunk: Buffer) => {
         size += chunk.length;
-        if (size > maxBytes) socket.destroy(new Error(`the directory sends more than ${maxBytes} bytes`));
+        if (size > maxBytes) socket.destroy(new Error(`the LDAP server sent more than ${maxBytes} bytes`));
       });
       return socket;
     },

@@ -1,4 +1,4 @@
-/** Logins at an LDAP server: find the one entry that has the name, then bind as it (RFC 4513 section 5.1.3). */
+/** Logins at an LDAP server: finds the one entry with the name, then binds as it (RFC 4513 section 5.1.3). */
 import type { LDAPSettings, ProviderOf } from '../../config/identity-providers.ts';
 import { fill, isRefusal, openConnection, resultOf, type LDAPClient, type Entry } from './ldap-connection.ts';
 import type { Statement } from './person.ts';
@@ -11,19 +11,19 @@ export const ldap = {
   }),
 } as const;
 
-/** What a login at an LDAP server needs from the configuration. */
+/** Configuration of a login at an LDAP server. */
 interface Service {
   readonly settings: LDAPSettings;
   /** Undefined while the Secret that holds it is missing. */
   readonly bindPassword: string | undefined;
 }
 
-/** Active Directory's is sixteen bytes (MS-ADTS section 3.1.1.1.3), all others are text. */
+/** The only binary attribute: sixteen bytes in Active Directory (MS-ADTS section 3.1.1.1.3). */
 const binary = 'objectGUID';
-/** One more than a person may be in is told from all of them. */
+/** One more than the maximum, to detect a person with too many groups. */
 const maxGroups = 201;
 
-/** Looks up the entry that has the name; there is none unless exactly one entry has it. */
+/** Looks up the entry with the name. If several entries have it, the name is unknown. */
 export async function lookUp(service: Service, login: string): Promise<LookUp> {
   const { settings } = service;
   const connection = await openConnection(settings);
@@ -36,9 +36,9 @@ export async function lookUp(service: Service, login: string): Promise<LookUp> {
     subject,
     authenticate: (password) =>
       connection.run(async (client) => {
-        // RFC 4513 section 5.1.2: a bind without a password succeeds, whatever the entry.
+        // RFC 4513 section 5.1.2: a bind without a password succeeds for any entry.
         const isRight = entry !== undefined && password !== '' && (await canBind(client, entry.dn, password));
-        // Without an entry this takes the place of the bind as the entry, so a failed login takes the same requests.
+        // Without an entry this replaces the bind as the entry, so that all failed logins send the same requests.
         if (entry === undefined || isRight) await bindAsService(client, service);
         return isRight ? await statementOf(client, settings, entry) : undefined;
       }),
@@ -50,7 +50,7 @@ function subjectOf(entry: Entry, { userSearch }: LDAPSettings): string {
   const { subject } = userSearch.attributes;
   const [id, ...others] = valuesOf(entry, subject);
   if (id === undefined || others.length > 0)
-    throw new Error(`the entry ${entry.dn} has not one ${subject}: set userSearch.attributes.subject`);
+    throw new Error(`the entry ${entry.dn} must have exactly one ${subject}; check userSearch.attributes.subject`);
   return id;
 }
 
@@ -69,17 +69,17 @@ async function bindAsService(client: LDAPClient, { settings, bindPassword }: Ser
   const { bindDN = '', bindPasswordRef } = settings;
   const { name = '', key = '' } = bindPasswordRef ?? {};
   if (bindDN !== '' && (bindPassword ?? '') === '')
-    throw new Error(`there is no password in ${key} of the Secret ${name}`);
-  // Without both it is nobody who asks (RFC 4513 section 5.1.1).
+    throw new Error(`the key "${key}" of the Secret "${name}" is missing or empty`);
+  // An empty name and password are an anonymous bind (RFC 4513 section 5.1.1).
   try {
     await client.bind(bindDN, bindDN === '' ? '' : bindPassword);
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    const who =
+    const rejected =
       bindDN === ''
-        ? 'to be asked without bindDN'
+        ? 'anonymous searches; set bindDN'
         : `the bindDN "${bindDN}" or its password, the key "${key}" of the Secret "${name}"`;
-    throw new CredentialsRefused(`the directory refuses ${who}: ${resultOf(error) ?? ''}`, { cause: error });
+    throw new CredentialsRefused(`the LDAP server rejects ${rejected}: ${resultOf(error) ?? ''}`, { cause: error });
   }
 }
 
@@ -126,7 +126,7 @@ async function groupsOf(
   return searchEntries.flatMap((group) => valuesOf(group, attribute)[0] ?? []);
 }
 
-/** The name of an attribute is that in whatever case (RFC 4512 section 2.5). */
+/** Returns the values of an attribute. Attribute names ignore case (RFC 4512 section 2.5). */
 function valuesOf(entry: Entry, attribute: string): string[] {
   const isNamed = (name: string): boolean => name !== 'dn' && name.toLowerCase() === attribute.toLowerCase();
   const [, values = []] = Object.entries(entry).find(([name]) => isNamed(name)) ?? [];

@@ -1,6 +1,6 @@
 /**
- * Finds the user of an identity at a provider (docs/identity-providers.md): the one that is linked to this identity, never one of the
- * same name or e-mail address. With the mapping `auto` an identity without a user gets a new one.
+ * Finds the user of an identity at a provider (docs/guides/identity-providers.md). Only a link counts, never an equal name or e-mail address.
+ * With the mapping `auto`, an identity without a user gets a new one.
  */
 import type { LiveConfiguration } from '../../config/live.ts';
 import { iamAPIVersion, usersPath } from '../../config/names.ts';
@@ -18,7 +18,7 @@ const isSame = (one: Identity, { provider, subject }: Identity): boolean =>
   one.provider === provider && one.subject === subject;
 
 const notWritten = (cause: unknown): Error =>
-  serviceUnavailable('users cannot be made in the cluster now; try again', 1, cause);
+  serviceUnavailable('the user cannot be created in the cluster now; try again', 1, cause);
 
 export class Linking {
   readonly #config: LiveConfiguration;
@@ -38,9 +38,7 @@ export class Linking {
     this.#log = options.log;
   }
 
-  /**
-   * The account, which need not be active. Throws PersonRefused; 503 while the users cannot be read or written.
-   */
+  /** Returns the account of a person, which may be inactive. Throws PersonRefused, and 503 if users cannot be read or written. */
   async accountOf(person: Person): Promise<Account> {
     const { identity } = person;
     const provider = this.#config.value.authentication.identityProviders.find(({ name }) => name === identity.provider);
@@ -48,33 +46,36 @@ export class Linking {
     const linked = this.#directory.linked(identity);
     if (linked === 'several') {
       this.#logRefusal(person, 'more than one user is linked to this identity');
-      throw new PersonRefused('more than one user is linked to who you are there');
+      throw new PersonRefused(
+        `more than one user is linked to your ${identity.provider} account; contact your administrator`,
+      );
     }
     if (linked === undefined) {
       if (!isAuto) {
         this.#logRefusal(person, 'no user is linked to this identity');
-        throw new PersonRefused(`no user is linked to who you are at ${identity.provider}; ask an administrator`);
+        throw new PersonRefused(`no user is linked to your ${identity.provider} account; contact your administrator`);
       }
-      return await this.#make(person);
+      return await this.#create(person);
     }
     if (linked.passwordChangeRequired)
-      throw new PersonRefused('the password of this user must be changed first; log in with it');
-    return isAuto ? await this.#follow(linked, person) : linked;
+      throw new PersonRefused('you must change your password first; log in with your password');
+    return isAuto ? await this.#update(linked, person) : linked;
   }
 
-  /** For the administrator who shall link a user to them: it takes the subject, which nobody knows by heart. */
-  #logRefusal({ identity, username }: Person, why: string): void {
-    this.#log.info('somebody who logged in is not to be found here', { ...identity, username, why });
+  /** Logs the subject, which an administrator needs to link a user. */
+  #logRefusal({ identity, username }: Person, reason: string): void {
+    this.#log.info('identity provider login refused', { ...identity, username, reason });
   }
 
-  async #make(person: Person): Promise<Account> {
+  async #create(person: Person): Promise<Account> {
     const { identity, displayName } = person;
     const username = usernameOf(person.username);
-    if (username === undefined) throw new PersonRefused(`of your name at ${identity.provider} no username can be made`);
+    if (username === undefined)
+      throw new PersonRefused(`your name at ${identity.provider} cannot be turned into a username`);
     const taken = (): PersonRefused => {
-      const why = `the username ${username} belongs to somebody already`;
-      this.#logRefusal(person, why);
-      return new PersonRefused(`${why}; an administrator can link it to who you are at ${identity.provider}`);
+      const reason = `the username ${username} is already taken`;
+      this.#logRefusal(person, reason);
+      return new PersonRefused(`${reason}; an administrator can link it to your ${identity.provider} account`);
     };
     if (this.#directory.configured(username) !== undefined) throw taken();
     const object = {
@@ -86,12 +87,12 @@ export class Linking {
     let user: User;
     try {
       user = await this.#client.json<User>(usersPath, { method: 'POST', body: object });
-      this.#log.info('a user was made for somebody who logged in', { user: username, ...identity });
+      this.#log.info('user created at first login', { user: username, ...identity });
     } catch (error) {
       if (!isKubeError(error, 409)) throw notWritten(error);
-      // Perhaps another replica was faster.
-      user = await this.#client.json<User>(`${usersPath}/${username}`).catch((reason: unknown) => {
-        throw notWritten(reason);
+      // Another replica may have created it.
+      user = await this.#client.json<User>(`${usersPath}/${username}`).catch((cause: unknown) => {
+        throw notWritten(cause);
       });
       if (user.spec?.identities?.some((one) => isSame(one, identity)) !== true) throw taken();
     }
@@ -99,14 +100,14 @@ export class Linking {
       const linked = this.#directory.linked(identity);
       return linked !== 'several' && linked?.uid === user.metadata.uid ? linked : undefined;
     };
-    await this.#directory.seen(() => found() !== undefined);
+    await this.#directory.waitUntil(() => found() !== undefined);
     const account = found();
-    if (account === undefined) throw serviceUnavailable('the user that was made is not seen yet; try again');
+    if (account === undefined) throw serviceUnavailable('the new user is not visible on this replica yet; try again');
     return account;
   }
 
-  /** Keeps up what the provider says; that it could not be written is no reason to refuse the login. */
-  async #follow(account: Account, person: Person): Promise<Account> {
+  /** Updates the user from the provider. A failed write does not fail the login. */
+  async #update(account: Account, person: Person): Promise<Account> {
     const { username, uid } = account;
     const { displayName } = person;
     const stated = this.#emailOf(person, username);
@@ -119,15 +120,15 @@ export class Linking {
         body: { metadata: { uid }, spec: { displayName: displayName ?? null, email: email ?? null } },
       });
     } catch (error) {
-      this.#log.warn('what an identity provider says of a user could not be written', { user: username, error });
+      this.#log.warn('user update from identity provider failed', { user: username, error });
       return account;
     }
     const now = (): Account | undefined => this.#directory.account(username);
-    await this.#directory.seen(() => now()?.displayName === displayName && now()?.email === email);
+    await this.#directory.waitUntil(() => now()?.displayName === displayName && now()?.email === email);
     return now() ?? account;
   }
 
-  /** An e-mail address that somebody else has is not taken over: with it neither could log in any more. */
+  /** Drops an e-mail address that another user has: otherwise neither could log in with it. */
   #emailOf({ email }: Person, username: string): Person['email'] {
     const isTaken = typeof email === 'string' && this.#directory.withEmail(email).some((name) => name !== username);
     return isTaken ? undefined : email;

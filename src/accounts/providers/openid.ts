@@ -1,4 +1,4 @@
-/** The only file that uses openid-client: logins at OpenID providers (OpenID Connect Core section 3.1). */
+/** Logins at OpenID providers (OpenID Connect Core section 3.1). The only file that uses openid-client. */
 import * as client from 'openid-client';
 import type { OpenIDSettings, ProviderOf } from '../../config/identity-providers.ts';
 import { OAuthError } from '../../runtime/errors.ts';
@@ -6,9 +6,9 @@ import { fetchOverTLS } from './https-fetch.ts';
 import type { Statement } from './person.ts';
 import type { ProviderParts, ProviderRequest, RedirectProvider } from './provider.ts';
 
-/** Milliseconds after which a provider is discovered again. If that fails the previous result is used. */
+/** Milliseconds after which a provider is discovered again. If that fails, the previous result stays in use. */
 const discoveryLife = 3_600_000;
-/** Seconds, for each request to a provider. */
+/** Timeout of each request to a provider, in seconds. */
 const timeout = 10;
 
 class OpenIDProvider implements RedirectProvider {
@@ -22,7 +22,7 @@ class OpenIDProvider implements RedirectProvider {
     this.#parts = parts;
   }
 
-  async authorizationURL({ state, nonce, verifier }: ProviderRequest, again: boolean): Promise<string> {
+  async authorizationURL({ state, nonce, verifier }: ProviderRequest, forceLogin: boolean): Promise<string> {
     const url = client.buildAuthorizationUrl(await this.#discover(), {
       redirect_uri: this.#parts.redirectURI,
       scope: this.#settings.oidc.scopes.join(' '),
@@ -30,7 +30,7 @@ class OpenIDProvider implements RedirectProvider {
       nonce,
       code_challenge: await client.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
-      ...(again ? { prompt: 'login' } : {}),
+      ...(forceLogin ? { prompt: 'login' } : {}),
     });
     return url.href;
   }
@@ -48,7 +48,7 @@ class OpenIDProvider implements RedirectProvider {
         idTokenExpected: true,
       });
       const claims = tokens.claims();
-      if (claims === undefined) throw new Error('there is no id_token');
+      if (claims === undefined) throw new Error('the token response has no id_token');
       const more =
         configuration.serverMetadata().userinfo_endpoint === undefined
           ? {}
@@ -59,16 +59,16 @@ class OpenIDProvider implements RedirectProvider {
     }
   }
 
-  /** Undefined if the provider failed. */
+  /** Returns the OAuth error for a refused login. Undefined if the provider failed. */
   #refusalOf(error: unknown): OAuthError | undefined {
     const { name, displayName = name } = this.#settings;
     if (error instanceof client.AuthorizationResponseError)
-      return new OAuthError('access_denied', `${displayName} did not let you in: ${error.error}`, { status: 403 });
+      return new OAuthError('access_denied', `${displayName} refused the login: ${error.error}`, { status: 403 });
     const isMismatch =
       (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') ||
       (error instanceof client.ClientError && mismatches.has(String(error.code)));
     if (!isMismatch) return undefined;
-    const message = `what ${displayName} says does not fit what it was asked; begin again`;
+    const message = `the response of ${displayName} does not match this login; log in again`;
     return new OAuthError('invalid_request', message, { cause: error });
   }
 
@@ -83,8 +83,8 @@ class OpenIDProvider implements RedirectProvider {
       return configuration;
     } catch (error) {
       const { name } = this.#settings;
-      if (before === undefined) throw new Error(`${name} cannot be discovered`, { cause: error });
-      log.warn('identity provider cannot be discovered again', { provider: name, error });
+      if (before === undefined) throw new Error(`discovery of identity provider "${name}" failed`, { cause: error });
+      log.warn('identity provider rediscovery failed', { provider: name, error });
       return before.configuration;
     } finally {
       this.#discovering = undefined;
@@ -95,7 +95,7 @@ class OpenIDProvider implements RedirectProvider {
     const { secret, clockTolerance } = this.#parts;
     const { issuer, clientID, clientSecretRef, caCertificate } = this.#settings.oidc;
     if (secret === undefined)
-      throw new Error(`there is no ${clientSecretRef.key} in the Secret ${clientSecretRef.name}`);
+      throw new Error(`the key "${clientSecretRef.key}" of the Secret "${clientSecretRef.name}" is missing`);
     return await client.discovery(
       new URL(issuer),
       clientID,
@@ -104,7 +104,7 @@ class OpenIDProvider implements RedirectProvider {
       {
         [client.customFetch]: fetchOverTLS(caCertificate),
         timeout,
-        // Without this the connection alone vouches for the id_token.
+        // Verify the signature of the id_token too, rather than rely on TLS alone.
         execute: [client.enableNonRepudiationChecks],
       },
     );
@@ -116,7 +116,7 @@ export const openID = {
   create: (settings: ProviderOf<'OIDC'>, parts: ProviderParts): RedirectProvider => new OpenIDProvider(settings, parts),
 } as const;
 
-/** Codes of openid-client for a response that was tampered with, belongs to another request, or is too old. */
+/** Error codes of openid-client for a response that was tampered with, belongs to another request, or is too old. */
 const mismatches: ReadonlySet<string> = new Set([
   'OAUTH_INVALID_RESPONSE',
   'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
@@ -127,18 +127,18 @@ const mismatches: ReadonlySet<string> = new Set([
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** In terms of the claims that are configured; whatever is no text is not there. */
-export function statementOf(said: Claims, { claims }: Pick<OpenIDSettings, 'claims'>): Statement {
+/** Returns the configured claims. Claims that are not strings are ignored. */
+export function statementOf(values: Claims, { claims }: Pick<OpenIDSettings, 'claims'>): Statement {
   const text = (name: string): string | undefined => {
-    const value = said[name];
+    const value = values[name];
     return typeof value === 'string' ? value : undefined;
   };
-  const groups = claims.groups === undefined ? [] : [said[claims.groups] ?? []].flat();
+  const groups = claims.groups === undefined ? [] : [values[claims.groups] ?? []].flat();
   return {
     subject: text('sub'),
     username: text(claims.username),
-    // One that anybody may have made up is nobody's. Some say it in a text.
-    email: said['email_verified'] === true || said['email_verified'] === 'true' ? text(claims.email) : undefined,
+    // An unverified address may be anybody's. Some providers send the flag as a string.
+    email: values['email_verified'] === true || values['email_verified'] === 'true' ? text(claims.email) : undefined,
     displayName: text(claims.displayName),
     groups: groups.filter((group) => typeof group === 'string'),
   };

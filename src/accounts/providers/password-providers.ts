@@ -6,11 +6,11 @@ import type { IdentityProviders } from './identity-providers.ts';
 import { personOf, type Person } from './person.ts';
 import type { LookUp } from './provider.ts';
 
-/** The result of looking a name up at all providers. Holds a connection until `close`. */
+/** Result of looking up a name at all providers. Holds a connection until `close`. */
 export interface Candidate {
-  /** Undefined if no provider that may get the password knows the name. */
+  /** Undefined if no provider that is allowed to get the password knows the name. */
   readonly identity: Identity | undefined;
-  /** Undefined for a wrong password. Throws 503 if a provider is unavailable, and 429 if too many logins wait for one. */
+  /** Returns undefined for a wrong password. Throws 503 if a provider is unavailable, and 429 if too many logins wait for one. */
   authenticate(password: string): Promise<Person | undefined>;
   close(): void;
 }
@@ -18,11 +18,11 @@ export interface Candidate {
 interface Search {
   /** The address of the caller. */
   readonly source: string;
-  /** Whether a provider may get the password. */
-  readonly may: (provider: string) => boolean;
+  /** Returns whether a provider is allowed to get the password. */
+  readonly isAllowed: (provider: string) => boolean;
 }
 
-/** Takes the requests of a login that fails. */
+/** Sends the requests of a failed login. */
 async function failLogin(found: LookUp): Promise<void> {
   try {
     await found.authenticate(randomUUID());
@@ -39,12 +39,12 @@ export class PasswordProviders {
   }
 
   /**
-   * Finds the first provider, in order, that knows the name; only that one gets the password. All others search for a random name
-   * instead, so a failed login takes the same requests whatever the name. Errors of providers are thrown by `authenticate`.
+   * Finds the first configured provider that knows the name. Only that one gets the password; the others search for a random name
+   * instead, so every failed login sends the same requests. `authenticate` throws the errors of providers.
    */
-  async find(login: string, { source, may }: Search): Promise<Candidate> {
+  async find(login: string, { source, isAllowed }: Search): Promise<Candidate> {
     const providers = this.#providers.ofKind('password');
-    const order = providers.toSorted((a, b) => Number(may(b.name)) - Number(may(a.name)));
+    const order = providers.toSorted((a, b) => Number(isAllowed(b.name)) - Number(isAllowed(a.name)));
     const failures = new Map<IdentityProvider, unknown>();
     const recorded = async <T>(provider: IdentityProvider, requests: Promise<T>): Promise<T | undefined> => {
       try {
@@ -57,17 +57,17 @@ export class PasswordProviders {
     const decoy = (provider: IdentityProvider): Promise<void> =>
       recorded(provider, this.#lookUpAt(provider, randomUUID(), source).then(failLogin));
     const fail = (): undefined => {
-      // The order of the configuration is the same for every name.
+      // The configured order, so that the error does not depend on the name.
       const failed = providers.find((provider) => failures.has(provider));
       if (failed !== undefined) throw failures.get(failed);
     };
     for (const [index, provider] of order.entries()) {
       const { name } = provider;
       // A provider that is unavailable may be the one that knows the name.
-      const isAllowed = failures.size === 0 && may(name);
-      const found = await recorded(provider, this.#lookUpAt(provider, isAllowed ? login : randomUUID(), source));
+      const getsLogin = failures.size === 0 && isAllowed(name);
+      const found = await recorded(provider, this.#lookUpAt(provider, getsLogin ? login : randomUUID(), source));
       if (found === undefined) continue;
-      if (!isAllowed || found.subject === undefined) {
+      if (!getsLogin || found.subject === undefined) {
         await recorded(provider, failLogin(found));
         continue;
       }

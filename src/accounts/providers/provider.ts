@@ -1,14 +1,14 @@
-/** The contract of identity providers. `index.ts` lists their types. */
+/** Interfaces of identity providers. `index.ts` lists their types. */
 import type { ProviderOf, ProviderTypeName } from '../../config/identity-providers.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Clock } from '../../runtime/time.ts';
 import type { Statement } from './person.ts';
 
-/** A name that was looked up at one provider. Holds a connection until `close`. */
+/** Result of looking up a name at a provider. Holds a connection until `close`. */
 export interface LookUp {
   /** Undefined if the provider does not know the name. */
   readonly subject: string | undefined;
-  /** Undefined for a wrong password. Takes the same requests if the provider does not know the name. */
+  /** Returns undefined for a wrong password. Sends the same requests if the provider does not know the name. */
   authenticate(password: string): Promise<Statement | undefined>;
   /** May be called more than once. */
   close(): void;
@@ -19,7 +19,7 @@ export interface PasswordProvider {
   lookUp(login: string): Promise<LookUp>;
 }
 
-/** Binds the response of a provider to one request; only the browser that made the request knows all of it. */
+/** Values that bind the response of a provider to one request. Only the browser that made the request knows all of them. */
 export interface ProviderRequest {
   readonly state: string;
   readonly nonce: string;
@@ -27,11 +27,11 @@ export interface ProviderRequest {
   readonly verifier: string;
 }
 
-/** A provider that users log in at, and that sends their browser back. */
+/** A provider at which users log in, and which redirects their browser back. */
 export interface RedirectProvider {
-  /** Returns where the browser goes to log in. `again`: also a user who is logged in there. */
-  authorizationURL(request: ProviderRequest, again: boolean): Promise<string>;
-  /** Validates the query that the browser comes back with. Throws OAuthError for a response that does not match the request. */
+  /** Returns the URL at which the user logs in. `forceLogin` asks for the login even if a session exists there. */
+  authorizationURL(request: ProviderRequest, forceLogin: boolean): Promise<string>;
+  /** Validates the query of the redirect back. Throws OAuthError if the response does not match the request. */
   person(query: URLSearchParams, request: ProviderRequest): Promise<Statement>;
 }
 
@@ -42,11 +42,11 @@ export interface Providers {
 
 export type ProviderKind = keyof Providers;
 
-/** What a provider gets beside its settings. It is created again when one of the values changes. */
+/** Values that a provider gets in addition to its settings. A changed value creates the provider again. */
 export interface ProviderParts {
-  /** The value that `secretOf` refers to. Undefined while it is missing. */
+  /** Value to which `secretOf` refers. Undefined while it is missing. */
   readonly secret: string | undefined;
-  /** Differs between providers, so none gets the response of another (RFC 9700 section 4.4). */
+  /** Differs between providers, so that none gets the response of another (RFC 9700 section 4.4). */
   readonly redirectURI: string;
   /** Milliseconds. */
   readonly clockTolerance: number;
@@ -64,7 +64,7 @@ export type ProviderType<Name extends ProviderTypeName> =
 
 export type ProviderTypes = { readonly [Name in ProviderTypeName]: ProviderType<Name> };
 
-/** The provider rejects the credentials of this server: nobody can log in until the configuration or its Secret is changed. */
+/** The provider rejects the credentials of this server. Nobody can log in until the configuration or its Secret is fixed. */
 export class CredentialsRefused extends Error {
   override readonly name = 'CredentialsRefused';
 }

@@ -1,4 +1,4 @@
-/** Identity providers that users log in at, and that send their browser back. */
+/** Identity providers at which users log in, and which redirect their browser back. */
 import type { IdentityProvider } from '../../config/identity-providers.ts';
 import { OAuthError } from '../../runtime/errors.ts';
 import type { IdentityProviders } from './identity-providers.ts';
@@ -16,20 +16,19 @@ export class RedirectProviders {
     return this.#providers.ofKind('redirect');
   }
 
-  /** Returns where the browser goes. Throws 404 for an unknown provider, and 503 if it is unavailable. */
-  async authorizationURL(name: string, request: ProviderRequest, again: boolean, source: string): Promise<string> {
-    return await this.#run(name, source, (provider) => provider.authorizationURL(request, again));
+  /** Returns the URL at which the user logs in. Throws 404 for an unknown provider, and 503 if it is unavailable. */
+  async authorizationURL(name: string, request: ProviderRequest, forceLogin: boolean, source: string): Promise<string> {
+    return await this.#run(name, source, (provider) => provider.authorizationURL(request, forceLogin));
   }
 
-  /** Returns the person who comes back with this query. Throws OAuthError, PersonRefused, and 503. */
+  /** Returns the person to whom the query of the redirect belongs. Throws OAuthError, PersonRefused, and 503. */
   async person(name: string, query: URLSearchParams, request: ProviderRequest, source: string): Promise<Person> {
     return personOf(name, await this.#run(name, source, (provider) => provider.person(query, request)));
   }
 
   async #run<T>(name: string, source: string, requests: (provider: RedirectProvider) => Promise<T>): Promise<T> {
     const settings = this.all().find((one) => one.name === name);
-    if (settings === undefined)
-      throw new OAuthError('invalid_request', 'there is no such identity provider', { status: 404 });
+    if (settings === undefined) throw new OAuthError('invalid_request', 'unknown identity provider', { status: 404 });
     const slot = await this.#providers.slotAt<'redirect'>(settings, source);
     try {
       return await slot.run(requests);

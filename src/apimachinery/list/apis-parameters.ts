@@ -1,11 +1,11 @@
-/** The parameters of /apis, read as Kubernetes reads them: any text but "false" and "0" is true, and a negative number is none. */
+/** Parameters of /apis, parsed as Kubernetes does: any text but "false" and "0" is true, and a negative number counts as unset. */
 import { lenientParameters } from '../../http/request/parameters.ts';
 import { described, text } from '../../http/schema.ts';
 import { badRequest } from '../../runtime/errors.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { commonShape } from '../common-parameters.ts';
 import { parseFieldPath } from './field-path.ts';
-import { among, fieldFilter, shared, type ObjectFilter } from './filters.ts';
+import { fieldFilter, inIndex, sharedFilter, type ObjectFilter } from './filters.ts';
 import { optionsShape } from './list-options.ts';
 import { labelSelector, parsed } from './kapis-parameters.ts';
 import { parseFieldSelector } from './selectors.ts';
@@ -23,14 +23,14 @@ const int64 = (name: string) =>
     .transform((given) => {
       const value = /^[+-]?\d{1,19}$/.test(given) ? BigInt(given.replace('+', '')) : undefined;
       if (value === undefined || value > maxInt64 || value < -maxInt64 - 1n)
-        throw badRequest(`${name}: ${JSON.stringify(given)} is no whole number of 64 bits`);
+        throw badRequest(`${name}: ${JSON.stringify(given)} is not a 64-bit integer`);
       return Number(value);
     })
     .optional();
 
 const outputShape = {
-  // Read with the client's name (http/response/pretty.ts).
-  pretty: described('Indented JSON', text.meta({ type: 'boolean', default: false }).optional()),
+  // Evaluated together with User-Agent by http/response/pretty.ts.
+  pretty: described('Return indented JSON', text.meta({ type: 'boolean', default: false }).optional()),
   timeout: commonShape.timeout,
 };
 
@@ -38,23 +38,23 @@ const outputShape = {
 export const apisCollectionParameters = lenientParameters({
   labelSelector,
   fieldSelector: described('Kubernetes field selector of at most 32 terms', parsed(parseFieldSelector).optional()),
-  limit: described('Items of a chunk', int64('limit')),
-  continue: described('metadata.continue of the chunk before', text.optional()),
+  limit: described('Maximum number of items per chunk', int64('limit')),
+  continue: described('metadata.continue of the previous chunk', text.optional()),
   ...optionsShape(flag, unset, int64('timeoutSeconds')),
   ...outputShape,
 });
 
 /** Parameters of a get. */
 export const apisObjectParameters = lenientParameters({
-  resourceVersion: described('How old the answer may be', text.optional()),
+  resourceVersion: described('Oldest resourceVersion that the response may have', text.optional()),
   ...outputShape,
 });
 
 type Selectors = Pick<ReturnType<typeof apisCollectionParameters.parse>, 'labelSelector' | 'fieldSelector'>;
 
 /**
- * Returns the filters of the selectors, of which that over fields knows only the resource's own field labels. `name`: of the single object
- * that is requested by its path. Throws 400.
+ * Returns the filters of the selectors. The field selector may use only the resource's field labels. `name` is the single object that the
+ * path names, or ''. Throws 400.
  */
 export function selectorsOf<F>(
   { labelSelector: labels = [], fieldSelector: terms = [] }: Selectors,
@@ -71,5 +71,5 @@ export function selectorsOf<F>(
   const named = terms.find(({ path, equals }) => path === 'metadata.name' && equals);
   if (terms.length > 0 && named?.value !== name)
     throw badRequest("fieldSelector metadata.name doesn't match requested name");
-  return [...filters, shared(`object=${name}`, (object) => object.name === name, among('name', [name]))];
+  return [...filters, sharedFilter(`object=${name}`, (object) => object.name === name, inIndex('name', [name]))];
 }

@@ -1,10 +1,10 @@
-/** Where a paged list goes on (k8s.io/apiserver pkg/storage/continue.go). */
+/** Continue tokens of paged lists (k8s.io/apiserver pkg/storage/continue.go). */
 import { badRequest } from '../../runtime/errors.ts';
 
 export interface ContinueToken {
-  /** Of the snapshot that is being paged through; -1: of whatever is current. */
+  /** The snapshot that is paged through; -1 for the current state. */
   readonly resourceVersion: number;
-  /** The first name that may follow. */
+  /** The smallest name that the next chunk may contain. */
   readonly start: string;
 }
 
@@ -22,7 +22,7 @@ export function decodeContinue(token: string): ContinueToken {
   try {
     decoded = JSON.parse(Buffer.from(token, 'base64url').toString('utf8')) as typeof decoded;
   } catch {
-    throw refuse('it holds no JSON');
+    throw refuse('it is not JSON');
   }
   const { v, rv, start } = decoded ?? {};
   if (v !== version)

@@ -1,25 +1,25 @@
 import { badRequest } from '../../runtime/errors.ts';
 import { elementsOf, skipValue, valueOf } from '../../cluster/cache/json-scan.ts';
-import { memoryOf, type StoredObject } from '../../cluster/cache/stored-object.ts';
+import { memoKeyOf, type StoredObject } from '../../cluster/cache/stored-object.ts';
 
-/** The parts between commas that no backslash escapes. */
+/** Splits the text at commas that are not escaped by a backslash. */
 export const splitAtCommas = (text: string): string[] => text.split(/(?<=(?:^|[^\\])(?:\\\\)*),/);
 
-/** No object of Kubernetes is that deep. */
-const mostSegments = 64;
+/** Maximum depth of a path. No Kubernetes object is that deep. */
+const maxSegments = 64;
 
 export type Scalar = string | number | boolean;
 
-/** Of other path languages: in this one they stand for nothing, and no path with one of them finds anything. */
+/** Syntax of other path languages, which is refused because it would never match anything. */
 const foreign = /[[\]",]/;
 const name = String.raw`(?:[^.\\[\]",]|\\[\s\S])+`;
-/** What a path looks like, for those who describe one. */
-export const pathPattern = String.raw`${name}(?:\.${name}){0,${mostSegments - 1}}`;
-/** The same in a list of them, whatever its depth: Go's regexp repeats a repetition no more than a thousand times. */
+/** Regular expression of a path, for API descriptions. */
+export const pathPattern = String.raw`${name}(?:\.${name}){0,${maxSegments - 1}}`;
+/** Regular expression of a path in a list, without a limit of its depth: Go's regexp allows at most 1,000 nested repetitions. */
 export const listedPathPattern = String.raw`${name}(?:\.${name})*`;
-const syntax = String.raw`segments are separated by dots, a dot within one is escaped, as in .metadata.labels.kubernetes\.io/os, and an element of an array is its index from 0, as in .status.conditions.0.type (fields also goes through all: .status.conditions.type)`;
+const syntax = String.raw`segments are separated by dots; escape a dot within a segment, as in .metadata.labels.kubernetes\.io/os; select an array element by its index from 0, as in .status.conditions.0.type (fields also accepts .status.conditions.type for all elements)`;
 
-/** `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch`, `status.addresses.0.type`. Throws 400 for what is no path. */
+/** Parses `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch` or `status.addresses.0.type`. Throws 400 for an invalid path. */
 export function parseFieldPath(path: string): readonly string[] {
   const segments: string[] = [];
   let segment = '';
@@ -31,33 +31,33 @@ export function parseFieldPath(path: string): readonly string[] {
       segment = '';
     } else if (char === '\\' && i + 1 < text.length) segment += text.charAt((i += 1));
     else if (char === '\\' || foreign.test(char))
-      throw badRequest(`${JSON.stringify(path)} is no path, for its ${JSON.stringify(char)}: ${syntax}`);
+      throw badRequest(`${JSON.stringify(path)} is not a valid path because of ${JSON.stringify(char)}: ${syntax}`);
     else segment += char;
   }
   segments.push(segment);
-  if (segments.length > mostSegments)
-    throw badRequest(`a path has at most ${mostSegments} segments, not ${segments.length}`);
-  if (segments.includes('')) throw badRequest(`${JSON.stringify(path)} is no path: ${syntax}`);
+  if (segments.length > maxSegments)
+    throw badRequest(`a path has at most ${maxSegments} segments, not ${segments.length}`);
+  if (segments.includes('')) throw badRequest(`${JSON.stringify(path)} is not a valid path: ${syntax}`);
   return segments;
 }
 
 interface Segment {
   readonly text: string;
-  /** The same as UTF-8. */
+  /** The text in UTF-8. */
   readonly key: Buffer;
 }
 
-/** Finds the text, number or boolean at a path; undefined if there is nothing, null, an object or an array. */
+/** Returns a function that finds the string, number or boolean at a path; undefined for anything else. */
 export function scalarAt(path: readonly string[]): (object: StoredObject<unknown>) => Scalar | undefined {
   const segments = path.map((text): Segment => ({ text, key: Buffer.from(text) }));
   const isFirst = ['kind', 'apiVersion', 'metadata'].includes(path[0] ?? '');
   const find = ({ bytes, metadataEnd }: StoredObject<unknown>): Scalar | undefined =>
     scalarIn(bytes, segments, isFirst ? 0 : metadataEnd + 1);
-  const memory = memoryOf(`scalar at ${JSON.stringify(path)}`);
-  return (object) => object.remembered(memory, find);
+  const memoKey = memoKeyOf(`scalar at ${JSON.stringify(path)}`);
+  return (object) => object.memoize(memoKey, find);
 }
 
-/** `start`: as `valueOf` has it. */
+/** Finds a scalar in an object's bytes. `start` is an offset as for `valueOf`. */
 function scalarIn(bytes: Buffer, path: readonly Segment[], start: number): Scalar | undefined {
   let text = bytes;
   let at: number | undefined = start;
@@ -81,7 +81,7 @@ function decoded(text: Buffer, at: number): Scalar | undefined {
   if (first === 0x7b || first === 0x5b || first === undefined) return undefined;
   const written = text.toString('utf8', at, skipValue(text, at));
   const value = JSON.parse(written) as Scalar | null;
-  // Kubernetes' whole numbers have 64 bits: one that is no number here stays as it is written.
+  // Kubernetes integers have 64 bits. One that JavaScript cannot represent exactly stays text.
   return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(written)
     ? written
     : (value ?? undefined);

@@ -1,4 +1,4 @@
-/** The filters of lists and watches, made of the texts of parameters. */
+/** Filters of lists and watches, parsed from the text of parameters. */
 import { isDeepStrictEqual } from 'node:util';
 import { labelOf, type IndexName, type ObjectFilter } from '../../cluster/cache/selection.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
@@ -10,58 +10,63 @@ export type { ObjectFilter } from '../../cluster/cache/selection.ts';
 
 type Filters = readonly ObjectFilter<unknown>[];
 
-/** A filter that can be shared by all who ask the same. `key`: what it asks, in full. */
-export function shared<F>(
+/** Creates a filter that equal requests share. `key` describes the condition completely. */
+export function sharedFilter<F>(
   key: string,
   passes: (object: StoredObject<F>) => boolean,
-  within?: ObjectFilter<F>['within'],
+  indexed?: ObjectFilter<F>['indexed'],
 ): ObjectFilter<F> {
   return Object.assign((object: StoredObject<F>) => passes(object), {
     key,
-    ...(within === undefined ? {} : { within }),
+    ...(indexed === undefined ? {} : { indexed }),
   });
 }
 
-/** The same for a value that is looked for in the object's bytes. */
+/** Creates a filter that searches the object's bytes for a value. */
 const lookUp = (key: string, passes: (object: StoredObject<unknown>) => boolean): ObjectFilter<unknown> =>
-  Object.assign(shared(key, passes), { isLookUp: true as const });
+  Object.assign(sharedFilter(key, passes), { isLookUp: true as const });
 
-export const among = (index: IndexName, values: readonly string[]): ObjectFilter<unknown>['within'] => ({
+export const inIndex = (index: IndexName, values: readonly string[]): ObjectFilter<unknown>['indexed'] => ({
   index,
   values,
 });
 
-export const nameContains = (text: string): Filters => [shared(`name=${text}`, ({ name }) => name.includes(text))];
+export const nameContains = (text: string): Filters => [
+  sharedFilter(`name=${text}`, ({ name }) => name.includes(text)),
+];
 
 export function nameIsOneOf(text: string): Filters {
   const names = new Set(text.split(','));
-  return [shared(`names=${text}`, ({ name }) => names.has(name), among('name', [...names]))];
+  return [sharedFilter(`names=${text}`, ({ name }) => names.has(name), inIndex('name', [...names]))];
 }
 
 export const propertyIs =
   (property: 'uid' | 'namespace') =>
   (text: string): Filters => [
-    shared(`${property}=${text}`, (object) => object[property] === text, among(property, [text])),
+    sharedFilter(`${property}=${text}`, (object) => object[property] === text, inIndex(property, [text])),
   ];
 
-/** An owner has this value there. */
+/** Filters by a property of any owner. */
 export const ownedBy =
   (property: 'uid' | 'kind') =>
   (text: string): Filters => [
-    shared(`owner ${property}=${text}`, ({ ownerReferences }) =>
+    sharedFilter(`owner ${property}=${text}`, ({ ownerReferences }) =>
       ownerReferences.some((owner) => owner[property] === text),
     ),
   ];
 
-/** Another name of an object, for people to read. */
-const aliasOf = scalarAt(['metadata', 'annotations', 'platform.io/alias-name']);
+/** Annotations with the display name of an object. Objects that KubeSphere has created have the second one. */
+export const aliasAnnotations = ['platform.io/alias-name', 'kubesphere.io/alias-name'] as const;
+const aliases = aliasAnnotations.map((annotation) => scalarAt(['metadata', 'annotations', annotation]));
 
 export function aliasContains(text: string): Filters {
   const part = text.toLowerCase();
   const passes = (object: StoredObject<unknown>): boolean =>
-    String(aliasOf(object) ?? '')
-      .toLowerCase()
-      .includes(part);
+    aliases.some((aliasOf) =>
+      String(aliasOf(object) ?? '')
+        .toLowerCase()
+        .includes(part),
+    );
   return [lookUp(`alias=${part}`, passes)];
 }
 
@@ -72,39 +77,42 @@ export const annotationFilters = (selector: string): Filters =>
     return lookUp(`annotation ${JSON.stringify(requirement)}`, meets);
   });
 
-/** No filter for a selector that selects everything. Throws 400. */
+/** Returns the filter of a label selector; none if it selects everything. Throws 400. */
 export function labelFilters(text: string): Filters {
   const selector = parseLabelSelector(text);
-  return selector.length === 0 ? [] : [shared(`labelSelector=${text}`, matcher(selector, labelOf), withinOf(selector))];
+  return selector.length === 0
+    ? []
+    : [sharedFilter(`labelSelector=${text}`, matcher(selector, labelOf), indexedOf(selector))];
 }
 
-/** An index knows all objects that can meet one of these. */
-function withinOf(requirements: readonly LabelRequirement[]): ObjectFilter<unknown>['within'] {
+/** Returns an index entry that contains all matching objects, if one of the requirements has an index. */
+function indexedOf(requirements: readonly LabelRequirement[]): ObjectFilter<unknown>['indexed'] {
   const one = requirements.find(({ operator }) => operator === '=' || operator === 'in');
-  return one === undefined ? undefined : among(`label ${one.key}`, one.values);
+  return one === undefined ? undefined : inIndex(`label ${one.key}`, one.values);
 }
 
-/** A value that the scalar at a path must have, or must not have. */
+/** A value that the scalar at a path must equal, or must not equal. */
 export interface FieldTerm {
   readonly path: readonly string[];
   readonly equals: boolean;
   readonly value: string;
 }
 
-const termsAre = '; each of its terms is path=value or path!=value, as in spec.unschedulable=true';
+const termSyntax = '; write each term as path=value or path!=value, as in spec.unschedulable=true';
 
-/** Throws 400. */
+/** Parses a field selector. Throws 400. */
 export const parseFieldTerms = (text: string): readonly FieldTerm[] =>
-  parseFieldSelector(text, termsAre).map((term) => ({ ...term, path: parseFieldPath(term.path) }));
+  parseFieldSelector(text, termSyntax).map((term) => ({ ...term, path: parseFieldPath(term.path) }));
 
-/** A field that is missing is the empty text, unless Kubernetes has a default for it. */
+/** Returns the filter of a term. A missing field equals the empty string, unless Kubernetes defines a default for it. */
 export function fieldFilter<F>(
   { path, equals, value }: FieldTerm,
   definition: Pick<ResourceDefinition<F>, 'fieldLabels' | 'fieldLabel'>,
 ): ObjectFilter<F> {
   const key = `field ${JSON.stringify([path, equals, value])}`;
   const label = definition.fieldLabels.find((one) => isDeepStrictEqual(parseFieldPath(one), path));
-  if (label !== undefined) return shared(key, (object) => (definition.fieldLabel(object, label) === value) === equals);
+  if (label !== undefined)
+    return sharedFilter(key, (object) => (definition.fieldLabel(object, label) === value) === equals);
   const field = scalarAt(path);
   return lookUp(key, (object) => {
     const found = field(object) ?? '';

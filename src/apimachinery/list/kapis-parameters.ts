@@ -1,4 +1,4 @@
-/** The parameters of /kapis, for each verb: their schemas describe and parse them. */
+/** Parameters of /kapis for each verb. Their schemas describe and parse them. */
 import {
   decoded,
   flagParameter,
@@ -13,6 +13,7 @@ import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { commonShape, limitParameter } from '../common-parameters.ts';
 import { listedPathPattern, pathPattern } from './field-path.ts';
 import {
+  aliasAnnotations,
   aliasContains,
   annotationFilters,
   labelFilters,
@@ -21,24 +22,24 @@ import {
   ownedBy,
   parseFieldTerms,
   propertyIs,
-  shared,
+  sharedFilter,
   type ObjectFilter,
 } from './filters.ts';
-import { optionsShape } from './list-options.ts';
+import { optionsShape, requestedVersion } from './list-options.ts';
 import { maxPaths, parseFields } from './projection.ts';
 import { parseSortBy } from './sorting.ts';
 
-/** Parses a copy of the text, because the result may be cached and a slice would keep the whole URL in memory. */
+/** Parses a copy of the text: the result may be cached, and a slice would keep the whole URL in memory. */
 export const parsed = <T>(parse: (given: string) => T, schema: Schema<string> = text) =>
   schema.transform((given) => parse(copied(given)));
 
 const unset = flagParameter.default(false);
 
 const pageShape = {
-  page: described('From 1', integerParameter({ min: 1 }, 'a whole number from 1').default(1)),
-  limit: described('Items of a page; -1 for all', limitParameter),
+  page: described('Page number, starting at 1', integerParameter({ min: 1 }, 'an integer of at least 1').default(1)),
+  limit: described('Maximum number of items per page; -1 for all', limitParameter),
   sortBy: described(
-    'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion',
+    'Sort key: name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion',
     parsed(
       parseSortBy,
       text
@@ -46,20 +47,23 @@ const pageShape = {
         .default('createTime'),
     ),
   ),
-  ascending: described('Oldest, or least, first', unset),
+  ascending: described('Sort in ascending order, oldest first', unset),
 };
 
 const filterShape = {
-  name: described('The name contains this', parsed(nameContains).optional()),
-  names: described('The name is one of this comma list', parsed(nameIsOneOf).optional()),
-  uid: described('The uid is this', parsed(propertyIs('uid')).optional()),
-  namespace: described('The namespace is this', parsed(propertyIs('namespace')).optional()),
-  ownerReference: described('An owner has this uid', parsed(ownedBy('uid')).optional()),
-  ownerKind: described('An owner is of this kind', parsed(ownedBy('kind')).optional()),
-  label: described('The same as labelSelector', parsed(labelFilters).optional()),
-  annotation: described('A selector over the annotations', parsed(annotationFilters).optional()),
+  name: described('Objects whose name contains this text', parsed(nameContains).optional()),
+  names: described('Objects whose name is in this comma-separated list', parsed(nameIsOneOf).optional()),
+  uid: described('Objects with this uid', parsed(propertyIs('uid')).optional()),
+  namespace: described('Objects in this namespace', parsed(propertyIs('namespace')).optional()),
+  ownerReference: described('Objects with an owner of this uid', parsed(ownedBy('uid')).optional()),
+  ownerKind: described('Objects with an owner of this kind', parsed(ownedBy('kind')).optional()),
+  label: described('Same as labelSelector', parsed(labelFilters).optional()),
+  annotation: described(
+    'Selector over annotations, in the syntax of labelSelector',
+    parsed(annotationFilters).optional(),
+  ),
   alias: described(
-    'The annotation platform.io/alias-name contains this, in whatever case',
+    `Objects whose annotation ${aliasAnnotations.join(' or ')} contains this text, ignoring case`,
     parsed(aliasContains).optional(),
   ),
 };
@@ -70,9 +74,9 @@ export const labelSelector = described(
 );
 
 const shownShape = {
-  managedFields: described('With metadata.managedFields', unset),
+  managedFields: described('Include metadata.managedFields', unset),
   fields: described(
-    `Only these of at most ${maxPaths} paths, comma-separated, and what names the object`,
+    `Return only the fields at these comma-separated paths (at most ${maxPaths}), and the fields that name the object`,
     parsed(
       parseFields,
       text.meta({
@@ -82,28 +86,39 @@ const shownShape = {
   ),
 };
 
-const optionShape = optionsShape(
+const options = optionsShape(
   flagParameter.optional(),
   unset,
-  integerParameter({ min: 0 }, 'a whole number from 0').optional(),
+  integerParameter({ min: 0 }, 'an integer of at least 0').optional(),
 );
+
+/** Validates the version with the other parameters, so that the response lists all problems. */
+function checkedVersion(resourceVersion: string): string {
+  requestedVersion({ resourceVersion });
+  return resourceVersion;
+}
+
+const optionShape = {
+  ...options,
+  resourceVersion: described(options.resourceVersion.description ?? '', parsed(checkedVersion).optional()),
+};
 
 const selectorShape = {
   labelSelector,
   fieldSelector: described(
-    'path=value and path!=value, over any path, comma-separated; at most 32 of them',
+    'Comma-separated terms path=value or path!=value with any path; at most 32',
     parsed(parseFieldTerms).optional(),
   ),
 };
 
 const objectShape = { ...shownShape, ...commonShape };
 
-/** Without the filters that kube-apiserver does not have. */
-export const passableShape = { ...selectorShape, ...objectShape, ...optionShape };
+/** Parameters that kube-apiserver has an equivalent for. */
+export const forwardableShape = { ...selectorShape, ...objectShape, ...optionShape };
 
 /** Parameters of a get of an object that cannot be watched. */
 export const getParameters = queryParameters(objectShape);
-/** Parameters of a get. */
+/** Parameters of a get of an object that can be watched. */
 export const kapisObjectParameters = queryParameters({ ...objectShape, watch: optionShape.watch });
 
 type Definition<F> = Pick<ResourceDefinition<F>, 'statuses' | 'statusOf' | 'filters' | 'selectedBy'>;
@@ -113,7 +128,7 @@ function statusParameter<F>(definition: Definition<F>): Shape[string] {
   const find = (given: string): string | undefined =>
     statuses.find((status) => status.toLowerCase() === given.toLowerCase());
   const filters = (status: string): readonly ObjectFilter<F>[] => [
-    shared(`status=${status}`, (object) => {
+    sharedFilter(`status=${status}`, (object) => {
       const found = definition.statusOf(object);
       return typeof found === 'string' ? found === status : found.includes(status);
     }),
@@ -123,47 +138,47 @@ function statusParameter<F>(definition: Definition<F>): Shape[string] {
     .optional();
 }
 
-/** The parameters that only objects of this kind have, and that are filters. */
+/** Returns the filter parameters that only this kind has. */
 function ownFilters<F>(definition: Definition<F>): Shape {
   const own = Object.entries(definition.filters).map(([name, filter]) => {
     const filters = (given: string): readonly ObjectFilter<F>[] => [
-      shared(`${name}=${given}`, (object) => filter.matches(object, given)),
+      sharedFilter(`${name}=${given}`, (object) => filter.matches(object, given)),
     ];
     return [name, described(filter.description, parsed(filters).optional())] as const;
   });
   const { statuses } = definition;
   const status =
-    statuses.length === 0 ? {} : { status: described('The state of the object', statusParameter(definition)) };
+    statuses.length === 0 ? {} : { status: described('Objects in this state', statusParameter(definition)) };
   return { ...status, ...Object.fromEntries(own) };
 }
 
-const hints = { continue: '/kapis has pages (page, limit); continue belongs to /apis' };
+const hints = { continue: 'not supported on /kapis; use page and limit, or use /apis' };
 const watchHints = {
   ...hints,
-  ...Object.fromEntries(Object.keys(pageShape).map((name) => [name, 'a watch has no pages and no order'])),
+  ...Object.fromEntries(Object.keys(pageShape).map((name) => [name, 'not supported by a watch'])),
 };
 
-/** The parameters of lists and watches, with these between them. */
+/** Returns the parameters of lists and watches, including these. */
 export function parametersWith(own: Shape) {
-  const shape = { ...filterShape, ...own, ...passableShape };
+  const shape = { ...filterShape, ...own, ...forwardableShape };
   return { list: queryParameters({ ...pageShape, ...shape }, hints), watch: queryParameters(shape, watchHints) };
 }
 
 type Parameters = ReturnType<typeof parametersWith>;
 
-/** The parameters of lists and watches of a kind. */
+/** Parameters of lists and watches of a kind. */
 export interface KindParameters extends Parameters {
-  /** Names of those whose values are filters. */
+  /** Names of the parameters whose values are filters. */
   readonly filters: readonly string[];
 }
 
 const generalFilters = [...Object.keys(filterShape), 'labelSelector'];
-/** Most resources of a cluster have no parameters of their own. */
+/** Shared by all resources without parameters of their own, which are most resources of a cluster. */
 let general: KindParameters | undefined;
 
 export function parametersOf<F>(definition: Definition<F>): KindParameters {
   const own = ownFilters(definition);
-  // What selects is found while the request is authorized, for it needs rights (resources/selected-by.ts).
+  // The objects that these parameters name require rights, so they are resolved during authorization (resources/selected-by.ts).
   const selecting = Object.entries(definition.selectedBy ?? {}).map(
     ([name, { description }]) => [name, described(description, text.optional())] as const,
   );
@@ -172,7 +187,7 @@ export function parametersOf<F>(definition: Definition<F>): KindParameters {
   return filters.length + selecting.length > generalFilters.length ? make() : (general ??= make());
 }
 
-/** Of an object that may be watched by whatever a list is, given those of its watch. */
+/** Returns the parameters of a get of an object that can be watched, given those of its watch. Most apply only with watch=true. */
 export const objectDescriptions = (watch: readonly ParameterDescription[]): readonly ParameterDescription[] =>
   watch.map((one) =>
     Object.hasOwn(objectShape, one.name) || one.name === 'watch'

@@ -1,6 +1,6 @@
 /**
- * metav1.ListOptions: their names and descriptions, and which of them go together, as k8s.io/apimachinery
- * pkg/apis/meta/internalversion/validation has it.
+ * metav1.ListOptions: names, descriptions and valid combinations, as in k8s.io/apimachinery
+ * pkg/apis/meta/internalversion/validation.
  */
 import type { Shape } from '../../http/request/parameters.ts';
 import { described, oneOrNone, text } from '../../http/schema.ts';
@@ -8,25 +8,28 @@ import { badRequest, invalid, type StatusCause } from '../../runtime/errors.ts';
 
 type AnySchema = Shape[string];
 
-/** The options that lists and watches have. /kapis and /apis read flags and numbers in different ways. */
+/** Returns the options of lists and watches. /kapis and /apis parse flags and numbers differently. */
 export const optionsShape = <F extends AnySchema, U extends AnySchema, S extends AnySchema>(
   flag: F,
   unset: U,
   seconds: S,
 ) => ({
-  watch: described('Follow the changes instead of listing; over a WebSocket, one text message an event', unset),
-  resourceVersion: described('Where to begin, or how old the answer may be', text.optional()),
+  watch: described('Stream changes instead of listing; over a WebSocket, one text message per event', unset),
+  resourceVersion: described(
+    'Version from which a watch starts, or the oldest version that a list may have',
+    text.optional(),
+  ),
   resourceVersionMatch: described(
-    'How resourceVersion is meant; Exact is for /apis alone',
+    'How to match resourceVersion; Exact is supported only on /apis',
     oneOrNone('NotOlderThan', 'Exact').optional(),
   ),
-  allowWatchBookmarks: described('BOOKMARK events that say how far the watch has come', unset),
-  // Said at all it is about a watch.
-  sendInitialEvents: described('Begin a watch with the present objects', flag),
-  timeoutSeconds: described('How long a watch lasts, in seconds', seconds),
+  allowWatchBookmarks: described('Send BOOKMARK events that report the progress of the watch', unset),
+  // No default, because even false is valid only for a watch.
+  sendInitialEvents: described('Start a watch with the existing objects', flag),
+  timeoutSeconds: described('Duration of a watch in seconds', seconds),
 });
 
-/** The options as a request has them. */
+/** Options as parsed from the query. */
 export interface SentOptions {
   readonly resourceVersion?: string | undefined;
   readonly resourceVersionMatch?: string | undefined;
@@ -37,13 +40,13 @@ export interface SentOptions {
   readonly continue?: string | undefined;
 }
 
-/** 'latest' is an unset resourceVersion, 'any' is "0". */
+/** 'latest' means that resourceVersion is unset, 'any' that it is "0". */
 export type RequestedVersion = 'latest' | 'any' | number;
 
 export interface ListOptions {
   readonly resourceVersion: RequestedVersion;
   readonly resourceVersionMatch: '' | 'NotOlderThan' | 'Exact';
-  /** 0: no limit. */
+  /** 0 for no limit. */
   readonly limit: number;
   /** '' for the first page. */
   readonly continue: string;
@@ -53,13 +56,13 @@ export interface WatchOptions {
   readonly resourceVersion: RequestedVersion;
   readonly sendInitialEvents: boolean;
   readonly allowWatchBookmarks: boolean;
-  /** Seconds; undefined: as long as the server likes. */
+  /** Seconds; undefined if the server may choose. */
   readonly timeoutSeconds: number | undefined;
 }
 
 const maxVersion = 2n ** 64n - 1n;
 
-/** Throws 400. */
+/** Parses resourceVersion. Throws 400. */
 export function requestedVersion({ resourceVersion: version = '' }: SentOptions): RequestedVersion {
   if (version === '') return 'latest';
   if (version === '0') return 'any';
@@ -84,7 +87,7 @@ function refuse(causes: readonly StatusCause[]): void {
   if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', causes);
 }
 
-/** Throws 400 for a version that cannot be read and 422 for what cannot be combined. */
+/** Validates the options of a list. Throws 400 for an invalid version and 422 for invalid combinations. */
 export function listOptions(sent: SentOptions): ListOptions {
   const { resourceVersionMatch: match = '', resourceVersion: version = '', continue: token = '', limit = 0 } = sent;
   const causes: StatusCause[] = [];
@@ -109,8 +112,8 @@ export function listOptions(sent: SentOptions): ListOptions {
 }
 
 /**
- * Throws 400 for a version that cannot be read and 422 for what cannot be combined. A watch without a resourceVersion, or from "0", is a
- * streaming list though it does not say so (SetListOptionsDefaults).
+ * Validates the options of a watch. Throws 400 for an invalid version and 422 for invalid combinations. A watch from no resourceVersion or
+ * from "0" starts with the existing objects, even without sendInitialEvents (SetListOptionsDefaults).
  */
 export function watchOptions(sent: SentOptions): WatchOptions {
   const { allowWatchBookmarks = false, timeoutSeconds = 0 } = sent;

@@ -4,12 +4,12 @@ import { mapConcurrent } from '../../runtime/promises.ts';
 import { Runs } from './runs.ts';
 import type { View } from './views.ts';
 
-/** Objects of so many bytes are deflated together: anew when one of them changes, and not the others. */
+/** Bytes of objects that are deflated together. When one of them changes, only its group is deflated again. */
 const groupSize = 64 * 1024;
-/** So many deflated bytes lie in one piece: a list of few pieces is made and sent in little time, and leaves little garbage. */
+/** Deflated bytes that are joined into one piece: a list of few pieces is built and sent fast, and leaves little garbage. */
 const pieceSize = 64 * 1024;
-/** Groups of one list that are deflated at once, each in a thread. */
-const atOnce = 3;
+/** Groups of one list that are deflated concurrently, each in a thread. */
+const concurrency = 3;
 
 interface Group<F> {
   readonly objects: readonly StoredObject<F>[];
@@ -18,8 +18,8 @@ interface Group<F> {
 }
 
 /**
- * Lists gzipped from fragments, which are kept for as long as their objects are what they were: a list costs what has changed since
- * the last one. For lists of all objects in one order.
+ * Builds gzipped lists of all objects in one order from cached fragments. A fragment is cached until one of its objects changes, so a list
+ * costs only what has changed since the last one.
  */
 export class PreparedLists<F> {
   readonly #view: View<F>;
@@ -38,19 +38,19 @@ export class PreparedLists<F> {
     this.#view = view;
   }
 
-  /** The pieces of a gzip member; the rest of the list's pieces is `frame`. */
+  /** Returns the pieces of a gzip member. `head` and `tail` are the frame of the list. */
   async gzip(objects: readonly StoredObject<F>[], [head, tail]: readonly [Buffer, Buffer]): Promise<Buffer[]> {
-    // The last one has no comma behind it.
+    // The last object is not part of a group, because no comma follows it.
     const last = objects.length - 1;
     const groups = this.#groups.of(objects, last);
     const missing = groups.filter(({ fragment }) => fragment === undefined);
-    if (missing.length > 0) await mapConcurrent(missing, atOnce, (group) => this.#deflate(group));
+    if (missing.length > 0) await mapConcurrent(missing, concurrency, (group) => this.#deflate(group));
     const fragments = groups.map(({ fragment }) => fragment as Fragment);
     const end = last < 0 ? [] : this.#view.object(objects[last] as StoredObject<F>);
     return gzipOf([head, ...this.#pieces.of(fragments), ...end, tail]);
   }
 
-  /** Lists that are made at the same time share the work. */
+  /** Deflates a group once for all lists that are built at the same time. */
   async #deflate(group: Group<F>): Promise<void> {
     if (group.fragment === undefined) await (group.deflating ??= this.#fill(group));
   }
@@ -59,7 +59,7 @@ export class PreparedLists<F> {
     try {
       group.fragment = await deflateFragment(Buffer.concat(this.#view.items.bytesOf(group.objects)));
     } finally {
-      // Where that failed, whoever comes next tries again.
+      // After a failure the next list tries again.
       group.deflating = undefined;
     }
   }

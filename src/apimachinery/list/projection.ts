@@ -1,15 +1,15 @@
-/** `fields` on /kapis: only the paths that were asked for, cut out of the objects' bytes without decoding them. */
+/** `fields` on /kapis: cuts the requested paths out of the objects' bytes without decoding them. */
 import { badRequest } from '../../runtime/errors.ts';
 import { elementsOf, membersOf } from '../../cluster/cache/json-scan.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
 import { parseFieldPath, splitAtCommas } from './field-path.ts';
 import type { View } from './views.ts';
 
-/** What is kept of a value: all of it, or the members and elements named here. */
+/** The part of a value to keep: all of it, or the named members and elements. */
 export type Projection = true | Members;
 interface Members extends Map<string, Projection> {}
 
-/** An object without these cannot be told from others. */
+/** Paths that are always kept, because they identify the object. */
 const always = ['apiVersion', 'kind', 'metadata.name', 'metadata.namespace'];
 export const maxPaths = 64;
 
@@ -24,12 +24,12 @@ const [open, close, openList, closeList, comma] = ['{', '}', '[', ']', ','].map(
 ];
 
 /**
- * Reads a comma list of paths such as `.spec.taints,status.addresses.0,metadata.labels.kubernetes\.io/arch`; a path through an
- * array without an index is one through each of its elements. Throws 400 for what is none.
+ * Parses a comma-separated list of paths such as `.spec.taints,status.addresses.0,metadata.labels.kubernetes\.io/arch`. A path through an
+ * array without an index applies to all its elements. Throws 400 for invalid paths.
  */
 export function parseFields(text: string): Projection {
   const paths = splitAtCommas(text);
-  if (paths.length > maxPaths) throw badRequest(`must be at most ${maxPaths} paths, not ${paths.length}`);
+  if (paths.length > maxPaths) throw badRequest(`must have at most ${maxPaths} paths, not ${paths.length}`);
   const root: Members = new Map();
   for (const path of [...always, ...paths]) add(root, parseFieldPath(path));
   return root;
@@ -46,7 +46,7 @@ function add(root: Members, path: readonly string[]): void {
   members.set(path.at(-1) ?? '', true);
 }
 
-/** The part of a JSON value that is kept; undefined where a path leads through what has no members. */
+/** Returns the kept part of a JSON value; undefined if a path leads through a value without members. */
 export function project(text: Buffer, projection: Projection): Buffer | undefined {
   if (projection === true) return text;
   if (text[0] === openBrace) return enclosed(open, close, membersIn(text, projection));
@@ -79,7 +79,7 @@ function enclosed(before: Buffer, after: Buffer, parts: Iterable<Buffer>): Buffe
   return Buffer.concat([...pieces, after]);
 }
 
-/** The same for the same paths, in whatever order they were asked for. */
+/** Returns a key that is equal for the same paths in any order. */
 const keyOf = (projection: Projection): string =>
   projection === true
     ? 'true'
@@ -88,7 +88,7 @@ const keyOf = (projection: Projection): string =>
         .toSorted((a, b) => (a < b ? -1 : 1))
         .join()}}`;
 
-/** The same view, of cut objects, for one request. */
+/** Returns the view of one request that shows only the projected part of objects. */
 export function projected<F>(view: View<F>, projection: Projection): View<F> {
   const object = (whole: StoredObject<F>): Buffer[] => {
     const pieces = view.object(whole);

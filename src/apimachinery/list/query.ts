@@ -1,7 +1,6 @@
-/** Lists and watches of /kapis (docs/api.md): what their queries select, and the page that a list shows. */
-import type { QueryParameters } from '../../http/request/parameters.ts';
-import { badRequest } from '../../runtime/errors.ts';
-import { visitInSlices, type WaitingSlice } from '../../runtime/slice.ts';
+/** Queries of lists and watches on /kapis: their filters, and the page that a list returns. */
+import { badParameters, invalidParameter, type QueryParameters } from '../../http/request/parameters.ts';
+import { visitInSlices, type SignalSource } from '../../runtime/slice.ts';
 import { all, type ObjectFilter } from '../../cluster/cache/selection.ts';
 import type { Store } from '../../cluster/cache/store.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
@@ -17,22 +16,22 @@ import {
 import { parametersOf, type getParameters, type KindParameters } from './kapis-parameters.ts';
 import type { Sorting } from './sorting.ts';
 
-/** What a response shows of an object, and how. */
+/** Parameters that determine how a response shows an object. */
 export type ShownQuery = Pick<ReturnType<typeof getParameters.parse>, 'managedFields' | 'fields' | 'pretty'>;
 
 type WatchValues = ReturnType<KindParameters['watch']['parse']>;
 
 interface Filtered<F> {
-  /** All must hold. */
+  /** An object must pass all of them. */
   readonly filters: readonly ObjectFilter<F>[];
 }
 
 export interface ListQuery<F> extends ShownQuery, Sorting, Filtered<F> {
-  /** From 1. */
+  /** Starts at 1. */
   readonly page: number;
-  /** -1: all. */
+  /** -1 for all. */
   readonly limit: number;
-  /** How old the list may be. */
+  /** Oldest version that the list may have. */
   readonly oldest: RequestedVersion;
 }
 
@@ -40,7 +39,7 @@ export interface WatchQuery<F> extends ShownQuery, Filtered<F> {
   readonly options: WatchOptions;
 }
 
-/** The queries of the objects of one kind on /kapis. */
+/** Parsers of list and watch queries of one kind on /kapis. */
 export interface KindQueries<F> {
   readonly list: QueryParameters<ListQuery<F>>;
   readonly watch: QueryParameters<WatchQuery<F>>;
@@ -77,15 +76,17 @@ export function queriesOf<F>(definition: ResourceDefinition<F>): KindQueries<F> 
   };
 }
 
-/** A list of /kapis is never that of another time than now. Throws 400 and 422. */
+/** Returns the oldest version that the list may have. /kapis lists only the current state. Throws 400 and 422. */
 function oldestOf(sent: SentOptions): RequestedVersion {
   const { resourceVersion, resourceVersionMatch } = listOptions(sent);
   if (resourceVersionMatch === 'Exact')
-    throw badRequest('resourceVersionMatch: /kapis shows what is now; Exact belongs to /apis');
+    throw badParameters([
+      invalidParameter('resourceVersionMatch', 'Exact is not supported on /kapis; use NotOlderThan, or use /apis'),
+    ]);
   return resourceVersion;
 }
 
-/** Filters that look for values in the bytes of objects come last. */
+/** Returns the filters of a query. Those that search the bytes of objects come last, because they cost most. */
 function filtersOf<F>(
   values: WatchValues,
   names: readonly string[],
@@ -100,11 +101,11 @@ function filtersOf<F>(
   return filters.toSorted((a, b) => Number(a.isLookUp ?? false) - Number(b.isLookUp ?? false));
 }
 
-/** The objects that pass all filters. The store may change meanwhile: what is selected from is as it was. */
+/** Returns the objects that pass all filters. It selects from a copy, because the store may change meanwhile. */
 export async function select<F>(
   objects: readonly StoredObject<F>[],
   filters: readonly ObjectFilter<F>[],
-  waiting: WaitingSlice,
+  waiting: SignalSource,
 ): Promise<readonly StoredObject<F>[]> {
   if (filters.length === 0) return objects;
   const passes = all(filters);
@@ -117,14 +118,14 @@ export async function select<F>(
 
 export interface ListPage<F> {
   readonly objects: readonly StoredObject<F>[];
-  /** Before paging. */
+  /** Number of matching objects on all pages. */
   readonly total: number;
-  /** Of the store when the page was taken from it. */
+  /** Version of the store from which the page was taken. */
   readonly resourceVersion: number;
 }
 
-/** The page that a query asks for. Of a selection that is kept it is a slice, whatever the number of objects. */
-export const pageOf = <F>(store: Store<F>, query: ListQuery<F>, waiting: WaitingSlice): Promise<ListPage<F>> =>
+/** Returns the requested page. If the selection is cached, this only slices it, whatever the number of objects. */
+export const pageOf = <F>(store: Store<F>, query: ListQuery<F>, waiting: SignalSource): Promise<ListPage<F>> =>
   store.select(query.filters, query.order, waiting, (objects, resourceVersion) => ({
     objects: partOf(objects, query),
     total: objects.length,
@@ -133,10 +134,10 @@ export const pageOf = <F>(store: Store<F>, query: ListQuery<F>, waiting: Waiting
 
 function partOf<F>(
   objects: readonly StoredObject<F>[],
-  { page: wanted, limit: size, reversed }: ListQuery<F>,
+  { page: requestedPage, limit: size, reversed }: ListQuery<F>,
 ): readonly StoredObject<F>[] {
-  if (size === -1) return wanted > 1 ? [] : reversed ? objects.toReversed() : objects.slice();
-  const start = (wanted - 1) * size;
+  if (size === -1) return requestedPage > 1 ? [] : reversed ? objects.toReversed() : objects.slice();
+  const start = (requestedPage - 1) * size;
   if (!reversed) return objects.slice(start, start + size);
   const end = objects.length - start;
   return objects.slice(Math.max(end - size, 0), Math.max(end, 0)).toReversed();

@@ -1,7 +1,8 @@
 import type { Request, Response } from 'express';
-import { indented, writeDocument } from '../../http/response/pretty.ts';
+import { negotiate, prefersYAML } from '../../http/request/negotiate.ts';
+import { formatted, writeDocument } from '../../http/response/pretty.ts';
 import { writeList, type Streamed } from '../../http/response/write.ts';
-import type { WaitingSlice } from '../../runtime/slice.ts';
+import type { SignalSource } from '../../runtime/slice.ts';
 import type { Store } from '../../cluster/cache/store.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
 import { PreparedLists } from './prepared.ts';
@@ -11,12 +12,23 @@ import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { coreView, listOf, type View } from './views.ts';
 
 const json = 'application/json';
+const yaml = 'application/yaml';
 
-/** How the objects of one resource are answered, wherever they come from. */
+/** Media types of objects and lists. */
+export const objectTypes = [json, yaml];
+
+/** Returns the media type that the caller prefers. Throws 406. */
+export const objectTypeOf = ({ headers: { accept } }: Pick<Request, 'headers'>): string =>
+  negotiate(accept, objectTypes, (type) => type);
+
+/** Returns the media type of an accepted request. */
+const negotiated = (req: Request): string => (prefersYAML(req.headers.accept) ? yaml : json);
+
+/** Writes the responses with objects of one resource, from whatever store they come. */
 export class ResourceResponses<F> {
   readonly #plain: View<F>;
   readonly #full: View<F>;
-  /** By what is shown and its order. */
+  /** Prepared lists by shown fields and order. */
   readonly #prepared = new Map<string, PreparedLists<F>>();
 
   constructor(definition: ResourceDefinition<F>) {
@@ -29,14 +41,16 @@ export class ResourceResponses<F> {
     return fields === undefined ? view : projected(view, fields);
   }
 
-  /** `lasting`: the store will be asked again, so that it is worth preparing. */
+  /** Writes a list. `lasting`: the store outlives the request, so preparing a compressed list is worthwhile. */
   async list(
     req: Request,
     res: Response,
-    waiting: WaitingSlice,
+    waiting: SignalSource,
     query: ListQuery<F>,
     { store, lasting }: { readonly store: Store<F>; readonly lasting: boolean },
   ): Promise<void> {
+    const contentType = negotiated(req);
+    const isFormatted = query.pretty || contentType === yaml;
     const isWhole = lasting && query.limit === -1 && query.filters.length === 0 && typeof query.order === 'string';
     const { objects, total, resourceVersion } = await pageOf(store, query, waiting);
     const view = this.view(query);
@@ -44,24 +58,24 @@ export class ResourceResponses<F> {
     const plain = async (): Promise<Streamed> => {
       if (isWhole && query.order === 'newest') await store.tidy(waiting);
       const document = listOf(view, objects, frame, waiting);
-      return query.pretty ? indented(document.parts, waiting) : document;
+      return isFormatted ? formatted(document.parts, contentType, waiting) : document;
     };
     const gzipped =
-      isWhole && view.own !== true && !query.pretty
+      isWhole && view.own !== true && !isFormatted
         ? (): Promise<Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame)
         : undefined;
-    await writeList(req, res, { contentType: json, items: objects, plain, gzipped });
+    await writeList(req, res, { contentType, items: objects, plain, gzipped });
   }
 
   async object(
     req: Request,
     res: Response,
-    waiting: WaitingSlice,
+    waiting: SignalSource,
     query: ShownQuery,
     object: StoredObject<F>,
   ): Promise<void> {
     const body = this.view(query).object(object);
-    await writeDocument(req, res, { contentType: json, body, pretty: query.pretty }, waiting);
+    await writeDocument(req, res, { contentType: negotiated(req), body, pretty: query.pretty }, waiting);
   }
 
   #preparedFor({ managedFields, order, reversed }: ListQuery<F>, view: View<F>): PreparedLists<F> {

@@ -1,5 +1,5 @@
 /**
- * The selector languages of Kubernetes, by the same grammar and in the same words (k8s.io/apimachinery pkg/labels/selector.go and
+ * Parses the selectors of Kubernetes, with the same grammar and error messages (k8s.io/apimachinery pkg/labels/selector.go and
  * pkg/fields/selector.go).
  */
 import { isSubdomain } from '../../config/names.ts';
@@ -12,24 +12,24 @@ type Operator = '=' | '!=' | 'in' | 'notin' | 'exists' | '!' | '>' | '<';
 export interface LabelRequirement {
   readonly key: string;
   readonly operator: Operator;
-  /** One for =, != (also written ==), > and <; none for exists and !. */
+  /** One value for = (also written ==), !=, > and <; none for exists and !. */
   readonly values: readonly string[];
 }
 
-/** Each is asked of every object, and a field is looked for in its bytes: more would cost all callers time. */
-const mostRequirements = 64;
-const mostTerms = 32;
-const longestSelector = 8 * 1024;
+/** Limits, because each requirement is tested on every object, and fields are searched in its bytes: more would delay all callers. */
+const maxRequirements = 64;
+const maxTerms = 32;
+const maxSelectorLength = 8 * 1024;
 
 function checkLength(selector: string): void {
-  if (selector.length > longestSelector)
-    throw badRequest(`a selector has at most ${longestSelector} characters, not ${selector.length}`);
+  if (selector.length > maxSelectorLength)
+    throw badRequest(`a selector has at most ${maxSelectorLength} characters, not ${selector.length}`);
 }
 
-/** Each once. Throws 400 if there are too many. */
-function distinct<T>(parts: readonly T[], most: number, what: string): readonly T[] {
+/** Removes duplicates. Throws 400 with `message` if more than `max` are left. */
+function distinct<T>(parts: readonly T[], max: number, message: string): readonly T[] {
   const found = new Map(parts.map((part) => [JSON.stringify(part), part]));
-  if (found.size > most) throw badRequest(`${what}, not ${found.size}`);
+  if (found.size > max) throw badRequest(`${message}, not ${found.size}`);
   return [...found.values()];
 }
 
@@ -60,8 +60,8 @@ function fail(found: Token, expected: string): never {
 }
 
 /**
- * `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`; the empty selector selects everything. Throws 400 saying what is wrong.
- * `anyValue`: values need not be label values (annotations have the same keys but free values).
+ * Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`. The empty selector selects everything. Throws 400. `anyValue` accepts values that are
+ * not label values: annotations have the same keys but free values.
  */
 export function parseLabelSelector(selector: string, anyValue = false): readonly LabelRequirement[] {
   checkLength(selector);
@@ -86,7 +86,7 @@ export function parseLabelSelector(selector: string, anyValue = false): readonly
         return { key: key.text, operator: '!=', values: [exactValue(key.text)] };
       case '>':
       case '<':
-        return { key: key.text, operator: operator.text, values: [wholeNumber(exactValue(key.text))] };
+        return { key: key.text, operator: operator.text, values: [integerValue(exactValue(key.text))] };
       case 'in':
       case 'notin':
         return { key: key.text, operator: operator.text, values: valueList(key.text) };
@@ -107,7 +107,7 @@ export function parseLabelSelector(selector: string, anyValue = false): readonly
     return checkValue(key, value.text);
   }
 
-  /** `(a,b)`; two commas in a row, and one at either end, stand for the empty value. */
+  /** Parses `(a,b)`. Two consecutive commas, and one at either end, denote the empty value. */
   function valueList(key: string): readonly string[] {
     const open = next();
     if (!isSymbol(open, '(')) fail(open, "'('");
@@ -137,21 +137,21 @@ export function parseLabelSelector(selector: string, anyValue = false): readonly
     requirements.push(requirement());
     const separator = next();
     if (separator.kind === 'end')
-      return distinct(requirements, mostRequirements, `a selector has at most ${mostRequirements} requirements`);
+      return distinct(requirements, maxRequirements, `a selector has at most ${maxRequirements} requirements`);
     if (!isSymbol(separator, ',')) throw badRequest(`found '${separator.text}', expected: ',' or 'end of string'`);
   }
 }
 
 const namePattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
-const nameWords =
+const nameRule =
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
-/** validation.IsQualifiedName. */
+/** Validates a key like validation.IsQualifiedName. */
 function checkKey(key: string): void {
   const [name = '', prefix, ...more] = key.split('/').toReversed();
   const wrong =
     more.length > 0
-      ? `a valid label key ${nameWords}, with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`
+      ? `a valid label key ${nameRule}, with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`
       : prefix === ''
         ? 'prefix part must be non-empty'
         : prefix !== undefined && !isSubdomain(prefix)
@@ -162,24 +162,24 @@ function checkKey(key: string): void {
               ? 'name part must be no more than 63 characters'
               : namePattern.test(name)
                 ? undefined
-                : `name part ${nameWords} (e.g. 'MyName', or 'my.name', or '123-abc')`;
+                : `name part ${nameRule} (e.g. 'MyName', or 'my.name', or '123-abc')`;
   if (wrong !== undefined)
     throw badRequest(`unable to parse requirement: Invalid value: ${JSON.stringify(key)}: ${wrong}`);
 }
 
-/** validation.IsValidLabelValue. */
+/** Validates a value like validation.IsValidLabelValue. */
 function checkLabelValue(key: string, value: string): void {
   const wrong =
     value.length > 63
       ? 'must be no more than 63 characters'
       : value === '' || namePattern.test(value)
         ? undefined
-        : `a valid label must be an empty string or ${nameWords.replace('must ', '')}`;
+        : `a valid label must be an empty string or ${nameRule.replace('must ', '')}`;
   if (wrong !== undefined)
     throw badRequest(`unable to parse requirement: values[${key}]: Invalid value: ${JSON.stringify(value)}: ${wrong}`);
 }
 
-function wholeNumber(value: string): string {
+function integerValue(value: string): string {
   if (int64(value) === undefined)
     throw badRequest(
       `unable to parse requirement: Invalid value: ${JSON.stringify(value)}: for 'Gt', 'Lt' operators, the value must be an integer`,
@@ -193,7 +193,7 @@ function int64(text: string): bigint | undefined {
   return BigInt.asIntN(64, value) === value ? value : undefined;
 }
 
-/** Does an object meet every requirement? `valueOf` looks up its label, or its annotation, of a key. */
+/** Returns a function that tests all requirements. `valueOf` returns the object's label or annotation with a key. */
 export function matcher<T>(
   requirements: readonly LabelRequirement[],
   valueOf: (object: T, key: string) => string | undefined,
@@ -238,14 +238,14 @@ function test({ operator, values }: LabelRequirement): (value: string | undefine
   }
 }
 
-export interface FieldTerm {
+export interface FieldSelectorTerm {
   readonly path: string;
   readonly equals: boolean;
   readonly value: string;
 }
 
-/** `a.b=c,d!=e` (== is =), with `\,` `\=` and `\\` in values. Throws 400 saying what is wrong and, by `hint`, what would be right. */
-export function parseFieldSelector(selector: string, hint = ''): readonly FieldTerm[] {
+/** Parses `a.b=c,d!=e` (== is =), with `\,`, `\=` and `\\` in values. Throws 400; `hint` ends the message about an invalid term. */
+export function parseFieldSelector(selector: string, hint = ''): readonly FieldSelectorTerm[] {
   checkLength(selector);
   const terms = splitAtCommas(selector)
     .filter((term) => term !== '')
@@ -255,7 +255,7 @@ export function parseFieldSelector(selector: string, hint = ''): readonly FieldT
       const [, path = '', operator = '', value = ''] = match;
       return { path, equals: operator !== '!=', value: unescape(value) };
     });
-  return distinct(terms, mostTerms, `a field selector has at most ${mostTerms} terms`);
+  return distinct(terms, maxTerms, `a field selector has at most ${maxTerms} terms`);
 }
 
 function unescape(value: string): string {

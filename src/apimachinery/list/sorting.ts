@@ -1,18 +1,18 @@
-/** The order of a list on /kapis: a maintained one, or by the value at a path. */
+/** Order of a list on /kapis: one that the store maintains, or by the value at a path. */
 import { badRequest } from '../../runtime/errors.ts';
 import { compareTimes, parseTime, type Time } from '../../runtime/time.ts';
 import type { OrderName } from '../../cluster/cache/order.ts';
 import { orderByValue, type ObjectOrder } from '../../cluster/cache/selection.ts';
-import { memoryOf, type StoredObject } from '../../cluster/cache/stored-object.ts';
+import { memoKeyOf, type StoredObject } from '../../cluster/cache/stored-object.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 
 export interface Sorting {
   readonly order: OrderName | ObjectOrder<unknown>;
-  /** `order` is read from its end. */
+  /** Reverses `order`. */
   readonly reversed: boolean;
 }
 
-/** Reads `sortBy`, and returns the order for either value of `ascending`. Throws 400. */
+/** Parses `sortBy` and returns a function from `ascending` to the order. Throws 400. */
 export function parseSortBy(text: string): (ascending: boolean) => Sorting {
   if (text === 'name') return (ascending) => ({ order: 'name', reversed: !ascending });
   if (text === 'createTime' || text === 'creationTimestamp')
@@ -40,14 +40,16 @@ function keyOf(value: Scalar | undefined): Key | undefined {
   return time === undefined ? { rank: 2, value: text } : { rank: 1, value: time };
 }
 
-/** Numbers as numbers, times as times, else by code point; in this order where they mix. What is missing comes last, either way. */
+/**
+ * Orders by the value at a path: numbers first, then times, then text by code point. Objects without a value come last in both directions.
+ */
 function orderBy(path: readonly string[], ascending: boolean): ObjectOrder<unknown> {
   const direction = ascending ? 1 : -1;
   const field = scalarAt(path);
   const text = JSON.stringify(path);
   const find = (object: StoredObject<unknown>): Key | undefined => keyOf(field(object));
-  const memory = memoryOf(`sorted by ${text}`);
-  const keyIn = (object: StoredObject<unknown>): Key | undefined => object.remembered(memory, find);
+  const memoKey = memoKeyOf(`sorted by ${text}`);
+  const keyIn = (object: StoredObject<unknown>): Key | undefined => object.memoize(memoKey, find);
   const compare = (a: Key | undefined, b: Key | undefined): number =>
     a === undefined || b === undefined
       ? Number(a === undefined) - Number(b === undefined)
@@ -62,7 +64,7 @@ function compareKeys(a: Key, b: Key): number {
   return a.rank - b.rank;
 }
 
-/** JavaScript's own comparison goes by UTF-16 units, where a surrogate stands before U+E000. */
+/** Compares by code point. JavaScript compares UTF-16 code units, which puts surrogates before U+E000. */
 export function byCodePoint(a: string, b: string): number {
   if (a === b) return 0;
   const length = Math.min(a.length, b.length);

@@ -1,12 +1,12 @@
 /**
- * How objects look on the wire: a view turns stored objects into documents and watch frames. Bytes are passed on, never decoded.
+ * Views turn stored objects into documents and watch frames. They pass bytes on without decoding them.
  */
 import { lengthOf, type Streamed } from '../../http/response/write.ts';
 import { gather, type StoredObject } from '../../cluster/cache/stored-object.ts';
-import { Slice, type WaitingSlice } from '../../runtime/slice.ts';
+import { Slice, type SignalSource } from '../../runtime/slice.ts';
 import { groupVersion, type ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 
-/** What a list says about itself. */
+/** metav1.ListMeta. */
 export interface ListMetadata {
   readonly resourceVersion: number;
   readonly continue?: string;
@@ -15,24 +15,24 @@ export interface ListMetadata {
 
 export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
-/** The items of a list, each with the comma that follows it: their bytes and the length of these belong together. */
+/** Encodes the items of a list, each followed by a comma. */
 export interface Items<F> {
   bytesOf(objects: readonly StoredObject<F>[]): Buffer[];
-  /** Bytes of one; undefined where only making it tells. */
+  /** Returns the number of bytes of an item; undefined if only encoding an item reveals it. */
   readonly sizeOf: ((object: StoredObject<F>) => number) | undefined;
 }
 
 export interface View<F> {
-  /** Made for one request: nobody else has a use for what it makes. */
+  /** The view belongs to one request, so its results are not cached. */
   readonly own?: true;
-  /** The lasting one that it was made from, and what was made of it, in full: those of one key show the same. */
+  /** The lasting view from which this one was derived, and how: views with the same `view` and `key` show the same. */
   readonly origin?: { readonly view: View<F>; readonly key: string };
-  /** A single object as a document. */
+  /** Encodes a single object as a document. */
   object(object: StoredObject<F>): Buffer[];
   readonly items: Items<F>;
-  /** What stands before and behind the items. `totalItems`: the count before paging, of /kapis alone. */
+  /** Encodes the parts of a list before and after the items. `totalItems` is the count before paging, only on /kapis. */
   readonly frame: (metadata: ListMetadata, totalItems?: number) => readonly [head: Buffer, tail: Buffer];
-  /** The object of a BOOKMARK. `initial`: the one that ends the initial events. */
+  /** Encodes the object of a BOOKMARK. `initial` marks the end of the initial events. */
   readonly bookmark: (resourceVersion: number, initial: boolean) => Buffer[];
 }
 
@@ -41,15 +41,15 @@ const closeItem = Buffer.from('},');
 const nothing = Buffer.from('null');
 const endOfList = Buffer.from(']}');
 
-/** So many items are made at a time. */
+/** Number of items that are encoded at a time. */
 const chunk = 256;
 
-/** A list as a document. Its parts are made in slices; making them throws the signal's reason. */
+/** Encodes a list as a document. Its parts are produced in time slices; iterating over them throws the signal's reason. */
 export function listOf<F>(
   view: View<F>,
   objects: readonly StoredObject<F>[],
   [head, tail]: readonly [Buffer, Buffer],
-  waiting: WaitingSlice,
+  waiting: SignalSource,
 ): Streamed {
   const pieces = (start: number): Buffer[] => {
     const isFirst = start === 0;
@@ -90,7 +90,7 @@ const bookmarkOf =
     return [Buffer.from(JSON.stringify({ kind, apiVersion, metadata }))];
   };
 
-/** metav1.ListMeta and, on /kapis, the count behind the items. */
+/** Encodes metav1.ListMeta and, on /kapis, the count after the items. */
 function listFrame(
   kind: string,
   apiVersion: string,
@@ -104,7 +104,7 @@ function listFrame(
   ];
 }
 
-/** The object as the core API has it, with kind, apiVersion and selfLink. */
+/** Shows the object as the core API does, with kind, apiVersion and selfLink. */
 export function coreView<F>(definition: ResourceDefinition<F>, managedFields: boolean): View<F> {
   const { kind, underlying } = definition;
   const apiVersion = groupVersion(underlying);
@@ -118,20 +118,20 @@ export function coreView<F>(definition: ResourceDefinition<F>, managedFields: bo
   };
 }
 
-/** With the managed fields, and the comma that follows it. */
+/** Returns the object with its managed fields, followed by a comma. */
 function whole({ bytes, managedFields, metadataEnd }: StoredObject<unknown>): Buffer[] {
   if (managedFields === undefined) return [bytes];
   return [bytes.subarray(0, metadataEnd), managedFields, bytes.subarray(metadataEnd)];
 }
 
-/** Takes the last byte, which is a comma, off. */
+/** Removes the last byte, which is a comma. */
 function withoutComma(pieces: Buffer[]): Buffer[] {
   const last = pieces.pop();
   if (last !== undefined) pieces.push(last.subarray(0, -1));
   return pieces;
 }
 
-/** The object under the apiVersion of our own group, without selfLink. */
+/** Shows the object with the apiVersion of this server's group, without selfLink. */
 export function servedView<F>({ kind, served }: ResourceDefinition<F>): View<F> {
   const apiVersion = groupVersion(served);
   const head = Buffer.from(`{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{`);
@@ -146,7 +146,7 @@ export function servedView<F>({ kind, served }: ResourceDefinition<F>): View<F> 
   };
 }
 
-/** meta.k8s.io's versions of Table and PartialObjectMetadata are alike. */
+/** Versions of Table and PartialObjectMetadata in meta.k8s.io. Their fields are the same. */
 export type MetaVersion = 'v1' | 'v1beta1';
 
 const partialHead = (version: MetaVersion): Buffer =>
@@ -155,7 +155,7 @@ const partialHead = (version: MetaVersion): Buffer =>
 const metadataOf = (object: StoredObject<unknown>): Buffer =>
   object.bytes.subarray(object.selfLinkEnd, object.metadataEnd + 1);
 
-/** metav1.PartialObjectMetadata and its list: the metadata alone. */
+/** Shows only the metadata, as metav1.PartialObjectMetadata and its list. */
 export function partialView(version: MetaVersion): View<unknown> {
   const head = partialHead(version);
   return {
@@ -172,13 +172,13 @@ export function partialView(version: MetaVersion): View<unknown> {
 export interface TableOptions {
   readonly version: MetaVersion;
   readonly includeObject: 'None' | 'Metadata' | 'Object';
-  /** Without columnDefinitions: all frames of a watch but the first. */
+  /** Omits columnDefinitions, as in all frames of a watch except the first. */
   readonly noHeaders: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
-/** metav1.Table: what kubectl prints. */
+/** Shows objects as metav1.Table, which kubectl prints. */
 export function tableView<F>(definition: ResourceDefinition<F>, options: TableOptions): View<F> {
   const { version, includeObject, noHeaders, now } = options;
   const apiVersion = `meta.k8s.io/${version}`;

@@ -3,10 +3,10 @@ import type { Change } from '../../cluster/cache/history.ts';
 import { all, type ObjectFilter } from '../../cluster/cache/selection.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
 import type { View } from '../list/views.ts';
-import { frame, seen, type Format } from './frames.ts';
+import { frame, visibleEvent, type Format } from './frames.ts';
 import type { Watch } from './watch.ts';
 
-/** What watches that share their frames have in common. */
+/** Properties that watches must have in common to share frames. */
 export interface ChannelOptions<F> {
   readonly view: View<F>;
   readonly filters: readonly ObjectFilter<F>[];
@@ -16,13 +16,13 @@ export interface ChannelOptions<F> {
   readonly key: string | undefined;
 }
 
-/** Watches that see the same: what changes is put into bytes once for all of them. */
+/** Watches that see the same events. A change is encoded once for all of them. */
 export class Channel<F> {
   readonly options: ChannelOptions<F>;
   readonly watches: Set<Watch<F>> = new Set();
-  /** Nothing is framed for all: its watches work in the lanes of their users. */
+  /** The channel encodes nothing: its watches work in the lanes of their users. */
   readonly isInLanes: boolean;
-  /** Is an object, as it is, to be seen? */
+  /** Returns true if the watches see the object in this state. */
   readonly passes: (object: StoredObject<F>) => boolean;
   #bookmark: { readonly resourceVersion: number; readonly part: Buffer } | undefined;
 
@@ -32,19 +32,19 @@ export class Channel<F> {
     this.passes = all(options.filters);
   }
 
-  /** What these changes are to its watches; undefined if nothing. */
+  /** Encodes the changes for the watches; undefined if they see none. */
   part(changes: readonly Change<F>[]): Buffer | undefined {
     const { view, format, framing } = this.options;
     const pieces: Buffer[] = [];
     for (const change of changes) {
-      const shown = seen(change, this.passes);
+      const shown = visibleEvent(change, this.passes);
       if (shown !== undefined)
         pieces.push(...frame(format, shown.type, view.object(shown.object), change.resourceVersion));
     }
     return pieces.length === 0 ? undefined : framed(framing, pieces);
   }
 
-  /** The BOOKMARK of a resourceVersion. */
+  /** Returns the BOOKMARK of a resourceVersion. */
   bookmark(resourceVersion: number): Buffer {
     if (this.#bookmark?.resourceVersion !== resourceVersion) {
       const { view, format, framing } = this.options;

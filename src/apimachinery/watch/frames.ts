@@ -1,4 +1,4 @@
-/** What a watch says, in bytes: `{"type":…,"object":…}` and a line end, or the same as a server-sent event or a WebSocket's message. */
+/** Encodes the events of a watch: `{"type":…,"object":…}` as a line, a server-sent event or a WebSocket message. */
 import type { StatusError } from '../../runtime/errors.ts';
 import { textHead } from '../../http/listeners/web-socket-frames.ts';
 import type { Change } from '../../cluster/cache/history.ts';
@@ -17,37 +17,37 @@ const heads: Readonly<Record<EventType, Buffer>> = {
   ERROR: Buffer.from('{"type":"ERROR","object":'),
 };
 const tail = Buffer.from('}\n');
-/** HTML, section 9.2.6: an empty line ends an event. The line end of the frame is the first of two. */
+/** An empty line ends a server-sent event (HTML, section 9.2.6). */
 const eventTail = Buffer.from('}\n\n');
 
 /**
- * One frame, in pieces. `id`: the resourceVersion to go on from, which a server-sent event carries; without one its client keeps
- * the one before.
+ * Returns one frame in pieces. `id` is the resourceVersion from which a client of server-sent events resumes; without it, the client keeps
+ * the previous one.
  */
 export function frame(format: Format, type: EventType, object: readonly Buffer[], id?: number): Buffer[] {
   if (format !== 'server-sent events') {
     const line = [heads[type], ...object, tail];
     return format === 'lines' ? line : [textHead(line.reduce((sum, { length }) => sum + length, 0)), ...line];
   }
-  // After an error its client comes again without an id, from the beginning, and not with one that was refused.
+  // An empty id makes the client reconnect without the id that was refused, that is, from the start.
   const field = type === 'ERROR' ? 'id:\n' : id === undefined ? '' : `id: ${id}\n`;
   return [Buffer.from(`${field}data: `), heads[type], ...object, eventTail];
 }
 
-/** Of server-sent events: no event, but an id to go on from. */
+/** Sets the id from which a client of server-sent events resumes, without an event. */
 export const idFrame = (id: number): Buffer => Buffer.from(`id: ${id}\n\n`);
 
-/** Milliseconds of silence after which a client of server-sent events, and what is between, is told that nobody has gone. */
+/** Milliseconds of silence after which server-sent events get a comment, so that clients and proxies keep the connection open. */
 export const keepAliveInterval = 15_000;
-/** A comment, and the id if everything up to it is told. */
+/** Returns a comment, and the id if all changes up to it have been sent. */
 export const keepAliveFrame = (id?: number): Buffer =>
   Buffer.from(`: keep-alive\n${id === undefined ? '' : `id: ${id}\n`}\n`);
 
 export const errorFrame = (format: Format, error: StatusError): Buffer[] =>
   frame(format, 'ERROR', [Buffer.from(JSON.stringify(error.toStatus()))]);
 
-/** What a change is to a watch that sees only what its filters let through: undefined if nothing. */
-export function seen<F>(
+/** Returns the event of a change for a watch with these filters; undefined if the watch does not see the change. */
+export function visibleEvent<F>(
   { type, object, previous, resourceVersion }: Change<F>,
   passes: (state: StoredObject<F>) => boolean,
 ): { readonly type: FrameType; readonly object: StoredObject<F> } | undefined {

@@ -1,32 +1,32 @@
-/** Watches whose filters look for values in objects. They are limited per user, and work in turns that users take, not watches. */
+/** Schedules watches whose filters search the bytes of objects. They are limited per user, and users rather than watches take turns. */
 import { InProgress } from '../../runtime/bounded-cache.ts';
 import { Slice } from '../../runtime/slice.ts';
 import { Slots } from '../../runtime/slots.ts';
 
-/** Works until the slice is over at most; true if there is more to do. */
+/** Works no longer than the time slice. Returns true if there is more to do. */
 export type Step = (slice: Slice) => boolean;
 
-/** As many as a user has watches. */
+/** Maximum lookups per user, equal to the maximum number of watches. */
 const maxLookUps = 1_000;
 
 interface Lane {
   readonly user: string;
-  /** The one that waits longest is first. There is at least one. */
+  /** Steps in the order in which they wait; at least one. */
   readonly steps: Set<Step>;
 }
 
 export class Lanes {
-  /** Values that the filters of open watches look for in each changed object. */
+  /** Values that the filters of open watches search in each changed object. */
   readonly lookUps = new Slots({
-    what: 'values that filters of watches look for',
+    what: 'filter terms of open watches that search objects',
     total: Infinity,
     perUser: maxLookUps,
   });
-  /** By user. The user who had a turn last is last. */
+  /** Lanes by user. The user who had the most recent turn is last. */
   readonly #lanes = new InProgress<Lane>('watch_lanes');
   #isRunning = false;
 
-  /** Calls the step in one of the next turns of the user, and again while there is more to do. */
+  /** Calls the step in the next turns of the user for as long as it has more to do. */
   run(user: string, step: Step): void {
     this.#add(user, step);
     if (!this.#isRunning) void this.#run();

@@ -1,4 +1,4 @@
-/** The answer to a watch: what its head says, and how each of its frames is written. */
+/** Starts the response to a watch. */
 import type { Request, Response } from 'express';
 import type { StatusError } from '../../runtime/errors.ts';
 import { framed, StreamedBody } from '../../http/response/streamed-body.ts';
@@ -8,17 +8,17 @@ import { errorFrame, type Format } from './frames.ts';
 
 export const eventStream = 'text/event-stream';
 
-/** Until the server ends a watch, in milliseconds: what is asked for, else a random time of 30 to 60 minutes. */
+/** Returns the milliseconds after which the server ends a watch: as requested, or a random time of 30 to 60 minutes. */
 export const watchDuration = (timeoutSeconds: number | undefined): number =>
   timeoutSeconds === undefined ? 1_800_000 * (1 + Math.random()) : timeoutSeconds * 1000;
 
-export interface WatchAnswer {
+export interface WatchResponse {
   readonly format: Format;
   readonly body: StreamedBody;
 }
 
-/** A WebSocket has messages, whatever media type its client would accept otherwise. */
-export function beginWatch(req: Request, res: Response, serverSentEvents = false): WatchAnswer {
+/** Writes the headers of a watch, or accepts its WebSocket, which always has messages whatever the Accept header says. */
+export function beginWatch(req: Request, res: Response, serverSentEvents = false): WatchResponse {
   if (isHandshake(res)) {
     accept(req, res);
     return { format: 'messages', body: new StreamedBody(res, closing(normalClosure)) };
@@ -31,8 +31,8 @@ export function beginWatch(req: Request, res: Response, serverSentEvents = false
   return { format, body: new StreamedBody(res) };
 }
 
-/** Ends a watch that cannot go on, the way that clients expect it: after 200 by one ERROR. */
-export function refuse({ format, body }: WatchAnswer, error: StatusError): void {
+/** Ends a watch with an ERROR event, as clients expect after status 200. */
+export function refuse({ format, body }: WatchResponse, error: StatusError): void {
   body.write(framed(body.framing, errorFrame(format, error)));
   body.end();
 }

@@ -8,35 +8,35 @@ import type { ObjectFilter } from '../../cluster/cache/selection.ts';
 import type { View } from '../list/views.ts';
 import type { Channel } from './channel.ts';
 import type { Step } from './lanes.ts';
-import { errorFrame, frame, idFrame, keepAliveFrame, keepAliveInterval, seen } from './frames.ts';
+import { errorFrame, frame, idFrame, keepAliveFrame, keepAliveInterval, visibleEvent } from './frames.ts';
 
 export interface WatchRequest<F> {
-  /** Changes after this resourceVersion; undefined: from the present on. */
+  /** Send changes after this resourceVersion; undefined to send only new changes. */
   readonly from: number | undefined;
-  /** Begin with the present objects as ADDED. */
+  /** Start with the existing objects as ADDED. */
   readonly initialEvents: boolean;
-  /** Mark the end of these by a BOOKMARK. */
+  /** Mark the end of the initial events by a BOOKMARK. */
   readonly initialEventsEnd: boolean;
-  /** A BOOKMARK each minute and one before the end. */
+  /** Send a BOOKMARK each minute, and one before the end. */
   readonly bookmarks: boolean;
-  /** Each frame as a server-sent event (HTML, section 9.2), whose id is the resourceVersion to go on from. */
+  /** Send server-sent events (HTML, section 9.2), whose id is the resourceVersion from which the client resumes. */
   readonly serverSentEvents?: boolean;
-  /** `from` is not of the URL, which its client asks again, but what it was told last. */
+  /** `from` is the last id that the client received, not a parameter of the URL, which the client would repeat. */
   readonly isResumed?: boolean;
-  /** Until the server ends it, in milliseconds. */
+  /** Milliseconds after which the server ends the watch. */
   readonly duration: number;
   readonly filters: readonly ObjectFilter<F>[];
-  /** Has it work in the turns of its user, because its filters look for values in objects. */
+  /** Schedules the steps of the watch in the turns of its user. Set if its filters search the bytes of objects. */
   readonly inLane?: ((step: Step) => void) | undefined;
   readonly view: View<F>;
-  /** Of the first frame: a Table names its columns once. */
+  /** View of the first frame: only the first Table has column definitions. */
   readonly firstView: View<F>;
   /** Throws StatusError when the caller is no longer allowed to watch the same. */
   readonly recheck: () => Promise<void>;
   readonly onRecheck: RequestContext['onRecheck'];
-  /** Aborted, with a StatusError, when what it tells is no longer what was asked for. */
+  /** Aborted with a StatusError when the events no longer match the request. */
   readonly outdated?: AbortSignal;
-  /** Aborted when the client goes away or the server drains. */
+  /** Aborted when the client disconnects or the server drains. */
   readonly signal: AbortSignal;
   readonly log: RequestContext['log'];
 }
@@ -46,27 +46,28 @@ interface WatchOptions<F> {
   readonly store: Store<F>;
   readonly channel: Channel<F>;
   readonly body: StreamedBody;
-  /** In the store's history: of the first change that is not yet told. */
+  /** Position of the first unsent change in the store's history. */
   readonly position: number;
   readonly closed: (watch: Watch<F>) => void;
 }
 
-/** What goes to the socket together. */
+/** Pieces that are written together. */
 interface Part {
   readonly pieces: Buffer[];
   size: number;
 }
 
 const minute = 60_000;
+/** Milliseconds between the last BOOKMARK and the end of the watch. */
 const lastBookmark = 2_000;
-/** What one watch alone needs is written in parts of about so many bytes, or of what a slice has time for. */
+/** Approximate bytes of a part that is encoded for one watch. A part is smaller if the time slice ends before. */
 const partSize = 64 * 1024;
 const nothing = Buffer.alloc(0);
 
 /**
- * One reader. As long as it keeps up it is given what its channel has framed for all. What only it needs – the present objects, the
- * past, what it missed while it did not read – it takes from the store by itself, at its reader's pace: it holds a place in the
- * history, never a queue.
+ * One open watch. As long as its client keeps up, it writes the parts that its channel has encoded for all watches. Events that only this
+ * watch needs – existing objects, history, changes that the client was too slow for – it encodes from the store at the client's pace. It
+ * remembers a position in the history and never has a queue.
  */
 export class Watch<F> {
   readonly channel: Channel<F>;
@@ -75,16 +76,16 @@ export class Watch<F> {
   readonly #body: StreamedBody;
   readonly #closed: (watch: Watch<F>) => void;
   #position: number;
-  /** Those of the present objects that are not yet told. */
-  #present: readonly StoredObject<F>[];
-  #presentTold = 0;
-  /** These are the state at this resourceVersion, and their end is to be told. */
+  /** Existing objects for the initial events; empty once all are sent. */
+  #initialObjects: readonly StoredObject<F>[];
+  #initialSent = 0;
+  /** The resourceVersion of the initial objects, until their end is marked. */
   #initialEnd: number | undefined;
   #isFirst = true;
-  /** It may have begun ahead of this replica's copy: changes up to this resourceVersion are not told. */
+  /** Changes up to this resourceVersion are not sent: the watch may start ahead of this replica's cache. */
   #after: number;
   #bookmarkIsDue = false;
-  /** What the channel has framed is what it needs next. */
+  /** The next part of the channel is what this watch needs next. */
   #follows = false;
   #isCatchingUp = false;
   #isOver = false;
@@ -92,7 +93,7 @@ export class Watch<F> {
   #last: number;
   #keepAlive = Infinity;
   readonly #end: number;
-  /** The progress of its filters on the next states: how many filters they pass, or the decision. */
+  /** Progress of the filters on the next object states: the number of passed filters, or the result. */
   readonly #verdicts = new Map<StoredObject<F>, number | boolean>();
   readonly #passes: (object: StoredObject<F>) => boolean;
 
@@ -105,7 +106,7 @@ export class Watch<F> {
     this.#closed = closed;
     this.#position = position;
     this.#passes = request.inLane === undefined ? channel.passes : (object) => this.#verdicts.get(object) === true;
-    this.#present = initialEvents ? store.snapshot() : [];
+    this.#initialObjects = initialEvents ? store.snapshot() : [];
     const hasIDs = channel.options.format === 'server-sent events';
     if (initialEventsEnd || (initialEvents && hasIDs)) this.#initialEnd = store.resourceVersion;
     this.#after = from ?? 0;
@@ -127,7 +128,7 @@ export class Watch<F> {
     this.catchUp();
   }
 
-  /** Changes from one place in the history to another, as the channel has framed them; undefined if they are nothing to its watches. */
+  /** Writes `part`, in which the channel has encoded the changes from `start` to `end`; undefined if its watches see none of them. */
   take(start: number, end: number, part: Buffer | undefined): void {
     if (this.#position >= end) return;
     if (!this.#follows || this.#position !== start || (part !== undefined && this.#body.isFull)) return this.catchUp();
@@ -135,7 +136,7 @@ export class Watch<F> {
     if (part !== undefined) this.#write(part);
   }
 
-  /** When `tick` is to be called next, by `performance.now()`. */
+  /** Time of the next call of `tick`, by `performance.now()`. */
   get due(): number {
     return Math.min(this.#nextMinute, this.#last, this.#end, this.#keepAlive);
   }
@@ -148,15 +149,15 @@ export class Watch<F> {
       this.#last = Infinity;
       this.#bookmark();
     }
-    if (now >= this.#keepAlive) this.#sayAlive();
+    if (now >= this.#keepAlive) this.#sendKeepAlive();
     if (now < this.#nextMinute) return;
     this.#nextMinute += minute;
     this.#bookmark();
   }
 
   /**
-   * What it has to take from the store is forgotten. Its client comes again with the last resourceVersion that it saw, and learns
-   * that then.
+   * The history no longer contains the next change. The client reconnects with the last resourceVersion that it received, which is
+   * then refused as too old.
    */
   get isLost(): boolean {
     return !this.#follows && this.#position < this.#store.history.oldestPosition;
@@ -171,18 +172,18 @@ export class Watch<F> {
     if (this.#keepAlive !== Infinity) this.#keepAlive = performance.now() + keepAliveInterval;
   }
 
-  #sayAlive(): void {
+  #sendKeepAlive(): void {
     const { history, resourceVersion } = this.#store;
     const isCurrent = this.#isUpToDate && this.#position === history.position && resourceVersion >= this.#after;
     const { framing } = this.channel.options;
-    // Who does not read has something to read yet.
+    // A full body means that the client has unread data, so it needs no comment.
     const part = this.#body.isFull
       ? nothing
       : framed(framing, [keepAliveFrame(isCurrent ? resourceVersion : undefined)]);
     this.#write(part);
   }
 
-  /** Tells why nothing more may be told, and ends. */
+  /** Sends the error and ends the watch. */
   refuse(error: StatusError): void {
     if (this.#isOver) return;
     const { format, framing } = this.channel.options;
@@ -194,7 +195,7 @@ export class Watch<F> {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#body.end();
-    this.#present = [];
+    this.#initialObjects = [];
     this.#closed(this);
   }
 
@@ -203,7 +204,7 @@ export class Watch<F> {
     this.end();
   }
 
-  /** Tells by itself what there is to tell, unless it is doing that. */
+  /** Sends from the store what the client has not received, unless that is in progress. */
   catchUp(): void {
     if (this.#isCatchingUp || this.#isOver) return;
     this.#isCatchingUp = true;
@@ -212,18 +213,18 @@ export class Watch<F> {
     else inLane(this.#step);
   }
 
-  /** Something here is wrong. */
+  /** Ends the watch after an internal error. */
   fail(error: unknown): void {
-    this.#request.log.error('a watch failed', { error });
+    this.#request.log.error('watch failed', { error });
     this.cut();
   }
 
-  /** All that the store knows has been told. */
+  /** All changes in the store are sent. */
   get #isUpToDate(): boolean {
     return this.#follows || (this.#request.inLane !== undefined && !this.#isCatchingUp);
   }
 
-  /** Does the same in the lane of its user, one change at a time. */
+  /** Catches up in the lane of the user, one change at a time. */
   readonly #step: Step = (slice) => {
     try {
       if (this.isLost) this.cut();
@@ -244,10 +245,10 @@ export class Watch<F> {
     }
   };
 
-  /** Asks one filter after the other about the states that come next. False if the slice ended before all was decided. */
+  /** Applies the filters one by one to the next object states. Returns false if the time slice ends before all are decided. */
   #decide(slice: Slice): boolean {
     const { filters } = this.channel.options;
-    const object = this.#present[this.#presentTold];
+    const object = this.#initialObjects[this.#initialSent];
     const change = this.#store.history.at(this.#position);
     const states = object === undefined ? [change?.previous, change?.object] : [object];
     let isFirst = true;
@@ -276,7 +277,7 @@ export class Watch<F> {
       if (this.#body.isFull) await this.#body.drained();
       else if (slice.isOver) await slice.next();
       else {
-        // Nothing may happen between the look that finds nothing more and the mark that the channel is followed.
+        // Nothing may be awaited between finding no more changes and setting #follows.
         const part = this.#next(slice);
         if (part === undefined) break;
         if (part.length > 0) this.#write(part);
@@ -287,28 +288,28 @@ export class Watch<F> {
     this.#isCatchingUp = false;
   }
 
-  /** The next part of what there is to tell, which may be empty; undefined if there is nothing more. */
+  /** Returns the next part to send, which may be empty; undefined if there is nothing more. */
   #next(slice: Slice): Buffer | undefined {
     const part: Part = { pieces: [], size: 0 };
     let visited = 0;
-    const most = this.#request.inLane === undefined ? Infinity : 1;
-    while (part.size < partSize && visited < most && (visited === 0 || !slice.isOver) && this.#addNext(part))
+    const maxVisits = this.#request.inLane === undefined ? Infinity : 1;
+    while (part.size < partSize && visited < maxVisits && (visited === 0 || !slice.isOver) && this.#addNext(part))
       visited += 1;
     if (visited === 0) return this.#nextBookmark();
     return part.size === 0 ? nothing : framed(this.channel.options.framing, part.pieces);
   }
 
-  /** Adds the next object or change, if it is to be seen; false if there is none. */
+  /** Adds the next object or change if the watch sees it. Returns false if there is none. */
   #addNext(part: Part): boolean {
     const passes = this.#passes;
     const { format } = this.channel.options;
-    const add = (frameOfIt: readonly Buffer[]): void => {
-      for (const piece of frameOfIt) part.size += piece.length;
-      part.pieces.push(...frameOfIt);
+    const add = (pieces: readonly Buffer[]): void => {
+      for (const piece of pieces) part.size += piece.length;
+      part.pieces.push(...pieces);
     };
-    const object = this.#present[this.#presentTold];
+    const object = this.#initialObjects[this.#initialSent];
     if (object !== undefined) {
-      this.#presentTold += 1;
+      this.#initialSent += 1;
       if (passes(object)) add(frame(format, 'ADDED', this.#view().object(object)));
       return true;
     }
@@ -320,21 +321,21 @@ export class Watch<F> {
       else add([idFrame(initialEnd)]);
       return true;
     }
-    this.#present = [];
+    this.#initialObjects = [];
     const change = this.#store.history.at(this.#position);
     if (change === undefined) return false;
     this.#position += 1;
-    const shown = change.resourceVersion <= this.#after ? undefined : seen(change, passes);
+    const shown = change.resourceVersion <= this.#after ? undefined : visibleEvent(change, passes);
     if (shown !== undefined) add(frame(format, shown.type, this.#view().object(shown.object), change.resourceVersion));
     return true;
   }
 
-  /** If one is due; everything before it is told. */
+  /** Returns the BOOKMARK that is due, if any. All changes before it have been sent. */
   #nextBookmark(): Buffer | undefined {
     const { resourceVersion } = this.#store;
     if (!this.#bookmarkIsDue) return undefined;
     this.#bookmarkIsDue = false;
-    // To one that is ahead of this replica's copy it would be a step back.
+    // If the watch is ahead of this replica's cache, the BOOKMARK would be a step back.
     if (resourceVersion < this.#after) return undefined;
     if (!this.#isFirst) return this.channel.bookmark(resourceVersion);
     const { format, framing } = this.channel.options;
@@ -348,8 +349,8 @@ export class Watch<F> {
 
   #view(): View<F> {
     const { view, firstView } = this.#request;
-    const now = this.#isFirst ? firstView : view;
+    const next = this.#isFirst ? firstView : view;
     this.#isFirst = false;
-    return now;
+    return next;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Following a resource (k8s.io/apiserver pkg/endpoints/handlers/watch.go and pkg/storage/cacher): what the store learns in one turn of
- * the event loop is framed once for all that see the same, and handed to each of their connections.
+ * Serves the watches of a resource (k8s.io/apiserver pkg/endpoints/handlers/watch.go and pkg/storage/cacher). Changes that the store
+ * receives in one turn of the event loop are encoded once for all watches that see the same, and written to each connection.
  */
 import type { Request, Response } from 'express';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -18,42 +18,43 @@ import { Channel } from './channel.ts';
 import type { Format } from './frames.ts';
 import { Watch, type WatchRequest } from './watch.ts';
 
-/** Changes go to the sockets together up to about so many bytes. */
+/** Approximate maximum bytes of changes that are encoded together. */
 const partSize = 256 * 1024;
 
-/** The open watches of one store through one door. */
+/** Open watches of one store on /apis or /kapis. */
 export class Watches<F> {
   readonly #store: Store<F>;
   readonly #open = new Map<Watch<F>, number>();
   readonly #channels = new Set<Channel<F>>();
-  /** Those that more watches may join, by what they show. */
+  /** Channels that further watches may join, by what they show. */
   readonly #joinable = new InProgress<Channel<F>>('watch_channels');
-  /** A number for each lasting view. */
+  /** Numbers of lasting views, for the keys of channels. */
   readonly #views = new WeakMap<View<F>, number>();
   #viewCount = 0;
   readonly #wheel = new Wheel<Watch<F>>((watch) => this.#tick(watch));
-  /** Changes that are not yet handed on, and the place of the first in the store's history. */
+  /** Changes that are not yet sent. */
   #pending: Change<F>[] = [];
+  /** Position of the first pending change in the store's history. */
   #position = 0;
-  #isPassing = false;
+  #isSending = false;
   #unsubscribe: (() => void) | undefined;
 
   constructor(store: Store<F>) {
     this.#store = store;
   }
 
-  /** Begins the answer; what follows is written as it happens, until the watch ends. Throws StatusError. */
+  /** Starts the response and writes events until the watch ends. Throws StatusError. */
   serve(req: Request, res: Response, request: WatchRequest<F>): void {
     const store = this.#store;
     const { from, serverSentEvents, isResumed } = request;
     const position = from === undefined ? store.history.position : store.history.positionAfter(from);
     const tooOld = (): StatusError => expired(`too old resource version: ${from} (${store.history.since})`);
-    // After 200 a client of server-sent events would ask the same for ever.
+    // After status 200, a client of server-sent events would repeat the same request forever.
     if (position === undefined && serverSentEvents === true && isResumed !== true && !isHandshake(res)) throw tooOld();
-    const answer = beginWatch(req, res, serverSentEvents);
-    const { format, body } = answer;
+    const response = beginWatch(req, res, serverSentEvents);
+    const { format, body } = response;
     if (req.method === 'HEAD') return body.end();
-    if (position === undefined) return refuse(answer, tooOld());
+    if (position === undefined) return refuse(response, tooOld());
     this.#follow();
     const channel = this.#join(request, format, body.framing);
     const closed = (watch: Watch<F>): void => this.#leave(watch);
@@ -70,7 +71,7 @@ export class Watches<F> {
     this.#unsubscribe = this.#store.subscribe({
       change: (change) => {
         this.#pending.push(change);
-        if (!this.#isPassing) void this.#pass();
+        if (!this.#isSending) void this.#sendPending();
       },
       reset: () => {
         const error = expired('too old resource version: the history of the cluster was replaced');
@@ -80,10 +81,10 @@ export class Watches<F> {
   }
 
   #join({ view, filters }: WatchRequest<F>, format: Format, framing: Framing): Channel<F> {
-    const { view: lasting, key: made } = view.origin ?? { view, key: '' };
+    const { view: lasting, key: derivation } = view.origin ?? { view, key: '' };
     const isShared = filters.every((filter) => filter.key !== undefined);
     const key = isShared
-      ? JSON.stringify([this.#numberOf(lasting), framing, format, made, ...filters.map((filter) => filter.key)])
+      ? JSON.stringify([this.#numberOf(lasting), framing, format, derivation, ...filters.map((filter) => filter.key)])
       : undefined;
     const known = key === undefined ? undefined : this.#joinable.get(key);
     if (known !== undefined) return known;
@@ -119,23 +120,23 @@ export class Watches<F> {
     if (!watch.isOver) this.#open.set(watch, this.#wheel.put(watch, watch.due));
   }
 
-  /** Hands on what is pending, a turn of the event loop later: all that one turn brought goes out together. */
-  async #pass(): Promise<void> {
-    this.#isPassing = true;
+  /** Sends pending changes a turn of the event loop later, so that all changes of one turn are sent together. */
+  async #sendPending(): Promise<void> {
+    this.#isSending = true;
     while (this.#pending.length > 0) {
-      // Also between two parts: a reader that keeps up has no part waiting when the next one comes.
+      // Waiting between two parts lets a client that keeps up read one part before the next one is written.
       await turn();
-      const changes = this.#take();
+      const changes = this.#takePending();
       const start = this.#position;
       this.#position += changes.length;
-      await this.#handOn(changes, start);
+      await this.#send(changes, start);
       for (const watch of this.#open.keys()) if (watch.isLost) watch.cut();
     }
-    this.#isPassing = false;
+    this.#isSending = false;
   }
 
-  /** The next changes that go out together. */
-  #take(): readonly Change<F>[] {
+  /** Removes and returns the next changes to send together. */
+  #takePending(): readonly Change<F>[] {
     let size = 0;
     let count = 0;
     while (count < this.#pending.length && size < partSize) {
@@ -145,12 +146,12 @@ export class Watches<F> {
     return this.#pending.splice(0, count);
   }
 
-  /** With pauses of its own: while others do long work too, it has every other turn. */
-  async #handOn(changes: readonly Change<F>[], start: number): Promise<void> {
+  /** Sends changes to all watches. It pauses for single turns, so that it gets every other turn while other work is running. */
+  async #send(changes: readonly Change<F>[], start: number): Promise<void> {
     const end = start + changes.length;
     let slice = new Slice();
     for (const channel of this.#channels) {
-      // Its watches look at the changes in the lanes of their users.
+      // The watches of a channel in lanes encode changes in the lanes of their users.
       const part = channel.isInLanes ? undefined : this.#partOf(channel, changes);
       for (const watch of channel.watches) {
         if (slice.isOver) {

@@ -5,16 +5,16 @@ import type { Subject } from '../../tokens/subject.ts';
 import { subjectOf } from '../../accounts/directory/subjects.ts';
 import type { AccessClaims, Tokens } from '../../tokens/jwt.ts';
 
-/** A token for which all stands that it was made for, and what that is now. */
-export interface StandingToken {
+/** A valid access token with its current session and subject. */
+export interface ValidToken {
   readonly claims: AccessClaims;
   readonly session: Session;
   readonly subject: Subject;
 }
 
 /**
- * Our own access tokens. One only says for whom it was made: session, user, password and client are looked up each time, so that a
- * revocation or a changed group counts at once.
+ * Validates access tokens of this server. A token only identifies its session: session, user, password and client are looked up each time,
+ * so that revocations and group changes take effect at once.
  */
 export class AccessTokens {
   readonly #tokens: Tokens;
@@ -28,43 +28,39 @@ export class AccessTokens {
   }
 
   /**
-   * Undefined for whatever is no token of ours that is good now; one of somebody who must change the password first is not. Throws 503
-   * when that cannot be told.
+   * Validates a token for this server. Returns undefined for any other or invalid token, and for a user who must change their password
+   * first. Throws 503 if the token cannot be validated now.
    */
-  judge(token: string): Promise<StandingToken | undefined> {
-    return this.#judge(this.#tokens.verifyAccess(token));
+  validate(token: string): Promise<ValidToken | undefined> {
+    return this.#validate(this.#tokens.verifyAccess(token));
   }
 
-  /** The same for a token that is for us or for kube-apiserver. */
-  judgeForAny(token: string): Promise<StandingToken | undefined> {
-    return this.#judge(this.#tokens.verifyForAny(token));
+  /** Validates a token for this server or for kube-apiserver. */
+  validateForAny(token: string): Promise<ValidToken | undefined> {
+    return this.#validate(this.#tokens.verifyForAny(token));
   }
 
-  /** A token that is good for a change of the password, which is required, and for nothing else. */
-  judgeForPasswordChange(token: string): Promise<StandingToken | undefined> {
-    return this.#judge(this.#tokens.verifyAccess(token), true);
+  /** Validates a token that is valid only for the required change of the password. */
+  validateForPasswordChange(token: string): Promise<ValidToken | undefined> {
+    return this.#validate(this.#tokens.verifyAccess(token), true);
   }
 
-  /** The same as `judge` by the fingerprint of one that was judged before, without asking anybody; undefined too if there is anything to ask. */
-  known(fingerprint: string): StandingToken | undefined {
+  /** Validates a token by its fingerprint from caches alone. Returns undefined also if that needs any request. */
+  known(fingerprint: string): ValidToken | undefined {
     const claims = this.#tokens.known(fingerprint);
-    return claims && this.#standing(claims, this.#sessions.known(claims.sid));
+    return claims && this.#check(claims, this.#sessions.known(claims.sid));
   }
 
-  /** True if a token says that it is ours, good or not: then nobody else is asked about it. */
+  /** Returns true if a token claims to be issued by this server, valid or not, so that kube-apiserver need not review it. */
   isOurs(token: string): boolean {
     return this.#tokens.isOurs(token);
   }
 
-  async #judge(claims: AccessClaims | undefined, passwordChangeRequired?: boolean): Promise<StandingToken | undefined> {
-    return claims && this.#standing(claims, await this.#sessions.active(claims.sid), passwordChangeRequired);
+  async #validate(claims: AccessClaims | undefined, passwordChangeRequired?: boolean): Promise<ValidToken | undefined> {
+    return claims && this.#check(claims, await this.#sessions.active(claims.sid), passwordChangeRequired);
   }
 
-  #standing(
-    claims: AccessClaims,
-    session: Session | undefined,
-    passwordChangeRequired = false,
-  ): StandingToken | undefined {
+  #check(claims: AccessClaims, session: Session | undefined, passwordChangeRequired = false): ValidToken | undefined {
     if (session === undefined || session.spec.clientID !== claims.clientID) return undefined;
     const subject = subjectOf(session, this.#directory);
     const isSame =

@@ -1,23 +1,23 @@
 import type { Request } from 'express';
 import type { UserInfo } from '../user.ts';
 
-/** The address of the client, as `requests.trustedProxies` determines it; for a recheck of an open stream its user. */
+/**
+ * Holder of a share of the limits: the client's address as `requests.trustedProxies` determines it or, for a recheck of a stream, its user.
+ */
 export type Source = string | { readonly streamsOf: string };
 
 /**
- * Recognises one kind of credential. Undefined: the request carries none of this kind, ask the next one.
- * Throws StatusError 401 for a credential of this kind that is not good, 503 when that cannot be told now.
- * `source`: whose share of a limit is used.
+ * Authenticates one kind of credential. Returns undefined if the request has none of this kind, so that the next authenticator is tried.
+ * Throws StatusError 401 for an invalid credential of this kind, and 503 if it cannot be validated now.
  */
 export type Authenticator = (request: Request, source: Source) => UserInfo | undefined | Promise<UserInfo | undefined>;
 
-/** The same for a bearer token that was found in a request already. */
+/** Authenticates a bearer token that was extracted from a request, like Authenticator. */
 export interface TokenAuthenticator {
-  /** `source`: whose share of a limit is used. */
   (token: string, source: Source): Promise<UserInfo | undefined>;
   /**
-   * The user of a token that was judged before and is good now, by its fingerprint. Undefined wherever there is anything to ask or
-   * to refuse: that is for a whole judgement.
+   * Returns the user of a cached token by its fingerprint. Returns undefined if anything must be requested or refused: the token is then
+   * authenticated in full.
    */
   readonly known?: (fingerprint: string) => UserInfo | undefined;
 }

@@ -1,32 +1,32 @@
 /**
  * Verifies the certificate of a TLS client as kube-apiserver does: x509.Certificate.Verify of Go with the other certificates that the
- * client presented as intermediates, and ExtKeyUsageClientAuth (k8s.io/apiserver pkg/authentication/request/x509). Node verifies by
- * OpenSSL's rules, once a handshake, and tries one issuer of a name only (ADR 10).
- * Stricter than Go: a CA is no client, the issuer must be the one that authorityKeyIdentifier names, and a CA with name constraints is
- * refused.
+ * client presented as intermediates, and ExtKeyUsageClientAuth (k8s.io/apiserver pkg/authentication/request/x509). Node's own verification
+ * is not used: it follows OpenSSL's rules, runs only once per handshake, and tries only one issuer of a name (ADR 10).
+ *
+ * This is stricter than Go: a CA cannot be a client, the issuer must be the one that authorityKeyIdentifier names, and a CA with name
+ * constraints is refused.
  */
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 
-/** Reads as much of DER (ITU-T X.690) as a certificate needs that OpenSSL has parsed before. */
-
+/** A DER element (ITU-T X.690). The parser supports only what certificates need that OpenSSL has already parsed. */
 interface Element {
   readonly tag: number;
   readonly content: Buffer;
 }
 
-/** Returns the elements that stand one after the other. Throws for anything but definite lengths within the bytes. */
+/** Parses consecutive elements. Throws for indefinite lengths and for elements that exceed the bytes. */
 export function elementsIn(bytes: Buffer): Element[] {
   const elements: Element[] = [];
   for (let at = 0; at < bytes.length;) {
     const tag = bytes.readUInt8(at);
     const first = bytes.readUInt8(at + 1);
     const octets = first < 0x80 ? 0 : first - 0x80;
-    if (first === 0x80) throw new RangeError('an element of indefinite length');
+    if (first === 0x80) throw new RangeError('element of indefinite length');
     const length = octets === 0 ? first : bytes.readUIntBE(at + 2, octets);
     const begin = at + 2 + octets;
     at = begin + length;
-    if (at > bytes.length) throw new RangeError('an element that goes beyond the end');
+    if (at > bytes.length) throw new RangeError('element exceeds the end');
     elements.push({ tag, content: bytes.subarray(begin, at) });
   }
   return elements;
@@ -34,15 +34,15 @@ export function elementsIn(bytes: Buffer): Element[] {
 
 export interface PresentedChain {
   readonly leaf: X509Certificate;
-  /** In any order, with any others among them. */
+  /** In any order, possibly with unrelated certificates. */
   readonly intermediates: readonly X509Certificate[];
 }
 
 const maxIntermediates = 10;
-/** Signatures that are verified for one chain. */
+/** Maximum number of signatures that are verified for one chain. */
 const maxSignatures = 30;
 
-/** Undefined if the client presented none. Call it once for a connection: Node forgets the intermediates. */
+/** Returns the chain that the client presented, if any. Call it only once per connection, because Node forgets the intermediates. */
 export function presentedChain(socket: TLSSocket): PresentedChain | undefined {
   const leaf = socket.getPeerX509Certificate();
   if (leaf === undefined) return undefined;
@@ -53,7 +53,7 @@ export function presentedChain(socket: TLSSocket): PresentedChain | undefined {
   return { leaf, intermediates };
 }
 
-/** Until when the chain verifies, in milliseconds since the epoch; undefined if it does not. */
+/** Returns the time until which the chain is valid, in milliseconds since the epoch; undefined if it is invalid. */
 export function verifiedUntil(
   { leaf, intermediates }: PresentedChain,
   authorities: readonly X509Certificate[],
@@ -61,7 +61,7 @@ export function verifiedUntil(
 ): number | undefined {
   let signatures = 0;
 
-  /** `chain` begins with the leaf. */
+  /** `chain` starts with the leaf. */
   function search(chain: readonly X509Certificate[], until: number): number | undefined {
     const child = chain.at(-1) as X509Certificate;
     if (authorities.some((authority) => isSame(authority, child))) return until;
@@ -84,7 +84,7 @@ export function verifiedUntil(
 
 const isSame = (one: X509Certificate, other: X509Certificate): boolean => one.raw.equals(other.raw);
 
-/** RFC 5280 section 4.2.1.9: `below` is the number of intermediates between it and the leaf. */
+/** Returns true if the certificate may be an issuer (RFC 5280 section 4.2.1.9) with `below` intermediates between it and the leaf. */
 function mayIssue(certificate: X509Certificate, below: number, now: number): boolean {
   if (!certificate.ca || !mayBeIn(certificate, now)) return false;
   const { pathLength = Infinity } = detailsOf(certificate) ?? {};
@@ -103,11 +103,11 @@ function mayBeIn(certificate: X509Certificate, now: number): boolean {
 }
 
 interface Details {
-  /** By MD5 or SHA-1. */
+  /** The signature uses MD5 or SHA-1. */
   readonly isWeaklySigned: boolean;
-  /** No name constraints, and no other critical extension than those that are looked at. */
+  /** There are no name constraints, and all critical extensions are among the understood ones. */
   readonly isUnderstood: boolean;
-  /** By basicConstraints alone, regardless of keyUsage. */
+  /** According to basicConstraints, regardless of keyUsage. */
   readonly isCA: boolean;
   readonly pathLength: number | undefined;
 }
@@ -119,10 +119,10 @@ function detailsOf(certificate: X509Certificate): Details | undefined {
   return details.get(certificate);
 }
 
-/** Object identifiers as the bytes of their DER, in hex. */
+/** Object identifiers in DER, in hex. */
 const basicConstraints = '551d13';
 const nameConstraints = '551d1e';
-/** basicConstraints, keyUsage (which checkIssued knows), extKeyUsage, subjectAltName and certificatePolicies. */
+/** basicConstraints, keyUsage (which checkIssued checks), extKeyUsage, subjectAltName and certificatePolicies. */
 const understood: ReadonlySet<string> = new Set([basicConstraints, '551d0f', '551d25', '551d11', '551d20']);
 /** md5WithRSAEncryption, sha1WithRSAEncryption, sha1WithRSASignature, ecdsa-with-SHA1 and dsa-with-sha1. */
 const weak: ReadonlySet<string> = new Set([
@@ -134,7 +134,7 @@ const weak: ReadonlySet<string> = new Set([
 ]);
 const tags = { boolean: 0x01, integer: 0x02, extensions: 0xa3 };
 
-/** RFC 5280 section 4.1. Undefined for what cannot be read. */
+/** Reads a certificate (RFC 5280 section 4.1). Returns undefined if it cannot be parsed. */
 function readDetails(raw: Buffer): Details | undefined {
   try {
     const [certificate] = elementsIn(raw);
@@ -158,7 +158,7 @@ function readDetails(raw: Buffer): Details | undefined {
   }
 }
 
-/** RFC 5280 section 4.2.1.9. */
+/** Reads basicConstraints (RFC 5280 section 4.2.1.9). */
 function constraintsIn(value: Buffer): Pick<Details, 'isCA' | 'pathLength'> {
   const [sequence] = elementsIn(value);
   const parts = elementsIn(sequence?.content as Buffer);

@@ -1,6 +1,6 @@
 import { addressKeys, keysOf, type ShareHolder } from '../../runtime/shares.ts';
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
-import { serviceUnavailable, unauthorized } from '../../runtime/errors.ts';
+import { serviceUnavailable, invalidToken } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { KubeError } from '../../cluster/client/kube-error.ts';
 import { Slots } from '../../runtime/slots.ts';
@@ -11,7 +11,7 @@ import type { Source, TokenAuthenticator } from './authenticator.ts';
 interface TokenReview {
   readonly status?: {
     readonly authenticated?: boolean;
-    /** Those of `spec.audiences` that the token is for; none: it is for kube-apiserver's own. */
+    /** The audiences in `spec.audiences` that the token is valid for. If empty, it is valid for kube-apiserver's own audiences. */
     readonly audiences?: readonly string[];
     readonly user?: { username?: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> };
   };
@@ -21,14 +21,14 @@ const limits = { maxEntries: 10_000, maxBytes: 16 * 1024 * 1024 };
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
 const queue = { total: 2_000, perUser: 400, timeout: 5_000 };
-/** All streams of a user, at most 1,000, are rechecked together, and each can have a token of its own. */
+/** All streams of a user, at most 1,000, are rechecked together, and each may have its own token. */
 const recheckQueue = { total: 10_000, perUser: 1_000, timeout: 10_000 };
-const longestToken = 16 * 1024;
+const maxTokenLength = 16 * 1024;
 
-/** What a JWT claims, unverified. RFC 7519 section 3: three base64url parts, the first two JSON objects. */
+/** Returns the unverified claims of a JWT (RFC 7519 section 3: three base64url parts, the first two of them JSON objects). */
 function claimsOf(token: string): { readonly iss?: unknown; readonly exp?: unknown } | undefined {
   const parts = token.split('.');
-  if (token.length > longestToken || parts.length !== 3 || !parts.every((part) => /^[A-Za-z0-9_-]+$/.test(part)))
+  if (token.length > maxTokenLength || parts.length !== 3 || !parts.every((part) => /^[A-Za-z0-9_-]+$/.test(part)))
     return undefined;
   try {
     const [header, payload] = parts
@@ -42,13 +42,13 @@ function claimsOf(token: string): { readonly iss?: unknown; readonly exp?: unkno
   }
 }
 
-/** The issuer that a JWT claims; undefined for what is none. */
+/** Returns the issuer that a JWT claims; undefined if the token is not a JWT. */
 export function issuerOf(token: string): string | undefined {
   const issuer = claimsOf(token)?.iss;
   return typeof issuer === 'string' ? issuer : undefined;
 }
 
-/** When a JWT that was reviewed expires, in milliseconds since the epoch; undefined if it does not. */
+/** Returns the expiry of a reviewed JWT in milliseconds since the epoch; undefined if it has none. */
 export function expiryOf(token: string): number | undefined {
   const exp = claimsOf(token)?.exp;
   return typeof exp === 'number' ? exp * 1_000 : undefined;
@@ -57,7 +57,7 @@ export function expiryOf(token: string): number | undefined {
 const sourceHolder = (source: Source): ShareHolder =>
   typeof source === 'string' ? addressKeys(source) : `streams of ${source.streamsOf}`;
 
-/** Sends a TokenReview. Undefined unless kube-apiserver accepts the token for one of the audiences. */
+/** Sends a TokenReview. Returns undefined unless kube-apiserver accepts the token for one of the audiences. */
 async function requestReview(
   client: KubeClient,
   token: string,
@@ -71,9 +71,9 @@ async function requestReview(
       spec: { token, ...(audiences.length === 0 ? {} : { audiences }) },
     },
   });
-  const { authenticated, audiences: meant = [], user } = reviewed.status ?? {};
+  const { authenticated, audiences: validFor = [], user } = reviewed.status ?? {};
   if (authenticated !== true || user?.username === undefined) return undefined;
-  if (audiences.length > 0 && meant.length > 0 && !meant.some((one) => audiences.includes(one))) return undefined;
+  if (audiences.length > 0 && validFor.length > 0 && !validFor.some((one) => audiences.includes(one))) return undefined;
   return withAuthenticated({
     username: user.username,
     ...(user.uid === undefined ? {} : { uid: user.uid }),
@@ -84,11 +84,13 @@ async function requestReview(
 }
 
 /**
- * Authenticates ServiceAccount tokens, and all others that kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Results
- * are cached for seconds, refusals apart, so that forged tokens do not evict valid ones. Only JWTs are reviewed. Each address holds a few
- * slots, so that reviews for others stay fast. Rechecks of open streams have their own slots, which forged tokens cannot fill. Issuers
- * other than that of our own ServiceAccount share few slots.
- * `audiences`: a token is good for us when it is meant for one of these.
+ * Authenticates ServiceAccount tokens, and all others that kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Only JWTs are
+ * reviewed, and they must be valid for one of the `audiences`.
+ *
+ * - Results are cached for seconds. Refusals have a separate cache, so that forged tokens do not evict valid ones.
+ * - Each address holds only a few slots, so that reviews for others stay fast.
+ * - Rechecks of open streams have their own slots, which forged tokens cannot fill.
+ * - All issuers except that of this server's own ServiceAccount token share few slots.
  */
 export function tokenReview(
   client: KubeClient,
@@ -103,7 +105,7 @@ export function tokenReview(
     clock,
   });
   const refused = new BoundedCache<true>({ ...limits, name: 'refused_tokens', ttl: refusedLife, clock });
-  const asking = new InProgress<Promise<UserInfo | undefined>>('token_reviews_in_progress');
+  const inProgress = new InProgress<Promise<UserInfo | undefined>>('token_reviews_in_progress');
   const ownIssuer = new Slots({ what: 'token reviews', total: 32, perUser: 4, queue });
   const otherIssuers = new Slots({ what: 'token reviews of other issuers', total: 4, perUser: 2, queue });
   const rechecks = new Slots({ what: 'token reviews of streams', total: 32, perUser: 8, queue: recheckQueue });
@@ -113,13 +115,13 @@ export function tokenReview(
     return own === undefined || own === issuer ? ownIssuer : otherIssuers;
   }
 
-  async function askInTurn(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
+  async function reviewInTurn(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
     const key = fingerprint(token);
     try {
       const slots = typeof source === 'string' ? await slotsFor(issuer) : rechecks;
       const holder = sourceHolder(source);
       return await slots.run(holder, async () => {
-        // Another holder's review of the token may have ended while this one waited.
+        // While this review waited, that of another holder may have completed.
         const known = accepted.get(key);
         if (known !== undefined || refused.has(key)) return known;
         const user = await requestReview(client, token, await audiences());
@@ -128,18 +130,18 @@ export function tokenReview(
         return user;
       });
     } catch (error) {
-      if (error instanceof KubeError) throw serviceUnavailable('the token cannot be reviewed now', 1, error);
+      if (error instanceof KubeError) throw serviceUnavailable('token review failed; try again', 1, error);
       throw error;
     }
   }
 
-  /** Joins a review in progress only of the same holder, so that nobody waits for the share of another one. */
+  /** Joins a review in progress of the same holder only, so that no holder waits for the slots of another one. */
   async function review(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
     const key = `${fingerprint(token)} ${keysOf(sourceHolder(source))[0]}`;
-    let reviewed = asking.get(key);
+    let reviewed = inProgress.get(key);
     if (reviewed === undefined) {
-      reviewed = askInTurn(token, issuer, source).finally(() => asking.delete(key));
-      asking.set(key, reviewed);
+      reviewed = reviewInTurn(token, issuer, source).finally(() => inProgress.delete(key));
+      inProgress.set(key, reviewed);
     }
     return await reviewed;
   }
@@ -150,7 +152,7 @@ export function tokenReview(
     const key = fingerprint(token);
     let user = accepted.get(key);
     if (user === undefined && !refused.has(key)) user = await review(token, issuer, source);
-    if (user === undefined) throw unauthorized({ error: 'invalid_token' });
+    if (user === undefined) throw invalidToken();
     return user;
   }
 

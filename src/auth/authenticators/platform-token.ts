@@ -1,12 +1,12 @@
 import { iamAPIVersion, iamGroup } from '../../config/names.ts';
-import { unauthorized, StatusError } from '../../runtime/errors.ts';
-import type { AccessTokens, StandingToken } from './access-tokens.ts';
+import { invalidToken, StatusError } from '../../runtime/errors.ts';
+import type { AccessTokens, ValidToken } from './access-tokens.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 
 /**
- * The user is who they say, and may do nothing but change the password. Whoever asks for an identity and does not know of this error
- * refuses the request.
+ * The user is authenticated but only allowed to change their password. Callers of an authenticator that do not handle this error refuse the
+ * request.
  */
 export class PasswordChangeRequired extends StatusError {
   readonly user: UserInfo;
@@ -29,12 +29,12 @@ export class PasswordChangeRequired extends StatusError {
   }
 }
 
-/** Our own access tokens, as bearers. */
+/** Authenticates access tokens of this server. */
 export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
-  /** One UserInfo a subject and session: the gateway keeps the impersonation headers of each. */
+  /** Users by subject and session ID. Each object is reused, because the gateway caches impersonation headers by it. */
   const users = new WeakMap<object, Map<string, UserInfo>>();
 
-  function userOf({ subject, session, claims: { sid } }: StandingToken): UserInfo {
+  function userOf({ subject, session, claims: { sid } }: ValidToken): UserInfo {
     let bySession = users.get(subject);
     if (bySession === undefined) users.set(subject, (bySession = new Map<string, UserInfo>()));
     let user = bySession.get(sid);
@@ -44,7 +44,7 @@ export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
         username: subject.username,
         uid: subject.uid,
         groups: subject.groups,
-        // kube-apiserver's TokenReview has named it.
+        // The name comes from a TokenReview of kube-apiserver.
         via: session.spec.subjectKind === 'ServiceAccount' ? 'token-review' : 'token',
         sessionID: sid,
       });
@@ -54,19 +54,17 @@ export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
   }
 
   async function authenticate(token: string): Promise<UserInfo | undefined> {
-    const standing = await accessTokens.judge(token);
-    if (standing !== undefined) return userOf(standing);
+    const valid = await accessTokens.validate(token);
+    if (valid !== undefined) return userOf(valid);
     if (!accessTokens.isOurs(token)) return undefined;
-    const limited = await accessTokens.judgeForPasswordChange(token);
-    throw limited === undefined
-      ? unauthorized({ error: 'invalid_token' })
-      : new PasswordChangeRequired(userOf(limited));
+    const limited = await accessTokens.validateForPasswordChange(token);
+    throw limited === undefined ? invalidToken() : new PasswordChangeRequired(userOf(limited));
   }
 
   return Object.assign(authenticate, {
     known(key: string) {
-      const standing = accessTokens.known(key);
-      return standing && userOf(standing);
+      const valid = accessTokens.known(key);
+      return valid && userOf(valid);
     },
   });
 }

@@ -1,6 +1,6 @@
 /**
- * How the aggregator proves itself: ConfigMap kube-system/extension-apiserver-authentication, written by kube-apiserver and watched
- * here, because its CAs rotate (k8s.io/apiserver pkg/authentication/request/headerrequest).
+ * Reads how the aggregator authenticates itself from the ConfigMap kube-system/extension-apiserver-authentication, which kube-apiserver
+ * writes. It is watched, because the CAs rotate (k8s.io/apiserver pkg/authentication/request/headerrequest).
  */
 import { X509Certificate } from 'node:crypto';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -11,14 +11,14 @@ import type { Clock } from '../../runtime/time.ts';
 
 export interface RequestHeaderConfig {
   readonly authorities: readonly X509Certificate[];
-  /** Common names; empty: any. */
+  /** Accepted common names. If empty, all are accepted. */
   readonly allowedNames: readonly string[];
-  /** Lower case, as Node has them. */
+  /** In lower case, as in Node. */
   readonly usernameHeaders: readonly string[];
   readonly uidHeaders: readonly string[];
   readonly groupHeaders: readonly string[];
   readonly extraHeaderPrefixes: readonly string[];
-  /** Why headers are refused whoever sends them; undefined if all is well. */
+  /** Reason why the headers of all senders are refused; undefined if they are not. */
   readonly refused: string | undefined;
 }
 
@@ -34,7 +34,7 @@ const certificates = (pem: string | undefined): X509Certificate[] =>
     (one) => new X509Certificate(one),
   );
 
-/** Throws without quoting the value. */
+/** Parses a JSON list. The error does not quote the value. */
 function names(data: Readonly<Record<string, string>>, key: string): string[] {
   const list = jsonOf(data[key] ?? '[]');
   if (!Array.isArray(list) || !list.every((item) => typeof item === 'string'))
@@ -50,7 +50,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Throws if the ConfigMap's data cannot be read. */
+/** Parses the data of the ConfigMap. Throws if it is malformed. */
 export function readRequestHeaderConfig(data: Readonly<Record<string, string>>): RequestHeaderConfig {
   const lower = (key: string): string[] => names(data, key).map((item) => item.toLowerCase());
   const authorities = certificates(data['requestheader-client-ca-file']);
@@ -68,7 +68,7 @@ export function readRequestHeaderConfig(data: Readonly<Record<string, string>>):
       authorities.length === 0
         ? `ConfigMap ${namespace}/${name} has no requestheader-client-ca-file: the aggregation layer of kube-apiserver is not set up`
         : shared && allowedNames.length === 0
-          ? 'the request-header CA also signs client certificates and requestheader-allowed-names is empty, so any client could name itself; set --requestheader-allowed-names of kube-apiserver'
+          ? 'the request-header CA also signs client certificates and requestheader-allowed-names is empty, so any client could claim any identity; set --requestheader-allowed-names of kube-apiserver'
           : undefined,
   };
 }
@@ -92,9 +92,9 @@ export class RequestHeaderSource {
         this.#value = readRequestHeaderConfig(data);
         this.#problem = this.#value.refused ?? '';
       } catch (error) {
-        // The last good one stays in force.
+        // The last valid configuration stays in force.
         this.#problem = `ConfigMap ${namespace}/${name}: ${error instanceof Error ? error.message : String(error)}`;
-        options.log.error('the request-header configuration cannot be read', { error });
+        options.log.error('request-header configuration invalid', { error });
       }
     });
   }
@@ -107,12 +107,12 @@ export class RequestHeaderSource {
     this.#informer.stop();
   }
 
-  /** The configuration to trust headers by; undefined: trust none. */
+  /** The configuration in force; undefined if no headers are trusted. */
   get value(): RequestHeaderConfig | undefined {
     return this.#value?.refused === undefined ? this.#value : undefined;
   }
 
-  /** Why headers are not believed now; '' if they are. */
+  /** Returns the reason why headers are not trusted; '' if they are. */
   problem(): string {
     return this.#problem;
   }

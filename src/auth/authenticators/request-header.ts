@@ -1,6 +1,6 @@
 /**
- * The aggregator: a front-proxy certificate plus X-Remote-* headers. They are believed only if the certificate chain verifies against the
- * request-header CA alone. `socket.authorized` is not used, because it knows other CAs.
+ * Authenticates requests through the aggregator by its front-proxy certificate and X-Remote-* headers. The headers are trusted only if the
+ * certificate chain verifies against the request-header CA. `socket.authorized` is not used, because it accepts other CAs.
  */
 import type { Request } from 'express';
 import type { X509Certificate } from 'node:crypto';
@@ -11,12 +11,12 @@ import { presentedChain, verifiedUntil, type PresentedChain } from './client-cha
 import { headerValues, extraKey, identityText } from '../identity-headers.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 
-/** Milliseconds until a refused certificate is verified again: it may not be valid yet. */
+/** Milliseconds after which a refused certificate is verified again, because it may become valid. */
 const refusedLife = 10_000;
 
-interface Verdict {
+interface Verification {
   readonly config: RequestHeaderConfig;
-  readonly isBelieved: boolean;
+  readonly isTrusted: boolean;
   /** Milliseconds since the epoch. */
   readonly until: number;
 }
@@ -26,33 +26,33 @@ export function requestHeader(
   clock: () => number = Date.now,
 ): (request: Request) => UserInfo | undefined {
   const presented = new WeakMap<object, PresentedChain | undefined>();
-  const verdicts = new WeakMap<object, Verdict>();
+  const verifications = new WeakMap<object, Verification>();
 
-  function verify(connection: object, socket: TLSSocket, current: RequestHeaderConfig, now: number): Verdict {
+  function verify(connection: object, socket: TLSSocket, current: RequestHeaderConfig, now: number): Verification {
     if (!presented.has(connection)) presented.set(connection, presentedChain(socket));
     const chain = presented.get(connection);
     const isAllowed =
       chain !== undefined &&
       (current.allowedNames.length === 0 || current.allowedNames.includes(commonName(chain.leaf)));
     const until = isAllowed ? verifiedUntil(chain, current.authorities, now) : undefined;
-    return { config: current, isBelieved: until !== undefined, until: until ?? now + refusedLife };
+    return { config: current, isTrusted: until !== undefined, until: until ?? now + refusedLife };
   }
 
-  /** As kube-apiserver for each request; what it depends on is the configuration and the time. */
-  function believes(request: Request, current: RequestHeaderConfig): boolean {
+  /** Verifies the certificate for each request like kube-apiserver. The result is cached until it or the configuration changes. */
+  function isTrustedProxy(request: Request, current: RequestHeaderConfig): boolean {
     const connection = connectionOf(request);
     const now = clock();
-    let verdict = verdicts.get(connection);
-    if (verdict?.config !== current || now > verdict.until) {
-      verdict = verify(connection, request.socket as TLSSocket, current, now);
-      verdicts.set(connection, verdict);
+    let verification = verifications.get(connection);
+    if (verification?.config !== current || now > verification.until) {
+      verification = verify(connection, request.socket as TLSSocket, current, now);
+      verifications.set(connection, verification);
     }
-    return verdict.isBelieved;
+    return verification.isTrusted;
   }
 
   return (request) => {
     const current = config();
-    if (current === undefined || !believes(request, current)) return undefined;
+    if (current === undefined || !isTrustedProxy(request, current)) return undefined;
     const headers = headerValues(request);
     const texts = (name: string): readonly string[] =>
       (headers.get(name) ?? []).map((value) => identityText(name, value));
@@ -78,12 +78,12 @@ export function requestHeader(
   };
 }
 
-/** The last one, as crypto/x509 of Go has it. */
+/** Returns the last common name, like crypto/x509 of Go. */
 function commonName(certificate: X509Certificate): string {
   const { CN: names } = certificate.toLegacyObject().subject as { readonly CN?: string | readonly string[] };
   return [names ?? []].flat().at(-1) ?? '';
 }
 
-/** What lives as long as the TLS connection: the HTTP/2 session or the socket. */
+/** Returns the object that lives as long as the TLS connection: the HTTP/2 session or the socket. */
 const connectionOf = (request: Request): object =>
   (request as Request & Partial<Pick<Http2ServerRequest, 'stream'>>).stream?.session ?? request.socket;

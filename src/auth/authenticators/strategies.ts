@@ -1,22 +1,22 @@
 /**
- * The strategies of passport, one for each way in which a request carries an identity. A strategy that finds no credential of its kind
- * fails, and passport tries the next one. The first credential that is found decides.
+ * passport strategies, one for each way in which a request carries an identity. A strategy that finds no credential of its kind fails, and
+ * passport tries the next one. The first credential found decides.
  */
 import type { Request } from 'express';
 import passport, { type AuthenticateOptions, type Strategy, type StrategyCreatedStatic } from 'passport';
 import { Strategy as BearerStrategy, type VerifyFunctionWithRequest } from 'passport-http-bearer';
-import { unauthorized } from '../../runtime/errors.ts';
+import { invalidToken } from '../../runtime/errors.ts';
 import { fingerprint } from '../../tokens/jwt.ts';
 import type { UserInfo } from '../user.ts';
 import type { Authenticator, Source, TokenAuthenticator } from './authenticator.ts';
-import { bearerCredentials } from './bearer-credentials.ts';
+import { malformedToken, onlyBearerCredentials } from './bearer-credentials.ts';
 import { subprotocolToken } from './web-socket-request.ts';
 
 interface Options extends AuthenticateOptions {
   readonly source: Source;
 }
 
-/** Authenticates by a bearer token (RFC 6750). `find` returns what the request has in its place, or undefined. */
+/** Authenticates by a bearer token (RFC 6750). `find` returns the text in place of the token, valid or not; undefined if there is none. */
 class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
   declare fail: StrategyCreatedStatic['fail'];
   declare readonly error: StrategyCreatedStatic['error'];
@@ -31,9 +31,9 @@ class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
   override authenticate(request: Request, { source }: Options): void {
     const token = this.find(request);
     if (token === undefined) return this.fail();
-    // passport gives each request an instance of its own. No other credential replaces a malformed or invalid token.
-    this.fail = () => this.error(unauthorized({ error: 'invalid_token' }));
-    // The strategy accepts one space after the scheme, RFC 9110 section 11.4 several. Tokens in body and query do not count.
+    // passport creates an instance for each request. No other credential replaces a malformed or invalid token.
+    this.fail = () => this.error(invalidToken(malformedToken(token)));
+    // The base class accepts one space after the scheme, RFC 9110 section 11.4 several. Tokens in body and query are not passed to it.
     super.authenticate({ headers: { authorization: `Bearer ${token}` }, source } as unknown as Request);
   }
 }
@@ -63,7 +63,7 @@ export const aggregatedAuthenticator = (
   tokens: readonly TokenAuthenticator[],
 ): Authenticator => authenticateBy([new RequestHeaderStrategy(proxy), ...tokenStrategies(tokens)]);
 
-/** Strategies for a token in the header Authorization, and for one among the subprotocols of a WebSocket. */
+/** Returns strategies for a token in the Authorization header and for a token among the subprotocols of a WebSocket. */
 function tokenStrategies(authenticators: readonly TokenAuthenticator[]): Strategy[] {
   const verify: VerifyFunctionWithRequest = (request, token, done) => {
     const { source } = request as unknown as Options;
@@ -72,7 +72,7 @@ function tokenStrategies(authenticators: readonly TokenAuthenticator[]): Strateg
     else verifyNew(token, source, authenticators).then((found) => done(null, found ?? false), done);
   };
   return [
-    new TokenStrategy('bearer', ({ headers }) => bearerCredentials(headers.authorization), verify),
+    new TokenStrategy('bearer', onlyBearerCredentials, verify),
     new TokenStrategy('web-socket', subprotocolToken, verify),
   ];
 }
@@ -99,7 +99,7 @@ async function verifyNew(
   return undefined;
 }
 
-/** Returns the user at once if the credential is known. In passport's callback form the response is left to the caller. */
+/** Creates an authenticator that returns cached users synchronously. With a callback, passport does not write the response. */
 function authenticateBy(strategies: readonly Strategy[]): Authenticator {
   const authenticator = new passport.Passport();
   for (const strategy of strategies) authenticator.use(strategy);

@@ -1,9 +1,9 @@
 /**
- * What a request for a WebSocket says beside the usual (RFC 6455 section 4.1), with the bearer token among its subprotocols: a browser
- * cannot send it in a header (k8s.io/apiserver pkg/authentication/request/websocket/protocol.go).
+ * Parses the headers of a WebSocket request (RFC 6455 section 4.1). Browsers cannot set the Authorization header, so the bearer token may
+ * be one of the subprotocols (k8s.io/apiserver pkg/authentication/request/websocket/protocol.go).
  */
 import type { IncomingMessage } from 'node:http';
-import { unauthorized } from '../../runtime/errors.ts';
+import { invalidToken } from '../../runtime/errors.ts';
 import { isBearerToken } from './bearer-credentials.ts';
 
 type WebSocketRequest = Pick<IncomingMessage, 'method' | 'httpVersion' | 'headers'>;
@@ -26,13 +26,13 @@ export const isWebSocketRequest = ({ method, httpVersion, headers }: WebSocketRe
   method === 'GET' &&
   httpVersion === '1.1';
 
-/** The first one offered, never a token. Undefined if there is none: a client that offers some wants to hear one of them. */
+/** Returns the first offered subprotocol that is not a token; undefined if there is none. The response must select one that was offered. */
 export const subprotocolOf = ({ headers }: WebSocketRequest): string | undefined =>
   listed(headers['sec-websocket-protocol']).find((protocol) => !protocol.startsWith(bearerPrefix));
 
 /**
- * Undefined if there is none. Throws 401 for one that cannot be read, for several, and for one without another subprotocol beside it,
- * which the answer could name.
+ * Returns the token among the subprotocols, if any. Throws 401 for a malformed token, for several tokens, and for a token without another
+ * subprotocol that the response could select.
  */
 export function subprotocolToken(request: WebSocketRequest): string | undefined {
   if (!isWebSocketRequest(request)) return undefined;
@@ -43,6 +43,8 @@ export function subprotocolToken(request: WebSocketRequest): string | undefined 
   const encoded = protocol.slice(bearerPrefix.length);
   const token = Buffer.from(encoded, 'base64url').toString('utf8');
   if (more.length > 0 || subprotocolOf(request) === undefined || !base64url.test(encoded) || !isBearerToken(token))
-    throw unauthorized({ error: 'invalid_token' });
+    throw invalidToken(
+      `Sec-WebSocket-Protocol must have one token, as ${bearerPrefix}<token in base64url without padding>, and another subprotocol`,
+    );
   return token;
 }

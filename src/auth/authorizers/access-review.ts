@@ -12,7 +12,7 @@ interface SubjectAccessReview {
 
 /** Milliseconds. */
 const maxDecisionAge = 10_000;
-/** One request of a user may need a thousand reviews: they wait in the line of that user. */
+/** One request may need a thousand reviews, which wait in the queue of its user. */
 const reviewSlots = {
   total: laneSizes.reviews,
   perUser: laneSizes.reviews / 2,
@@ -21,7 +21,7 @@ const reviewSlots = {
 /** kube-apiserver's own superusers, who need no review (k8s.io/apiserver DelegatingAuthorizationOptions). */
 const masters = 'system:masters';
 
-/** Reviews in flight. Requests and rechecks of open streams have their own, so requests of a user do not delay the end of a stream. */
+/** Reviews in flight. Rechecks of open streams have a separate lane, so that requests of a user do not delay the end of a stream. */
 interface Lane {
   readonly slots: Slots;
   readonly inFlight: InProgress<Promise<Decision>>;
@@ -34,13 +34,13 @@ const createLane = (what: string): Lane => ({
 
 interface Reviewed {
   readonly decision: Decision;
-  /** When it was requested, by the clock. */
+  /** Time of the request, by the clock. */
   readonly at: number;
 }
 
 /**
- * Authorizes by SubjectAccessReview (authorization.k8s.io/v1). Decisions are cached for 10 s from the moment they were requested, and
- * equal reviews that are in flight are one.
+ * Authorizes by SubjectAccessReview (authorization.k8s.io/v1). Decisions are cached for 10 s from the time of their request, and equal
+ * reviews in flight are merged.
  */
 export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): Authorizer {
   const decisions = new BoundedCache<Reviewed>({
@@ -54,7 +54,7 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   const requests = createLane('access reviews');
   const rechecks = createLane('access reviews of open streams');
 
-  async function ask(user: UserInfo, attributes: Attributes): Promise<Decision> {
+  async function requestReview(user: UserInfo, attributes: Attributes): Promise<Decision> {
     try {
       const { username, uid, groups, extra } = user;
       const review = await client.json<SubjectAccessReview>('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
@@ -79,7 +79,7 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
         reason: review.status?.reason ?? '',
       };
     } catch (error) {
-      if (error instanceof KubeError) throw serviceUnavailable('the permission cannot be reviewed now', 1, error);
+      if (error instanceof KubeError) throw serviceUnavailable('access review failed; try again', 1, error);
       throw error;
     }
   }
@@ -94,7 +94,7 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
       const { slots, inFlight } = maxAge < maxDecisionAge ? rechecks : requests;
       const current = inFlight.get(key);
       if (current !== undefined) return await current;
-      const review = slots.run(user.username, () => ask(user, attributes));
+      const review = slots.run(user.username, () => requestReview(user, attributes));
       inFlight.set(key, review);
       try {
         const decision = await review;

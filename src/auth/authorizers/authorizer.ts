@@ -1,7 +1,7 @@
 import { forbidden, forbiddenPath } from '../../runtime/errors.ts';
 import type { UserInfo } from '../user.ts';
 
-/** What a caller wants to do, as a SubjectAccessReview names it. Core group, cluster scope and "no name" are ''. */
+/** Attributes of a request for a resource, as in a SubjectAccessReview. The core group, cluster scope and "no name" are ''. */
 export interface ResourceAttributes {
   readonly verb: string;
   readonly group: string;
@@ -11,7 +11,7 @@ export interface ResourceAttributes {
   readonly name?: string;
 }
 
-/** A URL that is no resource, such as /metrics; `verb` is the HTTP method in lower case. */
+/** Attributes of a non-resource request, such as /metrics. `verb` is the HTTP method in lower case. */
 export interface PathAttributes {
   readonly verb: string;
   readonly path: string;
@@ -21,39 +21,39 @@ export type Attributes = ResourceAttributes | PathAttributes;
 
 export interface Decision {
   readonly allowed: boolean;
-  /** The authorizer's own words, '' if it has none. */
+  /** Explanation of the authorizer; '' if it gives none. */
   readonly reason: string;
 }
 
 export interface Authorizer {
   /**
-   * Decides whether the user is allowed to do that. Throws StatusError 503 when there is no decision; never allows by default.
-   * `maxAge`: the greatest age of a cached decision, in milliseconds.
+   * Decides whether the user is allowed to make the request. Throws StatusError 503 if there is no decision, and never allows by default.
+   * `maxAge` is the maximum age of a cached decision in milliseconds.
    */
   authorize(user: UserInfo, attributes: Attributes, maxAge?: number): Promise<Decision>;
 }
 
-/** Maximum age in milliseconds of a decision that the streams of a user share, which are rechecked together. */
+/** Maximum age of a decision in a recheck, in milliseconds, so that the streams of a user, which are rechecked together, share it. */
 const recheckAge = 1_000;
 
-/** Returns the authorizer by which open streams are rechecked: its decisions are new, and one serves all streams of a user. */
+/** Returns an authorizer for rechecks of open streams: decisions are new, and the streams of a user share them. */
 export const rechecking = (authorizer: Authorizer): Authorizer => ({
   authorize: (user, attributes) => authorizer.authorize(user, attributes, recheckAge),
 });
 
-/** Throws 403 with kube-apiserver's own sentence unless the user may. */
-export async function demand(authorizer: Authorizer, user: UserInfo, attributes: Attributes): Promise<void> {
+/** Throws 403 with kube-apiserver's message unless the user is allowed to make the request. */
+export async function assertAllowed(authorizer: Authorizer, user: UserInfo, attributes: Attributes): Promise<void> {
   const { allowed, reason } = await authorizer.authorize(user, attributes);
   if (allowed) return;
-  const why = reason === '' ? '' : `: ${reason}`;
+  const explanation = reason === '' ? '' : `: ${reason}`;
   if ('path' in attributes)
-    throw forbiddenPath(`User "${user.username}" cannot ${attributes.verb} path "${attributes.path}"${why}`);
+    throw forbiddenPath(`User "${user.username}" cannot ${attributes.verb} path "${attributes.path}"${explanation}`);
   const { verb, group, resource, subresource = '', namespace = '', name = '' } = attributes;
-  const what = subresource === '' ? resource : `${resource}/${subresource}`;
+  const target = subresource === '' ? resource : `${resource}/${subresource}`;
   const scope = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`;
   throw forbidden(
     { group, resource },
     name,
-    `User "${user.username}" cannot ${verb} resource "${what}" in API group "${group}" ${scope}${why}`,
+    `User "${user.username}" cannot ${verb} resource "${target}" in API group "${group}" ${scope}${explanation}`,
   );
 }

@@ -1,30 +1,30 @@
-/** What a server says, taken for nothing that it cannot be: it may be broken, or nobody's friend. Times in seconds. */
+/** Validates responses of a server that may be broken or malicious. Times are in seconds. */
 import type { CachedTokens } from './token-cache.ts';
 
-/** Longer texts are nothing to read. */
-const longest = 1_000;
+/** Maximum length of a text on the terminal. */
+const maxLength = 1_000;
 
 /**
- * What somebody else wrote, for a terminal: characters that would steer it, begin lines, turn the direction of the text or hide in it are
- * named instead.
+ * Makes untrusted text safe for a terminal: escapes control characters, line breaks, and characters that are invisible or change the
+ * text direction.
  */
-export function shown(text: string): string {
+export function terminalSafe(text: string): string {
   const plain = text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
     (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`,
   );
-  return plain.length > longest ? `${plain.slice(0, longest)}…` : plain;
+  return plain.length > maxLength ? `${plain.slice(0, maxLength)}…` : plain;
 }
 
 export type TokenServerResponse = Readonly<Record<string, unknown>>;
 
-/** RFC 6750 section 2.1: what a header carries. */
+/** RFC 6750 section 2.1: characters that a header can carry. */
 const accessTokenShape = /^[A-Za-z0-9._~+/-]+=*$/;
 /** RFC 6749 appendix A.17. */
 const refreshTokenShape = /^[ -~]+$/;
-/** The last time that a date can name; milliseconds since the epoch. */
+/** The latest time that a Date can represent, in milliseconds since the epoch. */
 const lastTime = 8.64e15;
-const longestLife = 86_400;
+const maxLife = 86_400;
 
 const matches = (shape: RegExp, value: unknown): value is string => typeof value === 'string' && shape.test(value);
 const isPositive = (value: unknown): value is number =>
@@ -32,7 +32,7 @@ const isPositive = (value: unknown): value is number =>
 
 const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= lastTime;
 
-/** Tokens that can be used, and kept. */
+/** Returns the tokens if they can be used and cached. */
 export function tokensIn({
   accessToken,
   refreshToken,
@@ -44,11 +44,11 @@ export function tokensIn({
   return { accessToken, refreshToken, obtainedAt, expiresAt };
 }
 
-/** RFC 6749 section 5.1. `now`: milliseconds since the epoch. */
-export function tokensOf(said: TokenServerResponse, now: number): CachedTokens | undefined {
-  const { access_token: accessToken, refresh_token: refreshToken, expires_in: life } = said;
+/** Returns the tokens of a token response (RFC 6749 section 5.1). `now` is in milliseconds since the epoch. */
+export function tokensOf(response: TokenServerResponse, now: number): CachedTokens | undefined {
+  const { access_token: accessToken, refresh_token: refreshToken, expires_in: life } = response;
   if (!isPositive(life)) return undefined;
-  const expiresAt = now + Math.min(life, longestLife) * 1_000;
+  const expiresAt = now + Math.min(life, maxLife) * 1_000;
   return tokensIn({ accessToken, refreshToken, obtainedAt: now, expiresAt });
 }
 
@@ -60,8 +60,8 @@ interface Device {
   readonly life: number;
 }
 
-/** RFC 8628 section 3.2. Whatever is no number of seconds is left out. */
-export function deviceOf(said: TokenServerResponse): Device | undefined {
+/** Returns a device authorization response (RFC 8628 section 3.2). Invalid numbers of seconds get defaults. */
+export function deviceOf(response: TokenServerResponse): Device | undefined {
   const {
     device_code: code,
     user_code: userCode,
@@ -69,7 +69,7 @@ export function deviceOf(said: TokenServerResponse): Device | undefined {
     verification_uri_complete,
     interval,
     expires_in,
-  } = said;
+  } = response;
   const address = verification_uri_complete ?? verification_uri;
   if (typeof code !== 'string' || typeof userCode !== 'string' || typeof address !== 'string') return undefined;
   if (!address.startsWith('https://')) return undefined;
@@ -77,9 +77,9 @@ export function deviceOf(said: TokenServerResponse): Device | undefined {
     code,
     userCode,
     address,
-    interval: isPositive(interval) ? Math.min(Math.max(interval, 1), longestPause) : 5,
+    interval: isPositive(interval) ? Math.min(Math.max(interval, 1), maxInterval) : 5,
     life: isPositive(expires_in) ? Math.min(expires_in, 3_600) : 600,
   };
 }
 
-export const longestPause = 60;
+export const maxInterval = 60;

@@ -1,14 +1,14 @@
-/** The platform as an OAuth client meets it: no more than the plugin needs, since kubectl waits for it at every call. */
+/** OAuth client for the platform, with only what the plugin needs: kubectl waits for it at every call. */
 import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
 import { OutgoingClient, OutgoingError } from '../../runtime/outgoing.ts';
 import type { TokenServerResponse } from './answers.ts';
 
-/** Milliseconds, from the first byte sent to the last one read: a server must not keep kubectl waiting by dripping. */
-const longestRequest = 30_000;
-/** Bytes. Nothing that the platform answers here is near that. */
-const largestAnswer = 1024 * 1024;
+/** Milliseconds from the first byte sent to the last byte read, so that a slow server cannot keep kubectl waiting. */
+const defaultTimeout = 30_000;
+/** Maximum bytes of a response. Responses of the platform are far smaller. */
+const maxResponseBytes = 1024 * 1024;
 
-/** RFC 6749 section 5.2, or whatever else it said. */
+/** An error response (RFC 6749 section 5.2), or any other response that is not 200. */
 export class OAuthRefusal extends Error {
   readonly error: string;
 
@@ -18,13 +18,13 @@ export class OAuthRefusal extends Error {
   }
 }
 
-/** What is sent: a form, or a token. */
-interface What {
+/** Sends either a form or a token. */
+interface RequestParts {
   readonly token?: string;
   readonly body?: string;
 }
 
-/** Node's words for a certificate that nobody vouches for who is known here. */
+/** Node.js error codes for certificates of an unknown CA. */
 const distrusts = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -39,56 +39,56 @@ export type FormFields = Readonly<Record<string, string>>;
 export class AuthorizationServer {
   readonly #url: URL;
   readonly #client: OutgoingClient;
-  readonly #longest: number;
+  readonly #timeout: number;
 
-  /** `ca` in PEM; that of the system unless given. Throws TypeError for what is no https URL. */
-  constructor(url: string, ca: string | undefined, longest = longestRequest) {
-    this.#longest = longest;
+  /** `ca` is in PEM format. Default: the CAs of Node.js. Throws TypeError unless the URL is https. */
+  constructor(url: string, ca: string | undefined, timeout = defaultTimeout) {
+    this.#timeout = timeout;
     if (!isHTTPSURL(url)) throw new TypeError(`the server ${httpsURLExpected}`);
     this.#url = new URL(url);
     this.#client = new OutgoingClient({ ca });
   }
 
-  /** Posts a form. Throws Refusal, or what the network says. */
+  /** Posts a form. Throws OAuthRefusal, or a network error. */
   post(path: string, form: FormFields): Promise<TokenServerResponse> {
-    return this.#ask(path, { body: new URLSearchParams(form).toString() });
+    return this.#request(path, { body: new URLSearchParams(form).toString() });
   }
 
-  /** Reads what a token lets one read. Throws like `post`. */
+  /** Gets a path with a bearer token. Throws like `post`. */
   get(path: string, token: string): Promise<TokenServerResponse> {
-    return this.#ask(path, { token });
+    return this.#request(path, { token });
   }
 
-  async #ask(path: string, { token, body }: What): Promise<TokenServerResponse> {
+  async #request(path: string, { token, body }: RequestParts): Promise<TokenServerResponse> {
     const headers = {
       Accept: 'application/json',
       ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
       ...(body === undefined ? {} : { 'Content-Type': 'application/x-www-form-urlencoded' }),
     };
     const method = body === undefined ? 'GET' : 'POST';
-    const signal = AbortSignal.timeout(this.#longest);
-    const options = { method, headers, body, signal, maxBytes: largestAnswer };
-    const answer = await this.#client.request(new URL(path, this.#url), options).catch((error: unknown) => {
-      if (signal.aborted) throw new Error(`no whole answer within ${this.#longest / 1_000} s`, { cause: error });
+    const signal = AbortSignal.timeout(this.#timeout);
+    const options = { method, headers, body, signal, maxBytes: maxResponseBytes };
+    const response = await this.#client.request(new URL(path, this.#url), options).catch((error: unknown) => {
+      if (signal.aborted) throw new Error(`no complete response within ${this.#timeout / 1_000} s`, { cause: error });
       if (isDistrust(error))
-        throw new Error(`${error.message}: the CA of ${this.#url.host} is to be given by --ca-file`, { cause: error });
+        throw new Error(`${error.message}; set --ca-file to the CA of ${this.#url.host}`, { cause: error });
       throw error;
     });
-    const said = recordIn(answer.body.toString('utf8'));
-    if (answer.status === 200) return said;
+    const content = recordIn(response.body.toString('utf8'));
+    if (response.status === 200) return content;
     const {
-      error = `status ${answer.status}`,
-      error_description: description = `the server answered ${answer.status}`,
-    } = said;
+      error = `status ${response.status}`,
+      error_description: description = `the server returned status ${response.status}`,
+    } = content;
     throw new OAuthRefusal(String(error), String(description));
   }
 }
 
-/** Of no server of ours, nothing. */
+/** Returns an empty record if the text is not a JSON object. */
 function recordIn(text: string): TokenServerResponse {
   try {
-    const said: unknown = JSON.parse(text);
-    return typeof said === 'object' && said !== null ? (said as TokenServerResponse) : {};
+    const content: unknown = JSON.parse(text);
+    return typeof content === 'object' && content !== null ? (content as TokenServerResponse) : {};
   } catch {
     return {};
   }

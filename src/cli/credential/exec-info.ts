@@ -1,28 +1,28 @@
-/** What kubectl and the plugin say to each other (client.authentication.k8s.io/v1 ExecCredential). */
+/** The interface between kubectl and the plugin (client.authentication.k8s.io/v1 ExecCredential). */
 import { UsageError } from '../../config/flags.ts';
 
 const apiVersion = 'client.authentication.k8s.io/v1';
 
 export interface ExecInfo {
-  /** Somebody is there who can answer. */
+  /** A user is at the terminal. */
   readonly interactive: boolean;
-  /** Where kubectl is going to. */
+  /** URL of kubectl's cluster. */
   readonly server: string | undefined;
   /** PEM. */
   readonly ca: string | undefined;
 }
 
-/** KUBERNETES_EXEC_INFO; without it, somebody has called the plugin by hand. Throws UsageError. */
+/** Parses KUBERNETES_EXEC_INFO. If it is not set, a user has called the plugin by hand. Throws UsageError. */
 export function execInfoOf(text: string | undefined): ExecInfo {
   if (text === undefined) return { interactive: true, server: undefined, ca: undefined };
   let info: { apiVersion?: unknown; spec?: { interactive?: unknown; cluster?: Record<string, unknown> } };
   try {
     info = (JSON.parse(text) ?? {}) as typeof info;
   } catch {
-    throw new UsageError('KUBERNETES_EXEC_INFO is no JSON');
+    throw new UsageError('KUBERNETES_EXEC_INFO is not JSON');
   }
   if (info.apiVersion !== apiVersion)
-    throw new UsageError(`the kubeconfig must have exec.apiVersion: ${apiVersion}, not ${String(info.apiVersion)}`);
+    throw new UsageError(`exec.apiVersion in the kubeconfig: expected ${apiVersion}, got ${String(info.apiVersion)}`);
   const { server, 'certificate-authority-data': ca } = info.spec?.cluster ?? {};
   return {
     interactive: info.spec?.interactive === true,
@@ -31,7 +31,7 @@ export function execInfoOf(text: string | undefined): ExecInfo {
   };
 }
 
-/** `expiresAt`: milliseconds since the epoch. */
+/** Formats an ExecCredential. `expiresAt` is in milliseconds since the epoch. */
 export const execCredential = (token: string, expiresAt: number): string =>
   JSON.stringify({
     apiVersion,

@@ -1,24 +1,24 @@
 /**
- * `platform-apiserver credential`: kubectl's credential plugin (client.authentication.k8s.io/v1). Prints a token that is good for a while,
- * refreshes it when it is not, and has somebody log in when it cannot.
+ * `platform-apiserver credential`: credential plugin for kubectl (client.authentication.k8s.io/v1). Prints a valid token. Refreshes an
+ * expired one, or lets the user log in.
  */
 import { iamAPIVersion } from '../../config/names.ts';
-import { readFile } from 'node:fs/promises';
+import { readFlagFile } from '../../config/flag-file.ts';
 import { parseCredentialFlags, UsageError, type CredentialFlags } from '../../config/flags.ts';
-import { tokensOf, type TokenServerResponse, shown } from './answers.ts';
+import { tokensOf, type TokenServerResponse, terminalSafe } from './answers.ts';
 import { AuthorizationServer, OAuthRefusal, type FormFields } from './authorization-server.ts';
 import { execCredential, execInfoOf, type ExecInfo } from './exec-info.ts';
 import { logins, type TerminalLogin } from './logins.ts';
 import { cacheFile, forgetTokens, readTokens, writeTokens, type CachedTokens } from './token-cache.ts';
 
-/** A token that ends sooner is not worth to begin with. Milliseconds. */
-const leastLife = 30_000;
+/** Milliseconds before its expiry at which a token is refreshed. */
+const minLife = 30_000;
 /**
- * For so long a token is good unseen. Its session may have ended since, or the password have been changed: kubectl would present it until
- * it expires, and nobody be asked to log in. Milliseconds.
+ * Milliseconds for which a cached token is used without a refresh. Its session may have been revoked in the meantime: kubectl would
+ * send the token until it expires, and the user would not be asked to log in.
  */
-const unseen = 60_000;
-/** Writes out what kubectl tells the plugin of its cluster. */
+const maxUnchecked = 60_000;
+/** Prints the CA that kubectl passes to the plugin. */
 const authorityOfCluster =
   "kubectl config view --raw --minify --flatten -o jsonpath='{.clusters[0].cluster.certificate-authority-data}' | base64 -d";
 const nothing: TokenServerResponse = {};
@@ -37,13 +37,13 @@ export async function credential(
     return 0;
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    tell(error instanceof Error ? error.message : String(error));
+    report(error instanceof Error ? error.message : String(error));
     return 1;
   }
 }
 
-/** Standard output is kubectl's. What is told may be what a server said. */
-const tell = (text: string): void => console.error(`credential: ${shown(text)}`);
+/** Writes to standard error, because kubectl reads standard output. The text may come from a server. */
+const report = (text: string): void => console.error(`credential: ${terminalSafe(text)}`);
 
 class Plugin {
   readonly #flags: CredentialFlags;
@@ -66,15 +66,15 @@ class Plugin {
     const url = flags.server ?? info.server;
     if (url === undefined)
       throw new UsageError(
-        'give --server, or provideClusterInfo: true in the kubeconfig if its cluster is the platform',
+        'set --server, or provideClusterInfo: true in the kubeconfig if its cluster is the platform',
       );
-    // That of the cluster is for the cluster: another server may have another.
+    // The CA of kubectl's cluster does not apply to another server.
     const ca =
       flags.caFile === undefined
         ? flags.server === undefined
           ? info.ca
           : undefined
-        : await readFile(flags.caFile, 'utf8');
+        : await readFlagFile('--ca-file', flags.caFile);
     return new Plugin(flags, info.interactive, url, ca);
   }
 
@@ -84,80 +84,83 @@ class Plugin {
   }
 
   async logOut(): Promise<void> {
-    const cached = await readTokens(this.#file, tell);
+    const cached = await readTokens(this.#file, report);
     await forgetTokens(this.#file);
     if (cached !== undefined)
       await this.#server.post('/oauth/revoke', { token: cached.refreshToken, ...this.#login.client });
   }
 
   async #tokens(): Promise<CachedTokens> {
-    const cached = await readTokens(this.#file, tell);
+    const cached = await readTokens(this.#file, report);
     return (cached && (await this.#renewed(cached))) ?? (await this.#logIn());
   }
 
-  /** Undefined if somebody must log in. */
+  /** Returns undefined if the user must log in. */
   async #renewed(cached: CachedTokens): Promise<CachedTokens | undefined> {
     const now = Date.now();
-    const isGood = cached.expiresAt - now > leastLife;
-    if (isGood && Math.abs(now - cached.obtainedAt) < unseen) return cached;
+    const isValid = cached.expiresAt - now > minLife;
+    if (isValid && Math.abs(now - cached.obtainedAt) < maxUnchecked) return cached;
     try {
-      return await this.#ask({ grant_type: 'refresh_token', refresh_token: cached.refreshToken });
+      return await this.#refresh({ grant_type: 'refresh_token', refresh_token: cached.refreshToken });
     } catch (error) {
       if (error instanceof OAuthRefusal && error.error === 'invalid_grant') return undefined;
-      // Who cannot ask the platform now may still reach what takes its tokens.
-      if (isGood) return cached;
+      // The platform cannot be reached, but the API server that accepts its tokens may be.
+      if (isValid) return cached;
       throw error;
     }
   }
 
   async #logIn(): Promise<CachedTokens> {
-    if (!this.#interactive) throw new Error(`nobody is there to log in: run in a terminal first: ${this.#command}`);
-    const said = await this.#login.logIn(this.#server, this.#flags.username ?? '');
-    await this.#demandRights(this.#tokensOf(said));
-    // What a login gives is for the platform itself.
+    if (!this.#interactive || !this.#login.canPrompt())
+      throw new Error(`login required, but there is no terminal; first run this in a terminal: ${this.#command}`);
+    const response = await this.#login.logIn(this.#server, this.#flags.username ?? '');
+    await this.#assertPasswordChanged(this.#tokensOf(response));
+    // The tokens of a login are for the platform itself.
     const { audience } = this.#flags;
     return audience === undefined
-      ? await this.#keep(said)
-      : await this.#ask({ grant_type: 'refresh_token', refresh_token: String(said['refresh_token']) });
+      ? await this.#save(response)
+      : await this.#refresh({ grant_type: 'refresh_token', refresh_token: String(response['refresh_token']) });
   }
 
-  /** A browser has people change their password where they must; with a token of theirs before that nothing can be done. */
-  async #demandRights({ accessToken }: CachedTokens): Promise<void> {
+  /** Throws if the user must change the password first, which the terminal login does not support. */
+  async #assertPasswordChanged({ accessToken }: CachedTokens): Promise<void> {
     if (this.#flags.login !== 'password') return;
-    // Whoever cannot be asked is let go on: without rights they are told so by whatever they do next.
+    // If the request fails, continue: a user without rights gets an error from the next request.
     const { spec } = await this.#server.get(`/kapis/${iamAPIVersion}/users/~`, accessToken).catch(() => nothing);
     if ((spec as { passwordChangeRequired?: unknown } | undefined)?.passwordChangeRequired === true)
-      throw new Error(`the password must be changed first, in a browser: ${new URL('/oauth/login', this.#url).href}`);
+      throw new Error(`change your password in a browser first: ${new URL('/oauth/login', this.#url).href}`);
   }
 
-  async #ask(form: FormFields): Promise<CachedTokens> {
+  async #refresh(form: FormFields): Promise<CachedTokens> {
     const { audience } = this.#flags;
     const whole = { ...form, ...(audience === undefined ? {} : { audience }), ...this.#login.client };
-    return await this.#keep(await this.#server.post('/oauth/token', whole));
+    return await this.#save(await this.#server.post('/oauth/token', whole));
   }
 
-  async #keep(said: TokenServerResponse): Promise<CachedTokens> {
-    const tokens = this.#tokensOf(said);
+  async #save(response: TokenServerResponse): Promise<CachedTokens> {
+    const tokens = this.#tokensOf(response);
     await writeTokens(this.#file, tokens);
     return tokens;
   }
 
-  #tokensOf(said: TokenServerResponse): CachedTokens {
-    const tokens = tokensOf(said, Date.now());
-    if (tokens === undefined) throw new Error(`${this.#url} answers like no server of the platform`);
+  #tokensOf(response: TokenServerResponse): CachedTokens {
+    const tokens = tokensOf(response, Date.now());
+    if (tokens === undefined) throw new Error(`unexpected response from ${this.#url}; is it the platform?`);
     return tokens;
   }
 
-  /** What logs in for the next call from here, by hand. */
+  /** Returns the command with which a user can log in for the next calls. */
   get #command(): string {
     const { caFile, login, username, audience } = this.#flags;
-    // What kubectl tells of its cluster nobody tells at a terminal.
+    // At a terminal kubectl does not pass the CA of its cluster.
     const isClusters = caFile === undefined && this.#hasCA;
     const values = { server: this.#url, 'ca-file': isClusters ? 'FILE' : caFile, login, username, audience };
     const given = Object.entries(values).flatMap(([name, value]) =>
       value === undefined ? [] : [`--${name}=${value}`],
     );
-    const hint = isClusters ? `, where FILE has the CA of the kubeconfig's cluster: ${authorityOfCluster} >FILE` : '';
+    const hint = isClusters
+      ? `, where FILE contains the CA of the kubeconfig's cluster: ${authorityOfCluster} >FILE`
+      : '';
     return `platform-apiserver credential ${given.join(' ')}${hint}`;
   }
 

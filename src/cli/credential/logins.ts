@@ -1,30 +1,36 @@
-/** The ways in which somebody logs in at the terminal. Each answers what the token endpoint said. */
+/** Logins at the terminal. Each returns the response of the token endpoint. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askSecretly } from '../hash-password.ts';
-import { deviceOf, longestPause, type TokenServerResponse, shown } from './answers.ts';
+import { promptSecretly } from '../hash-password.ts';
+import { deviceOf, maxInterval, type TokenServerResponse, terminalSafe } from './answers.ts';
 import { OAuthRefusal, type AuthorizationServer } from './authorization-server.ts';
 
 type Server = Pick<AuthorizationServer, 'post'>;
 
 export interface TerminalLogin {
-  /** The OAuth client, and what it shows at the token endpoint. */
+  /** The OAuth client with its credentials for the token endpoint. */
   readonly client: { readonly client_id: string; readonly client_secret?: string };
+  /** Whether a user can be prompted. */
+  readonly canPrompt: () => boolean;
   readonly logIn: (server: Server, username: string) => Promise<TokenServerResponse>;
 }
 
 const cli = { client_id: 'platform-cli' };
-/** Default client, whose secret is public (docs/tokens.md). */
+/** Default client, whose secret is public (docs/guides/tokens.md). */
 const platform = { client_id: 'platform', client_secret: 'platform' };
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 
-/** RFC 8628: anywhere with a browser, be it another machine. */
+/** RFC 8628: the user logs in with a browser on any machine. */
 const device: TerminalLogin = {
   client: cli,
+  // The prompt needs no input.
+  canPrompt: () => process.stdin.isTTY || process.stderr.isTTY,
   async logIn(server) {
-    const begun = deviceOf(await server.post('/oauth/device_authorization', cli));
-    if (begun === undefined) throw new Error('the server answers like no server of the platform');
-    const { code, userCode, address, interval, life } = begun;
-    process.stderr.write(`Open ${shown(address)}\nand let in the device that shows ${shown(userCode)}\n`);
+    const authorization = deviceOf(await server.post('/oauth/device_authorization', cli));
+    if (authorization === undefined) throw new Error('unexpected response from the server; is it the platform?');
+    const { code, userCode, address, interval, life } = authorization;
+    process.stderr.write(
+      `Open ${terminalSafe(address)}\nand authorize the device with the code ${terminalSafe(userCode)}\n`,
+    );
     let pause = interval;
     for (let waited = 0; waited < life; waited += pause) {
       await sleep(pause * 1_000);
@@ -33,18 +39,21 @@ const device: TerminalLogin = {
       } catch (error) {
         if (!(error instanceof OAuthRefusal)) throw error;
         // RFC 8628 section 3.5.
-        if (error.error === 'slow_down') pause = Math.min(pause + 5, longestPause);
+        if (error.error === 'slow_down') pause = Math.min(pause + 5, maxInterval);
         else if (error.error !== 'authorization_pending') throw error;
       }
     }
-    throw new Error('nobody has let the device in in time');
+    throw new Error('the device was not authorized in time; run the command again');
   },
 };
 
 const password: TerminalLogin = {
   client: platform,
+  // Scripts may send the password to standard input.
+  canPrompt: () => true,
   async logIn(server, username) {
-    const secret = await askSecretly(`Password of ${shown(username)}: `, process.stdin);
+    const secret = await promptSecretly(`Password of ${terminalSafe(username)}: `, process.stdin);
+    if (secret === '') throw new Error('no password was entered, at the terminal or on standard input');
     return await server.post('/oauth/token', { grant_type: 'password', username, password: secret, ...platform });
   },
 };

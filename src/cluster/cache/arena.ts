@@ -1,24 +1,24 @@
 /**
- * Where the bytes of a store's objects lie: side by side in slabs outside the V8 heap. A list is written from few pieces, without
- * copying, as far as its order is the order in which they lie; `tidy` sees to that. What is more than the arena may hold is packed.
+ * Stores the bytes of objects contiguously in slabs outside the V8 heap. A list is written from few pieces, without copying, where its
+ * order is the order of the bytes; `tidy` establishes that order. Objects beyond the limit of the arena are packed.
  */
 import { Packer, packTogether } from './packed.ts';
-import { Slice, type WaitingSlice } from '../../runtime/slice.ts';
+import { Slice, type SignalSource } from '../../runtime/slice.ts';
 import type { Slab, StoredObject } from './stored-object.ts';
 
 const slabSize = 128 * 1024;
 const smallestSlab = 8 * 1024;
-/** Objects that lie together in so many bytes are not moved to lie together with others. */
+/** Contiguous objects of at least this many bytes are not moved next to others. */
 const longRun = slabSize / 4;
-/** So many bytes of states that are past stay as they are: watches read them at once, if at all. */
+/** Bytes of replaced states that stay unpacked: watches read a replaced state immediately, if at all. */
 const maxFresh = 4 * 1024 * 1024;
-/** Then so many bytes of them are packed as one. */
+/** Bytes of replaced states that are packed together. */
 const runSize = 256 * 1024;
 
 class SharedSlab implements Slab {
   readonly memory: Buffer;
   used = 0;
-  /** Bytes of the objects that are still here. */
+  /** Bytes of the objects that are still in the slab. */
   live = 0;
   readonly tenants: StoredObject<unknown>[] = [];
 
@@ -37,29 +37,29 @@ class SharedSlab implements Slab {
 export class Arena {
   readonly #limit: number;
   readonly #packer = new Packer();
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #slabs = new Set<SharedSlab>();
   #open: SharedSlab | undefined;
   #slabBytes = 0;
   #packedBytes = 0;
-  /** States that are past and not yet packed, the oldest first. */
+  /** Replaced states that are not packed yet, oldest first. */
   #fresh: StoredObject<unknown>[] = [];
   #freshBytes = 0;
-  /** How often an object was put somewhere, and how often when all was tidy. */
+  /** Number of times that an object was moved into a slab, now and when `tidy` last finished. */
   #moves = 0;
   #tidyMoves = 0;
 
-  /** `limit`: bytes that may lie in slabs. */
+  /** `limit`: maximum bytes in slabs. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Bytes held of the objects, outside the V8 heap but for what is packed. */
+  /** Bytes of the objects: slabs outside the V8 heap, and packed bytes, some of which are in it. */
   get bytes(): number {
     return this.#slabBytes + this.#packedBytes;
   }
 
-  /** Gives a new object its place, if it has none yet. */
+  /** Moves a new object into a slab, unless it is in one or is packed. */
   add(object: StoredObject<unknown>): void {
     if (this.#slabOf(object) !== undefined || object.slab === undefined) return;
     this.#packedBytes += object.packedSize;
@@ -67,7 +67,7 @@ export class Arena {
     this.#makeRoom();
   }
 
-  /** An object that is past lies by itself, and no longer keeps the memory of others. */
+  /** Moves a replaced state into dedicated memory, so that it does not retain the slab. */
   retire(object: StoredObject<unknown>): void {
     const slab = this.#slabOf(object);
     if (slab !== undefined || object.slab === undefined) this.#packedBytes -= object.packedSize;
@@ -80,32 +80,32 @@ export class Arena {
     if (this.#freshBytes > maxFresh) this.#packOldest();
   }
 
-  /** Forgets every object but these. */
+  /** Removes all other objects. */
   retain(objects: ReadonlySet<StoredObject<unknown>>): void {
     this.#packedBytes = 0;
     for (const object of objects) this.#packedBytes += object.packedSize;
     for (const slab of this.#slabs) {
-      const gone = slab.tenants.filter((tenant) => tenant.slab === slab && !objects.has(tenant));
-      for (const tenant of gone) isolate(tenant);
+      const removed = slab.tenants.filter((tenant) => tenant.slab === slab && !objects.has(tenant));
+      for (const tenant of removed) isolate(tenant);
       this.#leave(
         slab,
-        gone.reduce((sum, { length }) => sum + length, 0),
+        removed.reduce((sum, { length }) => sum + length, 0),
       );
     }
   }
 
-  /** Lays objects that follow each other in a list side by side, unless they do already, in slices. Throws the signal's reason. */
-  async tidy(objects: readonly StoredObject<unknown>[], waiting: WaitingSlice): Promise<void> {
-    // What comes while this waits is for the next time.
+  /** Makes the bytes of consecutive objects of a list contiguous, in slices. Throws the signal's reason. */
+  async tidy(objects: readonly StoredObject<unknown>[], waiting: SignalSource): Promise<void> {
+    // Objects that are added during a pause wait for the next call.
     const moves = this.#moves;
     if (moves === this.#tidyMoves) return;
     const slice = new Slice(waiting);
-    let together: StoredObject<unknown>[] = [];
+    let batch: StoredObject<unknown>[] = [];
     let bytes = 0;
     let runs = 0;
     const flush = (): void => {
-      if (runs > 1) this.#together(together, bytes);
-      together = [];
+      if (runs > 1) this.#moveTogether(batch, bytes);
+      batch = [];
       bytes = 0;
       runs = 0;
     };
@@ -125,7 +125,7 @@ export class Arena {
         flush();
         continue;
       }
-      for (let i = start; i < end; i += 1) together.push(objects[i] as typeof first);
+      for (let i = start; i < end; i += 1) batch.push(objects[i] as typeof first);
       bytes += length;
       runs += 1;
       if (bytes >= slabSize) flush();
@@ -134,7 +134,7 @@ export class Arena {
     this.#tidyMoves = moves;
   }
 
-  /** As many as are worth it. */
+  /** Packs the oldest replaced states, together at least `runSize` bytes. */
   #packOldest(): void {
     const run: StoredObject<unknown>[] = [];
     let bytes = 0;
@@ -146,28 +146,29 @@ export class Arena {
     this.#fresh.splice(0, run.length);
     this.#freshBytes -= bytes;
     const plain = run.filter(({ slab }) => slab !== undefined);
-    for (const [index, packed] of packTogether(plain.map((one) => one.bytes)).entries()) plain[index]?.keepAs(packed);
+    for (const [index, packed] of packTogether(plain.map((one) => one.bytes)).entries())
+      plain[index]?.replaceBytes(packed);
   }
 
   #slabOf({ slab }: StoredObject<unknown>): SharedSlab | undefined {
     return slab instanceof SharedSlab && this.#slabs.has(slab) ? slab : undefined;
   }
 
-  #together(objects: readonly StoredObject<unknown>[], bytes: number): void {
+  #moveTogether(objects: readonly StoredObject<unknown>[], bytes: number): void {
     const slab = this.#newSlab(bytes);
-    const left = new Map<SharedSlab, number>();
+    const freed = new Map<SharedSlab, number>();
     for (const object of objects) {
       const old = object.slab as SharedSlab;
-      left.set(old, (left.get(old) ?? 0) + object.length);
+      freed.set(old, (freed.get(old) ?? 0) + object.length);
       slab.add(object);
     }
-    for (const [old, length] of left) this.#leave(old, length);
+    for (const [old, length] of freed) this.#leave(old, length);
     this.#makeRoom();
   }
 
   #settle(object: StoredObject<unknown>): void {
     this.#moves += 1;
-    // A small store has small slabs.
+    // Small slabs, so that a small store wastes little.
     const size = Math.min(slabSize, Math.max(smallestSlab, this.#slabBytes));
     if (object.length * 2 > size) return this.#newSlab(object.length).add(object);
     const full = this.#open;
@@ -186,7 +187,7 @@ export class Arena {
     return slab;
   }
 
-  /** So many bytes of a slab are no longer needed. One that is more than half empty is cleared. */
+  /** Records that bytes of a slab are unused, and moves the other objects out of it once it is more than half empty. */
   #leave(slab: SharedSlab, bytes: number): void {
     slab.live -= bytes;
     if (slab === this.#open || slab.live * 2 > slab.used || !this.#slabs.has(slab)) return;
@@ -199,7 +200,7 @@ export class Arena {
     this.#slabBytes -= slab.memory.length;
   }
 
-  /** Packs what has lain longest. */
+  /** Packs the objects of the oldest slabs until the others fit into the limit. */
   #makeRoom(): void {
     if (this.#slabBytes <= this.#limit) return;
     for (const slab of this.#slabs) {
@@ -209,13 +210,13 @@ export class Arena {
       for (const tenant of slab.tenants) {
         if (tenant.slab !== slab) continue;
         this.#packedBytes -= tenant.packedSize;
-        tenant.keepAs(this.#packer.pack(tenant.bytes));
+        tenant.replaceBytes(this.#packer.pack(tenant.bytes));
         this.#packedBytes += tenant.packedSize;
       }
     }
   }
 }
 
-/** Moves an object into memory of its own. */
+/** Moves an object into dedicated memory. */
 const isolate = (object: StoredObject<unknown>): void =>
   object.moveTo({ memory: Buffer.allocUnsafeSlow(object.length) }, 0);

@@ -4,78 +4,78 @@ import type { StoredObject } from './stored-object.ts';
 export interface Change<F> {
   readonly type: ChangeType;
   readonly resourceVersion: number;
-  /** The state after the change; of a deletion the last state, under the deletion's resourceVersion. */
+  /** State after the change. For a deletion: the last state, with the resourceVersion of the deletion. */
   readonly object: StoredObject<F>;
-  /** The state before; undefined for an addition. */
+  /** State before the change; undefined for an addition. */
   readonly previous: StoredObject<F> | undefined;
 }
 
-/** What was found out about the time before a history. */
+/** Information from kube-apiserver about changes before the start of the history. */
 export interface Recalled {
-  /** There are changes after anything older that are not remembered. */
+  /** The history misses changes after any older resourceVersion. */
   readonly floor: number;
-  /** All changes after this are remembered. */
+  /** The history contains all changes after this resourceVersion. */
   readonly since: number;
 }
 
 export const maxChanges = 10_000;
 const maxBytes = 64 * 1024 * 1024;
 
-/** The last changes of a store, so that a watch can begin in the past. */
+/** Last changes of a store, so that a watch can start at an earlier resourceVersion. */
 export class History<F> {
-  /** Oldest first; those before `#first` are forgotten. */
+  /** Oldest first; those before `#first` are removed. */
   #changes: Change<F>[] = [];
   #first = 0;
-  /** The position of the first of `#changes`. */
+  /** Position of the first of `#changes`. */
   #start = 0;
   #bytes = 0;
-  /** Every change after this resourceVersion is remembered. */
+  /** The history contains every change after this resourceVersion. */
   #since = 0;
-  /** After anything older there are changes that are not remembered; from here to `#since` nobody knows of any. */
+  /** The history misses changes after any older resourceVersion. Between this and `#since` it is unknown whether it does. */
   #floor = 1;
 
   get since(): number {
     return this.#since;
   }
 
-  /** Whether all changes after a resourceVersion may be remembered without anybody knowing. */
+  /** Returns true if it is unknown whether the history contains all changes after a resourceVersion. */
   isInDoubt(resourceVersion: number): boolean {
     return resourceVersion >= this.#floor && resourceVersion < this.#since;
   }
 
-  /** What was found out while `oldestPosition` was this: it is worth nothing if changes were forgotten since. */
+  /** Applies information that was requested at `oldestPosition`. Ignores it if changes have been removed since. */
   recall(oldestPosition: number, { floor, since }: Recalled): void {
     if (oldestPosition !== this.oldestPosition) return;
     this.#floor = Math.max(this.#floor, floor);
     this.#since = since;
   }
 
-  /** Where the next change will stand among all that there were since the start: a place to read on from. */
+  /** Position of the next change, counted from the start of the history. Readers continue from a position. */
   get position(): number {
     return this.#start + this.#changes.length;
   }
 
-  /** Of the oldest change that is remembered. */
+  /** Position of the oldest change in the history. */
   get oldestPosition(): number {
     return this.#start + this.#first;
   }
 
-  /** Of the first change after a resourceVersion; undefined if not all changes after it are remembered. */
+  /** Returns the position of the first change after a resourceVersion; undefined if a change after it is missing. */
   positionAfter(resourceVersion: number): number | undefined {
     return resourceVersion < this.#since ? undefined : this.#start + this.#indexAfter(resourceVersion);
   }
 
-  /** Undefined if it is forgotten or yet to come. */
+  /** Returns undefined if the change was removed or has not happened yet. */
   at(position: number): Change<F> | undefined {
     return position < this.oldestPosition ? undefined : this.#changes[position - this.#start];
   }
 
-  /** The remembered changes after a resourceVersion, oldest first; undefined if they are not all remembered. */
+  /** Returns the changes after a resourceVersion, oldest first; undefined if any is missing. */
   after(resourceVersion: number): readonly Change<F>[] | undefined {
     return resourceVersion < this.#since ? undefined : this.#changes.slice(this.#indexAfter(resourceVersion));
   }
 
-  /** The changes from a position on; undefined if they are not all remembered. */
+  /** Returns the changes from a position; undefined if any is missing. */
   from(position: number): readonly Change<F>[] | undefined {
     return position < this.oldestPosition ? undefined : this.#changes.slice(position - this.#start);
   }
@@ -96,9 +96,9 @@ export class History<F> {
     this.#first = 0;
   }
 
-  /** Forgets everything up to a resourceVersion, which may lie before what was known. */
+  /** Removes all changes. The history restarts after a resourceVersion, which may be older than the last one. */
   reset(resourceVersion: number): void {
-    // Not even who had read everything can read on.
+    // Skips a position, so that readers of all changes notice the gap too.
     this.#start += this.#changes.length + 1;
     this.#changes = [];
     this.#first = 0;
@@ -107,7 +107,7 @@ export class History<F> {
     this.#floor = 1;
   }
 
-  /** Of the first remembered change after a resourceVersion. */
+  /** Returns the index of the first change after a resourceVersion. */
   #indexAfter(resourceVersion: number): number {
     let low = this.#first;
     let high = this.#changes.length;

@@ -10,13 +10,11 @@ type ChangeListener<T> = (type: ChangeType, object: T) => void;
 export interface InformerOptions extends Collection {
   readonly log: Logger;
   readonly clock: Clock;
-  /** See ReflectorOptions. Keeps `lastSignOfLife` fresher than the minute between two bookmarks. */
+  /** See ReflectorOptions. A short time keeps `lastSignOfLife` more recent than the minute between two bookmarks. */
   readonly watchSeconds?: number;
 }
 
-/**
- * A decoded cache of a small resource, kept current by a watch (client-go's shared informer). Its objects are shared: never alter one.
- */
+/** Cache of the decoded objects of a small resource, updated by a watch (client-go's SharedInformer). Callers must not modify them. */
 export class Informer<T extends KubeObject> {
   readonly #options: InformerOptions;
   readonly #objects = new Map<string, T>();
@@ -42,12 +40,12 @@ export class Informer<T extends KubeObject> {
     this.#reflector.stop();
   }
 
-  /** The first list is complete. */
+  /** Returns true once the first list is complete. */
   hasSynced(): boolean {
     return this.#reflector.hasSynced();
   }
 
-  /** Resolves when `hasSynced`; throws the signal's reason when that is aborted before. */
+  /** Resolves when the first list is complete. Throws the signal's reason if it is aborted before. */
   waitForSync(signal?: AbortSignal): Promise<void> {
     return this.#synced.wait(signal);
   }
@@ -62,14 +60,14 @@ export class Informer<T extends KubeObject> {
   }
 
   /**
-   * Calls the listener for each change, also for the objects of the first list (ADDED) and for the differences that a later list
-   * shows. A DELETED object is the last state that was seen. A listener that throws is logged and does not stop the others.
+   * Calls the listener for each change, including the objects of the first list (ADDED) and the differences found by a later list.
+   * A DELETED object has its last known state. If a listener throws, the error is logged and the others are still called.
    */
   onChange(listener: ChangeListener<T>): void {
     this.#listeners.push(listener);
   }
 
-  /** When kube-apiserver last sent anything, in milliseconds since the epoch; 0 before the first time. */
+  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before the first. */
   lastSignOfLife(): number {
     return this.#reflector.lastSignOfLife();
   }
@@ -103,7 +101,7 @@ export class Informer<T extends KubeObject> {
         listener(type, object);
       } catch (error) {
         const { log, path } = this.#options;
-        log.error('a listener of an informer failed', { path, error });
+        log.error('informer listener failed', { path, error });
       }
     }
   }

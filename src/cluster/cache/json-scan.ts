@@ -1,6 +1,6 @@
 /**
- * Finding the parts of a JSON text by their place in the bytes, without decoding it: objects are passed on as kube-apiserver
- * wrote them. The text must be valid JSON (it comes from kube-apiserver); a text that ends early throws.
+ * Finds the byte offsets of parts of a JSON text without decoding it, because objects are returned as kube-apiserver wrote them. The text
+ * must be valid JSON, as kube-apiserver's is; the functions throw if it is truncated.
  */
 
 const quote = 0x22;
@@ -12,12 +12,12 @@ const closeBracket = 0x5d;
 const comma = 0x2c;
 const colon = 0x3a;
 
-/** A response of kube-apiserver has another form. Messages quote none of it, so the log shows them; it shows no SyntaxError's. */
+/** kube-apiserver sent an unexpected response. Messages do not quote it, so they are logged, unlike those of a SyntaxError. */
 export class MalformedResponseError extends Error {
   override readonly name = 'MalformedResponseError';
 }
 
-/** A member of an object: its key and the offsets of the key's quote, of the value and of the value's end. */
+/** Member of an object: the key, and the offsets of its opening quote, of the value and of the end of the value. */
 export interface Member {
   readonly key: string;
   readonly start: number;
@@ -33,7 +33,7 @@ function skipSpace(text: Buffer, at: number): number {
   return i;
 }
 
-/** The offset behind the string whose opening quote stands at `at`. */
+/** Returns the offset after the string whose opening quote is at `at`. */
 function skipString(text: Buffer, at: number): number {
   const length = text.length;
   for (let i = at + 1; i < length; i += 1) {
@@ -44,7 +44,7 @@ function skipString(text: Buffer, at: number): number {
   throw new MalformedResponseError('a JSON text ends inside a string');
 }
 
-/** The offset behind the value that starts at `at`. */
+/** Returns the offset after the value that starts at `at`. */
 export function skipValue(text: Buffer, at: number): number {
   const first = text[at];
   if (first === quote) return skipString(text, at);
@@ -77,24 +77,23 @@ export function skipValue(text: Buffer, at: number): number {
   return i;
 }
 
-/** kube-apiserver writes `<`, `>` and `&` as escapes, as everything in Go does. */
+/** Decodes a key. encoding/json in Go escapes `<`, `>` and `&`. */
 const decodedKey = (text: string): string => (text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text);
 
-/** Where the value stands of the key that ends before `keyEnd`. */
-function valueBehind(text: Buffer, keyEnd: number): number {
+/** Returns the offset of the value of the key that ends before `keyEnd`. */
+function valueAfter(text: Buffer, keyEnd: number): number {
   const separator = skipSpace(text, keyEnd);
-  if (text[separator] !== colon)
-    throw new MalformedResponseError(`no colon behind the key that ends at byte ${keyEnd}`);
+  if (text[separator] !== colon) throw new MalformedResponseError(`no colon after the key that ends at byte ${keyEnd}`);
   return skipSpace(text, separator + 1);
 }
 
-/** Where the next one stands, or the end, behind a member or an element that ends there. */
-function nextBehind(text: Buffer, end: number): number {
+/** Returns the offset of the next member or element, or of the closing bracket, after one that ends at `end`. */
+function nextAfter(text: Buffer, end: number): number {
   const i = skipSpace(text, end);
   return text[i] === comma ? skipSpace(text, i + 1) : i;
 }
 
-/** The members of the object whose brace stands at `at`, in their order. `until`: stop behind the member of that key. */
+/** Returns the members of the object whose brace is at `at`, in order. `until`: the key of the last member to return. */
 export function membersOf(text: Buffer, at: number, until?: string): Member[] {
   if (text[at] !== openBrace) throw new MalformedResponseError(`no JSON object at byte ${at}`);
   const found: Member[] = [];
@@ -103,17 +102,17 @@ export function membersOf(text: Buffer, at: number, until?: string): Member[] {
     const start = i;
     if (text[start] !== quote) throw new MalformedResponseError(`no JSON key at byte ${start}`);
     const keyEnd = skipString(text, start);
-    const value = valueBehind(text, keyEnd);
+    const value = valueAfter(text, keyEnd);
     const end = skipValue(text, value);
     const key = decodedKey(text.toString('utf8', start + 1, keyEnd - 1));
     found.push({ key, start, value, end });
     if (key === until) return found;
-    i = nextBehind(text, end);
+    i = nextAfter(text, end);
   }
   return found;
 }
 
-/** Is what stands from `start` to `end` that key? */
+/** Returns true if the text from `start` to `end` is the key. */
 function isKey(text: Buffer, start: number, end: number, key: Buffer): boolean {
   for (let i = start; i < end; i += 1) {
     const byte = text[i];
@@ -124,22 +123,22 @@ function isKey(text: Buffer, start: number, end: number, key: Buffer): boolean {
 }
 
 /**
- * The offset of the value that an object has under that key; undefined if it has none. `at`: of the object's brace, or behind one of its
- * members, if it is none of those up to there.
+ * Returns the offset of the value of a key of an object; undefined if the key is missing. `at` is the offset of the object's brace, or the
+ * end of a member after which the search starts.
  */
 export function valueOf(text: Buffer, at: number, key: Buffer): number | undefined {
-  let i = text[at] === openBrace ? skipSpace(text, at + 1) : nextBehind(text, at);
+  let i = text[at] === openBrace ? skipSpace(text, at + 1) : nextAfter(text, at);
   while (text[i] !== closeBrace) {
     if (text[i] !== quote) throw new MalformedResponseError(`no JSON key at byte ${i}`);
     const keyEnd = skipString(text, i);
-    const value = valueBehind(text, keyEnd);
+    const value = valueAfter(text, keyEnd);
     if (isKey(text, i + 1, keyEnd - 1, key)) return value;
-    i = nextBehind(text, skipValue(text, value));
+    i = nextAfter(text, skipValue(text, value));
   }
   return undefined;
 }
 
-/** Views of the elements of the array whose bracket stands at `at`. */
+/** Returns views of the elements of the array whose bracket is at `at`. */
 export function elementsOf(text: Buffer, at: number): Buffer[] {
   if (text[at] !== openBracket) throw new MalformedResponseError(`no JSON array at byte ${at}`);
   const found: Buffer[] = [];
@@ -147,23 +146,20 @@ export function elementsOf(text: Buffer, at: number): Buffer[] {
   while (text[i] !== closeBracket) {
     const end = skipValue(text, i);
     found.push(text.subarray(i, end));
-    i = nextBehind(text, end);
+    i = nextAfter(text, end);
   }
   return found;
 }
 
 const metadataKey = Buffer.from('"metadata":{');
 
-/**
- * An object, or an event that holds one, decoded without metadata.managedFields: these are a third of what there is to decode, and nobody
- * looks into them.
- */
+/** Decodes an object, or an event with an object, without metadata.managedFields: a third of the text, and never used decoded. */
 export function decodeWithoutManagedFields(text: Buffer): unknown {
   const metadata = text.indexOf(metadataKey);
   const found = metadata === -1 ? [] : membersOf(text, metadata + metadataKey.length - 1, 'managedFields');
   const last = found.at(-1);
   if (last?.key !== 'managedFields') return JSON.parse(text.toString('utf8'));
-  // With the comma before it; one that is the first takes that behind it.
+  // Removes the comma before managedFields, or the one after it if it is the first member.
   const from = found.length === 1 ? last.start : (found.at(-2) as Member).end;
   const to = found.length === 1 && text[last.end] === comma ? last.end + 1 : last.end;
   return JSON.parse(text.toString('utf8', 0, from) + text.toString('utf8', to));

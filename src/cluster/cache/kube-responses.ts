@@ -1,4 +1,4 @@
-/** Takes lists and watch streams of kube-apiserver apart. Objects stay in the bytes in which they came. */
+/** Splits lists and watch streams of kube-apiserver. The bytes of the objects are neither copied nor decoded. */
 import { KubeError } from '../client/kube-error.ts';
 import type { ChangeType, KubeObject } from '../client/kube-object.ts';
 import { decodeWithoutManagedFields, elementsOf, MalformedResponseError, membersOf } from './json-scan.ts';
@@ -11,8 +11,9 @@ export interface ListMeta {
 }
 
 export interface SplitList {
-  /** What one item is: the list's kind without 'List', and the list's apiVersion. */
+  /** Kind of an item: the kind of the list without 'List'. */
   readonly kind: string;
+  /** Same for the list and its items. */
   readonly apiVersion: string;
   readonly metadata: ListMeta;
   /** Views of the body. */
@@ -43,7 +44,7 @@ export function splitList(body: Buffer): SplitList {
   };
 }
 
-/** Puts kind and apiVersion in front of an item: a typed list leaves them out. */
+/** Prepends kind and apiVersion to an item, because a typed list omits them. */
 export const withTypeMeta = (item: Buffer, kind: string, apiVersion: string): Buffer =>
   Buffer.concat([
     Buffer.from(`{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`),
@@ -66,7 +67,7 @@ export function parseWatchEvent(line: Buffer): WatchEvent {
 const newline = 0x0a;
 const closeBrace = 0x7d;
 
-/** The object's bytes in `{"type":"ADDED","object":{…}}`, which is how kube-apiserver writes an event, and in any other form. */
+/** Returns the bytes of the object of an event. `{"type":"ADDED","object":{…}}`, as kube-apiserver writes it, needs no scan. */
 export function objectBytes(line: Buffer, type: string): Buffer {
   const head = `{"type":"${type}","object":`;
   if (line.toString('latin1', 0, head.length) === head && line.at(-1) === closeBrace)
@@ -76,18 +77,18 @@ export function objectBytes(line: Buffer, type: string): Buffer {
   return line.subarray(member.value, member.end);
 }
 
-/** The non-empty lines of a stream, without their ends. A last line that the stream cut short is left out. */
+/** Yields the non-empty lines of a stream, without line feeds. An incomplete last line is omitted. */
 export async function* lines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let begun: Buffer[] = [];
+  let partial: Buffer[] = [];
   for await (const chunk of chunks) {
     let start = 0;
     for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
       const rest = chunk.subarray(start, end);
-      const line = begun.length === 0 ? rest : Buffer.concat([...begun, rest]);
-      begun = [];
+      const line = partial.length === 0 ? rest : Buffer.concat([...partial, rest]);
+      partial = [];
       start = end + 1;
       if (line.length > 0) yield line;
     }
-    if (start < chunk.length) begun.push(chunk.subarray(start));
+    if (start < chunk.length) partial.push(chunk.subarray(start));
   }
 }

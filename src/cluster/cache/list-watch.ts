@@ -9,7 +9,7 @@ import { lines, splitList, type SplitList } from './kube-responses.ts';
 
 export interface Collection {
   readonly client: Pick<KubeClient, 'stream'>;
-  /** Such as /api/v1/nodes. */
+  /** Path of the collection, such as /api/v1/nodes. */
   readonly path: string;
   readonly fieldSelector?: string;
   /** Requests metav1.PartialObjectMetadata. */
@@ -20,19 +20,19 @@ interface ListWatchOptions extends Collection {
   readonly clock: Clock;
   /** Milliseconds without a byte from kube-apiserver after which a request is interrupted. */
   readonly maxSilence: number;
-  /** Ends every request. */
+  /** Aborts every request. */
   readonly signal: AbortSignal;
 }
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** This server itself ended the request. kube-apiserver may be well. */
+/** This server aborted the request itself. kube-apiserver may be healthy. */
 export class Interrupted extends Error {}
 
 const headersTimeout = 60_000;
 
 export class ListWatch {
-  /** When kube-apiserver last sent anything, in milliseconds since the epoch; 0 before the first time. */
+  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before the first. */
   lastSignOfLife = 0;
   readonly #options: ListWatchOptions;
   #interruption = new AbortController();
@@ -46,15 +46,15 @@ export class ListWatch {
     return splitList(await this.#request(query, 'PartialObjectMetadataList', readBody));
   }
 
-  /** Calls `follow` when the watch is open. */
+  /** Calls `follow` with the events when the watch is open. */
   watch<R>(query: Query, follow: (events: AsyncIterable<Buffer>) => Promise<R>): Promise<R> {
     const parameters = { watch: 'true', allowWatchBookmarks: 'true', ...query };
     return this.#request(parameters, 'PartialObjectMetadata', (chunks) => follow(lines(chunks)));
   }
 
   /** Makes the request in flight throw Interrupted. */
-  interrupt(why: string): void {
-    this.#interruption.abort(new Interrupted(why));
+  interrupt(reason: string): void {
+    this.#interruption.abort(new Interrupted(reason));
   }
 
   async #request<R>(query: Query, kind: string, read: (chunks: AsyncIterable<Buffer>) => Promise<R>): Promise<R> {
@@ -93,7 +93,7 @@ export class ListWatch {
     const { clock, maxSilence } = this.#options;
     this.#cancelTimer();
     this.#cancelTimer = clock.after(maxSilence, () =>
-      this.interrupt(`nothing was received for ${maxSilence / 1000} s`),
+      this.interrupt(`kube-apiserver sent nothing for ${maxSilence / 1000} s`),
     );
   }
 }

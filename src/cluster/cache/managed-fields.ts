@@ -1,23 +1,23 @@
 /**
- * The managedFields of many objects. They say who manages which fields, so those of objects of one make are the same text but for times,
- * addresses and owners: each such text is kept once.
+ * Stores the managedFields of many objects. They record who manages which fields, so objects from the same source differ only in times,
+ * addresses and uids: the text that they share is stored once, as a template.
  */
 import { LRUCache } from 'lru-cache';
 import { Packer, type Packed } from './packed.ts';
 
-/** In what one object has of its own: when something was written, and the keys of lists that are addresses or uids. */
-const own = /("time":"|\\"(?:ip|uid)\\":\\")([^"\\]*)/g;
-/** Stands for it; no JSON text holds it. */
-const mark = '\0';
-/** Characters of texts that are known, whether anybody has them or not. */
-const maxKnown = 2 * 1024 * 1024;
+/** Values that differ between objects: times of writes, and list keys that are addresses or uids. */
+const ownValues = /("time":"|\\"(?:ip|uid)\\":\\")([^"\\]*)/g;
+/** Replaces an own value in a template. JSON texts do not contain it. */
+const placeholder = '\0';
+/** Maximum characters of all templates, including unused ones. */
+const maxTemplates = 2 * 1024 * 1024;
 
-/** What stands between the marks of a text that several have. */
-interface Shared {
+interface Template {
+  /** Text between the placeholders, once a second object uses the template. */
   pieces?: readonly string[];
 }
 
-class Filled implements Packed {
+class FilledTemplate implements Packed {
   readonly #pieces: readonly string[];
   readonly #values: string;
 
@@ -32,7 +32,7 @@ class Filled implements Packed {
 
   get bytes(): Buffer {
     const [first, ...rest] = this.#pieces;
-    const values = this.#values.split(mark);
+    const values = this.#values.split(placeholder);
     return Buffer.from(
       rest.reduce((text, piece, index) => `${text}${values[index]}${piece}`, first ?? ''),
       'latin1',
@@ -41,23 +41,26 @@ class Filled implements Packed {
 }
 
 export class ManagedFields {
-  readonly #known = new LRUCache<string, Shared>({ maxSize: maxKnown, sizeCalculation: (_, text) => text.length + 1 });
+  readonly #templates = new LRUCache<string, Template>({
+    maxSize: maxTemplates,
+    sizeCalculation: (_, text) => text.length + 1,
+  });
   readonly #packer = new Packer();
 
-  /** A text that nobody else has is packed by itself. */
+  /** Returns the packed bytes: own values if their template is known, else the deflated text. */
   pack(bytes: Buffer): Packed {
-    if (bytes.includes(mark)) return this.#packer.pack(bytes);
+    if (bytes.includes(placeholder)) return this.#packer.pack(bytes);
     const values: string[] = [];
-    const text = bytes.toString('latin1').replace(own, (_, before: string, value: string) => {
+    const text = bytes.toString('latin1').replace(ownValues, (_, before: string, value: string) => {
       values.push(value);
-      return `${before}${mark}`;
+      return `${before}${placeholder}`;
     });
-    const shared = this.#known.get(text);
-    if (shared === undefined) {
-      this.#known.set(text, {});
+    const template = this.#templates.get(text);
+    if (template === undefined) {
+      this.#templates.set(text, {});
       return this.#packer.pack(bytes);
     }
-    shared.pieces ??= text.split(mark);
-    return new Filled(shared.pieces, values.join(mark));
+    template.pieces ??= text.split(placeholder);
+    return new FilledTemplate(template.pieces, values.join(placeholder));
   }
 }

@@ -1,13 +1,13 @@
-/** Objects in the orders that lists ask for. */
+/** Maintains the orders in which lists are requested. */
 import type { Change } from './history.ts';
 import type { StoredObject } from './stored-object.ts';
 
 export type Compare<F> = (a: StoredObject<F>, b: StoredObject<F>) => number;
 
-const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** By name, within one name by namespace: the order of names in all namespaces. */
-export const byName: Compare<unknown> = (a, b) => text(a.name, b.name) || text(a.namespace, b.namespace);
+/** Compares by name, then by namespace: the order by name in all namespaces. */
+export const byName: Compare<unknown> = (a, b) => compareText(a.name, b.name) || compareText(a.namespace, b.namespace);
 
 export type OrderName = 'name' | 'newest' | 'oldest';
 
@@ -17,7 +17,7 @@ export const orders: Readonly<Record<OrderName, Compare<unknown>>> = {
   oldest: (a, b) => a.createdAt - b.createdAt || byName(a, b),
 };
 
-/** Where this object stands, or would have to stand, in a sorted list. */
+/** Returns the index of an object in a sorted list, or the index at which to insert it. */
 export function indexIn<F>(sorted: readonly StoredObject<F>[], object: StoredObject<F>, compare: Compare<F>): number {
   let low = 0;
   let high = sorted.length;
@@ -29,7 +29,7 @@ export function indexIn<F>(sorted: readonly StoredObject<F>[], object: StoredObj
   return low;
 }
 
-/** Takes a change over into a sorted list. `before` and `after`: which of its states belong there. */
+/** Applies a change to a sorted list. `before` and `after` are undefined if the list must not contain that state. */
 export function follow<F>(
   sorted: StoredObject<F>[],
   compare: Compare<F>,
@@ -47,8 +47,8 @@ export function follow<F>(
   if (after !== undefined) sorted.splice(indexIn(sorted, after, compare), 0, after);
 }
 
-/** A sorted list in which many others stand in the place of many. */
-export const exchanged = <F>(
+/** Returns a sorted list in which the objects `after` replace the objects `before`. */
+export const withReplaced = <F>(
   sorted: readonly StoredObject<F>[],
   compare: Compare<F>,
   before: ReadonlySet<StoredObject<F> | undefined>,
@@ -57,9 +57,9 @@ export const exchanged = <F>(
   sorted
     .filter((object) => !before.has(object))
     .concat(after.filter((object) => object !== undefined).toSorted(compare))
-    // Two rows that are sorted are merged.
+    // The sort merges two sorted runs, which is fast.
     .toSorted(compare);
 
-/** The state that a change leaves behind. */
+/** Returns the state after a change; undefined for a deletion. */
 export const stateAfter = <F>({ type, object }: Change<F>): StoredObject<F> | undefined =>
   type === 'DELETED' ? undefined : object;

@@ -1,58 +1,56 @@
-/**
- * Bytes that are kept but seldom read, deflated (RFC 1951): each against others that are like it, with a preset dictionary, or many as one.
- */
+/** Compresses rarely read bytes with DEFLATE (RFC 1951): one by one with a preset dictionary of similar bytes, or many together. */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
-/** Up to so many bytes lie in the V8 heap: a Buffer of its own would cost more than it holds. */
-const longestText = 4096;
-/** Less is not worth the work. */
-const shortest = 256;
-/** zlib clears the memory that it works in each time: what these allow is enough for an object, and packing it takes a third of the time. */
+/** Up to this many bytes are stored as a string in the V8 heap, where a Buffer would cost more memory than its content. */
+const maxTextLength = 4096;
+/** Shorter bytes are not compressed. */
+const minLength = 256;
+/** zlib clears its memory for each call. This amount suffices for an object, and compresses it in a third of the time. */
 const deflation = { level: 3, memLevel: 5, windowBits: 14 };
-/** A dictionary that is unlike what is packed with it is changed for a better one, so often. */
+/** Maximum replacements of the dictionary by one that is more similar to the bytes. */
 const maxDictionaries = 8;
 
-/** Bytes that are kept in a form that takes less room. */
+/** Bytes in a compressed form. */
 export interface Packed {
-  /** Bytes that it takes, what it shares with others apart. */
+  /** Compressed size in bytes, without parts that are shared. */
   readonly size: number;
-  /** As they were: a copy. */
+  /** Copy of the original bytes. */
   readonly bytes: Buffer;
 }
 
 class Deflated implements Packed {
-  readonly #kept: string | Buffer;
-  /** Undefined if the bytes are kept as they are. */
+  readonly #packed: string | Buffer;
+  /** Undefined if the bytes are not compressed. */
   readonly #dictionary: Buffer | undefined;
   readonly #length: number;
 
-  constructor(kept: Buffer, dictionary: Buffer | undefined, length: number) {
-    this.#kept = kept.length > longestText ? Buffer.from(kept) : kept.toString('latin1');
+  constructor(packed: Buffer, dictionary: Buffer | undefined, length: number) {
+    this.#packed = packed.length > maxTextLength ? Buffer.from(packed) : packed.toString('latin1');
     this.#dictionary = dictionary;
     this.#length = length;
   }
 
   get size(): number {
-    return this.#kept.length;
+    return this.#packed.length;
   }
 
   get bytes(): Buffer {
-    const kept = typeof this.#kept === 'string' ? Buffer.from(this.#kept, 'latin1') : this.#kept;
-    if (this.#dictionary === undefined) return kept;
-    return inflateRawSync(kept, { dictionary: this.#dictionary, chunkSize: Math.max(this.#length, 64) });
+    const packed = typeof this.#packed === 'string' ? Buffer.from(this.#packed, 'latin1') : this.#packed;
+    if (this.#dictionary === undefined) return packed;
+    return inflateRawSync(packed, { dictionary: this.#dictionary, chunkSize: Math.max(this.#length, 64) });
   }
 }
 
-/** Packs what is alike, one by one. */
+/** Packs similar bytes one by one. */
 export class Packer {
   #dictionary: Buffer = Buffer.alloc(0);
   #dictionaries = 0;
 
   pack(bytes: Buffer): Packed {
-    if (bytes.length < shortest) return new Deflated(bytes, undefined, bytes.length);
+    if (bytes.length < minLength) return new Deflated(bytes, undefined, bytes.length);
     const deflated = this.#deflate(bytes);
-    const unlike = deflated.length * 3 > bytes.length && bytes.length > this.#dictionary.length;
-    if (!unlike || this.#dictionaries === maxDictionaries)
+    const isUnlike = deflated.length * 3 > bytes.length && bytes.length > this.#dictionary.length;
+    if (!isUnlike || this.#dictionaries === maxDictionaries)
       return new Deflated(deflated, this.#dictionary, bytes.length);
     this.#dictionary = Buffer.from(bytes);
     this.#dictionaries += 1;
@@ -64,13 +62,13 @@ export class Packer {
   }
 }
 
-/** For bytes that are alike: what is said twice is found anyway, so that trying hard is not worth it. */
-const joint = { level: 1 };
+/** Options for similar bytes, whose repetitions level 1 finds too. */
+const runDeflation = { level: 1 };
 
-/** Many that are alike packed as one: that takes a fifth of the time, and reading them in their order little. */
+/** Packs similar bytes together, which takes a fifth of the time. Reading them in order is fast. */
 export function packTogether(all: readonly Buffer[]): readonly Packed[] {
   const whole = Buffer.concat(all);
-  const run = new Run(deflateRawSync(whole, joint), whole.length);
+  const run = new Run(deflateRawSync(whole, runDeflation), whole.length);
   let start = 0;
   return all.map(({ length }) => {
     start += length;
@@ -88,12 +86,12 @@ class Run {
     this.#length = length;
   }
 
-  /** How many bytes one takes of what a byte of all takes. */
+  /** Compressed size per byte. */
   get density(): number {
     return this.#deflated.length / this.#length;
   }
 
-  /** Whoever reads one will read the next. */
+  /** Weakly cached, because a reader of one part usually reads the next. */
   get memory(): Buffer {
     let memory = this.#inflated?.deref();
     if (memory === undefined) {

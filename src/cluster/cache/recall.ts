@@ -1,7 +1,7 @@
 /**
- * Whether a history reaches further back than the list that it begins with. A resourceVersion counts the changes of every resource: a
- * client that comes from another replica, whose copy of a quiet resource stands at an older one, has missed nothing. kube-apiserver
- * knows, and tells whoever begins a watch there.
+ * Finds out whether a history is complete for resourceVersions before its first list. A resourceVersion counts the changes of every
+ * resource, and the cache of a quiet resource may be at an older one in another replica. A client that comes from there has missed
+ * nothing. kube-apiserver knows this: a watch from that resourceVersion reports the changes.
  */
 import type { Logger } from '../../runtime/logger.ts';
 import type { KubeClient } from '../client/client.ts';
@@ -14,21 +14,21 @@ import { hurriedSeconds } from './reflector.ts';
 
 export interface RecallOptions {
   readonly client: Pick<KubeClient, 'stream'>;
-  /** Of the collection, such as /api/v1/nodes. */
+  /** Path of the collection, such as /api/v1/nodes. */
   readonly path: string;
   readonly history: Pick<History<unknown>, 'oldestPosition' | 'since' | 'isInDoubt' | 'recall'>;
-  /** Makes kube-apiserver find out how far the resource is, as its bookmarks tell no more than that. */
+  /** Makes kube-apiserver fetch the latest resourceVersion, because bookmarks only report the one that it knows. */
   readonly latest: () => Promise<unknown>;
   readonly log: Logger;
   readonly clock: Clock;
 }
 
-/** Of a question, and of who waits for an answer, in milliseconds. */
-const longestWait = 4_000;
+/** Maximum time of a request, and of a caller that waits for a response, in milliseconds. */
+const maxWait = 4_000;
 
 /**
- * Returns what asks until the store need not be doubted at a resourceVersion, or nobody can tell, or the signal is aborted. There is one
- * question at a time, whoever asks.
+ * Returns a function that queries kube-apiserver until it is known whether the history is complete after a resourceVersion, a request
+ * fails, or the signal is aborted. All callers share one request at a time.
  */
 export function createRecall({
   client,
@@ -38,61 +38,62 @@ export function createRecall({
   log,
   clock,
 }: RecallOptions): (resourceVersion: number, signal: AbortSignal) => Promise<void> {
-  let asking: Promise<boolean> | undefined;
-  /** That those stand at who came meanwhile. */
+  let request: Promise<boolean> | undefined;
+  /** Oldest resourceVersion of the callers that arrived during the request. */
   let oldest = Infinity;
 
-  /** What happened after a resourceVersion, up to where the history begins; undefined if nobody can tell. */
-  async function changesAfter(from: number, begin: number, signal: AbortSignal): Promise<Recalled | undefined> {
+  /** Returns the information on the changes after `from` up to `start`, the start of the history; undefined if there is none. */
+  async function changesAfter(from: number, start: number, signal: AbortSignal): Promise<Recalled | undefined> {
     let floor = 0;
     try {
       await latest();
-      const requests = new ListWatch({ client, path, metadataOnly: true, clock, maxSilence: longestWait, signal });
-      const query = { resourceVersion: from, timeoutSeconds: hurriedSeconds };
-      const isReached = await requests.watch(query, async (events) => {
+      const requests = new ListWatch({ client, path, metadataOnly: true, clock, maxSilence: maxWait, signal });
+      const parameters = { resourceVersion: from, timeoutSeconds: hurriedSeconds };
+      const isReached = await requests.watch(parameters, async (events) => {
         for await (const event of events) {
           const { type, object } = parseWatchEvent(event);
           const version = Number(object.metadata.resourceVersion);
           if (type !== 'BOOKMARK') {
-            if (!(version > from)) throw new Error('a watch reports a change from before its resourceVersion');
-            if (version <= begin) floor = version;
+            if (!(version > from))
+              throw new Error('kube-apiserver sent a change older than the resourceVersion of the watch');
+            if (version <= start) floor = version;
           }
-          if (version >= begin) return true;
+          if (version >= start) return true;
         }
         return false;
       });
       if (isReached) return { floor, since: Math.max(from, floor) };
     } catch (error) {
       if (isKubeError(error, 410)) floor = Math.max(floor, from + 1);
-      else log.info('the history before the first list is unknown', { path, resourceVersion: from, error });
+      else log.info('history before the first list is unknown', { path, resourceVersion: from, error });
     }
-    return floor === 0 ? undefined : { floor, since: begin };
+    return floor === 0 ? undefined : { floor, since: start };
   }
 
-  /** False if nothing was found out. */
-  async function ask(from: number): Promise<boolean> {
+  /** Returns false if kube-apiserver did not provide the information. */
+  async function query(from: number): Promise<boolean> {
     const { oldestPosition, since } = history;
     const limit = new AbortController();
-    const cancel = clock.after(longestWait, () => limit.abort());
+    const cancel = clock.after(maxWait, () => limit.abort());
     const recalled = await changesAfter(from, since, limit.signal);
     cancel();
-    asking = undefined;
+    request = undefined;
     if (recalled !== undefined) history.recall(oldestPosition, recalled);
     return recalled !== undefined;
   }
 
-  function answer(resourceVersion: number): Promise<boolean> {
-    if (asking === undefined) {
-      asking = ask(history.isInDoubt(oldest) ? Math.min(oldest, resourceVersion) : resourceVersion);
+  function shareQuery(resourceVersion: number): Promise<boolean> {
+    if (request === undefined) {
+      request = query(history.isInDoubt(oldest) ? Math.min(oldest, resourceVersion) : resourceVersion);
       oldest = Infinity;
     } else oldest = Math.min(oldest, resourceVersion);
-    return asking;
+    return request;
   }
 
   return async (resourceVersion, signal) => {
-    const over = new AbortController();
-    const late = sleep(clock, longestWait, AbortSignal.any([signal, over.signal])).then(() => false);
-    while (history.isInDoubt(resourceVersion) && (await Promise.race([answer(resourceVersion), late])));
-    over.abort();
+    const settled = new AbortController();
+    const late = sleep(clock, maxWait, AbortSignal.any([signal, settled.signal])).then(() => false);
+    while (history.isInDoubt(resourceVersion) && (await Promise.race([shareQuery(resourceVersion), late])));
+    settled.abort();
   };
 }

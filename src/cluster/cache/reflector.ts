@@ -1,6 +1,6 @@
 /**
- * Keeps a cache of one resource current: list, then watch from the list's resourceVersion, for ever
- * (k8s.io/client-go tools/cache/reflector.go). Objects arrive as the bytes that kube-apiserver wrote and decoded once beside them.
+ * Keeps a cache of one resource current: lists, then watches from the resourceVersion of the list, and repeats
+ * (k8s.io/client-go tools/cache/reflector.go). Each object is passed on as the bytes of kube-apiserver and decoded.
  */
 import type { Logger } from '../../runtime/logger.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
@@ -14,45 +14,45 @@ export interface ReflectorOptions<T> extends Collection {
   readonly log: Logger;
   readonly clock: Clock;
   /**
-   * Each watch is ended and resumed after about so many seconds, which proves that nothing was missed: `lastSignOfLife` is
-   * never older while all is well, and soon fresh again after an absence. Unless stated a watch lasts 5 to 10 minutes, with a bookmark about each minute.
+   * Duration of a watch in seconds, after which it is resumed. This proves that no change was missed: `lastSignOfLife` is never older
+   * while kube-apiserver is healthy, and is soon recent again after an outage. Default: 5 to 10 minutes, with a bookmark about each minute.
    */
   readonly watchSeconds?: number;
   /**
-   * Returns what is kept of an object, which comes decoded without its managedFields. `bytes` is a view of a larger piece of memory: copy
-   * what is to stay.
+   * Returns the item to cache for an object, which is decoded without managedFields. `bytes` is a view of a larger buffer: copy bytes that
+   * the item retains.
    */
   decode(object: KubeObject, bytes: Buffer): T;
-  /** The whole state, after a list. */
+  /** Replaces all items after a list. */
   replace(items: readonly T[], resourceVersion: string): void;
-  /** One change, in the order of the cluster. A DELETED item is the last state. */
+  /** Applies a change, in the order of the cluster. A DELETED item is the last state. */
   apply(type: ChangeType, item: T): void;
-  /** Nothing else has changed up to this resourceVersion. */
+  /** Reports that nothing else has changed up to this resourceVersion. */
   bookmark?(resourceVersion: string): void;
 }
 
 /**
- * The next request, or the one in flight. A streaming list is a watch whose first events are the whole state; it becomes `watch` when
- * these are complete. A list in pages that expires between two pages is repeated as one whole page.
+ * The request in flight, or the next one. A streaming list is a watch whose first events are all objects; it becomes `watch` when these
+ * are complete. A paged list that expires between two pages is repeated as one whole page.
  */
 type State = 'streaming list' | 'paged list' | 'whole list' | 'watch';
 
 const pageSize = 500;
 const minDelay = 500;
 const maxDelay = 30_000;
-/** A watch has a bookmark about each minute (kube-apiserver's bookmarkFrequency), unless nothing ever changed. */
+/** kube-apiserver sends a bookmark about each minute (bookmarkFrequency), unless nothing ever changed. */
 const maxSilence = 75_000;
-/** A watch of so many seconds has its bookmark after one: kube-apiserver sends the last one 2 s before the end. */
+/** Duration of a watch whose bookmark comes after one second: kube-apiserver sends the last one 2 s before the end. */
 export const hurriedSeconds = 3;
 
-/** 410: the resourceVersion, or the list that was being paged through, is gone. */
+/** Returns true for 410: kube-apiserver no longer has the resourceVersion, or the list that was read in pages. */
 const isExpired = (error: unknown): boolean =>
   error instanceof KubeError && (error.code === 410 || error.reason === 'Expired');
 
-/** A cluster without streaming lists refuses the parameters, as invalid or as forbidden for watch. */
+/** Returns true if the cluster has no streaming lists: it rejects their parameters, as invalid or as forbidden for watch. */
 const isRefused = (error: unknown): boolean => error instanceof KubeError && (error.code === 400 || error.code === 422);
 
-/** The change is missing from the cache. */
+/** An event could not be applied, so the change is missing from the cache. */
 class LostEvent extends Error {}
 
 export class Reflector<T> {
@@ -61,16 +61,16 @@ export class Reflector<T> {
   readonly #requests: ListWatch;
   readonly #stopped = new AbortController();
   #state: State = 'streaming list';
-  /** Of the last list, change or bookmark. */
+  /** The resourceVersion of the last list, change or bookmark. */
   #resourceVersion = '';
-  /** The objects of a streaming list by key, until it is complete. */
+  /** Objects of an incomplete streaming list by key. */
   #initialItems = new Map<string, T>();
   #supportsStreamingLists = true;
   #hasSynced = false;
   #isOpen = false;
-  /** The next watch is so short that a bookmark comes soon. */
+  /** True if the next watch is short, so that a bookmark comes soon. */
   #isHurried = false;
-  /** Since kube-apiserver last sent a list or an event. */
+  /** Failures since kube-apiserver last sent a list or an event. */
   #failures = 0;
 
   constructor(options: ReflectorOptions<T>) {
@@ -93,22 +93,22 @@ export class Reflector<T> {
     this.#stopped.abort();
   }
 
-  /** The first list is complete. */
+  /** Returns true once the first list is complete. */
   hasSynced(): boolean {
     return this.#hasSynced;
   }
 
-  /** A watch is open now, so every change arrives at once. */
+  /** Returns true if a watch is open, so that changes arrive immediately. */
   isWatching(): boolean {
     return this.#isOpen && this.#state === 'watch';
   }
 
-  /** When kube-apiserver last sent anything, in milliseconds since the epoch; 0 before the first time. */
+  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before the first. */
   lastSignOfLife(): number {
     return this.#requests.lastSignOfLife;
   }
 
-  /** Makes a bookmark come within two seconds, not within a minute, if a watch is open. */
+  /** Requests a bookmark within two seconds instead of a minute, if a watch is open. */
   hurry(): void {
     if (!this.isWatching() || this.#isHurried) return;
     this.#isHurried = true;
@@ -122,7 +122,7 @@ export class Reflector<T> {
     }
   }
 
-  /** Makes one request. Returns the milliseconds until the next one. */
+  /** Sends a request. Returns the milliseconds until the next one. */
   async #listAndWatch(): Promise<number> {
     const wasHurried = this.#isHurried;
     try {
@@ -158,14 +158,14 @@ export class Reflector<T> {
 
   async #watchList(): Promise<void> {
     await this.#follow({ sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' });
-    if (this.#state !== 'watch') throw new Error('a streaming list ended before it was complete');
+    if (this.#state !== 'watch') throw new Error('the streaming list ended before it was complete');
   }
 
   async #watch(): Promise<number> {
     const startedAt = this.#clock.now();
     const resourceVersion = this.#resourceVersion;
     await this.#follow({ resourceVersion });
-    // A watch that ends at once without an event is a fault of kube-apiserver.
+    // kube-apiserver is faulty if a watch ends immediately without an event.
     const isIdle = this.#resourceVersion === resourceVersion && this.#clock.now() - startedAt < 1000;
     return isIdle ? this.#backoff() : 0;
   }
@@ -180,14 +180,14 @@ export class Reflector<T> {
           if (this.#state === 'watch') this.#apply(event);
           else this.#collect(event);
         } catch (cause) {
-          throw cause instanceof KubeError ? cause : new LostEvent('an event could not be handled', { cause });
+          throw cause instanceof KubeError ? cause : new LostEvent('could not apply an event', { cause });
         }
         this.#failures = 0;
       }
     });
   }
 
-  /** Takes an event of a streaming list. */
+  /** Handles an event of a streaming list. */
   #collect(event: Buffer): void {
     const { type, object } = parseWatchEvent(event);
     if (type === 'DELETED') this.#initialItems.delete(keyOf(object));
@@ -199,7 +199,7 @@ export class Reflector<T> {
     }
   }
 
-  /** Takes an event of a watch. */
+  /** Handles an event of a watch. */
   #apply(event: Buffer): void {
     const { type, object } = parseWatchEvent(event);
     const resourceVersion = object.metadata.resourceVersion ?? '';
@@ -221,22 +221,22 @@ export class Reflector<T> {
   /** Chooses the next request after an error. Returns the milliseconds until it. */
   #recover(error: unknown): number {
     const { log, path } = this.#options;
-    // kube-apiserver may be silent while nothing changes: the next watch shows whether it was alive.
+    // kube-apiserver may send nothing while nothing changes: the next watch shows whether it is healthy.
     if (error instanceof Interrupted && this.isWatching()) return 0;
     if (this.#state === 'streaming list' && isRefused(error)) {
       this.#supportsStreamingLists = false;
       this.#state = 'paged list';
-      log.info('the cluster has no streaming lists', { path, error });
+      log.info('cluster does not support streaming lists', { path, error });
       return 0;
     }
     const expired = isExpired(error);
-    // A kube-apiserver that refuses to continue a watch is able to list, whatever failed before.
+    // If kube-apiserver refuses to resume a watch, it can list, whatever failed before.
     const delay = expired && (this.#state === 'watch' || this.#failures === 0) ? 0 : this.#backoff();
     this.#failures += 1;
     this.#state = this.#stateAfter(error);
     // 429: the storage of a new CustomResourceDefinition is being prepared.
     const level = error instanceof KubeError && error.code === 429 ? 'info' : 'warn';
-    log.log(level, expired ? 'listing again' : 'a list or watch failed', { path, error, delay });
+    log.log(level, expired ? 'resourceVersion expired, listing again' : 'list or watch failed', { path, error, delay });
     return delay;
   }
 
@@ -247,11 +247,11 @@ export class Reflector<T> {
     return this.#supportsStreamingLists ? 'streaming list' : 'paged list';
   }
 
-  /** Doubles with each failure in a row, with jitter: 0.25 to 0.5 s, 0.5 to 1 s, … 15 to 30 s, or half to the whole of watchSeconds. */
+  /** Doubles with each consecutive failure, with jitter: 0.25 to 0.5 s, 0.5 to 1 s, … 15 to 30 s, or up to watchSeconds. */
   #backoff(): number {
     const { watchSeconds } = this.#options;
-    const longest = watchSeconds === undefined ? maxDelay : watchSeconds * 1000;
-    const delay = Math.min(longest, minDelay * 2 ** Math.min(this.#failures, 10));
+    const max = watchSeconds === undefined ? maxDelay : watchSeconds * 1000;
+    const delay = Math.min(max, minDelay * 2 ** Math.min(this.#failures, 10));
     return (delay / 2) * (1 + this.#clock.random());
   }
 }

@@ -1,35 +1,32 @@
-/**
- * What lists select. A selection is kept in its order and follows every change, so that the next who asks the same has it at once,
- * whatever has changed meanwhile.
- */
+/** Selections of lists. They are cached in their order and updated by every change, so that the next identical request needs no search. */
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import type { Change } from './history.ts';
 import { byName, follow, stateAfter, type Compare } from './order.ts';
-import { sortInSlices, visitInSlices, type WaitingSlice } from '../../runtime/slice.ts';
+import { sortInSlices, visitInSlices, type SignalSource } from '../../runtime/slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
-/** One condition that objects have to meet. It must tell the same of an object whenever it is asked. */
+/** Condition on objects. It must be deterministic. */
 export interface ObjectFilter<F> {
   (object: StoredObject<F>): boolean;
-  /** What it asks, in full. Without one a selection is made for one request. */
+  /** Full description of the condition. A selection without it is not cached. */
   readonly key?: string;
-  /** All objects that pass have one of these values there. */
-  readonly within?: { readonly index: IndexName; readonly values: readonly string[] };
-  /** It looks for a value in the object's bytes, which takes longer than all other filters. */
+  /** All objects that pass have one of these values in the index. */
+  readonly indexed?: { readonly index: IndexName; readonly values: readonly string[] };
+  /** True if the filter searches the bytes of the object, which is slower than all other filters. */
   readonly isLookUp?: true;
 }
 
 export type IndexName = 'name' | 'namespace' | 'uid' | `label ${string}`;
 
 export interface ObjectOrder<F> {
-  /** What it orders by, in full. */
+  /** Full description of the order. */
   readonly key: string;
   readonly compare: Compare<F>;
-  /** Sorts as `compare` does. */
-  readonly sort?: (objects: readonly Stored[], waiting: WaitingSlice) => Promise<Stored[]>;
+  /** Sorts faster than with `compare`, with the same result. */
+  readonly sort?: (objects: readonly Stored[], waiting: SignalSource) => Promise<Stored[]>;
 }
 
-/** By what is found in each object, then by name. A sort looks for it once: an object does not remember much, and others sort too. */
+/** Orders by a value of each object, then by name. Finds each value once per sort, because an object memoizes only few values. */
 export function orderByValue<V>(
   key: string,
   find: (object: Stored) => V,
@@ -52,7 +49,7 @@ export function orderByValue<V>(
 
 type Stored = StoredObject<unknown>;
 
-/** Limits of one store, whose selections together also refer to at most four times its objects. */
+/** Limits of one store. In addition, all its selections together have at most four times as many entries as the store has objects. */
 const selections = {
   name: 'selections',
   maxEntries: 64,
@@ -61,10 +58,10 @@ const selections = {
   sizeOf: ({ objects }: Selection) => pointerSize * objects.length,
 };
 const pointerSize = 8;
-const bytesOfKeys = 8 * 1024;
-const longestKey = 1024;
-/** What is selected from fewer objects is not worth keeping. */
-const fewObjects = 128;
+const keyBytes = 8 * 1024;
+const maxKeyLength = 1024;
+/** Selections that visited at most this many objects are not cached. */
+const minVisited = 128;
 const maxIndexes = 32;
 
 type Index = Map<string, Set<Stored>>;
@@ -75,7 +72,7 @@ interface Selection {
   readonly objects: Stored[];
 }
 
-/** Do all of these hold? One alone is asked without a detour: this is asked of every object. */
+/** Combines conditions. Returns a single one as it is, because it is evaluated for every object. */
 export function all<T>(conditions: readonly ((object: T) => boolean)[]): (object: T) => boolean {
   const [first, second] = conditions;
   if (first === undefined) return () => true;
@@ -104,22 +101,23 @@ function indexChange(index: Index, name: IndexName, change: Change<unknown>): vo
   if (after !== undefined) insert(index, valueIn(after, name), after);
 }
 
-/** What selections are made from. */
+/** Store from which selections are made. */
 export interface SelectionSource {
   readonly size: number;
-  /** Sorted by that order, if it is one that is maintained. */
+  /** Returns the objects in an order that the store maintains; undefined for other orders. */
   ordered(key: string): readonly Stored[] | undefined;
   all(): Iterable<Stored>;
-  /** A place in the history, and the changes from there; undefined if they are forgotten. */
+  /** Current position in the history. */
   readonly position: number;
+  /** Returns undefined if any of the changes is missing. */
   changesFrom(position: number): readonly Change<unknown>[] | undefined;
 }
 
 export class Selections {
   readonly #source: SelectionSource;
-  readonly #kept = new BoundedCache<Selection>(selections);
-  readonly #making = new InProgress<Promise<void>>('selections_in_progress');
-  /** The one that was not used for longest is first. */
+  readonly #cached = new BoundedCache<Selection>(selections);
+  readonly #inProgress = new InProgress<Promise<void>>('selections_in_progress');
+  /** Least recently used first. */
   readonly #indexes = new Map<IndexName, Index>();
   readonly #indexing = new InProgress<Promise<void>>('indexes_in_progress');
 
@@ -128,49 +126,49 @@ export class Selections {
   }
 
   /**
-   * What passes all filters, in that order, as it is when this resolves: `use` is called with the living array. Throws the signal's
+   * Calls `use` with the objects that pass all filters, in the order and state of that moment. The array is live. Throws the signal's
    * reason.
    */
   async select<T>(
     filters: readonly ObjectFilter<unknown>[],
     order: ObjectOrder<unknown>,
-    waiting: WaitingSlice,
+    waiting: SignalSource,
     use: (objects: readonly Stored[]) => T,
   ): Promise<T> {
     const key = keyOf(filters, order);
-    const kept = key === undefined ? undefined : this.#kept.get(key);
-    if (kept !== undefined) return use(kept.objects);
+    const cached = key === undefined ? undefined : this.#cached.get(key);
+    if (cached !== undefined) return use(cached.objects);
     if (key !== undefined) {
-      // Many who ask the same at once wait for one to find it.
-      const under = this.#making.get(key);
-      if (under !== undefined) {
-        await under;
+      // Concurrent identical requests wait for the first.
+      const inProgress = this.#inProgress.get(key);
+      if (inProgress !== undefined) {
+        await inProgress;
         waiting.signal.throwIfAborted();
-        const made = this.#kept.get(key);
+        const made = this.#cached.get(key);
         if (made !== undefined) return use(made.objects);
       }
     }
-    const making = this.#make(filters, order, waiting, (selection, visited) => {
-      if (key !== undefined && visited > fewObjects) this.#keep(key, selection);
-      // What is kept next must not push out what this was made from.
+    const result = this.#make(filters, order, waiting, (selection, visited) => {
+      if (key !== undefined && visited > minVisited) this.#cache(key, selection);
+      // Marks the order as used, so that the new selection does not evict it.
       this.#ordered(order);
       return use(selection.objects);
     });
     if (key !== undefined) {
-      const settled = making.then(
+      const settled = result.then(
         () => undefined,
         () => undefined,
       );
-      this.#making.set(key, settled);
-      void settled.then(() => this.#making.delete(key));
+      this.#inProgress.set(key, settled);
+      void settled.then(() => this.#inProgress.delete(key));
     }
-    return await making;
+    return await result;
   }
 
   change(change: Change<unknown>): void {
     let bytes = 0;
-    // The cache knows only the sizes that the selections had when they were added.
-    this.#kept.retain((selection) => {
+    // The cache only has the sizes at which the selections were added.
+    this.#cached.retain((selection) => {
       followChange(selection, change);
       bytes += pointerSize * selection.objects.length;
       return bytes <= this.#maxBytes;
@@ -178,17 +176,17 @@ export class Selections {
     for (const [name, index] of this.#indexes) indexChange(index, name, change);
   }
 
-  /** All that was known is past. */
+  /** Removes all selections and indexes. */
   clear(): void {
-    this.#kept.clear();
+    this.#cached.clear();
     this.#indexes.clear();
   }
 
-  /** `use` is called before anything else can change. */
+  /** Calls `use` synchronously after the last change is applied. */
   async #make<T>(
     filters: readonly ObjectFilter<unknown>[],
     order: ObjectOrder<unknown>,
-    waiting: WaitingSlice,
+    waiting: SignalSource,
     use: (selection: Selection, visited: number) => T,
   ): Promise<T> {
     const source = this.#source;
@@ -196,8 +194,8 @@ export class Selections {
     const { compare, sort = (passed) => sortInSlices(passed, compare, waiting) } = order;
     let orderAll = filters.length > 0;
     for (;;) {
-      for (const { within } of filters) if (within !== undefined) await this.#indexed(within.index, waiting);
-      // From here on to the look at the changes all is of this moment.
+      for (const { indexed } of filters) if (indexed !== undefined) await this.#indexed(indexed.index, waiting);
+      // Changes after this position are applied below.
       const { position } = source;
       const narrowed = this.#narrowed(filters);
       const maintained = this.#ordered(order);
@@ -208,7 +206,7 @@ export class Selections {
         if (passes(object)) passed.push(object);
       });
       if (ordered === undefined && orderAll && passed.length > source.size / 2) {
-        // All in that order serve those too who ask for other parts of them.
+        // Other requests with this order can use the order of all objects too.
         orderAll = false;
         await this.select([], order, waiting, () => undefined);
         continue;
@@ -222,58 +220,58 @@ export class Selections {
     }
   }
 
-  /** All objects in that order, if they are at hand. */
+  /** Returns all objects in the order, if that is maintained or cached. */
   #ordered(order: ObjectOrder<unknown>): readonly Stored[] | undefined {
     const maintained = this.#source.ordered(order.key);
     if (maintained !== undefined) return maintained;
     const key = keyOf([], order);
-    return key === undefined ? undefined : this.#kept.get(key)?.objects;
+    return key === undefined ? undefined : this.#cached.get(key)?.objects;
   }
 
-  /** The objects that can pass, as far as an index tells: the fewest that one of them does. */
+  /** Returns the candidates from the most selective index; undefined without an index. */
   #narrowed(filters: readonly ObjectFilter<unknown>[]): Stored[] | undefined {
-    let fewest: Set<Stored>[] | undefined;
-    let least = Infinity;
-    for (const { within } of filters) {
-      if (within === undefined) continue;
-      const index = this.#indexes.get(within.index);
-      // Others may have had it forgotten meanwhile.
+    let smallest: Set<Stored>[] | undefined;
+    let minSize = Infinity;
+    for (const { indexed } of filters) {
+      if (indexed === undefined) continue;
+      const index = this.#indexes.get(indexed.index);
+      // Other requests may have evicted it meanwhile.
       if (index === undefined) continue;
-      const sets = [...new Set(within.values)].flatMap((value) => index.get(value) ?? []);
+      const sets = [...new Set(indexed.values)].flatMap((value) => index.get(value) ?? []);
       const size = sets.reduce((sum, set) => sum + set.size, 0);
-      if (size >= least) continue;
-      least = size;
-      fewest = sets;
+      if (size >= minSize) continue;
+      minSize = size;
+      smallest = sets;
     }
-    return fewest?.flatMap((set) => [...set]);
+    return smallest?.flatMap((set) => [...set]);
   }
 
-  /** Sees to it that there is an index, made in slices by one for all who want it. Throws the signal's reason. */
-  async #indexed(name: IndexName, waiting: WaitingSlice): Promise<void> {
+  /** Creates an index in slices, unless it exists. Concurrent callers share the work. Throws the signal's reason. */
+  async #indexed(name: IndexName, waiting: SignalSource): Promise<void> {
     for (;;) {
       const index = this.#indexes.get(name);
       if (index !== undefined) {
-        // The one that was not used for longest is first.
+        // Moves the index to the end: it is now the most recently used.
         this.#indexes.delete(name);
         this.#indexes.set(name, index);
         return;
       }
-      const under = this.#indexing.get(name);
-      if (under === undefined) {
-        const making = this.#makeIndex(name, waiting).finally(() => this.#indexing.delete(name));
+      const inProgress = this.#indexing.get(name);
+      if (inProgress === undefined) {
+        const creation = this.#makeIndex(name, waiting).finally(() => this.#indexing.delete(name));
         this.#indexing.set(
           name,
-          making.catch(() => undefined),
+          creation.catch(() => undefined),
         );
-        await making;
+        await creation;
       } else {
-        await under;
+        await inProgress;
         waiting.signal.throwIfAborted();
       }
     }
   }
 
-  async #makeIndex(name: IndexName, waiting: WaitingSlice): Promise<void> {
+  async #makeIndex(name: IndexName, waiting: SignalSource): Promise<void> {
     const { position } = this.#source;
     const index: Index = new Map();
     await visitInSlices([...this.#source.all()], waiting, (object) => {
@@ -289,18 +287,18 @@ export class Selections {
     }
   }
 
-  #keep(key: string, selection: Selection): void {
-    this.#kept.set(key, selection);
-    this.#kept.trim(this.#maxBytes);
+  #cache(key: string, selection: Selection): void {
+    this.#cached.set(key, selection);
+    this.#cached.trim(this.#maxBytes);
   }
 
   get #maxBytes(): number {
-    return 4 * pointerSize * this.#source.size + bytesOfKeys;
+    return 4 * pointerSize * this.#source.size + keyBytes;
   }
 }
 
-/** Or is it cheaper to look through all that is in order already? */
-const isWorthSorting = (some: number, present: number): boolean => some * Math.log2(some + 1) < present;
+/** Returns false if it is cheaper to filter all objects, which are in order, than to sort the candidates. */
+const isWorthSorting = (candidates: number, total: number): boolean => candidates * Math.log2(candidates + 1) < total;
 
 function keyOf(filters: readonly ObjectFilter<unknown>[], { key }: ObjectOrder<unknown>): string | undefined {
   const keys = [key];
@@ -309,7 +307,7 @@ function keyOf(filters: readonly ObjectFilter<unknown>[], { key }: ObjectOrder<u
     keys.push(filter.key);
   }
   const text = JSON.stringify(keys);
-  return text.length > longestKey ? undefined : text;
+  return text.length > maxKeyLength ? undefined : text;
 }
 
 function valueIn(object: Stored, index: IndexName): string | undefined {
@@ -317,7 +315,7 @@ function valueIn(object: Stored, index: IndexName): string | undefined {
   return labelOf(object, index.slice('label '.length));
 }
 
-/** Undefined if there is none; never what every object of JavaScript has. */
+/** Returns the value of a label; undefined if there is none. Ignores properties that every JavaScript object inherits. */
 export function labelOf({ labels }: StoredObject<unknown>, key: string): string | undefined {
   const value: unknown = labels[key];
   return typeof value === 'string' ? value : undefined;

@@ -1,29 +1,29 @@
 /**
- * A copy of one resource, fed by a reflector and read by many: every object by its key, in the orders that lists ask for, and
- * the last changes, so that a watch can begin in the past (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
+ * Cached objects of one resource, which a reflector updates: by key, in the orders of lists, and with the last changes, so that a watch
+ * can start at an earlier resourceVersion (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
 import { History, maxChanges, type Change } from './history.ts';
 import type { ChangeType } from '../client/kube-object.ts';
-import { byName, exchanged, follow, orders, stateAfter, type OrderName } from './order.ts';
+import { byName, withReplaced, follow, orders, stateAfter, type OrderName } from './order.ts';
 import { Selections, type ObjectFilter, type ObjectOrder } from './selection.ts';
-import type { WaitingSlice } from '../../runtime/slice.ts';
+import type { SignalSource } from '../../runtime/slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
-/** What subscribers are told. `reset`: the history broke, so every watch has to end and its client to list again. */
 export interface StoreListener<F> {
   change(change: Change<F>): void;
+  /** The history has a gap: every watch must end, so that its client lists again. */
   reset(): void;
 }
 
 const orderNames = Object.keys(orders) as OrderName[];
 const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key);
 
-/** Bytes that may lie unpacked. */
+/** Maximum bytes of unpacked objects. */
 const maxPlainBytes = 256 * 1024 * 1024;
-/** More changes at once are not taken over into each order one by one: each would move what stands behind it. */
-const maxSingly = 100;
-/** What the V8 heap holds of an object, about. */
+/** Above this number the changes of a list are applied to the orders together: a single one moves all objects behind it in an array. */
+const maxSingleChanges = 100;
+/** Approximate bytes of an object in the V8 heap. */
 const indexSize = 1024;
 
 const keyOf = (object: { namespace: string; name: string }): string =>
@@ -34,7 +34,7 @@ export class Store<F> {
   readonly #orders: Record<OrderName, StoredObject<F>[]> = { name: [], newest: [], oldest: [] };
   readonly #arena = new Arena(maxPlainBytes);
   readonly #history = new History<F>();
-  /** Its `since` is the oldest resourceVersion from which a watch can begin. */
+  /** `since` is the oldest resourceVersion at which a watch can start. */
   readonly history: Omit<History<F>, 'add' | 'reset'> = this.#history;
   readonly #selections: Selections;
   readonly #listeners = new Set<StoreListener<F>>();
@@ -58,7 +58,7 @@ export class Store<F> {
     });
   }
 
-  /** Up to where the store is known to be complete. 0 before the first list. */
+  /** The resourceVersion up to which the store is complete; 0 before the first list. */
   get resourceVersion(): number {
     return this.#resourceVersion;
   }
@@ -67,7 +67,7 @@ export class Store<F> {
     return this.#objects.size;
   }
 
-  /** Held of the objects: their bytes, and about what the index of them takes. */
+  /** Bytes of the objects, including an estimate of their index. */
   get bytes(): number {
     return this.#arena.bytes + this.#objects.size * indexSize;
   }
@@ -77,29 +77,29 @@ export class Store<F> {
     return this.#objects.get(keyOf({ namespace, name }));
   }
 
-  /** All objects in that order. It is the living array: take what is needed before anything else runs. */
+  /** Returns all objects in an order. The array is live: read it synchronously. */
   order(name: OrderName): readonly StoredObject<F>[] {
     return this.#orders[name];
   }
 
-  /** All objects by name as they are now, for who needs them for long: all who ask before the next change share them. */
+  /** Returns an immutable array of all objects by name, for long reads. Callers share it until the next change. */
   snapshot(): readonly StoredObject<F>[] {
     return (this.#snapshot ??= this.#orders.name.slice());
   }
 
   /**
-   * Calls `use` with the objects that pass all filters, in that order, and with the resourceVersion at which they do. It is the living
-   * array: take what is needed before anything else runs. Throws the signal's reason.
+   * Calls `use` with the objects that pass all filters, in an order, and with the resourceVersion of the selection. The array is live:
+   * read it synchronously. Throws the signal's reason.
    */
   async select<T>(
     filters: readonly ObjectFilter<F>[],
     order: OrderName | ObjectOrder<F>,
-    waiting: WaitingSlice,
+    waiting: SignalSource,
     use: (objects: readonly StoredObject<F>[], resourceVersion: number) => T,
   ): Promise<T> {
     if (filters.length === 0 && typeof order === 'string') return use(this.#orders[order], this.#resourceVersion);
     const by = typeof order === 'string' ? { key: order, compare: orders[order] } : order;
-    // Its objects are those of this store.
+    // The selections contain only objects of this store.
     return await this.#selections.select(
       filters as readonly ObjectFilter<unknown>[],
       by as ObjectOrder<unknown>,
@@ -108,43 +108,43 @@ export class Store<F> {
     );
   }
 
-  /** Lays the bytes of all objects side by side in the order of the newest first, in slices. Throws the signal's reason. */
-  tidy(waiting: WaitingSlice): Promise<void> {
+  /** Makes the bytes of all objects contiguous, newest first, in slices. Throws the signal's reason. */
+  tidy(waiting: SignalSource): Promise<void> {
     return this.#arena.tidy(this.#orders.newest.slice(), waiting);
   }
 
-  /** Returns what ends the calls. */
+  /** Returns a function that unsubscribes the listener. */
   subscribe(listener: StoreListener<F>): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** All objects by name as they were at a resourceVersion; undefined if that is forgotten or lies ahead. */
+  /** Returns all objects by name at a resourceVersion; undefined if its history is incomplete or it is not reached yet. */
   at(resourceVersion: number): readonly StoredObject<F>[] | undefined {
     const changes = resourceVersion > this.#resourceVersion ? undefined : this.#history.after(resourceVersion);
     if (changes === undefined) return undefined;
     if (changes.length === 0) return this.#orders.name;
-    const was = new Map<string, StoredObject<F> | undefined>();
-    const is = new Set<StoredObject<F>>();
+    const before = new Map<string, StoredObject<F> | undefined>();
+    const after = new Set<StoredObject<F>>();
     for (const { object, previous } of changes) {
       const key = keyOf(object);
-      if (was.has(key)) continue;
-      was.set(key, previous);
+      if (before.has(key)) continue;
+      before.set(key, previous);
       const present = this.#objects.get(key);
-      if (present !== undefined) is.add(present);
+      if (present !== undefined) after.add(present);
     }
-    return exchanged(this.#orders.name, byName, is, [...was.values()]);
+    return withReplaced(this.#orders.name, byName, after, [...before.values()]);
   }
 
-  /** Resolves with true when the store has reached a resourceVersion, with false when the signal is aborted before. */
-  reached(resourceVersion: number, signal: AbortSignal): Promise<boolean> {
+  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
+  waitFor(resourceVersion: number, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const check = (): void => {
-        const there = this.#resourceVersion >= resourceVersion;
-        if (!there && !signal.aborted) return;
+        const isReached = this.#resourceVersion >= resourceVersion;
+        if (!isReached && !signal.aborted) return;
         this.#waiting.delete(check);
         signal.removeEventListener('abort', check);
-        resolve(there);
+        resolve(isReached);
       };
       this.#waiting.add(check);
       signal.addEventListener('abort', check);
@@ -152,47 +152,47 @@ export class Store<F> {
     });
   }
 
-  /** Gives the bytes of an object, that a list or a change is about to bring, their place: so a long list is never held twice. */
+  /** Moves the bytes of an object to the arena before its list is complete, so that a long list is never in memory twice. */
   hold(object: StoredObject<F>): void {
     this.#arena.add(object);
   }
 
-  /** What was held for a list that broke off is given up. */
+  /** Releases the objects of an interrupted list. */
   release(): void {
     this.#arena.retain(new Set(this.#objects.values()));
   }
 
-  /** The whole state, after a list. What differs is told as changes, so that watches need not end. */
+  /** Replaces all objects after a list. Differences are published as changes, so that watches continue. */
   replace(items: readonly StoredObject<F>[], resourceVersion: number): void {
     if (this.#resourceVersion === 0 || resourceVersion < this.#resourceVersion)
       return this.#reset(items, resourceVersion);
     const present = new Set(items.map(keyOf));
     const changes: Change<F>[] = [];
-    const gone: Gone<F>[] = [];
+    const removed: Removed<F>[] = [];
     for (const [key, previous] of this.#objects)
-      if (!present.has(key)) gone.push({ previous, latest: resourceVersion });
+      if (!present.has(key)) removed.push({ previous, latest: resourceVersion });
     for (const object of items) {
       const previous = this.#objects.get(keyOf(object));
       const version = object.resourceVersion;
       if (previous === undefined) changes.push({ type: 'ADDED', resourceVersion: version, object, previous });
       else if (previous.uid !== object.uid) {
-        gone.push({ previous, latest: version - 1 });
+        removed.push({ previous, latest: version - 1 });
         changes.push({ type: 'ADDED', resourceVersion: version, object, previous: undefined });
       } else if (previous.resourceVersion !== version)
         changes.push({ type: 'MODIFIED', resourceVersion: version, object, previous });
     }
-    // Nobody could be told them all.
-    if (changes.length + gone.length > maxChanges) return this.#reset(items, resourceVersion);
+    // The history could not contain them all.
+    if (changes.length + removed.length > maxChanges) return this.#reset(items, resourceVersion);
     const all = changes
-      .concat(deletions(gone, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))))
+      .concat(deletions(removed, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))))
       .toSorted((a, b) => a.resourceVersion - b.resourceVersion);
-    if (all.length <= maxSingly) for (const change of all) this.#record(change);
+    if (all.length <= maxSingleChanges) for (const change of all) this.#record(change);
     else this.#recordAll(all);
     this.#arena.retain(new Set(this.#objects.values()));
     this.bookmark(resourceVersion);
   }
 
-  /** One change, as a watch tells it. */
+  /** Applies a change that a watch reported. */
   apply(type: ChangeType, object: StoredObject<F>): void {
     const { resourceVersion } = object;
     const previous = this.#objects.get(keyOf(object));
@@ -204,13 +204,13 @@ export class Store<F> {
     this.bookmark(resourceVersion);
   }
 
-  /** Nothing else has changed up to this resourceVersion. */
+  /** Records that nothing else has changed up to this resourceVersion. */
   bookmark(resourceVersion: number): void {
     if (resourceVersion > this.#resourceVersion) this.#resourceVersion = resourceVersion;
     for (const check of this.#waiting) check();
   }
 
-  /** The first list, one that lies before what was known, as etcd was restored from a backup, or one in which too much is new. */
+  /** Replaces everything: after the first list, one with an older resourceVersion (etcd restored from a backup) or too many changes. */
   #reset(items: readonly StoredObject<F>[], resourceVersion: number): void {
     this.#objects.clear();
     for (const object of items) this.#objects.set(keyOf(object), object);
@@ -234,12 +234,12 @@ export class Store<F> {
     this.#publish(change);
   }
 
-  /** Changes of a list: of one object there are no more than its deletion and another of its name. */
+  /** Records the changes of a list. An object has at most two: its deletion and the addition of another one with its name. */
   #recordAll(changes: readonly Change<F>[]): void {
     for (const change of changes) this.#keep(change);
     const before = new Set(changes.map(({ previous }) => previous));
     const after = changes.map(stateAfter);
-    for (const name of orderNames) this.#orders[name] = exchanged(this.#orders[name], orders[name], before, after);
+    for (const name of orderNames) this.#orders[name] = withReplaced(this.#orders[name], orders[name], before, after);
     this.#selections.clear();
     for (const change of changes) this.#publish(change);
   }
@@ -264,25 +264,25 @@ export class Store<F> {
   }
 }
 
-/** An object that was deleted at some time up to the revision `latest`. */
-interface Gone<F> {
+/** An object that was deleted at an unknown resourceVersion up to `latest`. */
+interface Removed<F> {
   readonly previous: StoredObject<F>;
   readonly latest: number;
 }
 
 /**
- * What a list no longer shows was deleted at revisions that nobody knows any more, each at its own, after `since`. Each gets one that
- * is not taken, so that a watch can go on after every single one of them.
+ * Returns the deletions of objects that a list no longer contains. Their resourceVersions after `since` are unknown, so each gets a
+ * different unused one: then a watch can resume after any of them.
  */
-function deletions<F>(gone: readonly Gone<F>[], since: number, taken: ReadonlySet<number>): Change<F>[] {
-  let free = Infinity;
-  return gone
+function deletions<F>(removed: readonly Removed<F>[], since: number, used: ReadonlySet<number>): Change<F>[] {
+  let unused = Infinity;
+  return removed
     .toSorted((a, b) => b.latest - a.latest)
     .map(({ previous, latest }) => {
-      free = Math.min(free, latest);
-      while (taken.has(free)) free -= 1;
-      const resourceVersion = free > since ? free : latest;
-      free -= 1;
+      unused = Math.min(unused, latest);
+      while (used.has(unused)) unused -= 1;
+      const resourceVersion = unused > since ? unused : latest;
+      unused -= 1;
       return {
         type: 'DELETED',
         resourceVersion,

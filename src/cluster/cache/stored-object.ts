@@ -5,27 +5,27 @@ import type { ManagedFields } from './managed-fields.ts';
 import type { Packed } from './packed.ts';
 import { parseMilliseconds } from '../../runtime/time.ts';
 
-/** A piece of memory outside the V8 heap, in which objects lie side by side. */
+/** Memory outside the V8 heap that contains several objects. */
 export interface Slab {
   readonly memory: Buffer;
 }
 
-const isPacked = (place: Slab | Packed): place is Packed => !('memory' in place);
+const isPacked = (content: Slab | Packed): content is Packed => !('memory' in content);
 
-/** Where in its bytes the parts of an object are. */
+/** Offsets of parts of an object in its bytes. */
 interface Layout {
-  /** Of metadata's brace. */
+  /** Offset of the opening brace of metadata. */
   readonly metadata: number;
-  /** Behind `"selfLink":"…",`. */
+  /** Offset after `"selfLink":"…",`. */
   readonly selfLinkEnd: number;
-  /** Of metadata's closing brace. */
+  /** Offset of the closing brace of metadata. */
   readonly metadataEnd: number;
-  /** Of the digits of metadata.resourceVersion. */
+  /** Offsets of the digits of metadata.resourceVersion. */
   readonly versionStart: number;
   readonly versionEnd: number;
 }
 
-/** What lists filter and sort by. */
+/** Decoded values by which lists filter and sort. */
 interface Indexed<F> {
   readonly name: string;
   /** '' at cluster scope. */
@@ -37,37 +37,35 @@ interface Indexed<F> {
   readonly createdAt: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];
-  /** What the resource itself wants to have at hand. */
+  /** Values that the definition of the resource extracts. */
   readonly fields: F;
 }
 
-/** So many values that were looked for in an object's bytes are kept with it. */
-const maxRemembered = 16;
+/** Maximum memoized values of an object. */
+const maxMemoized = 16;
 
-/**
- * Numbers of what is looked for in objects. Requests choose that text: a million objects must not each keep others of them.
- */
-const memories = new BoundedCache<number>({
+/** Numbers of memoized values, by description. Requests choose the descriptions, so objects must not retain the text. */
+const memoKeys = new BoundedCache<number>({
   name: 'remembered_paths',
   maxEntries: 1_000,
   maxBytes: 1024 * 1024,
   ttl: 3_600_000,
 });
-let memoryCount = 0;
+let memoKeyCount = 0;
 
-/** Names a value that objects remember. A text that was forgotten gets another number, and is looked for again. */
-export function memoryOf(text: string): number {
-  let memory = memories.get(text);
-  if (memory === undefined) memories.set(text, (memory = memoryCount += 1));
-  return memory;
+/** Returns the key under which objects memoize the described value. An evicted description gets a new key, and is computed again. */
+export function memoKeyOf(description: string): number {
+  let key = memoKeys.get(description);
+  if (key === undefined) memoKeys.set(description, (key = memoKeyCount += 1));
+  return key;
 }
 
 /**
- * One state of one object: its bytes outside the V8 heap and beside them what lists filter and sort by. What it says is never
- * altered; where its bytes lie may change.
+ * One state of an object: its bytes, outside the V8 heap, and the values by which lists filter and sort. The content is immutable; the
+ * location of the bytes may change.
  *
- * `bytes` is the object as kube-apiserver wrote it, but with kind, apiVersion and metadata first, with metadata.selfLink, without
- * managedFields, and with the comma that follows it in a list:
+ * `bytes` is the object as kube-apiserver wrote it, except that kind, apiVersion and metadata come first, metadata.selfLink is added,
+ * managedFields is removed, and the comma that follows it in a list is appended:
  *
  *     {"kind":"Node","apiVersion":"v1","metadata":{"selfLink":"/api/v1/nodes/n1","name":"n1",…},"spec":…},
  *                                      ↑ metadata                  ends here ↑           ↑ metadataEnd
@@ -86,12 +84,12 @@ export class StoredObject<F> implements Indexed<F>, Layout {
   readonly metadataEnd: number;
   readonly versionStart: number;
   readonly versionEnd: number;
-  /** Of the bytes. */
+  /** Length of the bytes. */
   readonly length: number;
   readonly #managedFields: Packed | undefined;
-  #place: Slab | Packed;
+  #content: Slab | Packed;
   #start: number;
-  #remembered: Map<number, unknown> | undefined;
+  #memo: Map<number, unknown> | undefined;
 
   constructor(indexed: Indexed<F>, layout: Layout, bytes: Buffer, managedFields: Packed | undefined) {
     this.name = indexed.name;
@@ -109,17 +107,17 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     this.versionEnd = layout.versionEnd;
     this.length = bytes.length;
     this.#managedFields = managedFields;
-    this.#place = { memory: bytes };
+    this.#content = { memory: bytes };
     this.#start = 0;
   }
 
-  /** Not a copy, unless the bytes are packed. */
+  /** View of the bytes, or a copy if they are packed. */
   get bytes(): Buffer {
-    const place = this.#place;
-    return isPacked(place) ? place.bytes : place.memory.subarray(this.#start, this.#start + this.length);
+    const content = this.#content;
+    return isPacked(content) ? content.bytes : content.memory.subarray(this.#start, this.#start + this.length);
   }
 
-  /** `,"managedFields":[…]`, which belongs before `metadataEnd`; undefined if there are none. */
+  /** `,"managedFields":[…]`, to insert at `metadataEnd`; undefined if there are none. */
   get managedFields(): Buffer | undefined {
     return this.#managedFields?.bytes;
   }
@@ -127,48 +125,48 @@ export class StoredObject<F> implements Indexed<F>, Layout {
   get annotations(): Readonly<Record<string, string>> {
     const { bytes } = this;
     const at = valueOf(bytes, this.metadata, annotationsKey);
-    if (at === undefined) return none;
+    if (at === undefined) return noEntries;
     return JSON.parse(bytes.toString('utf8', at, skipValue(bytes, at))) as Record<string, string>;
   }
 
-  /** The slab in which the bytes lie; undefined when they are packed. */
+  /** Slab that contains the bytes; undefined if they are packed. */
   get slab(): Slab | undefined {
-    return isPacked(this.#place) ? undefined : this.#place;
+    return isPacked(this.#content) ? undefined : this.#content;
   }
 
-  /** Bytes held beside those in a slab. */
+  /** Bytes of memory in addition to those in a slab. */
   get packedSize(): number {
-    return (isPacked(this.#place) ? this.#place.size : 0) + (this.#managedFields?.size ?? 0);
+    return (isPacked(this.#content) ? this.#content.size : 0) + (this.#managedFields?.size ?? 0);
   }
 
-  /** Do its bytes lie directly behind those of the other? */
+  /** Returns true if the bytes directly follow those of the other object in the same slab. */
   follows(other: StoredObject<unknown>): boolean {
-    return this.#place === other.#place && this.#start === other.#start + other.length;
+    return this.#content === other.#content && this.#start === other.#start + other.length;
   }
 
-  /** Copies the bytes to another place, where they stay as long as nobody moves them again. */
+  /** Moves the bytes to a slab. */
   moveTo(slab: Slab, start: number): void {
     this.bytes.copy(slab.memory, start);
-    this.#place = slab;
+    this.#content = slab;
     this.#start = start;
   }
 
-  /** Keeps the bytes, packed, in the place of themselves. */
-  keepAs(packed: Packed): void {
-    this.#place = packed;
+  /** Replaces the bytes with their packed form. */
+  replaceBytes(packed: Packed): void {
+    this.#content = packed;
   }
 
-  /** What was found out about the object under that key, or is now: it cannot change. */
-  remembered<T>(key: number, find: (object: StoredObject<unknown>) => T): T {
-    const known = this.#remembered?.get(key);
-    if (known !== undefined || this.#remembered?.has(key) === true) return known as T;
+  /** Returns the memoized value of the key, which is computed at the first call. */
+  memoize<T>(key: number, find: (object: StoredObject<unknown>) => T): T {
+    const known = this.#memo?.get(key);
+    if (known !== undefined || this.#memo?.has(key) === true) return known as T;
     const found = find(this);
-    if (this.#remembered === undefined || this.#remembered.size === maxRemembered) this.#remembered = new Map();
-    this.#remembered.set(key, found);
+    if (this.#memo === undefined || this.#memo.size === maxMemoized) this.#memo = new Map();
+    this.#memo.set(key, found);
     return found;
   }
 
-  /** The same state under another resourceVersion: how a watch shows an object that it has to take away. */
+  /** Returns the same state with another resourceVersion, for DELETED events. */
   withResourceVersion(resourceVersion: number): StoredObject<F> {
     const { bytes, versionStart, versionEnd } = this;
     const digits = Buffer.from(String(resourceVersion));
@@ -177,13 +175,13 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     return new StoredObject<F>(
       { ...(this as Indexed<F>), resourceVersion },
       { ...(this as Layout), metadataEnd: this.metadataEnd + more, versionEnd: versionEnd + more },
-      copied(pieces, bytes.length + more),
+      concat(pieces, bytes.length + more),
       this.#managedFields,
     );
   }
 }
 
-/** The bytes of these objects one behind the other, in as few pieces as they lie in. */
+/** Returns the concatenated bytes of the objects, in one piece per contiguous run. */
 export function gather(objects: readonly StoredObject<unknown>[]): Buffer[] {
   const pieces: Buffer[] = [];
   let first = 0;
@@ -191,29 +189,29 @@ export function gather(objects: readonly StoredObject<unknown>[]): Buffer[] {
     const last = objects[i - 1] as StoredObject<unknown>;
     if (objects[i]?.follows(last) === true) continue;
     const { bytes } = objects[first] as StoredObject<unknown>;
-    pieces.push(first === i - 1 ? bytes : across(bytes, last.bytes));
+    pieces.push(first === i - 1 ? bytes : spanOf(bytes, last.bytes));
     first = i;
   }
   return pieces;
 }
 
-/** From the start of one view to the end of another in the same memory. */
-const across = (from: Buffer, to: Buffer): Buffer =>
+/** Returns a view from the start of one view to the end of another in the same memory. */
+const spanOf = (from: Buffer, to: Buffer): Buffer =>
   Buffer.from(from.buffer, from.byteOffset, to.byteOffset + to.length - from.byteOffset);
 
 export interface StoredObjectOptions<F> {
-  /** metadata.selfLink, the object's path in the API it was read from. */
+  /** Returns metadata.selfLink: the path of the object in the API from which it was read. */
   selfLink(object: KubeObject): string;
   fields(object: KubeObject): F;
-  /** Where those of others like it are. */
+  /** Store of the managedFields of the resource. */
   readonly managedFields: ManagedFields;
 }
 
 const annotationsKey = Buffer.from('annotations');
 const comma = 0x2c;
-const none: Readonly<Record<string, never>> = {};
+const noEntries: Readonly<Record<string, never>> = {};
 
-/** Throws MalformedResponseError if the bytes are no object with metadata and a numeric resourceVersion. */
+/** Throws MalformedResponseError unless the bytes are an object with metadata and a numeric resourceVersion. */
 export function storeObject<F>(object: KubeObject, source: Buffer, options: StoredObjectOptions<F>): StoredObject<F> {
   const top = membersOf(source, source.indexOf('{'));
   const at = top.find(({ key }) => key === 'metadata');
@@ -260,26 +258,26 @@ export function storeObject<F>(object: KubeObject, source: Buffer, options: Stor
     name,
     namespace = '',
     uid = '',
-    labels = none,
-    ownerReferences = nobody,
+    labels = noEntries,
+    ownerReferences = noOwners,
     creationTimestamp,
   } = object.metadata;
   const createdAt = creationTimestamp === undefined ? 0 : parseMilliseconds(creationTimestamp) || 0;
   return new StoredObject<F>(
     { name, namespace, uid, resourceVersion, createdAt, labels, ownerReferences, fields: options.fields(object) },
     { metadata: head.length - 1, selfLinkEnd: head.length + selfLink.length, metadataEnd, ...version },
-    copied(pieces, length),
+    concat(pieces, length),
     managed === undefined ? undefined : options.managedFields.pack(Buffer.concat([commaByte, text(managed)])),
   );
 }
 
-const nobody: readonly OwnerReference[] = [];
+const noOwners: readonly OwnerReference[] = [];
 const commaByte = Buffer.from([comma]);
 const closeByte = Buffer.from('}');
 const endBytes = Buffer.from('},');
 
-/** A copy in memory of its own, not in the pool that small Buffers share. */
-function copied(pieces: readonly Buffer[], length: number): Buffer {
+/** Concatenates the pieces in dedicated memory, not in the pool that small Buffers share. */
+function concat(pieces: readonly Buffer[], length: number): Buffer {
   const memory = Buffer.allocUnsafeSlow(length);
   let at = 0;
   for (const piece of pieces) at += piece.copy(memory, at);

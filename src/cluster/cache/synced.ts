@@ -1,4 +1,4 @@
-/** That something is complete for the first time, for those who wait for it. */
+/** Latch for the first complete list: `wait` resolves once `set` was called. */
 export class Synced {
   #done = false;
   readonly #waiting = new Set<() => void>();
@@ -13,21 +13,21 @@ export class Synced {
     this.#waiting.clear();
   }
 
-  /** Resolves when it is so; throws the signal's reason when that is aborted before. */
+  /** Resolves once the latch is set. Throws the signal's reason if it is aborted before. */
   wait(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#done) return resolve();
-      const refuse = (): void => {
-        this.#waiting.delete(accept);
+      const onAbort = (): void => {
+        this.#waiting.delete(onSet);
         reject(signal?.reason as Error);
       };
-      const accept = (): void => {
-        signal?.removeEventListener('abort', refuse);
+      const onSet = (): void => {
+        signal?.removeEventListener('abort', onAbort);
         resolve();
       };
-      if (signal?.aborted) return refuse();
-      signal?.addEventListener('abort', refuse);
-      this.#waiting.add(accept);
+      if (signal?.aborted) return onAbort();
+      signal?.addEventListener('abort', onAbort);
+      this.#waiting.add(onSet);
     });
   }
 }

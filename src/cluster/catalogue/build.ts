@@ -1,6 +1,6 @@
-/** Which resources the cluster serves, which namespaces a caller may read, and the cached resources. */
+/** Builds discovery, the index of granted namespaces and the catalogue of cached resources. */
 import { cacheFigures } from '../../runtime/bounded-cache.ts';
-import { gauge, gauges, knowResource } from '../../runtime/metrics.ts';
+import { gauge, gauges, registerResource } from '../../runtime/metrics.ts';
 import type { Clock } from '../../runtime/time.ts';
 import type { ClusterParts } from '../build.ts';
 import { Discovery } from '../discovery.ts';
@@ -26,7 +26,7 @@ export function buildCatalogue(
   const limits = () => live.value.cache;
   const catalogue = lifecycle.add(
     'catalogue',
-    new Catalogue({ client, discovery, rights, limits, kinds, known: knowResource, clock, log }),
+    new Catalogue({ client, discovery, rights, limits, kinds, registerResource, clock, log }),
   );
   registerMetrics(catalogue, clock, () => limits().maxBytes);
   return { discovery, granted, catalogue };
@@ -37,27 +37,30 @@ function registerMetrics(catalogue: Catalogue, clock: Clock, maxBytes: () => num
     [...catalogue.figures()].map(([resource, one]) => [resource, read(one)] as const);
   gauges(
     'store_objects',
-    'Objects held of a resource.',
+    'Cached objects of a resource.',
     'resource',
     figures(({ objects }) => objects),
   );
   gauges(
     'store_bytes',
-    'Bytes held of a resource, outside the V8 heap.',
+    'Bytes of the cached objects of a resource, outside the V8 heap.',
     'resource',
     figures(({ bytes }) => bytes),
   );
   gauges(
     'store_age_seconds',
-    'Time since the watch of a resource was last heard.',
+    'Time since the last sign of life of the watch of a resource.',
     'resource',
     figures(({ lastSignOfLife }) => (clock.now() - lastSignOfLife) / 1_000),
   );
-  gauge('store_limit_bytes', 'What all copies may hold together.', maxBytes);
+  gauge('store_limit_bytes', 'Maximum bytes of all cached resources together.', maxBytes);
   gauges('cache_entries', 'Entries of a cache, limiter or queue whose keys come from requests.', 'name', () =>
     [...cacheFigures()].map(([name, { entries }]) => [name, entries] as const),
   );
-  gauges('cache_bytes', 'Bytes of these entries, estimated.', 'name', () =>
-    [...cacheFigures()].map(([name, { bytes }]) => [name, bytes] as const),
+  gauges(
+    'cache_bytes',
+    'Estimated bytes of the entries of a cache, limiter or queue whose keys come from requests.',
+    'name',
+    () => [...cacheFigures()].map(([name, { bytes }]) => [name, bytes] as const),
   );
 }

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../runtime/logger.ts';
 import { untilAborted } from '../../runtime/promises.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
@@ -15,9 +15,9 @@ import { VersionRequests } from './version-requests.ts';
 
 export interface CacheFigures {
   readonly objects: number;
-  /** Of the objects, outside the V8 heap. */
+  /** Bytes of the objects outside the V8 heap. */
   readonly bytes: number;
-  /** Milliseconds since the epoch; 0 before the first. */
+  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before the first. */
   readonly lastSignOfLife: number;
 }
 
@@ -25,22 +25,22 @@ export interface CacheOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Called with the bytes that are held, also while a list arrives. An error that it throws interrupts the list or the watch. */
+  /** Called with the bytes in use, also while a list arrives. An error that it throws interrupts the list or watch. */
   readonly hold?: (bytes: number) => void;
-  /** Called when the cluster forbids the first list or watch, has no such resource or serves objects that are none. */
+  /** Called when the cluster forbids the first list or watch, does not serve the resource, or sends malformed objects. */
   readonly refused?: (error: Error) => void;
-  /** Called for a 403 after the first request. The right was revoked, or kube-apiserver is starting: it refuses all until it knows RBAC. */
-  readonly doubted?: () => void;
+  /** Called for a later 403: the right was revoked, or kube-apiserver is starting and refuses everything until it has loaded RBAC. */
+  readonly forbidden?: () => void;
   /** Called when kube-apiserver accepts a watch. */
   readonly accepted?: () => void;
 }
 
-/** More than a change takes from kube-apiserver's response to the cache. */
+/** Milliseconds in which a change surely arrives in the cache after kube-apiserver has reported it elsewhere. */
 const settleTime = 50;
 const maxSettles = 200;
 const never = new AbortController().signal;
 
-/** A cache of one resource, kept current by a reflector. */
+/** Cache of one resource, which a reflector keeps current. */
 export class CachedResource<F> implements Resource<F> {
   readonly definition: ResourceDefinition<F>;
   readonly store = new Store<F>();
@@ -54,7 +54,7 @@ export class CachedResource<F> implements Resource<F> {
   readonly #managedFields = new ManagedFields();
   readonly #end = new AbortController();
   #isFirstRequest = true;
-  /** The arena holds objects that the store does not have yet. */
+  /** True if the arena contains objects of an incomplete list, which are not in the store yet. */
   #isListing = false;
 
   constructor(definition: ResourceDefinition<F>, options: CacheOptions) {
@@ -83,7 +83,7 @@ export class CachedResource<F> implements Resource<F> {
     this.#reflector.start();
   }
 
-  /** `reason`: for the clients of its watches. */
+  /** Ends the watches of clients with the reason. */
   stop(reason: Error): void {
     this.#reflector.stop();
     this.#end.abort(reason);
@@ -95,13 +95,13 @@ export class CachedResource<F> implements Resource<F> {
 
   async waitForSync(signal: AbortSignal): Promise<void> {
     const either = AbortSignal.any([signal, this.ended]);
-    if (!(await this.store.reached(1, either))) throw either.reason;
+    if (!(await this.store.waitFor(1, either))) throw either.reason;
   }
 
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean> {
-    // If kube-apiserver cannot be reached, the change may arrive nevertheless.
+    // Ignores errors, because the change may still arrive.
     if (this.store.resourceVersion < resourceVersion) this.#hurry(resourceVersion).catch(() => undefined);
-    return this.store.reached(resourceVersion, signal);
+    return this.store.waitFor(resourceVersion, signal);
   }
 
   confirm(signal: AbortSignal): Promise<void> {
@@ -114,10 +114,10 @@ export class CachedResource<F> implements Resource<F> {
       const version = await this.#versions.ofObject(path);
       const present = this.store.get(namespace, name);
       if (present !== undefined && present.resourceVersion >= version) return;
-      if (!(await this.store.reached(version, signal))) throw signal.reason;
+      if (!(await this.store.waitFor(version, signal))) throw signal.reason;
     } catch (error) {
       if (!isKubeError(error, 404)) throw error;
-      // Its deletion is on the way, unless it has never been.
+      // The deletion has not arrived yet.
       if (this.store.get(namespace, name) !== undefined) await this.confirm(signal);
     }
   }
@@ -127,9 +127,9 @@ export class CachedResource<F> implements Resource<F> {
     return { objects, bytes, lastSignOfLife: this.#reflector.lastSignOfLife() };
   }
 
-  /** Sends a request of the reflector and reports a right that was revoked and a resource that is gone: no retry brings them back. */
+  /** Sends a request of the reflector. Reports refusals, which retries do not change: a missing right or resource. */
   async #stream(path: string, request: KubeRequest = {}): Promise<KubeResponse> {
-    const { client, accepted, doubted, refused } = this.#options;
+    const { client, accepted, forbidden, refused } = this.#options;
     const { query = {} } = request;
     if (query['continue'] === undefined) this.#releaseListed();
     const isFirst = this.#isFirstRequest;
@@ -137,12 +137,12 @@ export class CachedResource<F> implements Resource<F> {
     const response = await client.stream(path, request);
     const { status } = response;
     if (status === 200 && query['watch'] !== undefined) accepted?.();
-    else if (status === 403 && !isFirst) doubted?.();
+    else if (status === 403 && !isFirst) forbidden?.();
     else if ([403, 404, 405].includes(status)) refused?.(new Error(`kube-apiserver responded with ${status}`));
     return response;
   }
 
-  /** Releases the objects of a list that was interrupted. */
+  /** Releases the objects of an interrupted list. */
   #releaseListed(): void {
     if (this.#isListing) this.#update(() => this.store.release());
   }
@@ -176,33 +176,34 @@ export class CachedResource<F> implements Resource<F> {
   }
 
   /**
-   * Waits until the cache has reached the cluster's resourceVersion. That number counts the changes of every resource, so the cache
-   * of a quiet one does not see it before the next bookmark, up to a minute later: then it is enough that a watch is open and has
-   * received nothing for `settleTime`.
+   * Waits until the cache has reached the resourceVersion of the cluster. That number counts the changes of every resource, so the cache
+   * of a quiet resource reaches it only with the next bookmark, up to a minute later. An open watch that has received nothing for
+   * `settleTime` therefore suffices too.
    */
   async #confirm(): Promise<void> {
     const version = await this.#versions.ofCollection();
     for (let i = 0; i < maxSettles && this.store.resourceVersion < version; i += 1) {
       const watched = this.#reflector.isWatching();
-      await this.#reachedWithin(version, settleTime);
-      // Events that have arrived meanwhile are read before the next turn of the timers.
-      await turn();
+      await this.#waitUpTo(version, settleTime);
+      // Lets the event loop read events that have arrived before it runs the timers again.
+      await nextTurn();
       if (watched && this.#reflector.isWatching()) return;
     }
-    if (this.store.resourceVersion < version) throw unreachable(new Error(`the watch of ${this.#path} is interrupted`));
+    if (this.store.resourceVersion < version)
+      throw unreachable(new Error(`the watch of ${this.#path} was interrupted`));
   }
 
-  /** Resolves when the cache has reached a resourceVersion, or after so many milliseconds. */
-  async #reachedWithin(resourceVersion: number, milliseconds: number): Promise<void> {
+  /** Resolves when the cache has reached a resourceVersion, or after a time. */
+  async #waitUpTo(resourceVersion: number, milliseconds: number): Promise<void> {
     const limit = new AbortController();
     const cancel = this.#clock.after(milliseconds, () => limit.abort());
-    await this.store.reached(resourceVersion, limit.signal);
+    await this.store.waitFor(resourceVersion, limit.signal);
     cancel();
   }
 
   /**
-   * Hurries the watch if the cluster has reached a resourceVersion that a client has from another replica or from the core API: only
-   * the watch itself proves that the cache has reached it. The request makes kube-apiserver find out how far the resource is.
+   * Requests a bookmark if the cluster has reached a resourceVersion that a client received from another replica or the core API: only
+   * the watch proves that the cache has reached it. The first request makes kube-apiserver fetch the latest resourceVersion.
    */
   async #hurry(resourceVersion: number): Promise<void> {
     if ((await this.#versions.ofCollection()) < resourceVersion) return;

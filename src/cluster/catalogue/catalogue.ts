@@ -1,7 +1,8 @@
 /**
- * Every resource that the cluster serves: which one a name means, and a copy of it from its first use until nobody has used it for a
- * while. A copy ends with what it is a copy of: when its CustomResourceDefinition changes or goes.
+ * Resources that the cluster serves, by name, and their caches. A cache exists from the first request for its resource until it has been
+ * unused for some time, or until the CustomResourceDefinition of the resource changes or is deleted.
  */
+import { nearest } from '../../config/error-map.ts';
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';
 import { repeat, type Clock } from '../../runtime/time.ts';
 import type { KubeClient } from '../client/client.ts';
@@ -14,18 +15,18 @@ import { genericDefinition } from './generic.ts';
 import { ListMemory } from './list-memory.ts';
 import { MemoryLimit, retryAfter, type MemoryShare } from './memory-limit.ts';
 import type { ApiResource, Kind, Resource, ResourceDefinition } from './resource.ts';
-import { within } from './waiting.ts';
+import { withTimeout } from './waiting.ts';
 import { WatchRight } from './watch-right.ts';
 
 export interface CatalogueOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly discovery: Pick<Discovery, 'hasSynced' | 'waitForSync' | 'changed' | 'resolve' | 'find' | 'resources'>;
   readonly rights: Pick<OwnRights, 'mayListAndWatch' | 'forget'>;
-  /** Of the configuration. */
+  /** Returns the limits of the configuration. */
   readonly limits: () => { readonly maxBytes: number; readonly idle: number };
   readonly kinds: readonly Kind<unknown>[];
-  /** Told the name of each resource that is copied: there are no more than the cluster has. */
-  readonly known: (resource: string) => void;
+  /** Called with the name of each cached resource, which may become a metric label: their number is limited by the cluster. */
+  readonly registerResource: (resource: string) => void;
   readonly log: Logger;
   readonly clock: Clock;
 }
@@ -36,30 +37,30 @@ export interface CatalogueEntry {
   readonly definition: ResourceDefinition<unknown>;
 }
 
-/** A copy that is in use: it stays until `release`. */
-export interface Use {
+/** Cache that a request uses. It is not removed for being unused until `release` is called. */
+export interface CacheHandle {
   readonly resource: Resource<unknown>;
   release(): void;
 }
 
-/** For the first documents of the cluster, in milliseconds. */
-const longestWait = 10_000;
+/** Maximum milliseconds that a request waits for discovery. */
+const discoveryTimeout = 10_000;
 const sweepInterval = 30_000;
-/** A resource that the cluster refused to list or watch is tried again after this time. */
-const refusalLife = 5_000;
+/** Milliseconds until a resource is tried again after the cluster refused to list or watch it. */
+const refusalDuration = 5_000;
 
-/** API groups that this server serves or whose objects are its own: they are read as the caller. */
+/** Returns true for API groups of this server. It reads them as the caller, so they are not cached. */
 const isOwn = (group: string): boolean => group === 'platform.io' || group.endsWith('.platform.io');
 
-/** By group and resource: what is never copied, whoever may read it. */
-const secret = new Set(['secrets.']);
+/** Resources that are never cached, by resource and group. */
+const neverCached = new Set(['secrets.']);
 
 const idOf = ({ group, resource }: { readonly group: string; readonly resource: string }): string =>
   `${resource}.${group}`;
 const keyOf = (of: { readonly group: string; readonly version: string; readonly resource: string }): string =>
   `${idOf(of)}/${of.version}`;
 
-interface Copy {
+interface ActiveCache {
   readonly resource: CachedResource<unknown>;
   readonly discovered: DiscoveredResource;
   readonly share: MemoryShare;
@@ -71,17 +72,17 @@ export class Catalogue {
   readonly #options: CatalogueOptions;
   readonly #clock: Clock;
   readonly #memory: MemoryLimit;
-  /** For what is not copied. */
+  /** Memory for lists of resources that are not cached. */
   readonly listMemory: ListMemory;
-  readonly #copies = new Map<string, Copy>();
+  readonly #caches = new Map<string, ActiveCache>();
   readonly #entries = new WeakMap<DiscoveredResource, CatalogueEntry>();
-  /** What did not fit, or what the cluster does not let us watch after all. */
+  /** Resources that did not fit into the memory, or that the cluster refused to list or watch. */
   readonly #refused = new Map<
     string,
     { readonly error: Error | undefined; readonly until: number; readonly maxBytes: number }
   >();
-  /** Copies that are always there. */
-  readonly #kept: CachedResource<unknown>[] = [];
+  /** Caches that always exist. */
+  readonly #permanent: CachedResource<unknown>[] = [];
   readonly #stopped = new AbortController();
   #listed: { readonly of: readonly DiscoveredResource[]; readonly resources: readonly ApiResource[] } | undefined;
 
@@ -95,19 +96,19 @@ export class Catalogue {
   start(): void {
     this.#options.discovery.changed.subscribe(() => this.#changed());
     void repeat(this.#clock, sweepInterval, this.#stopped.signal, () => this.#sweep());
-    for (const cached of this.#kept) cached.start();
+    for (const cached of this.#permanent) cached.start();
   }
 
   stop(): void {
     this.#stopped.abort();
-    const reason = serviceUnavailable('the server is ending');
-    for (const key of this.#copies.keys()) this.#stop(key, reason);
-    for (const cached of this.#kept) cached.stop(reason);
+    const reason = serviceUnavailable('the server is shutting down');
+    for (const key of this.#caches.keys()) this.#stop(key, reason);
+    for (const cached of this.#permanent) cached.stop(reason);
   }
 
-  /** Caches a resource from the start of the catalogue to its end; there is always room for it. */
-  keep<F>(definition: ResourceDefinition<F>): CachedResource<F> {
-    this.#options.known(definition.served.resource);
+  /** Caches a resource while the catalogue runs, regardless of the memory limit. */
+  cachePermanently<F>(definition: ResourceDefinition<F>): CachedResource<F> {
+    this.#options.registerResource(definition.served.resource);
     const share = this.#memory.share(nameOf(definition.underlying), true);
     const { client, log } = this.#options;
     const cached = new CachedResource(definition, {
@@ -116,40 +117,40 @@ export class Catalogue {
       clock: this.#clock,
       hold: (bytes) => share.hold(bytes),
     });
-    this.#kept.push(cached);
+    this.#permanent.push(cached);
     return cached;
   }
 
-  /** What a name means. Throws 404 for what the cluster does not serve. */
+  /** Returns the resource of a name. Throws 404 if the cluster does not serve it. */
   async find(name: string, signal: AbortSignal): Promise<CatalogueEntry> {
     const { discovery, kinds } = this.#options;
     if (!discovery.hasSynced()) {
-      await within(signal, longestWait, late, (limited) => discovery.waitForSync(limited));
+      await withTimeout(signal, discoveryTimeout, notDiscovered, (limited) => discovery.waitForSync(limited));
     }
     const discovered = discovery.resolve(name);
     if (discovered === undefined) {
-      const meant = this.#meant(name);
+      const suggestion = this.#suggestion(name);
       throw noSuchPath(
-        `the cluster serves no resource ${JSON.stringify(name)}; ${meant === undefined ? 'a resource is named by its plural, as in "deployments" or "deployments.apps"' : `did you mean ${JSON.stringify(meant)}?`}`,
+        `the cluster serves no resource ${JSON.stringify(name)}; ${suggestion === undefined ? 'use the plural name, such as "deployments" or "deployments.apps"' : `did you mean ${JSON.stringify(suggestion)}?`}`,
       );
     }
     let entry = this.#entries.get(discovered);
     if (entry === undefined) {
-      const own = this.#kept.find(({ definition: { underlying } }) => keyOf(underlying) === keyOf(discovered));
+      const own = this.#permanent.find(({ definition: { underlying } }) => keyOf(underlying) === keyOf(discovered));
       entry = { discovered, definition: own?.definition ?? genericDefinition(discovered, kinds) };
       this.#entries.set(discovered, entry);
     }
     return entry;
   }
 
-  /** The copy of a resource; undefined if there must be none. Throws 503 for one that has no room. */
-  async use({ discovered, definition }: CatalogueEntry): Promise<Use | undefined> {
+  /** Returns the cache of a resource; undefined if it must not be cached. Throws 503 if it does not fit into the memory. */
+  async acquire({ discovered, definition }: CatalogueEntry): Promise<CacheHandle | undefined> {
     const { discovery, rights, limits } = this.#options;
     const key = keyOf(discovered);
-    const permanent = this.#kept.find((resource) => resource.definition === definition);
+    const permanent = this.#permanent.find((resource) => resource.definition === definition);
     if (permanent !== undefined) return { resource: permanent, release: () => undefined };
-    const present = this.#copies.get(key);
-    if (present !== undefined) return this.#take(present);
+    const existing = this.#caches.get(key);
+    if (existing !== undefined) return this.#handleOf(existing);
     if (!isCacheable(discovered)) return undefined;
     const refused = this.#refused.get(key);
     if (refused !== undefined && refused.until > this.#clock.now() && refused.maxBytes === limits().maxBytes) {
@@ -162,16 +163,16 @@ export class Catalogue {
     } catch (error) {
       throw error instanceof KubeError ? error.toOwnStatusError() : error;
     }
-    const begun = this.#copies.get(key);
-    if (begun !== undefined) return this.#take(begun);
-    // It may have changed while we asked, and then nobody would tell of it.
+    const concurrent = this.#caches.get(key);
+    if (concurrent !== undefined) return this.#handleOf(concurrent);
+    // `#changed` only stops existing caches, so a change during the review is detected here.
     const now = discovery.find(discovered);
     if (now === undefined || !isSame(now, discovered))
-      throw serviceUnavailable(`${nameOf(discovered)} was defined anew; try again`, 1);
-    return this.#take(this.#start(key, discovered, definition));
+      throw serviceUnavailable(`the definition of ${nameOf(discovered)} has changed; try again`, 1);
+    return this.#handleOf(this.#start(key, discovered, definition));
   }
 
-  /** What a caller may name, as discovery on /kapis tells it. */
+  /** Resources that callers can name, for discovery on /kapis. */
   get apiResources(): readonly ApiResource[] {
     const { discovery } = this.#options;
     if (this.#listed?.of !== discovery.resources)
@@ -179,23 +180,28 @@ export class Catalogue {
     return this.#listed.resources;
   }
 
-  /** By `{plural}.{group}`. */
+  /** Figures by `{plural}.{group}`. */
   figures(): ReadonlyMap<string, CacheFigures> {
     const figures = new Map<string, CacheFigures>();
-    for (const cached of this.#kept) figures.set(nameOf(cached.definition.underlying), cached.figures());
-    for (const { discovered, resource } of this.#copies.values()) figures.set(nameOf(discovered), resource.figures());
+    for (const cached of this.#permanent) figures.set(nameOf(cached.definition.underlying), cached.figures());
+    for (const { discovered, resource } of this.#caches.values()) figures.set(nameOf(discovered), resource.figures());
     return figures;
   }
 
-  /** The plural of what is named by its kind, its singular or a short name. */
-  #meant(name: string): string | undefined {
+  /** Returns the name of a resource that is given by its kind, singular or short name. */
+  #suggestion(name: string): string | undefined {
     const { discovery } = this.#options;
     const wanted = name.toLowerCase();
-    const meant = discovery.resources.find(({ resource, kind, singular, shortNames }) =>
+    const suggestion = discovery.resources.find(({ resource, kind, singular, shortNames }) =>
       [resource, kind.toLowerCase(), singular, ...shortNames].includes(wanted),
     );
-    if (meant === undefined) return undefined;
-    return discovery.resolve(meant.resource) === meant ? meant.resource : nameOf(meant);
+    if (suggestion === undefined) {
+      const isQualified = name.includes('.');
+      return nearest(wanted, [
+        ...new Set(discovery.resources.map((one) => (isQualified ? nameOf(one) : one.resource))),
+      ]);
+    }
+    return discovery.resolve(suggestion.resource) === suggestion ? suggestion.resource : nameOf(suggestion);
   }
 
   #apiResources(): ApiResource[] {
@@ -204,7 +210,7 @@ export class Catalogue {
     return discovery.resources.flatMap((discovered) => {
       const { resource, group, singular, namespaced, kind, shortNames, verbs } = discovered;
       const readable = ['get', 'list', 'watch'].filter((verb) => verbs.includes(verb));
-      // The preferred version alone has a short name.
+      // Only the preferred version, which comes first, is listed.
       if (readable.length === 0 || versions.has(idOf(discovered))) return [];
       versions.add(idOf(discovered));
       const isFirst = discovery.resolve(resource) === discovered;
@@ -219,26 +225,26 @@ export class Catalogue {
     });
   }
 
-  #take(copy: Copy): Use {
-    copy.uses += 1;
-    let taken = true;
+  #handleOf(cache: ActiveCache): CacheHandle {
+    cache.uses += 1;
+    let isReleased = false;
     return {
-      resource: copy.resource,
+      resource: cache.resource,
       release: () => {
-        if (!taken) return;
-        taken = false;
-        copy.uses -= 1;
-        copy.lastUsed = this.#clock.now();
+        if (isReleased) return;
+        isReleased = true;
+        cache.uses -= 1;
+        cache.lastUsed = this.#clock.now();
       },
     };
   }
 
-  #start(key: string, discovered: DiscoveredResource, definition: ResourceDefinition<unknown>): Copy {
-    const { client, log, known, rights } = this.#options;
-    known(discovered.resource);
+  #start(key: string, discovered: DiscoveredResource, definition: ResourceDefinition<unknown>): ActiveCache {
+    const { client, log, registerResource, rights } = this.#options;
+    registerResource(discovered.resource);
     const share = this.#memory.share(nameOf(discovered));
     const interrupted = (cause?: Error) =>
-      serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1, cause);
+      serviceUnavailable(`${nameOf(discovered)} can no longer be watched; try again`, 1, cause);
     const refuse = (cause: Error): void => {
       rights.forget(discovered);
       this.#refuse(key, interrupted(cause), undefined);
@@ -251,13 +257,13 @@ export class Catalogue {
         try {
           share.hold(bytes);
         } catch (error) {
-          log.warn('a resource does not fit into memory', { resource: nameOf(discovered), bytes, error });
+          log.warn('resource exceeds the cache memory', { resource: nameOf(discovered), bytes, error });
           this.#refuse(key, error as Error, error as Error);
           throw error;
         }
       },
       refused: refuse,
-      doubted: () => right.refuse(),
+      forbidden: () => right.refuse(),
       accepted: () => right.accept(),
     });
     const right = new WatchRight({
@@ -268,52 +274,52 @@ export class Catalogue {
       revoked: () => refuse(new Error('the right to list and watch was revoked')),
       contradicted: () => this.#stop(key, interrupted()),
     });
-    const copy: Copy = { resource: cached, discovered, share, uses: 0, lastUsed: this.#clock.now() };
-    this.#copies.set(key, copy);
+    const cache: ActiveCache = { resource: cached, discovered, share, uses: 0, lastUsed: this.#clock.now() };
+    this.#caches.set(key, cache);
     cached.start();
-    return copy;
+    return cache;
   }
 
-  /** Stops a copy, which `use` does not start again for a while: it throws `error`, or returns undefined if there is none. */
+  /** Stops a cache and prevents a restart for some time: `acquire` throws `error`, or returns undefined if there is none. */
   #refuse(key: string, reason: Error, error: Error | undefined): void {
     const { maxBytes } = this.#options.limits();
-    const life = error === undefined ? refusalLife : retryAfter * 1_000;
-    this.#refused.set(key, { error, until: this.#clock.now() + life, maxBytes });
+    const duration = error === undefined ? refusalDuration : retryAfter * 1_000;
+    this.#refused.set(key, { error, until: this.#clock.now() + duration, maxBytes });
     this.#stop(key, reason);
   }
 
   #stop(key: string, reason: Error): void {
-    const copy = this.#copies.get(key);
-    if (copy === undefined) return;
-    this.#copies.delete(key);
-    copy.resource.stop(reason);
-    copy.share.release();
-    this.#options.log.info('a copy was given up', { resource: nameOf(copy.discovered), reason: reason.message });
+    const cache = this.#caches.get(key);
+    if (cache === undefined) return;
+    this.#caches.delete(key);
+    cache.resource.stop(reason);
+    cache.share.release();
+    this.#options.log.info('resource cache stopped', { resource: nameOf(cache.discovered), reason: reason.message });
   }
 
-  /** What the cluster serves is something else now. */
+  /** Stops the caches of resources that have changed or that the cluster no longer serves. */
   #changed(): void {
-    for (const [key, { discovered }] of this.#copies) {
+    for (const [key, { discovered }] of this.#caches) {
       const now = this.#options.discovery.find(discovered);
-      if (now === undefined) this.#stop(key, noSuchPath(`the cluster serves no ${nameOf(discovered)} any more`));
+      if (now === undefined) this.#stop(key, noSuchPath(`the cluster no longer serves ${nameOf(discovered)}`));
       else if (!isSame(now, discovered))
-        this.#stop(key, serviceUnavailable(`${nameOf(discovered)} was defined anew; try again`, 1));
+        this.#stop(key, serviceUnavailable(`the definition of ${nameOf(discovered)} has changed; try again`, 1));
     }
     for (const key of this.#refused.keys()) this.#refused.delete(key);
   }
 
   #sweep(): void {
     const longAgo = this.#clock.now() - this.#options.limits().idle;
-    for (const [key, { uses, lastUsed }] of this.#copies)
-      if (uses === 0 && lastUsed <= longAgo) this.#stop(key, new Error('nobody uses it'));
+    for (const [key, { uses, lastUsed }] of this.#caches)
+      if (uses === 0 && lastUsed <= longAgo) this.#stop(key, new Error('unused'));
   }
 
   #dropOldest(): boolean {
-    const [oldest] = [...this.#copies]
+    const [oldest] = [...this.#caches]
       .filter(([, { uses }]) => uses === 0)
       .toSorted(([, a], [, b]) => a.lastUsed - b.lastUsed);
     if (oldest === undefined) return false;
-    this.#stop(oldest[0], new Error('others need the memory'));
+    this.#stop(oldest[0], new Error('memory needed for other resources'));
     return true;
   }
 }
@@ -321,13 +327,13 @@ export class Catalogue {
 const nameOf = ({ group, resource }: { readonly group: string; readonly resource: string }): string =>
   group === '' ? resource : `${resource}.${group}`;
 
-const late = () => serviceUnavailable('what the cluster serves is not known yet', 1);
+const notDiscovered = () => serviceUnavailable('the resources of the cluster are not known yet', 1);
 
 const isCacheable = (discovered: DiscoveredResource): boolean =>
   discovered.verbs.includes('list') &&
   discovered.verbs.includes('watch') &&
   !isOwn(discovered.group) &&
-  !secret.has(idOf(discovered));
+  !neverCached.has(idOf(discovered));
 
 const isSame = (a: DiscoveredResource, b: DiscoveredResource): boolean =>
   a.revision === b.revision && a.kind === b.kind && a.namespaced === b.namespaced && isCacheable(a) === isCacheable(b);

@@ -1,9 +1,9 @@
-/** Any resource that discovery names, with what its kind has of its own if there is a file for it. */
+/** Definitions of resources from discovery, with the specific fields of kinds that have a file. */
 import { resourcesGroup, resourcesVersion } from '../../config/names.ts';
 import type { DiscoveredResource } from '../discovery.ts';
 import type { Kind, ResourceDefinition } from './resource.ts';
 
-/** Where everything that the cluster serves is read. */
+/** API group in which all resources of the cluster can be read. */
 export const readingGroup = { group: resourcesGroup, version: resourcesVersion };
 
 const plain: Omit<Kind<unknown>, 'group' | 'resource'> = {
@@ -13,7 +13,7 @@ const plain: Omit<Kind<unknown>, 'group' | 'resource'> = {
   filters: {},
 };
 
-/** Tables and field labels are of /apis, where only resources with a file of their own are served. */
+/** Tables and field labels are empty: they belong to /apis, which serves only resources with their own definition. */
 export function genericDefinition(
   { group, version, resource, kind, singular, shortNames, namespaced }: DiscoveredResource,
   kinds: readonly Kind<unknown>[],

@@ -1,6 +1,6 @@
 /**
- * Where a caller may have rights: RBAC's RoleBindings, watched, by whom they name. A binding is no right yet, as it may name a role that
- * is about something else: each namespace is confirmed by a review.
+ * Index of RBAC RoleBindings by subject: the namespaces in which a caller may have rights. A binding is not proof, because its role may
+ * grant other rights: each namespace is confirmed by a review.
  */
 import type { KubeClient } from '../client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
@@ -8,7 +8,7 @@ import type { KubeObject } from '../client/kube-object.ts';
 import { Reflector } from '../cache/reflector.ts';
 import type { Logger } from '../../runtime/logger.ts';
 
-/** rbac.authorization.k8s.io/v1 RoleBinding, as far as it is read. */
+/** Fields of rbac.authorization.k8s.io/v1 RoleBinding that are used. */
 interface RoleBinding extends KubeObject {
   readonly subjects?: readonly {
     readonly kind?: string;
@@ -17,11 +17,11 @@ interface RoleBinding extends KubeObject {
   }[];
 }
 
-/** What is kept of a binding. */
+/** Indexed part of a RoleBinding. */
 interface Binding {
   readonly namespace: string;
   readonly name: string;
-  /** `u:` and a user's name, `g:` and a group's. */
+  /** `u:` and a username, or `g:` and the name of a group. */
   readonly subjects: readonly string[];
 }
 
@@ -29,10 +29,12 @@ const path = '/apis/rbac.authorization.k8s.io/v1/rolebindings';
 
 function decode({ metadata: { namespace = '', name }, subjects = [] }: RoleBinding): Binding {
   const keys = subjects.flatMap((subject) => {
-    const { kind, name: who = '' } = subject;
-    if (kind === 'User') return [`u:${who}`];
-    if (kind === 'Group') return [`g:${who}`];
-    return kind === 'ServiceAccount' ? [`u:system:serviceaccount:${subject.namespace ?? namespace}:${who}`] : [];
+    const { kind, name: subjectName = '' } = subject;
+    if (kind === 'User') return [`u:${subjectName}`];
+    if (kind === 'Group') return [`g:${subjectName}`];
+    return kind === 'ServiceAccount'
+      ? [`u:system:serviceaccount:${subject.namespace ?? namespace}:${subjectName}`]
+      : [];
   });
   return { namespace, name, subjects: [...new Set(keys)] };
 }
@@ -40,7 +42,7 @@ function decode({ metadata: { namespace = '', name }, subjects = [] }: RoleBindi
 export class GrantedNamespaces {
   readonly #reflector: Reflector<Binding>;
   readonly #bindings = new Map<string, Binding>();
-  /** By subject the namespaces, each with the number of its bindings. */
+  /** Namespaces by subject, each with the number of its bindings. */
   readonly #bySubject = new Map<string, Map<string, number>>();
 
   constructor(options: { client: Pick<KubeClient, 'stream'>; log: Logger; clock: Clock }) {
@@ -72,7 +74,7 @@ export class GrantedNamespaces {
     return this.#reflector.hasSynced();
   }
 
-  /** The namespaces in which a binding names the user, one of its groups or its ServiceAccount, by code point. */
+  /** Returns the namespaces in which a binding names the user, one of its groups or its ServiceAccount, sorted. */
   of({ username, groups }: { readonly username: string; readonly groups: readonly string[] }): readonly string[] {
     const found = new Set<string>();
     for (const subject of [`u:${username}`, ...groups.map((group) => `g:${group}`)])

@@ -1,16 +1,16 @@
-/** Memory for lists that are not cached. It is apart from the memory of the caches: no request for such a list evicts a cache. */
+/** Memory for lists of resources that are not cached. It is separate from the memory of the caches, so such a list evicts no cache. */
 import { serviceUnavailable, tooManyRequests } from '../../runtime/errors.ts';
 import { Shares } from '../../runtime/shares.ts';
 import { mebibytes, memoryShare, retryAfter, type MemoryShare } from './memory-limit.ts';
 
-const busy = 'please try again later';
+const busy = 'try again later';
 
 export class ListMemory {
   readonly #cacheSize: () => number;
   readonly #byHolder = new Shares('list_memory');
   #held = 0;
 
-  /** `cacheSize`: cache.maxBytes. All lists together hold at most half as much. */
+  /** `cacheSize` returns cache.maxBytes. All lists together use at most half as much. */
   constructor(cacheSize: () => number) {
     this.#cacheSize = cacheSize;
   }
@@ -20,34 +20,34 @@ export class ListMemory {
   }
 
   /**
-   * The memory of one list, until its reader has read it. One holder (holderOf) has at most half of all; beyond that `hold` throws 429,
-   * and 503 for a list that is too large alone or where all together hold too much.
+   * Returns the share of one list, until its reader has read it. A holder (holderOf) can use at most half of the memory; `hold` throws 429
+   * beyond that, and 503 if the list alone or all lists together are too large.
    */
   share(holder: string, name: string): MemoryShare {
-    const demandRoom = (bytes: number, mine: () => number): void =>
-      this.#demandRoom({ holder, name, bytes, mine: mine() });
-    return memoryShare(name, demandRoom, (bytes) => {
+    const assertRoom = (bytes: number, own: () => number): void =>
+      this.#assertRoom({ holder, name, bytes, own: own() });
+    return memoryShare(name, assertRoom, (bytes) => {
       this.#held += bytes;
       this.#byHolder.add(holder, bytes);
     });
   }
 
-  #demandRoom({ holder, name, bytes, mine }: { holder: string; name: string; bytes: number; mine: number }): void {
+  #assertRoom({ holder, name, bytes, own }: { holder: string; name: string; bytes: number; own: number }): void {
     const total = this.#cacheSize() / 2;
     const perUser = total / 2;
     if (bytes > perUser)
       throw serviceUnavailable(
-        `${name} does not fit into the memory for one user, ${mebibytes(perUser)}: a quarter of the configuration's cache.maxBytes`,
+        `${name} exceeds the memory for one user, ${mebibytes(perUser)} (a quarter of cache.maxBytes in the configuration)`,
         retryAfter,
       );
-    if (this.#byHolder.count(holder) - mine + bytes > perUser)
+    if (this.#byHolder.count(holder) - own + bytes > perUser)
       throw tooManyRequests(
-        `${name}: your share of ${mebibytes(perUser)} for lists that are not cached is in use; ${busy}`,
+        `${name}: your share of the memory for lists that are not cached, ${mebibytes(perUser)}, is in use; ${busy}`,
         1,
       );
-    if (this.#held - mine + bytes > total)
+    if (this.#held - own + bytes > total)
       throw serviceUnavailable(
-        `${name}: all ${mebibytes(total)} of this server for lists that are not cached are in use; ${busy}`,
+        `${name}: the memory for lists that are not cached, ${mebibytes(total)}, is in use; ${busy}`,
         1,
       );
   }

@@ -1,46 +1,46 @@
-/** How much memory copies of the cluster may take together (`cache.maxBytes`). */
+/** Limit of the memory of all caches together (`cache.maxBytes`). */
 import { serviceUnavailable, type StatusError } from '../../runtime/errors.ts';
 
-/** What somebody holds of it. */
+/** Share of the memory, such as that of one cache. */
 export interface MemoryShare {
-  /** For messages. */
+  /** Name for messages. */
   readonly name: string;
-  /** Now so many bytes in all. Throws StatusError when there is no room, and then holds what it held before. */
+  /** Sets the size of the share. Throws StatusError if there is not enough memory; the size is then unchanged. */
   hold(bytes: number): void;
   release(): void;
 }
 
 export interface MemoryLimitOptions {
   readonly maxBytes: () => number;
-  /** Gives up something that nobody uses now; false if there is nothing. */
+  /** Removes an unused cache. Returns false if there is none. */
   readonly makeRoom: () => boolean;
 }
 
-/** So long a resource that does not fit is not tried again, in seconds. */
+/** Seconds until a resource that does not fit is tried again. */
 export const retryAfter = 30;
 
 export const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
 /**
- * `demandRoom` throws if the share, which has `mine()` bytes, cannot grow to `bytes`. It may release shares to make room, this one
- * included. `add` counts a difference.
+ * `assertRoom` throws if the share cannot grow from `own()` to `bytes`. It may release shares to make room, including this one. `add` adds
+ * a difference to the total.
  */
 export function memoryShare(
   name: string,
-  demandRoom: (bytes: number, mine: () => number) => void,
+  assertRoom: (bytes: number, own: () => number) => void,
   add: (bytes: number) => void,
 ): MemoryShare {
-  let mine = 0;
+  let own = 0;
   let isReleased = false;
   const set = (bytes: number): void => {
-    add(bytes - mine);
-    mine = bytes;
+    add(bytes - own);
+    own = bytes;
   };
   return {
     name,
     hold(bytes) {
       if (isReleased) return;
-      if (bytes > mine) demandRoom(bytes, () => mine);
+      if (bytes > own) assertRoom(bytes, () => own);
       if (!isReleased) set(bytes);
     },
     release() {
@@ -62,19 +62,19 @@ export class MemoryLimit {
     return this.#held;
   }
 
-  /** `essential`: is counted, and never refused. */
+  /** `essential`: the share is counted, but never refused. */
   share(name: string, essential = false): MemoryShare {
-    const demandRoom = (bytes: number, mine: () => number): void => {
-      const isTooMuch = (): boolean => this.#held - mine() + bytes > this.#options.maxBytes();
-      while (isTooMuch() && this.#options.makeRoom());
-      if (!essential && isTooMuch()) throw this.#tooMuch(name, bytes, this.#held - mine());
+    const assertRoom = (bytes: number, own: () => number): void => {
+      const isExceeded = (): boolean => this.#held - own() + bytes > this.#options.maxBytes();
+      while (isExceeded() && this.#options.makeRoom());
+      if (!essential && isExceeded()) throw this.#outOfMemory(name, bytes, this.#held - own());
     };
-    return memoryShare(name, demandRoom, (bytes) => (this.#held += bytes));
+    return memoryShare(name, assertRoom, (bytes) => (this.#held += bytes));
   }
 
-  #tooMuch(name: string, bytes: number, others: number): StatusError {
+  #outOfMemory(name: string, bytes: number, others: number): StatusError {
     return serviceUnavailable(
-      `${name} does not fit into the memory for copies of the cluster: ${mebibytes(bytes)} of it were read so far, others hold ${mebibytes(others)}, and the configuration's cache.maxBytes is ${mebibytes(this.#options.maxBytes())}`,
+      `${name} does not fit into the cache memory: ${mebibytes(bytes)} were read so far, other resources use ${mebibytes(others)}, and cache.maxBytes in the configuration is ${mebibytes(this.#options.maxBytes())}`,
       retryAfter,
     );
   }

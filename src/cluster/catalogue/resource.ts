@@ -1,4 +1,4 @@
-/** Types of resources and kinds. The handlers work on any resource; `resources/kinds/` has a file for each kind with its own fields. */
+/** Types of resources and kinds. The handlers work on any resource; `resources/kinds/` has a file for each kind with specific fields. */
 import type { z } from 'zod';
 import type { KubeObject } from '../client/kube-object.ts';
 import type { Store } from '../cache/store.ts';
@@ -7,7 +7,7 @@ import type { StoredObject } from '../cache/stored-object.ts';
 export interface GroupVersionResource {
   readonly group: string;
   readonly version: string;
-  /** Plural, in lower case. */
+  /** Plural in lower case. */
   readonly resource: string;
 }
 
@@ -19,6 +19,7 @@ export interface ApiResource {
   readonly kind: string;
   readonly verbs: readonly string[];
   readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
 }
 
 /** metav1.TableColumnDefinition. */
@@ -30,50 +31,53 @@ export interface Column {
   readonly priority: number;
 }
 
-/** A parameter of /kapis that this kind alone has. */
+/** Parameter of /kapis that is specific to a kind. */
 export interface KindFilter<F> {
   readonly description: string;
   matches(object: StoredObject<F>, text: string): boolean;
 }
 
-/** A parameter of /kapis that names an object, in the namespace of each object asked for, which selects by labels. */
+/** Parameter of /kapis that names an object with a label selector, in the namespace of each selected object. */
 export interface SelectedBy {
   readonly description: string;
-  /** The plural of what selects. */
+  /** Plural of the selecting resource. */
   readonly resource: string;
-  /** What is selected has all of these; none: it selects nothing. */
+  /** Labels that a selected object must have. An object without labels selects nothing. */
   readonly labels: (object: KubeObject) => Readonly<Record<string, string>>;
 }
 
-/** `F` is what is kept of every object beside its bytes and the metadata that all have. */
+/** `F` is the type of the values that are extracted from each object in addition to its bytes and metadata. */
 export interface ResourceDefinition<F> {
   readonly kind: string;
   readonly singular: string;
   readonly shortNames: readonly string[];
+  /** Names under which kubectl lists this resource together with others. */
+  readonly categories?: readonly string[];
   readonly namespaced: boolean;
-  /** What is read, and what a caller must be allowed to read. Its objects are served as they are on /kapis. */
+  /** Resource that is read, and that a caller must be allowed to read. /kapis returns its objects unchanged. */
   readonly underlying: GroupVersionResource;
-  /** What it is called on /kapis and /apis; on /apis the objects get this apiVersion. */
+  /** Name on /kapis and /apis. On /apis the objects have this apiVersion. */
   readonly served: GroupVersionResource;
-  /** Of what is in an object beside its metadata, by name; every one may be missing. */
+  /** Schemas of the members of an object other than metadata, by name. Each member is optional. */
   readonly schema?: Readonly<Record<string, z.ZodType>>;
   fields(object: KubeObject): F;
   readonly columns: readonly Column[];
-  /** A table's cells in the order of the columns. `now`: milliseconds since the epoch. */
+  /** Returns the cells of a table in the order of the columns. `now`: milliseconds since the epoch. */
   cells(object: StoredObject<F>, now: number): readonly string[];
-  /** The field labels that /apis takes: Kubernetes' own for this kind. */
+  /** Field labels that /apis supports: those of Kubernetes for the kind. */
   readonly fieldLabels: readonly string[];
   fieldLabel(object: StoredObject<F>, label: string): string;
-  /** What the `status` parameter of /kapis may be, and which one, or which ones, an object has. None: there is no such parameter. */
+  /** Values of the `status` parameter of /kapis. If there are none, there is no such parameter. */
   readonly statuses: readonly string[];
+  /** Returns the status of an object, or several. */
   statusOf(object: StoredObject<F>): string | readonly string[];
-  /** By the parameter's name. */
+  /** By name of the parameter. */
   readonly filters: Readonly<Record<string, KindFilter<F>>>;
-  /** By the parameter's name. */
+  /** By name of the parameter. */
   readonly selectedBy?: Readonly<Record<string, SelectedBy>>;
 }
 
-/** What a kind has beside what all objects have. */
+/** Specific fields and parameters of a kind. */
 export interface Kind<F> extends Pick<
   ResourceDefinition<F>,
   'fields' | 'statuses' | 'statusOf' | 'filters' | 'selectedBy'
@@ -83,35 +87,35 @@ export interface Kind<F> extends Pick<
   readonly resource: string;
 }
 
-/** A resource that is answered from a copy which one upstream watch keeps current. */
+/** Resource that is served from a cache, which an upstream watch keeps current. */
 export interface Resource<F> {
   readonly definition: ResourceDefinition<F>;
   readonly store: Store<F>;
-  /** Aborted when the copy is given up: its watches end, and their clients begin again. */
+  /** Aborted when the cache is stopped: its watches end, and their clients start again. */
   readonly ended?: AbortSignal;
-  /** The first list is complete. */
+  /** Returns true once the first list is complete. */
   hasSynced(): boolean;
-  /** Resolves when `hasSynced`; throws the signal's reason when that is aborted before. */
+  /** Resolves when the first list is complete. Throws the signal's reason if it is aborted before. */
   waitForSync(signal: AbortSignal): Promise<void>;
-  /** Resolves with true when the store has reached a resourceVersion, with false when the signal is aborted before. */
+  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;
   /**
-   * Resolves when it is known whether the store's history reaches back to a resourceVersion, when nobody can tell within seconds, and
-   * when the signal is aborted.
+   * Resolves when it is known whether the history of the store is complete after a resourceVersion, when kube-apiserver does not report
+   * that within seconds, and when the signal is aborted.
    */
   recall(resourceVersion: number, signal: AbortSignal): Promise<void>;
   /**
-   * Resolves when the store is no older than the cluster was when this was called. Throws KubeError when the cluster cannot be
-   * asked, and the signal's reason.
+   * Resolves when the store has reached the state that the cluster had at the call. Throws KubeError if the cluster cannot be reached, and
+   * the signal's reason.
    */
   confirm(signal: AbortSignal): Promise<void>;
-  /** The same for a single object. `namespace` is '' at cluster scope. */
+  /** Same as `confirm`, for a single object. `namespace` is '' at cluster scope. */
   confirmObject(namespace: string, name: string, signal: AbortSignal): Promise<void>;
 }
 
 /**
- * The path of a collection in the API that has it; of one namespace's part if that is not ''. What a caller says is a namespace stays
- * one segment of it.
+ * Returns the path of a collection, in one namespace if that is not ''. The namespace is encoded, so that text from a caller is always a
+ * single segment.
  */
 export const collectionPath = ({ group, version, resource }: GroupVersionResource, namespace = ''): string =>
   `${group === '' ? `/api/${version}` : `/apis/${group}/${version}`}/${namespace === '' ? '' : `namespaces/${encodeURIComponent(namespace)}/`}${resource}`;

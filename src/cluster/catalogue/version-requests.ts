@@ -11,8 +11,8 @@ interface ObjectRequest {
 }
 
 /**
- * Requests the resourceVersion that the cluster has now, of a collection or of one object. Callers share a request that is sent after they
- * asked. All methods throw KubeError.
+ * Requests the current resourceVersion of a collection or an object. Callers share a request that is sent after their calls. All methods
+ * throw KubeError.
  */
 export class VersionRequests {
   readonly #client: Pick<KubeClient, 'stream'>;

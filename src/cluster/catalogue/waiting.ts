@@ -1,19 +1,19 @@
-/** Waiting for a copy, and no longer than a caller would. */
+/** Limits the time that a request waits for a cache. */
 import type { StatusError } from '../../runtime/errors.ts';
 import type { Resource } from './resource.ts';
 
-/** A copy that is not complete is waited for so long, in milliseconds; then the caller is told to come again. */
-const longestWait = 10_000;
+/** Maximum milliseconds that a request waits for an incomplete cache before it fails with Retry-After. */
+const syncTimeout = 10_000;
 
-/** Runs with a signal that is also aborted, with the reason that `late` makes, after so many milliseconds. */
-export async function within<T>(
+/** Calls `run` with a signal that is also aborted after a time, with the error that `timeoutError` returns. */
+export async function withTimeout<T>(
   signal: AbortSignal,
   milliseconds: number,
-  late: () => StatusError,
+  timeoutError: () => StatusError,
   run: (limited: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(late()), milliseconds);
+  const timer = setTimeout(() => limit.abort(timeoutError()), milliseconds);
   try {
     return await run(AbortSignal.any([signal, limit.signal]));
   } finally {
@@ -21,12 +21,12 @@ export async function within<T>(
   }
 }
 
-/** Resolves when the first list is complete; throws what `late` makes when that takes too long. */
-export async function synced<F>(
+/** Resolves when the first list is complete. Throws the error that `timeoutError` returns if that takes too long. */
+export async function waitForSync<F>(
   resource: Resource<F>,
   context: { readonly signal: AbortSignal },
-  late: () => StatusError,
+  timeoutError: () => StatusError,
 ): Promise<void> {
   if (resource.hasSynced()) return;
-  await within(context.signal, longestWait, late, (signal) => resource.waitForSync(signal));
+  await withTimeout(context.signal, syncTimeout, timeoutError, (signal) => resource.waitForSync(signal));
 }

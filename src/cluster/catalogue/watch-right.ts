@@ -24,7 +24,7 @@ const startTime = 60_000;
 export class WatchRight {
   readonly #options: WatchRightOptions;
   #isReviewing = false;
-  /** Whether the last response to a watch was 403. */
+  /** True if the last response to a watch was 403. */
   #isRefused = false;
   /** When a review allowed the watch that kube-apiserver refused. */
   #allowedAt = -Infinity;

@@ -1,6 +1,6 @@
 /**
- * Where kube-apiserver is and who we are there: from a kubeconfig, or from the pod's ServiceAccount. Made of the parts of client-node
- * that read and authenticate, because the whole of it, with a model of every kind, costs half a second and 85 MB at each start.
+ * Address and credentials for kube-apiserver, from a kubeconfig or from the ServiceAccount of the pod. Imports only some modules of
+ * client-node: the whole package, with a model of every kind, would add 0.5 s and 85 MB to each start.
  */
 import type { Authenticator } from '@kubernetes/client-node/dist/auth.js';
 import {
@@ -26,22 +26,24 @@ export interface TLSOptions {
   readonly rejectUnauthorized: boolean;
 }
 
-/** One way to one cluster. What is in files is read when it is asked for. */
+/** Address and credentials for one cluster. Each call reads the files again. */
 export interface ClusterAccess {
-  /** Without a slash at the end. */
+  /** URL without a trailing slash. */
   readonly server: string;
   tls(): Promise<TLSOptions>;
-  /** What says who we are; a token that is renewed in its file is read again each minute. */
+  /** Returns the headers that authenticate this server. A token file is read again every minute. */
   headers(): Promise<Record<string, string>>;
 }
 
-/** Where Kubernetes puts a pod's ServiceAccount (client-go rest.InClusterConfig). */
+/** Directory of the ServiceAccount in a pod (client-go rest.InClusterConfig). */
 const serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 export function inClusterAccess(environment: NodeJS.ProcessEnv, directory = serviceAccount): ClusterAccess {
   const { KUBERNETES_SERVICE_HOST: host = '', KUBERNETES_SERVICE_PORT: port = '' } = environment;
   if (host === '' || port === '')
-    throw new Error('this is no pod of a cluster, where KUBERNETES_SERVICE_HOST is set: name a file by --kubeconfig');
+    throw new Error(
+      'not running in a pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set; use --kubeconfig FILE',
+    );
   return access(
     {
       name: 'cluster',
@@ -53,7 +55,7 @@ export function inClusterAccess(environment: NodeJS.ProcessEnv, directory = serv
   );
 }
 
-/** Throws if the file cannot be read, or has no current context with a cluster and a user. */
+/** Reads a kubeconfig. Throws if the file cannot be read, or if its current context has no cluster or user. */
 export function fileAccess(file: string): ClusterAccess {
   const folder = dirname(file);
   const kubeconfig = read(file);
@@ -63,37 +65,37 @@ export function fileAccess(file: string): ClusterAccess {
   if (cluster === undefined) throw new Error(`the kubeconfig ${file} has no current cluster`);
   if (URL.canParse(cluster.server) && hasUserInfo(new URL(cluster.server)))
     throw new Error(
-      `the kubeconfig ${file} has a username or password in the server of the cluster "${cluster.name}": put the credentials into "users"`,
+      `the kubeconfig ${file} has a username or password in the server URL of the cluster "${cluster.name}"; move the credentials to "users"`,
     );
   const user = newUsers(kubeconfig?.users).find(({ name }) => name === context?.user);
   if (user === undefined) throw new Error(`the kubeconfig ${file} has no current user`);
-  const written = kubeconfig?.users?.find(({ name }) => name === user.name)?.user ?? {};
-  const impersonation = impersonationKeys.find((key) => key in written);
+  const authInfo = kubeconfig?.users?.find(({ name }) => name === user.name)?.user ?? {};
+  const impersonation = impersonationKeys.find((key) => key in authInfo);
   if (impersonation !== undefined)
     throw new Error(
-      `the kubeconfig ${file} sets "${impersonation}" for the user "${user.name}": this server impersonates its callers, so its own user cannot impersonate; remove "${impersonation}" and use the credentials of a user with the rights of the chart's ClusterRole`,
+      `the kubeconfig ${file} sets "${impersonation}" for the user "${user.name}", but this server impersonates its callers and cannot itself be impersonated; remove "${impersonation}" and use the credentials of a user with the rights of the chart's ClusterRole`,
     );
-  // kubectl's, which client-node does not know: without it we would call as nobody.
-  const { tokenFile } = written;
+  // client-node ignores tokenFile, which kubectl supports. Without it requests would be anonymous.
+  const { tokenFile } = authInfo;
   const absolute = (path: string | undefined): string | undefined => path && resolve(folder, path);
   return access(
-    given({ ...cluster, caFile: absolute(cluster.caFile) }),
+    withoutUndefined({ ...cluster, caFile: absolute(cluster.caFile) }),
     withTokenFile(
-      given({ ...user, certFile: absolute(user.certFile), keyFile: absolute(user.keyFile) }),
+      withoutUndefined({ ...user, certFile: absolute(user.certFile), keyFile: absolute(user.keyFile) }),
       absolute(tokenFile),
     ),
   );
 }
 
-/** Throws without quoting the file, which holds credentials. */
+/** Parses the file. Errors do not quote it, because it contains credentials. */
 function read(file: string): Kubeconfig | null {
   const yaml = readYAML(readFileSync(file, 'utf8'));
   if (yaml.ok) return yaml.content as Kubeconfig | null;
-  const problems = yaml.problems.map(({ place, message }) => `${place}: ${message}`);
+  const problems = yaml.problems.map(({ position, message }) => `${position}: ${message}`);
   throw new Error(`the kubeconfig ${file} is not valid YAML: ${problems.join('; ')}`);
 }
 
-/** client-go tools/clientcmd/api/v1 AuthInfo. */
+/** Keys of AuthInfo in client-go tools/clientcmd/api/v1. */
 const impersonationKeys = ['as', 'as-uid', 'as-groups', 'as-user-extra'];
 
 interface Kubeconfig {
@@ -106,36 +108,36 @@ interface Kubeconfig {
 const withTokenFile = (user: User, tokenFile: string | undefined): User =>
   tokenFile ? { ...user, authProvider: { name: 'tokenFile', config: { tokenFile } } } : user;
 
-/** client-node's types know undefined only as absence. */
-const given = <T extends object>(value: { readonly [K in keyof T]: T[K] | undefined }): T =>
+/** Removes null and undefined values: the types of client-node allow only absent properties. */
+const withoutUndefined = <T extends object>(value: { readonly [K in keyof T]: T[K] | undefined }): T =>
   Object.fromEntries(Object.entries(value).filter(([, item]) => item !== undefined && item !== null)) as T;
 
-/** What client-node has for this kind of user; undefined for one who needs no more than what the kubeconfig holds. */
+/** Returns the authenticator of client-node for this user; undefined if the credentials are in the kubeconfig itself. */
 async function authenticatorOf(user: User): Promise<Authenticator | undefined> {
-  const found = [new ExecAuth(), new FileAuth()].find((one) => one.isAuthProvider(user));
-  if (found !== undefined || !user.authProvider) return found;
+  const authenticator = [new ExecAuth(), new FileAuth()].find((candidate) => candidate.isAuthProvider(user));
+  if (authenticator !== undefined || !user.authProvider) return authenticator;
   const { name } = user.authProvider as { readonly name?: string };
-  // Its libraries are large, and a server rarely logs in so.
+  // Loaded only on demand: its libraries are large, and servers rarely use it.
   if (name === 'oidc') return new (await import('@kubernetes/client-node/dist/oidc_auth.js')).OpenIDConnectAuth();
   throw new Error(
-    `user ${user.name} of the kubeconfig has the auth-provider ${name}, which Kubernetes has given up: use exec, a token or a certificate`,
+    `the user "${user.name}" of the kubeconfig has the auth-provider "${name}", which Kubernetes no longer supports; use exec, a token or a certificate`,
   );
 }
 
 function access(cluster: Cluster, user: User): ClusterAccess {
   let authenticator: Promise<Authenticator | undefined> | undefined;
-  /** An exec plugin may give a certificate in the place of a token. */
+  /** An exec plugin may return a certificate instead of a token. */
   const credential = async (): Promise<{ headers: Record<string, string>; cert?: string; key?: string }> => {
-    const found = { headers: {} as Record<string, string> };
+    const result = { headers: {} as Record<string, string> };
     authenticator ??= authenticatorOf(user);
-    await (await authenticator)?.applyAuthentication(user, found).catch((error: Error) => {
-      // client-node's message quotes what an exec plugin printed, which holds a credential.
+    await (await authenticator)?.applyAuthentication(user, result).catch((error: Error) => {
+      // The message of client-node quotes the output of the exec plugin, which contains a credential.
       throw error.name === 'SyntaxError'
-        ? new Error(`the plugin of the user "${user.name}" did not print JSON`)
+        ? new Error(`the exec plugin of the user "${user.name}" did not print JSON`)
         : error;
     });
-    if (user.token !== undefined) found.headers['Authorization'] = `Bearer ${user.token}`;
-    return found;
+    if (user.token !== undefined) result.headers['Authorization'] = `Bearer ${user.token}`;
+    return result;
   };
   return {
     server: cluster.server.replace(/\/+$/, ''),

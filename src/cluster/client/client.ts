@@ -1,5 +1,6 @@
 /**
- * The one door to kube-apiserver, over connections that are kept: client-node's calls open a new TLS connection each and hide the bytes.
+ * The only client for kube-apiserver, with persistent connections. The calls of client-node open a new TLS connection each and give no
+ * access to the bytes.
  */
 import { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
@@ -21,20 +22,20 @@ import { fieldsOf, headOf } from '../wire/request-head.ts';
 
 export interface KubeRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Undefined values are left out. */
+  /** Undefined values are omitted. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  /** A header with several values is sent once for each. */
+  /** A header with several values is sent once per value. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** 'application/json' unless stated, for instance 'application/merge-patch+json'. */
+  /** Default: 'application/json'. */
   readonly contentType?: string;
   readonly signal?: AbortSignal;
-  /** 'control' unless stated; watches have connections of their own. */
+  /** Default: 'control'. Watches have dedicated connections. */
   readonly lane?: Lane;
-  /** The user of the request: users share the lane 'callers'. */
+  /** User of the request, for fairness in the lane 'callers'. */
   readonly source?: string;
-  /** Until the headers of the answer, in milliseconds; 10 s unless stated. */
+  /** Milliseconds until the headers of the response. Default: 10 s. */
   readonly timeout?: number;
 }
 
@@ -44,17 +45,25 @@ export interface KubeResponse {
   readonly body: Readable;
 }
 
-/** The requests of this server itself. */
+/** Client for requests that this server itself makes. */
 export type KubeClient = Pick<ApiserverClient, 'stream' | 'json' | 'audiences' | 'issuer' | 'close'>;
 
-/** Also the requests that are passed on. */
-export type Cluster = Pick<ApiserverClient, keyof KubeClient | 'upstream'>;
+/** Client that can also forward the requests of callers. */
+export type Cluster = Pick<ApiserverClient, keyof KubeClient | 'upstream' | 'identity'>;
 
+/** The identity that kube-apiserver sees. */
+export interface Identity {
+  readonly username: string;
+  readonly uid?: string;
+}
+
+/** Milliseconds after which the credential is read again. */
 const credentialLife = 10_000;
 
 /**
- * Connections by purpose, so that data never delays control. 'control': sessions, token reviews, keys, leases, configuration, users and
- * the cached resources. 'reviews': access reviews. 'callers': reads and writes as a caller. 'logs': pod logs, which may last long.
+ * Maximum connections by purpose, so that data traffic never delays control traffic. 'control': sessions, token reviews, keys, leases,
+ * configuration, users and cached resources. 'reviews': access reviews. 'callers': reads and writes as a caller. 'logs': pod logs, which
+ * may be long.
  */
 export const laneSizes = { control: 128, reviews: 64, callers: 128, logs: 512 } as const;
 type Lane = keyof typeof laneSizes;
@@ -66,7 +75,7 @@ const callerSlots = {
   queue: { total: 4_000, perUser: 1_000, timeout: 30_000 },
 };
 
-/** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
+/** `kubeconfig`: a file. Default: the ServiceAccount of the pod. Throws if there is neither. */
 export async function createKubeClient({
   kubeconfig,
   clock = systemClock,
@@ -81,7 +90,7 @@ export async function createKubeClient({
   return new ApiserverClient(new Credential(load, access, tls, clock));
 }
 
-/** The credential of this server and the CA of the cluster, read from their files again after ten seconds. */
+/** Credential of this server and CA of the cluster. Their files are read again after `credentialLife`. */
 class Credential {
   readonly address: { -readonly [K in keyof Address]: Address[K] };
   readonly #load: () => ClusterAccess;
@@ -98,7 +107,7 @@ class Credential {
     this.address = addressOf(access.server, tls);
   }
 
-  /** Files that cannot be read, for instance half of a new pair, leave the last credential in use. */
+  /** Keeps the last credential if the files cannot be read, for instance when only half of a new pair is written. */
   async headers(): Promise<Record<string, string>> {
     const last = this.#read;
     const now = this.#clock.monotonic();
@@ -114,7 +123,7 @@ class Credential {
   async #readFiles(): Promise<Record<string, string>> {
     this.#access ??= this.#load();
     const tls = await this.#access.tls();
-    // New options replace all connections.
+    // Changed options replace all connections.
     if (!isDeepStrictEqual(tls, this.#tls)) this.address.tls = connectionOptions(tls);
     this.#tls = tls;
     return await this.#access.headers();
@@ -139,8 +148,9 @@ class ApiserverClient {
   readonly #credential: Credential;
   readonly #lanes: Readonly<Record<Lane, Connections>>;
   readonly #callers = new Slots(callerSlots);
-  /** A watch has its connection for as long as it lasts, and its caller limits their number: a request behind one would wait for ever. */
+  /** Unlimited, because a watch occupies its connection until it ends and a request behind it would wait forever. Callers limit the watches. */
   readonly #watches: Connections;
+  #identity: { readonly credential: object; readonly review: Promise<Identity> } | undefined;
 
   constructor(credential: Credential) {
     const { address } = credential;
@@ -156,36 +166,67 @@ class ApiserverClient {
     this.#watches = new Connections(address, Infinity);
   }
 
-  /** Returns a response of any status, its body not yet read. Throws KubeError only if there is no response. */
+  /** Returns a response of any status, with its body as a stream. Throws KubeError only if there is no response. */
   stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
-    return this.#sendAgain(streamed, path, options);
+    return this.#sendWithRetry(streamed, path, options);
   }
 
-  /** Returns the decoded body of a 2xx response. Throws KubeError for any other. */
+  /** Returns the decoded body of a 2xx response. Throws KubeError for any other response. */
   async json<T>(path: string, options: KubeRequest = {}): Promise<T> {
-    const { status, body } = await this.#sendAgain(whole, path, options);
+    const { status, body } = await this.#sendWithRetry(whole, path, options);
     const text = body.toString('utf8');
     if (status < 200 || status > 299) throw KubeError.from(status, text);
     return JSON.parse(text) as T;
   }
 
-  /** The audiences of our own token, which are kube-apiserver's; empty if we have no ServiceAccount token, or an opaque one. */
+  /**
+   * Returns the audiences of this server's own token, which are those of kube-apiserver. Empty if the token is opaque or there is no
+   * ServiceAccount token.
+   */
   async audiences(): Promise<readonly string[]> {
     return claimsOf(await this.#credential.headers()).audiences;
   }
 
-  /** The issuer of our own token, and so of the ServiceAccount tokens of the cluster; undefined as above. */
+  /**
+   * Returns the issuer of this server's own token, which issues all ServiceAccount tokens of the cluster. Undefined if the token is opaque or
+   * there is no ServiceAccount token.
+   */
   async issuer(): Promise<string | undefined> {
     return claimsOf(await this.#credential.headers()).issuer;
   }
 
-  async close(): Promise<void> {
-    for (const each of [...Object.values(this.#lanes), this.#watches, this.upstream]) each.close();
+  /** Returns this server's own identity (SelfSubjectReview). It is read again whenever the credential is. Throws KubeError. */
+  async identity(): Promise<Identity> {
+    const credential = await this.#credential.headers();
+    if (this.#identity?.credential === credential) return await this.#identity.review;
+    const review = this.#reviewSelf();
+    const read = { credential, review };
+    this.#identity = read;
+    review.catch(() => {
+      if (this.#identity === read) this.#identity = undefined;
+    });
+    return await review;
   }
 
-  /** Sends a request once more if kube-apiserver refuses the credential: it may have been renewed a moment ago. */
-  async #sendAgain<Body>(send: Send<Body>, path: string, options: KubeRequest): Promise<UpstreamResponse<Body>> {
-    // A value that cannot be encoded is not a failure of kube-apiserver.
+  async #reviewSelf(): Promise<Identity> {
+    const { status } = await this.json<{ readonly status: { readonly userInfo: Identity } }>(
+      '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+      {
+        method: 'POST',
+        body: { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' },
+      },
+    );
+    const { username, uid } = status.userInfo;
+    return uid === undefined ? { username } : { username, uid };
+  }
+
+  async close(): Promise<void> {
+    for (const connections of [...Object.values(this.#lanes), this.#watches, this.upstream]) connections.close();
+  }
+
+  /** Retries a request once with a fresh credential if kube-apiserver rejects the credential. */
+  async #sendWithRetry<Body>(send: Send<Body>, path: string, options: KubeRequest): Promise<UpstreamResponse<Body>> {
+    // Encoded here, so that an encoding error is not reported as a failure of kube-apiserver.
     const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
     const response = await this.#send(send, path, options, body);
     if (response.status !== 401) return response;
@@ -202,7 +243,7 @@ class ApiserverClient {
   ): Promise<UpstreamResponse<Body>> {
     const { lane = 'control', source = '', signal } = options;
     const connections = isWatch(options) ? this.#watches : this.#lanes[lane];
-    /** Until the response is read. */
+    /** Called once the response has been read. */
     let freeSlot: (() => void) | undefined;
     try {
       if (connections === this.#lanes.callers) freeSlot = await this.#callers.wait(source, signal);
@@ -227,7 +268,7 @@ class ApiserverClient {
       { accept: 'application/json', 'user-agent': 'platform-apiserver' },
       body === undefined ? {} : { 'content-type': contentType },
       options.headers ?? {},
-      // Last: a caller cannot replace it.
+      // The last layer, so that no other header replaces the credential.
       await this.#credential.headers(),
     );
     const length = body?.length;
@@ -238,17 +279,17 @@ class ApiserverClient {
 
 const isWatch = ({ query }: KubeRequest): boolean => query?.['watch'] !== undefined;
 
-interface OwnClaims {
+interface TokenClaims {
   readonly issuer: string | undefined;
   readonly audiences: readonly string[];
 }
 
-/** Returns nothing for a token that is not a JWT: those of some clouds are opaque. */
-function claimsOf({ Authorization: header }: Readonly<Record<string, string>>): OwnClaims {
+/** Returns no claims for a token that is not a JWT: the tokens of some clouds are opaque. */
+function claimsOf({ Authorization: header }: Readonly<Record<string, string>>): TokenClaims {
   try {
     const payload = Buffer.from(header?.split('.')[1] ?? '', 'base64url').toString('utf8');
     const { iss, aud } = JSON.parse(payload) as { iss?: unknown; aud?: unknown };
-    const audiences = [aud].flat().filter((one) => typeof one === 'string');
+    const audiences = [aud].flat().filter((audience) => typeof audience === 'string');
     return { issuer: typeof iss === 'string' ? iss : undefined, audiences };
   } catch {
     return { issuer: undefined, audiences: [] };

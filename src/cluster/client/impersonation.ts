@@ -1,22 +1,22 @@
 /**
- * Asking kube-apiserver as the caller (k8s.io/apiserver pkg/endpoints/filters/impersonation): the right to do so is
- * root-equivalent, so a request that does not say for whom it is must be impossible.
+ * Requests to kube-apiserver as the caller (k8s.io/apiserver pkg/endpoints/filters/impersonation). The right to impersonate is
+ * root-equivalent, so it must be impossible to send a request without an identity.
  */
 import { badRequest, forbidden } from '../../runtime/errors.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from './client.ts';
 
-/** The user as whom a request is sent to kube-apiserver. */
+/** User that a request to kube-apiserver impersonates. */
 export interface UpstreamIdentity {
   readonly username: string;
   readonly uid?: string;
   readonly groups: readonly string[];
   readonly extra?: Readonly<Record<string, readonly string[]>>;
-  /** kube-apiserver itself has proved it, by TokenReview or as front proxy: only then its `system:` names are believed. */
+  /** False for a token of this server, for which `system:` names are refused. */
   readonly proved: boolean;
 }
 
 const system = 'system:';
-/** Which every identity has. */
+/** Group of every authenticated identity. */
 const authenticated = 'system:authenticated';
 const unauthenticated = 'system:unauthenticated';
 const anonymous = 'system:anonymous';
@@ -24,10 +24,11 @@ const anonymous = 'system:anonymous';
 const serviceAccount = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
 
 /**
- * kube-apiserver asks its authorizer about each group, and adds some by itself (impersonation.go there): `system:authenticated` to
- * whoever has others, unless they are anonymous, and those of a ServiceAccount where none is named.
+ * Returns the groups to send, without those that kube-apiserver adds by itself (impersonation.go), because it authorizes each group that is
+ * sent. It adds `system:authenticated` if other groups are sent and the user is not anonymous, and the groups of a ServiceAccount if no
+ * group is sent.
  */
-function groupsToName({ username, groups }: UpstreamIdentity): readonly string[] {
+function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[] {
   const others = groups.filter((name) => name !== authenticated);
   const isAdded = others.length > 0 && !others.includes(unauthenticated) && username !== anonymous;
   if (!isAdded) return groups;
@@ -37,17 +38,17 @@ function groupsToName({ username, groups }: UpstreamIdentity): readonly string[]
   return namespace !== undefined && new Set(others).size === 2 && others.every(isItsOwn) ? [] : others;
 }
 
-/** A header would lose white space at the ends of a value, and then name somebody else. */
+/** Header values lose leading and trailing white space, so such a name would become that of somebody else. */
 const isTransmittable = (value: string): boolean => !/[\p{Cc}]|^ | $/u.test(value);
 
-/** Header values are bytes: a name beyond ASCII goes as its UTF-8. */
+/** Encodes the value as UTF-8 bytes, one per character. */
 function headerValue(what: string, value: string): string {
   if (!isTransmittable(value) || !value.isWellFormed())
-    throw badRequest(`the ${what} has a character that no header may have`);
+    throw badRequest(`the ${what} has a character that is not allowed in a header`);
   return Buffer.from(value, 'utf8').toString('latin1');
 }
 
-/** headerKeyEscape of k8s.io/client-go transport, and capitals too: kube-apiserver lowers what is not percent-encoded. */
+/** headerKeyEscape of k8s.io/client-go transport. Also encodes capitals, because kube-apiserver lowercases unencoded ones. */
 const extraKey = (key: string): string =>
   [...Buffer.from(key, 'utf8')]
     .map((byte) => {
@@ -56,19 +57,22 @@ const extraKey = (key: string): string =>
     })
     .join('');
 
-/** The headers that say for whom a request is. Throws StatusError for a name that cannot, or must not, be impersonated. */
+/** Returns the headers that impersonate the user. Throws StatusError for a name that cannot or must not be impersonated. */
 export function impersonationHeaders(user: UpstreamIdentity): Readonly<Record<string, string | readonly string[]>> {
   const { username, uid, groups, extra = {}, proved } = user;
-  if (username === '') throw badRequest('the identity has no name');
-  const claimed = [username, ...groups].find((name) => name.startsWith(system) && name !== authenticated);
-  if (claimed !== undefined && !proved)
-    throw forbidden({ group: '', resource: 'users' }, username, `the name "${claimed}" is Kubernetes' own`);
-  if (username === authenticated) throw forbidden({ group: '', resource: 'users' }, username, 'it is a group');
-  const named = groupsToName(user);
+  if (username === '') throw badRequest('the identity has no username');
+  const reserved = [username, ...groups].find((name) => name.startsWith(system) && name !== authenticated);
+  if (reserved !== undefined && !proved)
+    throw forbidden({ group: '', resource: 'users' }, username, `the name "${reserved}" is reserved for Kubernetes`);
+  if (username === authenticated)
+    throw forbidden({ group: '', resource: 'users' }, username, 'it is the name of a group');
+  const sentGroups = groupsToSend(user);
   return {
-    'impersonate-user': headerValue('name of the user', username),
+    'impersonate-user': headerValue('username', username),
     ...(uid === undefined || uid === '' ? {} : { 'impersonate-uid': headerValue('uid of the user', uid) }),
-    ...(named.length === 0 ? {} : { 'impersonate-group': named.map((name) => headerValue('name of a group', name)) }),
+    ...(sentGroups.length === 0
+      ? {}
+      : { 'impersonate-group': sentGroups.map((name) => headerValue('name of a group', name)) }),
     ...Object.fromEntries(
       Object.entries(extra).map(([key, values]) => [
         `impersonate-extra-${extraKey(key)}`,
@@ -78,13 +82,13 @@ export function impersonationHeaders(user: UpstreamIdentity): Readonly<Record<st
   };
 }
 
-/** The same client, which impersonates the user in every request. Throws for a request that brings an identity. */
+/** Returns a client that impersonates the user in every request. Its `stream` throws if the request already has an identity. */
 export function asUser(client: Pick<KubeClient, 'stream'>, user: UpstreamIdentity): Pick<KubeClient, 'stream'> {
   const identity = impersonationHeaders(user);
   return {
     stream(path: string, { headers = {}, ...options }: KubeRequest = {}): Promise<KubeResponse> {
-      const brought = Object.keys(headers).find((name) => /^(?:impersonate-|authorization$)/i.test(name));
-      if (brought !== undefined) throw new Error(`a request of a user must not bring its own header ${brought}`);
+      const forbiddenName = Object.keys(headers).find((name) => /^(?:impersonate-|authorization$)/i.test(name));
+      if (forbiddenName !== undefined) throw new Error(`a request as a user must not have the header ${forbiddenName}`);
       const own = { lane: 'callers', source: user.username } as const;
       return client.stream(path, { ...own, ...options, headers: { ...headers, ...identity } });
     },

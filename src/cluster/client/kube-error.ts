@@ -1,16 +1,16 @@
 import { badGateway, serviceUnavailable, StatusError, type Status, type StatusReason } from '../../runtime/errors.ts';
 
-/** Only this server impersonates, so the caller lacks no right. */
+/** Only this server impersonates, so this refusal is not due to missing rights of the caller. */
 const impersonationRefused = / cannot impersonate resource "/;
 
-/** What kube-apiserver answered instead of 2xx. `code` is the HTTP status, 0 when there was no answer at all. */
+/** Response of kube-apiserver other than 2xx. `code` is the HTTP status, or 0 if there was no response. */
 export class KubeError extends Error {
   readonly code: number;
   readonly reason: string;
   readonly status: Partial<Status>;
 
   constructor(code: number, status: Partial<Status>, cause?: unknown) {
-    super(status.message ?? `kube-apiserver answered ${code}`, cause === undefined ? undefined : { cause });
+    super(status.message ?? `kube-apiserver returned ${code}`, cause === undefined ? undefined : { cause });
     this.name = 'KubeError';
     this.code = code;
     this.reason = status.reason ?? '';
@@ -22,31 +22,34 @@ export class KubeError extends Error {
       const status = JSON.parse(body) as Partial<Status>;
       if (status.kind === 'Status') return new KubeError(code, status);
     } catch {
-      // Not a Status: its text is the message.
+      // The body is not a Status; its text becomes the message.
     }
-    return new KubeError(code, { message: body.slice(0, 500) || `kube-apiserver answered ${code}` });
+    return new KubeError(code, { message: body.slice(0, 500) || `kube-apiserver returned ${code}` });
   }
 
-  /** The same refusal as our own answer: 4xx is passed on, anything else is the upstream's fault. */
+  /** Converts the error to a response of this server: 4xx is forwarded, other codes become 502 or 503. */
   toStatusError(): StatusError {
     if (this.code === 0) return serviceUnavailable('kube-apiserver cannot be reached', 1, this);
     if (this.code === 401)
       return serviceUnavailable("kube-apiserver does not accept this server's credentials", 5, this);
     if (this.code === 429 || this.code === 503 || this.code === 504)
-      return serviceUnavailable('kube-apiserver is not able to answer now', 1, this);
+      return serviceUnavailable('kube-apiserver is temporarily unavailable', 1, this);
     if (this.code === 403 && impersonationRefused.test(this.message)) return this.toOwnStatusError();
     if (this.code >= 400 && this.code < 500)
       return new StatusError((this.reason || 'BadRequest') as StatusReason, this.code, this.message, {
         cause: this,
         ...(this.status.details === undefined ? {} : { details: this.status.details }),
       });
-    return badGateway('kube-apiserver answered with an error', { cause: this });
+    return badGateway('kube-apiserver returned an error', { cause: this });
   }
 
-  /** The response when a request of this server itself failed. A 403 is no fault of the caller: kube-apiserver refuses all while it starts. */
+  /**
+   * Converts the error of a request that this server sent as itself. A 403 becomes 503, because it is not the caller's fault: a starting
+   * kube-apiserver refuses every request.
+   */
   toOwnStatusError(): StatusError {
     return this.code === 403
-      ? serviceUnavailable("kube-apiserver refuses this server's requests now", 1, this)
+      ? serviceUnavailable("kube-apiserver currently refuses this server's requests", 1, this)
       : this.toStatusError();
   }
 }

@@ -7,7 +7,7 @@ export interface OwnerReference {
   readonly controller?: boolean;
 }
 
-/** metav1.ObjectMeta, as far as this server reads it. */
+/** The fields of metav1.ObjectMeta that this server reads. */
 export interface ObjectMeta {
   readonly name: string;
   readonly namespace?: string;
@@ -31,12 +31,12 @@ export interface KubeObject {
 
 export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
-/** `namespace/name`, or the name alone at cluster scope (client-go MetaNamespaceKeyFunc). */
+/** Returns `namespace/name`, or only the name of a cluster-scoped object (client-go MetaNamespaceKeyFunc). */
 export const keyOf = ({ metadata: { namespace, name } }: KubeObject): string =>
   namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
 
-/** The media type of metav1.PartialObjectMetadata or its list. */
+/** Returns the media type of metav1.PartialObjectMetadata or its list. */
 export const metadataAs = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;
 
-/** The headers of a request for the metadata of an object. */
+/** Headers of a request for the metadata of an object. */
 export const metadataHeaders = { accept: metadataAs('PartialObjectMetadata') };

@@ -1,6 +1,6 @@
 /**
- * What is passed on to kube-apiserver as it came, for whoever asks: streaming both ways, over connections that are kept. The right to
- * impersonate is root-equivalent, so this door takes no request that does not say for whom it is.
+ * Forwards the requests of callers to kube-apiserver unchanged, streaming in both directions over persistent connections. The right to
+ * impersonate is root-equivalent, so requests without an identity are rejected.
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
@@ -14,40 +14,41 @@ import { assertOneIdentity, fieldsOf, headOf } from '../wire/request-head.ts';
 
 export type { ResponseFlow, ResponseHandler };
 
-export interface PassedRequest {
+export interface ForwardedRequest {
   readonly method: string;
-  /** Path and query as they came. */
+  /** Path and query as received. */
   readonly target: string;
-  /** Names and values by turns, with nobody's credentials or identity among them. */
+  /** Alternating names and values, without credentials or impersonation headers. */
   readonly headers: readonly string[];
-  /** In whose name. */
+  /** User to impersonate. */
   readonly user: UpstreamIdentity;
   readonly body?: AsyncIterable<Buffer> | undefined;
-  /** Of the body, in bytes, where it is known. */
+  /** Bytes of the body, if known. */
   readonly length?: number | undefined;
-  /** Such as a watch: it may be silent for as long as it likes. */
+  /** True for requests without a timeout, such as watches. */
   readonly isLongRunning: boolean;
 }
 
-/** A connection of another protocol, which `first` begins. */
+/** Connection after a protocol upgrade. `first` holds the bytes that were already received. */
 export interface UpgradedConnection {
   readonly connection: Duplex;
   readonly first: Buffer;
 }
 
-/** The answer to a request for another protocol. Its socket is to be destroyed in the end. */
-export interface UpgradeAnswer {
-  readonly answer: IncomingMessage;
+/** Response to an upgrade request. The caller must destroy its socket at the end. */
+export interface UpgradeResponse {
+  readonly response: IncomingMessage;
+  /** Undefined if kube-apiserver refused the upgrade. */
   readonly granted?: UpgradedConnection;
 }
 
 export interface Upstream {
-  /** Throws StatusError for a request that cannot be written; of whatever happens to it later the handler hears. */
-  send(request: PassedRequest, handler: ResponseHandler): Promise<ResponseFlow>;
-  /** On a connection of its own. Throws StatusError where there is no answer, and the reason of the signal. */
-  upgrade(request: PassedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeAnswer>;
-  /** kube-apiserver did not take our own credential: it is read again before the next request. */
-  credentialRefused(): void;
+  /** Throws StatusError for a request that cannot be serialized. Later errors are reported to the handler. */
+  send(request: ForwardedRequest, handler: ResponseHandler): Promise<ResponseFlow>;
+  /** Requests another protocol on a dedicated connection. Throws StatusError if there is no response, or the reason of the signal. */
+  upgrade(request: ForwardedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeResponse>;
+  /** Reads the credential of this server again before the next request, after kube-apiserver rejected it. */
+  renewCredential(): void;
   close(): void;
 }
 
@@ -56,15 +57,15 @@ export interface UpstreamOptions {
   readonly credential: { headers(): Promise<Readonly<Record<string, string>>>; renew(): void };
 }
 
-/** kube-apiserver gives a short request 60 s, and its own words are better than ours. */
-const shortRequest = 65_000;
-/** For an upgrade kube-apiserver asks a kubelet first. */
+/** Longer than the 60 s limit of kube-apiserver for short requests, because its own error message is better. */
+const shortRequestTimeout = 65_000;
+/** An upgrade takes longer, because kube-apiserver contacts a kubelet first. */
 const handshakeTimeout = 60_000;
 const maxHeaderSize = 256 * 1024;
 
 const identities = new WeakMap<UpstreamIdentity, readonly string[]>();
 
-/** Returns the impersonation headers of a caller, which are made once a caller. */
+/** Returns the impersonation headers of a caller. They are built once per caller. */
 export function identityOf(user: UpstreamIdentity): readonly string[] {
   let headers = identities.get(user);
   if (headers === undefined) {
@@ -77,10 +78,10 @@ export function identityOf(user: UpstreamIdentity): readonly string[] {
 export function createUpstream({ address, credential }: UpstreamOptions): Upstream {
   const { url, hostname, prefix } = address;
   const { host, port, protocol } = url;
-  // As many connections as there are requests, which the filters limit: who waited for one would wait for those who do not read.
+  // Unlimited: a request that waited for a connection would wait for clients that read slowly. The filters limit the requests.
   const connections = new Connections(address, Infinity);
 
-  async function headersOf({ headers, user }: PassedRequest): Promise<string[]> {
+  async function headersOf({ headers, user }: ForwardedRequest): Promise<string[]> {
     const { Authorization: authorization } = await credential.headers().catch((cause: unknown) => {
       throw unreachable(cause).toStatusError();
     });
@@ -93,10 +94,17 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
       const headers = await headersOf(request);
       const hasBody = body !== undefined;
       const head = headOf({ method, target: `${prefix}${target}`, host, headers, length, hasBody });
-      return connections.send({ method, head, body, length, timeout: isLongRunning ? 0 : shortRequest, handler });
+      return connections.send({
+        method,
+        head,
+        body,
+        length,
+        timeout: isLongRunning ? 0 : shortRequestTimeout,
+        handler,
+      });
     },
 
-    async upgrade(request, wanted, signal) {
+    async upgrade(request, requestedProtocol, signal) {
       const headers = await headersOf(request);
       signal.throwIfAborted();
       const client = (protocol === 'https:' ? https : http).request({
@@ -106,21 +114,31 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
         agent: false,
         method: request.method,
         path: `${prefix}${request.target}`,
-        // Without a length Node would end the empty body of a POST by a chunk that is taken for what follows.
-        headers: ['Host', host, ...headers, 'Content-Length', '0', 'Connection', 'Upgrade', 'Upgrade', wanted],
+        // Without a length Node ends the empty body of a POST with a chunk, which would be read as data of the new protocol.
+        headers: [
+          'Host',
+          host,
+          ...headers,
+          'Content-Length',
+          '0',
+          'Connection',
+          'Upgrade',
+          'Upgrade',
+          requestedProtocol,
+        ],
         maxHeaderSize,
       });
       client.end();
-      return await answerOf(client, signal);
+      return await responseOf(client, signal);
     },
 
-    credentialRefused: () => credential.renew(),
+    renewCredential: () => credential.renew(),
 
     close: () => connections.close(),
   };
 }
 
-/** Ours are the last. Throws unless the request is in the name of exactly one user, the one who was given. */
+/** Appends the credential and the identity. Throws unless the request impersonates exactly one user, the given one. */
 function withIdentity(
   headers: readonly string[],
   authorization: string | undefined,
@@ -128,46 +146,48 @@ function withIdentity(
 ): string[] {
   for (let at = 0; at < headers.length; at += 2)
     if (/^(?:impersonate-|authorization$)/i.test(headers[at] ?? ''))
-      throw new Error(`a request that is passed on must not bring its own ${headers[at]}`);
-  if (identity[0] !== 'impersonate-user') throw new Error('a request that is passed on must say whose it is');
+      throw new Error(`a forwarded request must not have the header ${headers[at]}`);
+  if (identity[0] !== 'impersonate-user') throw new Error('a forwarded request must impersonate a user');
   const all = [...headers, ...(authorization === undefined ? [] : ['Authorization', authorization]), ...identity];
   assertOneIdentity(all);
   return all;
 }
 
-function answerOf(client: ClientRequest, signal: AbortSignal): Promise<UpgradeAnswer> {
+function responseOf(client: ClientRequest, signal: AbortSignal): Promise<UpgradeResponse> {
   return new Promise((resolve, reject) => {
-    const late = setTimeout(() => client.destroy(tooLate()), handshakeTimeout);
+    const timer = setTimeout(() => client.destroy(timedOut()), handshakeTimeout);
     const giveUp = (): void => void client.destroy(signal.reason as Error);
     signal.addEventListener('abort', giveUp);
-    const settle = (answer: UpgradeAnswer): void => {
-      clearTimeout(late);
+    const settle = (upgrade: UpgradeResponse): void => {
+      clearTimeout(timer);
       signal.removeEventListener('abort', giveUp);
-      resolve(answer);
+      resolve(upgrade);
     };
-    client.once('upgrade', (answer, connection, first) => settle({ answer, granted: { connection, first } }));
-    client.once('response', (answer) => settle({ answer }));
+    client.once('upgrade', (response, connection, first) => settle({ response, granted: { connection, first } }));
+    client.once('response', (response) => settle({ response }));
     client.on('error', (error) => {
-      clearTimeout(late);
+      clearTimeout(timer);
       reject(failureOf(error, client, client.writableFinished));
     });
   });
 }
 
-const silence = 'kube-apiserver does not answer in time';
-const tooLate = (): StatusError => timeout(silence);
+const noResponseInTime = 'kube-apiserver did not respond in time';
+const timedOut = (): StatusError => timeout(noResponseInTime);
 
-/** Whether trying again may do it twice. */
-export const isChange = (request: Pick<PassedRequest, 'method'>): boolean => !isSafe(request);
+/** Returns true if a retry could apply the request twice. */
+export const isChange = (request: Pick<ForwardedRequest, 'method'>): boolean => !isSafe(request);
 
-/** Without Retry-After, by which client-go would send the change once more. */
+/** Has no Retry-After header, because client-go would then repeat the change. */
 export const unknownOutcome = (why: string, cause?: unknown): StatusError =>
-  badGateway(`${why}: it is not known whether the change was made`, { cause });
+  badGateway(`${why}; the outcome of the change is unknown`, { cause });
 
-/** Why there is no answer, or no more of it. */
-export function failureOf(error: Error, request: Pick<PassedRequest, 'method'>, isSent: boolean): StatusError {
+/** Returns the error for a response that is missing or incomplete. */
+export function failureOf(error: Error, request: Pick<ForwardedRequest, 'method'>, isSent: boolean): StatusError {
   if (error instanceof StatusError) return error;
-  const isLost = isSent && isChange(request);
-  if (error instanceof ResponseTimeout) return isLost ? unknownOutcome(silence) : tooLate();
-  return isLost ? unknownOutcome('kube-apiserver gave no answer', error) : unreachable(error).toStatusError();
+  const isOutcomeUnknown = isSent && isChange(request);
+  if (error instanceof ResponseTimeout) return isOutcomeUnknown ? unknownOutcome(noResponseInTime) : timedOut();
+  return isOutcomeUnknown
+    ? unknownOutcome('kube-apiserver did not respond', error)
+    : unreachable(error).toStatusError();
 }

@@ -1,122 +1,125 @@
-/** One connection to kube-apiserver, which takes one request at a time. */
+/** Connection to kube-apiserver, with one request at a time. */
 import type { Socket } from 'node:net';
 import { ResponseParser, type ResponseEvents } from './response-parser.ts';
 
 export interface ResponseHandler extends ResponseEvents {
-  /** There is no answer, or no more of it. `isSent`: the request may have been done. */
+  /** The response is missing or incomplete. `isSent`: the request may have been processed. */
   onError(error: Error, isSent: boolean): void;
 }
 
-/** Of an answer. */
+/** Flow control of a response. */
 export interface ResponseFlow {
   pause(): void;
   resume(): void;
-  /** Nobody hears of the answer any more. */
+  /** Aborts the request. The handler is not called again. */
   abort(): void;
 }
 
-/** A request on its way, over whichever connection. */
-export class Passing implements ResponseFlow {
-  readonly request: Sent;
-  over: UpstreamConnection | undefined;
-  readonly #keeper: Keeper;
+/** Pending request, which can move to another connection. */
+export class PendingRequest implements ResponseFlow {
+  readonly request: SentRequest;
+  connection: UpstreamConnection | undefined;
+  readonly #owner: ConnectionOwner;
 
-  constructor(request: Sent, keeper: Keeper) {
+  constructor(request: SentRequest, owner: ConnectionOwner) {
     this.request = request;
-    this.#keeper = keeper;
+    this.#owner = owner;
   }
 
   pause(): void {
-    this.over?.pause(this);
+    this.connection?.pause(this);
   }
 
   resume(): void {
-    this.over?.resume(this);
+    this.connection?.resume(this);
   }
 
   abort(): void {
-    if (this.over === undefined) this.#keeper.onAbort(this);
-    else this.over.abort(this);
+    if (this.connection === undefined) this.#owner.onAbort(this);
+    else this.connection.abort(this);
   }
 }
 
-export interface Sent {
+export interface SentRequest {
   readonly method: string;
   /** See `headOf`. */
   readonly head: string;
   readonly body?: AsyncIterable<Buffer> | readonly Buffer[] | undefined;
-  /** Of the body in bytes, as the head says it; in chunks without. */
+  /** Bytes of the body, as in the head; if undefined, the body is chunked. */
   readonly length?: number | undefined;
-  /** Until the head of the answer, in milliseconds; 0 for ever. */
+  /** Milliseconds until the head of the response; 0 for no limit. */
   readonly timeout: number;
-  /** Between two pieces of the answer, in milliseconds; for ever unless stated. */
+  /** Maximum milliseconds between two pieces of the response. Default: no limit. */
   readonly silence?: number;
   readonly handler: ResponseHandler;
 }
 
-/** Who keeps connections. */
-export interface Keeper {
-  /** It may be asked again. */
+/** Owner of connections. */
+export interface ConnectionOwner {
+  /** The connection can be reused. */
   onFree(connection: UpstreamConnection): void;
   onClose(connection: UpstreamConnection): void;
-  /** It was closed before it said anything to a request that may be sent again, over another. */
-  onStale(passing: Passing): void;
-  /** It waits for a connection no more. */
-  onAbort(passing: Passing): void;
+  /** The reused connection closed before the response; the request can be retried on another one. */
+  onStale(pending: PendingRequest): void;
+  /** The request no longer waits for a connection. */
+  onAbort(pending: PendingRequest): void;
 }
 
 export class ResponseTimeout extends Error {}
 
-const tooLate = (): ResponseTimeout => new ResponseTimeout('there is no answer in time');
+const responseTimeout = (): ResponseTimeout => new ResponseTimeout('no response within the timeout');
 
 const connectTimeout = 5_000;
 /** Less than kube-apiserver's 90 s, which would close a connection just as it is used. */
 const idleTimeout = 60_000;
 
-/** Into which all connections read: what is in it is taken at once. */
-const landing = Buffer.allocUnsafeSlow(64 * 1024);
+/** Read buffer that all connections share. Its content is copied immediately. */
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 
-/** As net.ConnectOpts.onread wants it. */
-export interface Landing {
+/** Value of net.ConnectOpts.onread. */
+export interface ReadOptions {
   readonly buffer: Buffer;
   readonly callback: (length: number) => boolean;
 }
 
 export class UpstreamConnection implements ResponseEvents {
   readonly #socket: Socket;
-  readonly #keeper: Keeper;
+  readonly #owner: ConnectionOwner;
   readonly #parser = new ResponseParser(this);
-  #passing: Passing | undefined;
+  #pending: PendingRequest | undefined;
   #isOpen = false;
   #isSent = false;
   #isBodySent = true;
-  #hasHeard = false;
+  #hasReceived = false;
   #hasServed = false;
   #isPaused = false;
   #isRetired = false;
-  /** The socket's own timeout begins anew with each byte. */
+  /** Deadline for the head. The timeout of the socket is not enough, because it restarts with each byte. */
   #headUntil = Infinity;
   #error: Error | undefined;
 
-  /** `open` begins the connection; `event` tells that it is there. */
-  constructor(open: (onread: Landing) => Socket, event: 'connect' | 'secureConnect', keeper: Keeper) {
-    this.#keeper = keeper;
+  /** `open` starts to connect; `event` signals that the connection is established. */
+  constructor(open: (onread: ReadOptions) => Socket, event: 'connect' | 'secureConnect', owner: ConnectionOwner) {
+    this.#owner = owner;
     const socket = open({
-      buffer: landing,
+      buffer: readBuffer,
       callback: (length) => {
-        // A copy: what is read next, by whichever connection, lands in the same place.
-        this.#read(Buffer.from(landing.subarray(0, length)));
+        // Copies the bytes, because the next read of any connection overwrites them.
+        this.#read(Buffer.from(readBuffer.subarray(0, length)));
         return !this.#isPaused;
       },
     });
     this.#socket = socket;
-    const late = setTimeout(() => this.#fail(new Error('connecting takes too long')), connectTimeout);
+    const late = setTimeout(
+      () => this.#fail(new Error(`no connection within ${connectTimeout / 1000} s`)),
+      connectTimeout,
+    );
     socket.once(event, () => {
       clearTimeout(late);
       this.#isOpen = true;
       this.#write();
     });
-    socket.on('timeout', () => this.#fail(tooLate()));
+    socket.on('timeout', () => this.#fail(responseTimeout()));
     socket.on('error', (error: Error) => (this.#error ??= error));
     socket.once('end', () => {
       try {
@@ -129,152 +132,154 @@ export class UpstreamConnection implements ResponseEvents {
     socket.once('close', () => {
       clearTimeout(late);
       this.#fail(this.#error ?? new Error('the connection was closed'));
-      keeper.onClose(this);
+      owner.onClose(this);
     });
   }
 
-  /** It takes no more requests. */
-  get isOver(): boolean {
+  /** True if the connection accepts no more requests. */
+  get isClosed(): boolean {
     return this.#socket.destroyed;
   }
 
-  send(passing: Passing): void {
-    passing.over = this;
-    this.#passing = passing;
+  send(pending: PendingRequest): void {
+    pending.connection = this;
+    this.#pending = pending;
     this.#isSent = false;
     if (this.#isOpen) this.#write();
   }
 
-  pause(passing: Passing): void {
-    if (this.#passing !== passing) return;
+  pause(pending: PendingRequest): void {
+    if (this.#pending !== pending) return;
     this.#isPaused = true;
     this.#socket.pause();
   }
 
-  resume(passing: Passing): void {
-    if (this.#passing === passing) this.#goOn();
+  resume(pending: PendingRequest): void {
+    if (this.#pending === pending) this.#resumeReading();
   }
 
-  abort(passing: Passing): void {
-    if (this.#passing !== passing) return;
-    this.#passing = undefined;
+  abort(pending: PendingRequest): void {
+    if (this.#pending !== pending) return;
+    this.#pending = undefined;
     this.#socket.destroy();
   }
 
-  /** Takes no request after the one in flight. */
+  /** Closes the connection after the request in flight. */
   retire(): void {
     this.#isRetired = true;
-    if (this.#passing === undefined) this.#socket.destroy();
+    if (this.#pending === undefined) this.#socket.destroy();
   }
 
   destroy(): void {
-    this.#fail(new Error('this server stops'));
+    this.#fail(new Error('the server is shutting down'));
   }
 
   onHead(status: number, message: string, headers: string[]): void {
-    this.#socket.setTimeout(this.#passing?.request.silence ?? 0);
-    this.#passing?.request.handler.onHead(status, message, headers);
+    this.#socket.setTimeout(this.#pending?.request.silence ?? 0);
+    this.#pending?.request.handler.onHead(status, message, headers);
   }
 
   onData(chunk: Buffer): void {
-    this.#passing?.request.handler.onData(chunk);
+    this.#pending?.request.handler.onData(chunk);
   }
 
   onEnd(trailers: string[]): void {
-    const passing = this.#passing;
-    this.#passing = undefined;
-    passing?.request.handler.onEnd(trailers);
+    const pending = this.#pending;
+    this.#pending = undefined;
+    pending?.request.handler.onEnd(trailers);
   }
 
   #write(): void {
-    if (this.#passing === undefined) return;
-    const { request } = this.#passing;
+    if (this.#pending === undefined) return;
+    const { request } = this.#pending;
     this.#parser.expect(request.method);
     this.#socket.setTimeout(request.timeout);
     this.#awaitHead(request);
     this.#isSent = true;
-    this.#hasHeard = false;
+    this.#hasReceived = false;
     if (request.body === undefined) this.#socket.write(request.head, 'latin1');
-    else void this.#writeWithBody(this.#passing, request.body);
+    else void this.#writeWithBody(this.#pending, request.body);
   }
 
-  #awaitHead({ timeout }: Sent): void {
+  #awaitHead({ timeout }: SentRequest): void {
     this.#headUntil = timeout === 0 ? Infinity : performance.now() + timeout;
   }
 
-  async #writeWithBody(passing: Passing, body: AsyncIterable<Buffer> | readonly Buffer[]): Promise<void> {
-    const { head, length } = passing.request;
+  async #writeWithBody(pending: PendingRequest, body: AsyncIterable<Buffer> | readonly Buffer[]): Promise<void> {
+    const { head, length } = pending.request;
     const socket = this.#socket;
     this.#isBodySent = false;
     let sent = 0;
     try {
-      // Head and first chunk leave together, if that is there: who sends it may wait for the answer first.
+      // Sends the head together with the first chunk if that is available. It may not be: the sender may wait for the response first.
       socket.cork();
       socket.write(head, 'latin1');
       setImmediate(uncork, socket);
       for await (const chunk of body) {
-        if (this.#passing !== passing) return;
+        if (this.#pending !== pending) return;
         sent += chunk.length;
-        if (length !== undefined && sent > length) throw new Error('the body is longer than was said');
+        if (length !== undefined && sent > length)
+          throw new Error('the request body is longer than its Content-Length');
         const hasRoom = length === undefined ? writeChunk(socket, chunk) : socket.write(chunk);
         uncork(socket);
         if (!hasRoom) await drained(socket);
       }
-      if (this.#passing !== passing) return;
+      if (this.#pending !== pending) return;
       if (length === undefined) socket.write('0\r\n\r\n', 'latin1');
-      else if (sent < length) throw new Error('the body is shorter than was said');
+      else if (sent < length) throw new Error('the request body is shorter than its Content-Length');
       uncork(socket);
       this.#isBodySent = true;
-      this.#awaitHead(passing.request);
+      this.#awaitHead(pending.request);
     } catch (error) {
-      if (this.#passing === passing) this.#fail(error as Error);
+      if (this.#pending === pending) this.#fail(error as Error);
     }
   }
 
   #read(chunk: Buffer): void {
-    this.#hasHeard = true;
+    this.#hasReceived = true;
     try {
-      // Throws for what stands behind the end of an answer, before the next request could take it for its own.
+      // Throws for bytes behind the end of a response, so that the next request does not take them for its own response.
       this.#parser.read(chunk);
       if (this.#parser.isIdle) this.#release();
-      else if (this.#parser.awaitsHead && this.#isBodySent && performance.now() > this.#headUntil) throw tooLate();
+      else if (this.#parser.awaitsHead && this.#isBodySent && performance.now() > this.#headUntil)
+        throw responseTimeout();
     } catch (error) {
       this.#fail(error as Error);
     }
   }
 
   #release(): void {
-    this.#goOn();
-    // What of the body kube-apiserver did not want would be taken for the next request.
-    if (this.#parser.mayGoOn && this.#isBodySent && !this.#isRetired && !this.isOver) {
+    this.#resumeReading();
+    // The rest of an unsent body would be taken for the next request.
+    if (this.#parser.isReusable && this.#isBodySent && !this.#isRetired && !this.isClosed) {
       this.#hasServed = true;
       this.#socket.setTimeout(idleTimeout);
-      this.#keeper.onFree(this);
+      this.#owner.onFree(this);
     } else this.#socket.destroy();
   }
 
-  #goOn(): void {
+  #resumeReading(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
     this.#socket.resume();
   }
 
   #fail(error: Error): void {
-    const passing = this.#passing;
-    this.#passing = undefined;
+    const pending = this.#pending;
+    this.#pending = undefined;
     this.#socket.destroy();
-    if (passing === undefined) return;
-    const { request } = passing;
-    const isStale = this.#hasServed && !this.#hasHeard && !(error instanceof ResponseTimeout);
-    if (isStale && isSafe(request) && request.body === undefined) this.#keeper.onStale(passing);
+    if (pending === undefined) return;
+    const { request } = pending;
+    const isStale = this.#hasServed && !this.#hasReceived && !(error instanceof ResponseTimeout);
+    if (isStale && isSafe(request) && request.body === undefined) this.#owner.onStale(pending);
     else request.handler.onError(error, this.#isSent);
   }
 }
 
-/** RFC 9110 section 9.2.1: asking twice does nothing twice. */
-export const isSafe = ({ method }: Pick<Sent, 'method'>): boolean => ['GET', 'HEAD', 'OPTIONS'].includes(method);
+/** Returns true for safe methods (RFC 9110 section 9.2.1), which can be retried. */
+export const isSafe = ({ method }: Pick<SentRequest, 'method'>): boolean => ['GET', 'HEAD', 'OPTIONS'].includes(method);
 
-/** Waits no longer than the connection lives. */
+/** Resolves when the socket has drained or closed. */
 function drained(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     const settle = (): void => {
@@ -287,7 +292,7 @@ function drained(socket: Socket): Promise<void> {
   });
 }
 
-/** RFC 9112 section 7.1: a chunk without bytes would be the last. */
+/** Writes a chunk, but not an empty one, which would end the body (RFC 9112 section 7.1). */
 function writeChunk(socket: Socket, chunk: Buffer): boolean {
   if (chunk.length === 0) return !socket.writableNeedDrain;
   socket.cork();
@@ -298,7 +303,7 @@ function writeChunk(socket: Socket, chunk: Buffer): boolean {
   return hasRoom;
 }
 
-/** Once corked, whatever was written leaves. */
+/** Sends the buffered writes if the socket is corked. */
 function uncork(socket: Socket): void {
   if (socket.writableCorked > 0) socket.uncork();
 }

@@ -1,21 +1,28 @@
-/** Connections to one server: as many as there are requests at a time, up to a maximum, kept for later ones. */
+/** Pool of persistent connections to one server: one per concurrent request, up to a maximum. */
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTLS, type ConnectionOptions, createSecureContext } from 'node:tls';
-import { UpstreamConnection, Passing, type ResponseFlow, type Keeper, type Landing, type Sent } from './connection.ts';
+import {
+  UpstreamConnection,
+  PendingRequest,
+  type ResponseFlow,
+  type ConnectionOwner,
+  type ReadOptions,
+  type SentRequest,
+} from './connection.ts';
 import type { TLSOptions } from '../client/access.ts';
 
-/** Where kube-apiserver is, and how it is known. */
+/** Address and TLS options of kube-apiserver. */
 export interface Address {
   readonly url: URL;
   /** Without the brackets of an IPv6 address. */
   readonly hostname: string;
-  /** What stands before every path: '' or, behind some proxies, a path. */
+  /** Prefix of every path: '' or, behind some proxies, a path. */
   readonly prefix: string;
   /** Replaced when the CA or the client certificate was rotated. */
   readonly tls: ConnectionOptions;
 }
 
-/** Made once: each connection would have a secure context of its own, of 30 KB. */
+/** Creates the secure context once, because each connection would otherwise create its own one of 30 KB. */
 export const connectionOptions = ({ ca, cert, key, ...checks }: TLSOptions): ConnectionOptions => ({
   ...checks,
   secureContext: createSecureContext({ ca, cert, key }),
@@ -34,19 +41,19 @@ export function addressOf(server: string, tls: TLSOptions): Address {
 
 const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 };
 
-const stopped = 'this server stops';
+const shuttingDown = 'the server is shutting down';
 
-export class Connections implements Keeper {
+export class Connections implements ConnectionOwner {
   readonly #address: Address;
   readonly #isSecure: boolean;
   /** Options of the open connections. */
   #tls: ConnectionOptions;
   readonly #max: number;
   readonly #all = new Set<UpstreamConnection>();
-  /** The last is the one that was used last: who is not needed grows old. */
-  readonly #free: UpstreamConnection[] = [];
-  /** Those for which there is none. */
-  readonly #waiting = new Set<Passing>();
+  /** Idle connections, most recently used last, so that unneeded ones reach their idle timeout. */
+  readonly #idle: UpstreamConnection[] = [];
+  /** Requests that wait for a connection. */
+  readonly #waiting = new Set<PendingRequest>();
   #session: Buffer | undefined;
   #isClosed = false;
 
@@ -57,24 +64,24 @@ export class Connections implements Keeper {
     this.#isSecure = address.url.protocol === 'https:';
   }
 
-  send(request: Sent): ResponseFlow {
-    if (this.#isClosed) throw new Error(stopped);
+  send(request: SentRequest): ResponseFlow {
+    if (this.#isClosed) throw new Error(shuttingDown);
     if (this.#tls !== this.#address.tls) this.#retireAll();
-    const passing = new Passing(request, this);
-    const connection = this.#kept() ?? (this.#all.size < this.#max ? this.#opened() : undefined);
-    if (connection === undefined) this.#waiting.add(passing);
-    else connection.send(passing);
-    return passing;
+    const pending = new PendingRequest(request, this);
+    const connection = this.#takeIdle() ?? (this.#all.size < this.#max ? this.#add() : undefined);
+    if (connection === undefined) this.#waiting.add(pending);
+    else connection.send(pending);
+    return pending;
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const passing of this.#waiting) passing.request.handler.onError(new Error(stopped), false);
+    for (const pending of this.#waiting) pending.request.handler.onError(new Error(shuttingDown), false);
     this.#waiting.clear();
     for (const connection of this.#all) connection.destroy();
   }
 
-  /** kube-apiserver knows an open connection, and a TLS session that is resumed, by the client certificate of its first handshake. */
+  /** Replaces all connections: open connections and resumed TLS sessions keep the client certificate of their first handshake. */
   #retireAll(): void {
     this.#tls = this.#address.tls;
     this.#session = undefined;
@@ -83,42 +90,42 @@ export class Connections implements Keeper {
 
   onFree(connection: UpstreamConnection): void {
     const next = this.#next();
-    if (next === undefined) this.#free.push(connection);
+    if (next === undefined) this.#idle.push(connection);
     else connection.send(next);
   }
 
   onClose(connection: UpstreamConnection): void {
     this.#all.delete(connection);
-    const at = this.#free.indexOf(connection);
-    if (at >= 0) this.#free.splice(at, 1);
-    // Those whose requests are sent again have others in their place already.
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+    // A connection whose request is retried has been replaced already.
     const next = this.#all.size < this.#max ? this.#next() : undefined;
-    if (next !== undefined) this.#opened().send(next);
+    if (next !== undefined) this.#add().send(next);
   }
 
-  onAbort(passing: Passing): void {
-    this.#waiting.delete(passing);
+  onAbort(pending: PendingRequest): void {
+    this.#waiting.delete(pending);
   }
 
-  onStale(passing: Passing): void {
-    if (this.#isClosed) passing.request.handler.onError(new Error(stopped), false);
-    else this.#opened().send(passing);
+  onStale(pending: PendingRequest): void {
+    if (this.#isClosed) pending.request.handler.onError(new Error(shuttingDown), false);
+    else this.#add().send(pending);
   }
 
-  /** One that ends is among them until its socket says so. */
-  #kept(): UpstreamConnection | undefined {
-    let connection = this.#free.pop();
-    while (connection?.isOver === true) connection = this.#free.pop();
+  /** Returns an idle connection. Skips closed ones, which remain in the list until their socket emits `close`. */
+  #takeIdle(): UpstreamConnection | undefined {
+    let connection = this.#idle.pop();
+    while (connection?.isClosed === true) connection = this.#idle.pop();
     return connection;
   }
 
-  #next(): Passing | undefined {
+  #next(): PendingRequest | undefined {
     const [next] = this.#waiting;
     if (next !== undefined) this.#waiting.delete(next);
     return next;
   }
 
-  #opened(): UpstreamConnection {
+  #add(): UpstreamConnection {
     const connection = new UpstreamConnection(
       (onread) => this.#open(onread),
       this.#isSecure ? 'secureConnect' : 'connect',
@@ -128,7 +135,7 @@ export class Connections implements Keeper {
     return connection;
   }
 
-  #open(onread: Landing): Socket {
+  #open(onread: ReadOptions): Socket {
     const { url, hostname: host } = this.#address;
     const port = url.port === '' ? (this.#isSecure ? 443 : 80) : Number(url.port);
     const options = { ...keepAlive, host, port, onread };
@@ -136,13 +143,13 @@ export class Connections implements Keeper {
     const tls = this.#tls;
     const socket = connectTLS({
       ...options,
-      // By which servers for many clusters tell them apart; Node says none of its own accord, and RFC 6066 section 3 no address.
+      // Servers for several clusters need SNI, which Node does not send by default. RFC 6066 section 3 forbids addresses.
       ...(isIP(host) === 0 ? { servername: host } : {}),
       ...tls,
       ALPNProtocols: ['http/1.1'],
       ...(this.#session === undefined ? {} : { session: this.#session }),
     });
-    // Of the next handshake half is saved.
+    // Resuming the session saves half of the next handshake.
     socket.on('session', (session) => {
       if (tls === this.#tls) this.#session = session;
     });

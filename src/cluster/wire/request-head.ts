@@ -1,8 +1,8 @@
-/** Request line and headers as they go over the wire (RFC 9112 section 3). */
+/** Serializes the request line and the headers (RFC 9112 section 3). */
 import { badRequest } from '../../runtime/errors.ts';
 import { notInValues, token } from './response-parser.ts';
 
-/** RFC 9110 section 8.6: who might have a body says it when there is none. */
+/** Methods that need `Content-Length: 0` without a body (RFC 9110 section 8.6). */
 const mayHaveBody = new Set(['POST', 'PUT', 'PATCH']);
 
 export interface RequestHead {
@@ -10,9 +10,9 @@ export interface RequestHead {
   /** Path and query. */
   readonly target: string;
   readonly host: string;
-  /** Names and values by turns, a byte a character, with none that frames the body. */
+  /** Alternating names and values, one character per byte, without headers that frame the body. */
   readonly headers: readonly string[];
-  /** Of the body, in bytes; without one, in chunks. */
+  /** Bytes of the body; if undefined, the body is chunked. */
   readonly length?: number | undefined;
   readonly hasBody: boolean;
 }
@@ -20,8 +20,8 @@ export interface RequestHead {
 type HeaderFields = Readonly<Record<string, string | readonly string[]>>;
 
 /**
- * Returns names and values by turns, a header with several values once for each. A later layer replaces the headers of the earlier
- * ones that have the same name in any case (RFC 9110 section 5.1).
+ * Returns alternating names and values; a header with several values appears once per value. A later layer replaces headers of earlier
+ * layers with the same name, in any case (RFC 9110 section 5.1).
  */
 export function fieldsOf(...layers: readonly HeaderFields[]): string[] {
   const fields = new Map<string, string[]>();
@@ -48,15 +48,15 @@ export function assertOneIdentity(headers: readonly string[]): void {
     if (!identity.test(name)) continue;
     const lower = name.toLowerCase();
     if (single.has(lower) && (seen.has(lower) || (headers[at + 1] ?? '').trim() === ''))
-      throw new Error(`a request to kube-apiserver has more than one header ${lower}, or an empty one`);
+      throw new Error(`a request to kube-apiserver has several headers ${lower} or an empty one`);
     seen.add(lower);
   }
   seen.delete('authorization');
   if (seen.size > 0 && !seen.has('impersonate-user'))
-    throw new Error('a request to kube-apiserver impersonates without a header impersonate-user');
+    throw new Error('a request to kube-apiserver has impersonation headers without impersonate-user');
 }
 
-/** Throws StatusError for what would be read as something else than it is. */
+/** Returns the head of a request. Throws StatusError for characters that would change its meaning. */
 export function headOf({ method, target, host, headers, length, hasBody }: RequestHead): string {
   if (!token.test(method)) throw badRequest('the method of the request is malformed');
   if (/[^\x21-\xff]/.test(target)) throw badRequest('the path has a character that must be percent-encoded');
@@ -65,8 +65,9 @@ export function headOf({ method, target, host, headers, length, hasBody }: Reque
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
-    if (!token.test(name)) throw badRequest('the request has a header without a proper name');
-    if (notInValues.test(value)) throw badRequest(`the header ${name} has a character that no header may have`);
+    if (!token.test(name)) throw badRequest('the request has a malformed header name');
+    if (notInValues.test(value))
+      throw badRequest(`the value of the header ${name} has a character that is not allowed`);
     head += `${name}: ${value}\r\n`;
   }
   if (!hasBody) return mayHaveBody.has(method) ? `${head}Content-Length: 0\r\n\r\n` : `${head}\r\n`;

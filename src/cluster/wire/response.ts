@@ -1,9 +1,9 @@
-/** An answer as those read it who ask for themselves: as a whole, or its body as a stream. */
+/** Sends requests and returns the response with its body as a buffer or as a stream. */
 import { Readable } from 'node:stream';
-import type { ResponseFlow, ResponseHandler, Sent } from './connection.ts';
+import type { ResponseFlow, ResponseHandler, SentRequest } from './connection.ts';
 import type { Connections } from './connections.ts';
 
-/** By lower-case name; a list where it came more than once. */
+/** Headers by lower-case name. A repeated header has a list of values. */
 export type ResponseHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface UpstreamResponse<Body> {
@@ -12,19 +12,19 @@ export interface UpstreamResponse<Body> {
   readonly body: Body;
 }
 
-export type UpstreamRequest = Omit<Sent, 'handler'>;
+export type UpstreamRequest = Omit<SentRequest, 'handler'>;
 
-/** Rejects with the reason of the signal, or with what broke the connection. */
+/** Returns the complete response. Rejects with the reason of the signal or with the error of the connection. */
 export function whole(
   connections: Connections,
-  question: UpstreamRequest,
+  request: UpstreamRequest,
   signal?: AbortSignal,
 ): Promise<UpstreamResponse<Buffer>> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let status = 0;
     let headers: ResponseHeaders = {};
-    const end = (): void => signal?.removeEventListener('abort', giveUp);
+    const end = (): void => signal?.removeEventListener('abort', onAbort);
     const handler: ResponseHandler = {
       onHead(code, _, raw) {
         status = code;
@@ -42,39 +42,39 @@ export function whole(
       },
     };
     signal?.throwIfAborted();
-    // Nobody else could keep it waiting.
-    const flow = connections.send({ ...question, silence: question.timeout, handler });
-    function giveUp(): void {
+    // The body is read at once, so only the server can be slow.
+    const flow = connections.send({ ...request, silence: request.timeout, handler });
+    function onAbort(): void {
       flow.abort();
       reject(signal?.reason as Error);
     }
-    signal?.addEventListener('abort', giveUp, { once: true });
+    signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
 
-/** The same, as soon as its head is there; the signal ends its body too. Who does not read it to its end destroys it. */
+/** Returns the response once its head has arrived. The signal also aborts the body. Callers must read the body to its end or destroy it. */
 export function streamed(
   connections: Connections,
-  question: UpstreamRequest,
+  request: UpstreamRequest,
   signal?: AbortSignal,
 ): Promise<UpstreamResponse<Readable>> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
-    const end = (): void => signal?.removeEventListener('abort', giveUp);
+    const end = (): void => signal?.removeEventListener('abort', onAbort);
     const body = new Body(end);
-    let hasBegun = false;
+    let hasHead = false;
     const fail = (error: Error): void => {
-      if (hasBegun) body.destroy(error);
+      if (hasHead) body.destroy(error);
       else {
         end();
         reject(error);
       }
     };
     const flow = connections.send({
-      ...question,
+      ...request,
       handler: {
         onHead(status, _, raw) {
-          hasBegun = true;
+          hasHead = true;
           resolve({ status, headers: headersOf(raw), body });
         },
         onData: (chunk) => body.append(chunk),
@@ -83,11 +83,11 @@ export function streamed(
       },
     });
     body.flow = flow;
-    function giveUp(): void {
+    function onAbort(): void {
       flow.abort();
       fail(signal?.reason as Error);
     }
-    signal?.addEventListener('abort', giveUp, { once: true });
+    signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
 
@@ -98,7 +98,7 @@ class Body extends Readable {
   constructor(end: () => void) {
     super();
     this.#end = end;
-    // Who reads hears of it, also later; until somebody does it is nobody's fault.
+    // Prevents an uncaught exception while the stream has no reader. A later reader still gets the error.
     this.on('error', () => undefined);
   }
 

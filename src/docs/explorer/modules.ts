@@ -3,7 +3,7 @@ import { stripTypeScriptTypes } from 'node:module';
 
 const folder = new URL('browser/', import.meta.url);
 
-/** Reads the modules of the page by their names: compiled, or the sources without their types. */
+/** Returns the modules of the page by file name: compiled, or sources with their types stripped. */
 export function readModules(): ReadonlyMap<string, string> {
   const names = readdirSync(folder).filter((name) => /\.[jt]s$/.test(name));
   return new Map(

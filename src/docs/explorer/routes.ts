@@ -1,9 +1,9 @@
 /**
- * `/docs`: a page to read and try the operations of the descriptions. It is the same for everyone and has no data of users: its script logs in
- * and sends requests like any other client.
+ * `/docs`: a page to read and try the operations of the API descriptions. It is the same for everyone and contains no user data: its script
+ * logs in and sends requests like any other client.
  */
 import { createHash } from 'node:crypto';
-import { noSuchPath } from '../../runtime/errors.ts';
+import { pathNotFound } from '../../runtime/errors.ts';
 import { anonymous } from '../../http/access.ts';
 import { defineRoute } from '../../http/define-route.ts';
 import { lenientParameters } from '../../http/request/parameters.ts';
@@ -15,7 +15,7 @@ import { readModules } from './modules.ts';
 import { shell } from './shell.ts';
 import { style } from './style.ts';
 
-/** Scripts cannot create markup from text (Trusted Types), and only scripts send forms. */
+/** Content Security Policy. Scripts cannot create markup from text (Trusted Types), and forms are sent by scripts only. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -50,12 +50,12 @@ const callbackParameters = lenientParameters({
   state: described('`state` of the authorization request', text.optional()),
   iss: described('Issuer of the response', text.optional()),
   error: described('OAuth error code, if the login failed', text.optional()),
-  error_description: described('Reason for people to read, if the login failed', text.optional()),
+  error_description: described('Human-readable reason, if the login failed', text.optional()),
 });
 
 export function docsRoutes({ issuer }: { readonly issuer: () => string }): readonly Route[] {
-  let made: Assets | undefined;
-  const assets = (): Assets => (made ??= makeAssets());
+  let loaded: Assets | undefined;
+  const assets = (): Assets => (loaded ??= loadAssets());
   const pages = byIssuer(issuer, (now) => {
     const { paths } = assets();
     return { docs: pageOf(now, 'docs/', '', paths), callback: pageOf(now, '', '../', paths) };
@@ -64,9 +64,10 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
     defineRoute({
       method: 'get',
       path: '/docs',
+      isPage: true,
       summary: 'Open the API explorer',
       description:
-        'Returns an HTML page that shows the API descriptions and sends requests. Users log in there by the authorization code flow with PKCE. The page itself needs no credentials.',
+        'Returns an HTML page that shows the API descriptions and sends requests. Users log in there by the authorization code flow with PKCE. The page itself requires no authentication.',
       access: anonymous,
       responses: {
         ...page,
@@ -75,7 +76,7 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       handler: ({ req, res, context }) =>
         context.info.path.endsWith('/')
           ? void res.writeHead(301, { Location: '../docs', 'Content-Length': '0' }).end()
-          : pages().docs.answer(req, res, context),
+          : pages().docs.write(req, res, context),
     }),
     defineRoute({
       method: 'get',
@@ -85,7 +86,7 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       access: anonymous,
       query: callbackParameters,
       responses: page,
-      handler: ({ req, res, context }) => pages().callback.answer(req, res, context),
+      handler: ({ req, res, context }) => pages().callback.write(req, res, context),
     }),
     defineRoute({
       method: 'get',
@@ -98,8 +99,8 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       responses: part,
       handler({ req, res, context }) {
         const asset = assets().byPath.get(context.info.path);
-        if (asset === undefined) throw noSuchPath();
-        return asset.answer(req, res, context);
+        if (asset === undefined) throw pathNotFound();
+        return asset.write(req, res, context);
       },
     }),
   ];
@@ -113,8 +114,8 @@ interface Assets {
 
 const isMain = (name: string): boolean => name.startsWith('main.');
 
-/** All assets are in one folder that is named by their digest, so that a module imports others of the same version. */
-function makeAssets(): Assets {
+/** Reads the assets. They are in one folder named after their digest, so that modules import modules of the same version. */
+function loadAssets(): Assets {
   const modules = readModules();
   const files = new Map([['style.css', style], ...modules]);
   const hash = createHash('sha256');

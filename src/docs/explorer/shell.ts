@@ -10,7 +10,7 @@ interface Shell {
   readonly modules: readonly string[];
 }
 
-/** The page before its script runs, or without it. Addresses are relative, because a proxy may add a prefix to the path. */
+/** Writes the page as shown until its script runs. Links are relative, because a proxy may add a prefix to the path. */
 export const shell = ({ issuer, toDocs, toRoot, style, modules }: Shell): string =>
   html`<!doctype html>
     <html lang="en">

@@ -1,4 +1,4 @@
-/** Style sheet of the page. Text has a contrast of at least 7 (WCAG 2.2, 1.4.6), lines of inputs of 3 (1.4.11). */
+/** Style sheet of the page. Contrast is at least 7 for text (WCAG 2.2, 1.4.6) and 3 for borders of inputs (1.4.11). */
 export const style = `
 :root { color-scheme: light dark; --back: #f4f5f7; --card: #fff; --sunk: #f4f6f8; --text: #1b1f24; --soft: #4a5058; --line: #7d858f; --faint: #d5d9de; --main: #0b4fae; --on-main: #fff; --bad: #9b1c1c; --good: #1a5c2a; --warm: #7a3e00; --mono: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace; }
 @media (prefers-color-scheme: dark) { :root { --back: #14171a; --card: #1e2226; --sunk: #171a1d; --text: #eef0f2; --soft: #b9c0c8; --line: #8a939d; --faint: #3a4046; --main: #9cc4ff; --on-main: #10233d; --bad: #ffb4ab; --good: #9fdcae; --warm: #ffc58a; } }

@@ -1,4 +1,4 @@
-/** Schemas of the cluster, taken over under names of our own. */
+/** Copies schemas of the cluster under names of our own package. */
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import type { Schema } from '../../http/schema.ts';
 import { jsonSchemaOf } from './json-schema.ts';
@@ -7,14 +7,14 @@ import { packageOf } from './operations.ts';
 export type ClusterSchema = Readonly<Record<string, unknown>>;
 export type ClusterSchemas = Readonly<Record<string, ClusterSchema>>;
 
-/** A resource that is described by the schema of another API's. */
+/** A resource that is described by a schema of another API. */
 export interface DescribedResource {
   readonly group: string;
   readonly version: string;
   /** Plural. */
   readonly resource: string;
   readonly kind: string;
-  /** The name of its schema in the cluster's own document, such as io.k8s.api.core.v1.Node; the list's has List behind it. */
+  /** Name of its schema in the cluster's own document, such as io.k8s.api.core.v1.Node. The schema of the list has the suffix List. */
   readonly source: string;
 }
 
@@ -28,7 +28,7 @@ export const describedResource = ({
   source: `io.k8s.api.core.v1.${kind}`,
 });
 
-/** A kind of ours, with a schema of our own. */
+/** A kind that this server defines, with its schema. */
 export interface DescribedKind {
   readonly group: string;
   readonly version: string;
@@ -43,7 +43,7 @@ const refPrefix = '#/components/schemas/';
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The value with every object in it replaced by what `change` makes of it, the inner ones first. */
+/** Returns the value with `change` applied to every object in it, innermost first. */
 function mapObjects(value: unknown, change: (object: ClusterSchema) => unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => mapObjects(item, change));
   if (!isObject(value)) return value;
@@ -59,8 +59,8 @@ export const schemaName = ({ group, version, kind }: DescribedResource, suffix =
   `${packageOf(group, version)}.${kind}${suffix}`;
 
 /**
- * The schemas of the resource and its list, and of all that they refer to, named in our own package: a name of Kubernetes' own is
- * never defined a second time. Undefined if the cluster does not have them.
+ * Returns the schemas of the resource and its list, and all schemas they refer to, renamed into our own package, so that no name of
+ * Kubernetes is defined twice. Returns undefined if the cluster does not have them.
  */
 export function ownSchemas(cluster: ClusterSchemas, resource: DescribedResource): ClusterSchemas | undefined {
   const { group, version, kind, source } = resource;
@@ -94,7 +94,7 @@ export function ownSchemas(cluster: ClusterSchemas, resource: DescribedResource)
   return own;
 }
 
-/** Without names within: kubectl shows what is in them. */
+/** Returns the schemas of the kinds. Nested schemas are inlined, because kubectl explain shows their content. */
 export const kindSchemas = (kinds: readonly DescribedKind[]): ClusterSchemas =>
   Object.fromEntries(
     kinds.map(({ group, version, kind, schema }) => [
@@ -103,7 +103,7 @@ export const kindSchemas = (kinds: readonly DescribedKind[]): ClusterSchemas =>
     ]),
   );
 
-/** What is said of a resource whose true schema cannot be had. */
+/** Returns placeholder schemas for a resource whose schema is unavailable. */
 export function unknownSchemas(resource: DescribedResource): ClusterSchemas {
   const { group, version, kind } = resource;
   const texts = { apiVersion: { type: 'string' }, kind: { type: 'string' } };
@@ -129,7 +129,10 @@ export function unknownSchemas(resource: DescribedResource): ClusterSchemas {
 
 export type Properties = Readonly<Record<string, ClusterSchema>>;
 
-/** 2.0 has no anyOf: whatever is in one of the objects may be there; where two say different things of it, anything. */
+/**
+ * Merges the alternatives of `anyOf`, which Swagger 2.0 does not have, into one object with the properties of all. A property that two
+ * alternatives define differently accepts any value.
+ */
 export function merged(schema: ClusterSchema): ClusterSchema {
   const { anyOf, ...rest } = schema;
   if (anyOf === undefined) return schema;
@@ -142,21 +145,21 @@ export function merged(schema: ClusterSchema): ClusterSchema {
   return { ...rest, properties, additionalProperties: false };
 }
 
-/** Any value in OpenAPI 3.0, as Swagger 2.0 has it. */
+/** Translates schemas, or anything that contains them, from OpenAPI 3.0 to Swagger 2.0. */
 export const asSwagger2 = (value: unknown): unknown =>
   mapObjects(value, (object) => {
     const target = referenced(object);
     if (target !== undefined) return { ...object, $ref: `#/definitions/${target}` };
     if (object['type'] === 'object' && object['anyOf'] !== undefined) return merged(object);
     const { allOf, oneOf, anyOf, nullable: _nullable, default: preset, ...rest } = object;
-    // `{allOf: [{$ref}], default: {}}` is 3.0's way to give a reference a description.
+    // OpenAPI 3.0 writes `{allOf: [{$ref}], default: {}}` to give a reference a description.
     const [only, ...more] = Array.isArray(allOf) ? (allOf as ClusterSchema[]) : [];
     const isReference = only?.['$ref'] !== undefined && more.length === 0;
     return {
       ...rest,
       ...(isReference ? only : {}),
       ...(preset === undefined || isReference ? {} : { default: preset }),
-      // A number or a text: IntOrString and Quantity are texts in 2.0.
+      // A number or a string: Swagger 2.0 describes IntOrString and Quantity as strings.
       ...(oneOf === undefined && anyOf === undefined ? {} : { type: 'string' }),
     };
   });

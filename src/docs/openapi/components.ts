@@ -1,8 +1,8 @@
-/** Schemas as a document has them: those that have a name once, and referred to by it. */
+/** Writes the schemas of a document. Named schemas are defined once and referenced by name. */
 import { nameOf, type JSONSchema } from './json-schema.ts';
 import { sorted } from './operation.ts';
 
-/** The words of JSON JSONSchema behind which there are schemas: one, a list of them, and some by name. */
+/** Keywords of JSON Schema whose value is a schema, a list of schemas, or a map of schemas. */
 const single = new Set(['items', 'additionalProperties', 'not']);
 const lists = new Set(['allOf', 'anyOf', 'oneOf']);
 const maps = new Set(['properties', 'patternProperties']);
@@ -13,49 +13,49 @@ const isSchema = (value: unknown): value is JSONSchema =>
 export class Components {
   readonly #prefix: string;
   readonly #translate: (schema: JSONSchema) => JSONSchema;
-  readonly #schemas = new Map<string, { readonly of: JSONSchema; written: unknown }>();
+  readonly #schemas = new Map<string, { readonly source: JSONSchema; written: unknown }>();
 
-  /** `prefix`: before the names, such as `#/definitions/`. `translate`: a schema, before what is in it, into the words of the document. */
+  /** `prefix`: prefix of references, such as `#/definitions/`. `translate` converts a schema to the dialect of the document, before the schemas inside it. */
   constructor(prefix: string, translate: (schema: JSONSchema) => JSONSchema = (schema) => schema) {
     this.#prefix = prefix;
     this.#translate = translate;
   }
 
-  /** By name, in the order of the alphabet. */
+  /** Returns the written schemas by name, sorted. */
   get schemas(): Readonly<Record<string, unknown>> {
     return sorted(new Map([...this.#schemas].map(([name, { written }]) => [name, written])));
   }
 
-  /** A schema as the document has it. Throws if another one has its name. */
+  /** Returns the schema, or a reference to it, for the document. Throws if a different schema has the same name. */
   write(schema: JSONSchema): unknown {
     const name = nameOf(schema);
     if (name === undefined) return this.#whole(schema);
     const known = this.#schemas.get(name);
     if (known === undefined) {
-      const entry = { of: schema, written: undefined as unknown };
+      const entry = { source: schema, written: undefined as unknown };
       this.#schemas.set(name, entry);
       entry.written = this.#whole(schema);
-    } else if (known.of !== schema && JSON.stringify(known.of) !== JSON.stringify(schema))
-      throw new Error(`two schemas have the name ${name}`);
+    } else if (known.source !== schema && JSON.stringify(known.source) !== JSON.stringify(schema))
+      throw new Error(`two different schemas have the name ${name}`);
     return { $ref: `${this.#prefix}${name}` };
   }
 
-  /** What is no schema, such as a default, stays as it is. */
+  /** Writes the schemas inside the schema. Other values, such as a default, are copied. */
   #whole(schema: JSONSchema): unknown {
     return Object.fromEntries(
-      Object.entries(this.#translate(schema)).map(([word, value]) => [word, this.#behind(word, value)]),
+      Object.entries(this.#translate(schema)).map(([keyword, value]) => [keyword, this.#valueOf(keyword, value)]),
     );
   }
 
-  #behind(word: string, value: unknown): unknown {
-    if (lists.has(word) && Array.isArray(value)) return value.map((one) => this.#one(one));
+  #valueOf(keyword: string, value: unknown): unknown {
+    if (lists.has(keyword) && Array.isArray(value)) return value.map((one) => this.#writeIfSchema(one));
     if (!isSchema(value)) return value;
-    if (single.has(word)) return this.write(value);
-    if (!maps.has(word)) return value;
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, this.#one(one)]));
+    if (single.has(keyword)) return this.write(value);
+    if (!maps.has(keyword)) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, this.#writeIfSchema(one)]));
   }
 
-  #one(value: unknown): unknown {
+  #writeIfSchema(value: unknown): unknown {
     return isSchema(value) ? this.write(value) : value;
   }
 }

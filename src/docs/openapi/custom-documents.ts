@@ -1,4 +1,4 @@
-/** The documents of custom resources, put together of what was written of each definition, which stays as it is while the definition does. */
+/** Assembles the documents of custom resources from fragments. Each definition has its own, which stay valid until the definition changes. */
 import { operationsOf, tagOf, type Definition } from './custom-resource.ts';
 import { packageOf } from './operations.ts';
 import { head31, Writer31 } from './openapi31.ts';
@@ -8,26 +8,26 @@ import type { Writer } from './writer.ts';
 
 export type DocumentForm = 'v2' | 'v3';
 
-/** JSON, of an object without its braces. */
+/** JSON of objects, without their braces. */
 interface Fragment {
   readonly paths: Buffer;
-  /** Its own. */
+  /** Schemas in the package of the group. */
   readonly schemas: Buffer;
 }
 
-export interface Written {
+export interface DefinitionFragments {
   readonly group: string;
   readonly operationIds: readonly string[];
   readonly tags: readonly TagDescription[];
   readonly fragments: Readonly<Record<DocumentForm, Fragment>>;
-  /** What all have, each by itself. */
+  /** Schemas and responses that all definitions share, such as Status. */
   readonly shared: Readonly<Record<DocumentForm, { readonly schemas: object; readonly responses: object }>>;
 }
 
 const withoutBraces = (value: object): string => JSON.stringify(value).slice(1, -1);
 
-/** What the documents say of a definition. */
-export function write(definition: Definition): Written {
+/** Writes the fragments of a definition. */
+export function describeDefinition(definition: Definition): DefinitionFragments {
   const { group, versions } = definition.spec;
   const operations = operationsOf(definition);
   const v2 = part(new Writer20(), operations, group);
@@ -46,7 +46,7 @@ function part(
   writer: Writer,
   operations: readonly OperationDescription[],
   group: string,
-): { readonly fragment: Fragment; readonly shared: Written['shared']['v2'] } {
+): { readonly fragment: Fragment; readonly shared: DefinitionFragments['shared']['v2'] } {
   const paths = writer.paths(operations);
   const { schemas, responses } = writer.components;
   const prefix = packageOf(group, '');
@@ -58,23 +58,27 @@ function part(
   };
 }
 
-interface About {
-  /** Of this server. */
+interface DocumentOptions {
+  /** Version of this server. */
   readonly version: string;
   readonly issuer: string;
-  /** Bytes. */
-  readonly largest: number;
+  /** Maximum bytes of paths and schemas. */
+  readonly maxBytes: number;
 }
 
-/** The document in pieces. What would make it larger than it may be is left out, in the order of names. */
-export function documentOf(form: DocumentForm, all: readonly Written[], { version, issuer, largest }: About): Buffer[] {
+/** Returns the document in pieces. Definitions are added in the given order; from the first that exceeds `maxBytes` on, they are omitted. */
+export function documentOf(
+  form: DocumentForm,
+  all: readonly DefinitionFragments[],
+  { version, issuer, maxBytes }: DocumentOptions,
+): Buffer[] {
   let size = 0;
   const within = all.filter(({ fragments }) => {
     const { paths, schemas } = fragments[form];
-    return (size += paths.length + schemas.length) <= largest;
+    return (size += paths.length + schemas.length) <= maxBytes;
   });
-  const left = all.length - within.length;
-  const description = `The custom resources of the cluster. This server sends the requests to kube-apiserver with the rights of the caller.${left === 0 ? '' : ` ${left} more would make this document too large.`}`;
+  const omitted = all.length - within.length;
+  const description = `The custom resources of the cluster. This server sends the requests to kube-apiserver with the rights of the caller.${omitted === 0 ? '' : ` Omitted because of the size of this document: ${omitted}.`}`;
   const tags = [...new Map(within.flatMap((one) => one.tags).map((tag) => [tag.name, tag])).values()];
   const merge = (what: 'schemas' | 'responses'): object =>
     Object.assign({}, ...within.map(({ shared }) => shared[form][what])) as object;
@@ -83,7 +87,7 @@ export function documentOf(form: DocumentForm, all: readonly Written[], { versio
   const shared = Buffer.from(withoutBraces(merge('schemas')));
   return [
     Buffer.from(`${JSON.stringify(head).slice(0, -1)},"paths":{`),
-    ...joined(withOwnNames(within, form)),
+    ...joined(withUniqueIDs(within, form)),
     Buffer.from(between),
     ...joined([shared, ...within.map(({ fragments }) => fragments[form].schemas)]),
     Buffer.from(end),
@@ -91,22 +95,22 @@ export function documentOf(form: DocumentForm, all: readonly Written[], { versio
 }
 
 /**
- * The paths. The status of a Cron and a CronStatus may be called alike, as the groups a-b and a.b: OpenAPI wants operations to have names of
- * their own.
+ * Returns the paths with unique operation IDs, which OpenAPI requires. Names can collide: the status of a Cron and a CronStatus, or the
+ * groups a-b and a.b.
  */
-function withOwnNames(all: readonly Written[], form: DocumentForm): Buffer[] {
+function withUniqueIDs(all: readonly DefinitionFragments[], form: DocumentForm): Buffer[] {
   const taken = new Set<string>();
   return all.map(({ operationIds, fragments }) => {
-    const alike = operationIds.filter((id) => taken.has(id));
+    const duplicates = operationIds.filter((id) => taken.has(id));
     for (const id of operationIds) taken.add(id);
     const { paths } = fragments[form];
-    return alike.length === 0
+    return duplicates.length === 0
       ? paths
-      : Buffer.from(alike.reduce((text, id) => renamed(text, id, taken), paths.toString()));
+      : Buffer.from(duplicates.reduce((text, id) => renamed(text, id, taken), paths.toString()));
   });
 }
 
-/** Within a text, such as a description, its quotes would be escaped. */
+/** Renames one operation ID. Inside a string, such as a description, the quotes are escaped and do not match. */
 function renamed(paths: string, id: string, taken: Set<string>): string {
   let number = 2;
   while (taken.has(`${id}_${number}`)) number += 1;

@@ -1,4 +1,4 @@
-/** The operations of a custom resource, as kube-apiserver has them for a CustomResourceDefinition (apiextensions-apiserver pkg/controller/openapi/builder). */
+/** Operations of a custom resource, as kube-apiserver generates them from a CustomResourceDefinition (apiextensions-apiserver pkg/controller/openapi/builder). */
 import {
   inPath,
   type ResponseDescriptions,
@@ -68,7 +68,7 @@ const summaries: Readonly<Record<Action, string>> = {
   deletecollection: 'Delete objects of kind',
 };
 
-const refused: Readonly<Record<Action, readonly number[]>> = {
+const errorStatuses: Readonly<Record<Action, readonly number[]>> = {
   list: [410],
   get: [404],
   post: [404, 409, 413, 415, 422],
@@ -77,13 +77,13 @@ const refused: Readonly<Record<Action, readonly number[]>> = {
   delete: [404, 409],
   deletecollection: [409],
 };
-const always = [400, 401, 403, 406, 429, 500, 503, 504];
+const commonErrorStatuses = [400, 401, 403, 406, 429, 500, 503, 504];
 
-/** Returns the schema with the common parts of all objects. The writer of the document translates the vocabulary of Kubernetes. */
+/** Returns the schema with the common parts of all objects. The writer of the document translates the keywords of Kubernetes. */
 function objectSchema(name: string, { spec: { group, names } }: Definition, version: Version): JSONSchema {
   const given = version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const properties = given['properties'] as Readonly<Record<string, JSONSchema>> | undefined;
-  // No kind can have these names.
+  // Kinds contain no dots, so no kind can have these names.
   const parts = ['spec', 'status'].flatMap((part) => {
     const schema = properties?.[part];
     return schema?.['properties'] === undefined ? [] : [[part, withName(`${name}.${part}`, schema)]];
@@ -126,7 +126,7 @@ const requestBodyOf = (action: Action, of: JSONSchema): BodyDescription<JSONSche
 
 const errorsOf = (action: Action): OperationDescription['errors'] =>
   new Map(
-    [...always, ...refused[action]]
+    [...commonErrorStatuses, ...errorStatuses[action]]
       .toSorted((a, b) => a - b)
       .map((code) => [code, errorResponse(code, { 'application/json': status })]),
   );

@@ -1,9 +1,9 @@
-/** Examples of the operations: hack/update-examples.ts records them, and test/conformance/examples.test.ts compares them with what is served. */
+/** Examples of the operations. hack/update-examples.ts records them; test/conformance/examples.test.ts compares them with real responses. */
 import { readFileSync } from 'node:fs';
 import type { OperationDescription } from './operation.ts';
 import type { JSONSchema } from './json-schema.ts';
 
-/** One exchange. Bodies of forms are objects, those that are not JSON are text. */
+/** A request and its response. The body of a form is an object; a body that is not JSON is a string. */
 export interface Example {
   readonly request: { readonly url: string; readonly type?: string; readonly body?: unknown };
   readonly response: {
@@ -14,7 +14,7 @@ export interface Example {
   };
 }
 
-/** By operationId. */
+/** Returns the examples by operationId. */
 export const readExamples = (): Readonly<Record<string, Example>> =>
   JSON.parse(readFileSync(new URL('../../../api/examples/platform.json', import.meta.url), 'utf8')) as Readonly<
     Record<string, Example>

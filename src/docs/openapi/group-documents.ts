@@ -1,4 +1,4 @@
-/** The OpenAPI documents of a group and version of the aggregated face, made from the routes that serve it. */
+/** OpenAPI documents of a group and version of the aggregated API, generated from its routes. */
 import type { ParameterDescription, Route } from '../../http/route.ts';
 import { jsonSchemaOf } from './json-schema.ts';
 import { camel, templated } from './operations.ts';
@@ -33,7 +33,7 @@ interface Operation {
   readonly resource: DescribedResource | undefined;
   readonly operationId: string;
   readonly action: Action | undefined;
-  /** By which kubectl explain finds it, where it is of no resource. */
+  /** Kind by which kubectl explain finds an operation without a resource. */
   readonly kind?: DescribedKind | undefined;
 }
 
@@ -62,36 +62,36 @@ function operationsOf({ routes, resources, kinds = [] }: GroupDescription): Oper
 
 const mediaTypes = ['application/json', 'application/yaml'];
 
-function extensions({ action = 'get', resource, kind: own }: Operation): Readonly<Record<string, unknown>> {
-  const described = resource ?? own;
-  if (described === undefined) return {};
-  const { group, version, kind } = described;
+function extensions({ action = 'get', resource, kind: described }: Operation): Readonly<Record<string, unknown>> {
+  const target = resource ?? described;
+  if (target === undefined) return {};
+  const { group, version, kind } = target;
   return { 'x-kubernetes-action': action, 'x-kubernetes-group-version-kind': { group, version, kind } };
 }
 
-/** The schema of an answer; frames of a watch have none of their own. */
-const answerSchema = ({ action, resource }: Operation): string | undefined =>
+/** Returns the name of the schema of the response. The events of a watch have none. */
+const responseSchemaName = ({ action, resource }: Operation): string | undefined =>
   resource === undefined || action === 'watch' || action === 'watchlist'
     ? undefined
     : schemaName(resource, action === 'list' ? 'List' : '');
 
-/** Without names: kube-apiserver merges the document with those of others. */
-function answerOf({ responses }: Route): ClusterSchema | undefined {
+/** Returns the schema of the response, inlined: kube-apiserver merges the document with others, where its name could be taken. */
+function inlineResponseSchema({ responses }: Route): ClusterSchema | undefined {
   const schema = responses?.[200]?.content?.['application/json'];
   return schema && jsonSchemaOf(schema);
 }
 
-const unique = ({ in: place, schema }: ParameterDescription): Readonly<Record<string, unknown>> =>
-  place === 'query' ? { ...jsonSchemaOf(schema), uniqueItems: true } : jsonSchemaOf(schema);
+const unique = ({ in: location, schema }: ParameterDescription): Readonly<Record<string, unknown>> =>
+  location === 'query' ? { ...jsonSchemaOf(schema), uniqueItems: true } : jsonSchemaOf(schema);
 
 export function openapi3(description: GroupDescription): object {
   const { title, version, schemas } = description;
   const paths = operationsOf(description).map((operation) => {
     const { path, route, operationId } = operation;
-    const schema = answerSchema(operation);
+    const schema = responseSchemaName(operation);
     const content =
       schema === undefined
-        ? { 'application/json': { schema: answerOf(route) ?? { type: 'object' } } }
+        ? { 'application/json': { schema: inlineResponseSchema(route) ?? { type: 'object' } } }
         : Object.fromEntries(mediaTypes.map((type) => [type, { schema: { $ref: `#/components/schemas/${schema}` } }]));
     const get = {
       description: route.summary,
@@ -114,8 +114,9 @@ export function swagger2(description: GroupDescription): object {
   const { title, version, schemas } = description;
   const paths = operationsOf(description).map((operation) => {
     const { path, route, operationId } = operation;
-    const schema = answerSchema(operation);
-    const answer = schema === undefined ? asSwagger2(answerOf(route)) : { $ref: `#/definitions/${schema}` };
+    const schema = responseSchemaName(operation);
+    const response =
+      schema === undefined ? asSwagger2(inlineResponseSchema(route)) : { $ref: `#/definitions/${schema}` };
     const get = {
       description: route.summary,
       operationId,
@@ -126,7 +127,7 @@ export function swagger2(description: GroupDescription): object {
         ...unique({ ...parameter, schema: type }),
       })),
       responses: {
-        '200': { description: 'OK', ...(answer === undefined ? {} : { schema: answer }) },
+        '200': { description: 'OK', ...(response === undefined ? {} : { schema: response }) },
         '401': { description: 'Unauthorized' },
       },
       ...extensions(operation),

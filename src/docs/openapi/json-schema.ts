@@ -1,4 +1,4 @@
-/** JSON Schema (2020-12), of which documents are made: our own schemas translated, and those that the cluster has. */
+/** JSON Schema (2020-12) in documents: translated from our own schemas, or read from the cluster. */
 import { z } from 'zod';
 import type {
   BodyDescription,
@@ -12,7 +12,7 @@ const name = Symbol('name');
 
 export type JSONSchema = Readonly<Record<string, unknown>> & { readonly [name]?: string };
 
-/** Documents define the schema once, under this name. */
+/** Names the schema: documents define it once, under this name. */
 export const withName = (of: string, schema: JSONSchema): JSONSchema => ({ ...schema, [name]: of });
 
 export const nameOf = (schema: JSONSchema): string | undefined => schema[name];
@@ -22,7 +22,7 @@ const isRecord = (value: unknown): value is JSONSchema =>
 
 const translated = new WeakMap<z.ZodType, JSONSchema>();
 
-/** Returns the schema of what clients send, with the named schemas in it in place of references to them. */
+/** Returns the schema of the values that clients send. Named schemas in it are inlined. */
 export function jsonSchemaOf(schema: z.ZodType): JSONSchema {
   let found = translated.get(schema);
   if (found === undefined) {
@@ -36,7 +36,7 @@ export function jsonSchemaOf(schema: z.ZodType): JSONSchema {
   return found;
 }
 
-/** A codec is described by its value, which a query has as text. */
+/** Describes a codec by its decoded value; in a query, the value is text. */
 function override({
   zodSchema,
   jsonSchema,
@@ -55,7 +55,7 @@ function override({
 const refPrefix = '#/$defs/';
 const isNull = (value: unknown): boolean => isRecord(value) && value['type'] === 'null';
 
-/** Replaces references by what they refer to, and omits what says nothing, such as the bounds of safe integers. */
+/** Replaces references by their targets, and omits keywords without meaning, such as the bounds of safe integers. */
 function simplified(value: unknown, defs: Readonly<Record<string, unknown>>): unknown {
   if (Array.isArray(value)) return value.map((item) => simplified(item, defs));
   if (!isRecord(value)) return value;
@@ -71,7 +71,7 @@ function simplified(value: unknown, defs: Readonly<Record<string, unknown>>): un
     const of = $ref.slice(refPrefix.length);
     return withName(of, { ...(simplified(defs[of], defs) as JSONSchema), ...schema });
   }
-  // Kubernetes and OpenAPI 3.0 say `nullable`, and each writer has its own way.
+  // `nullable` as in Kubernetes and OpenAPI 3.0; each writer translates it.
   const { anyOf, type } = schema;
   if (Array.isArray(type)) return { ...schema, type: type[0] as unknown, nullable: true };
   if (!Array.isArray(anyOf) || !anyOf.some(isNull)) return schema;
@@ -79,7 +79,7 @@ function simplified(value: unknown, defs: Readonly<Record<string, unknown>>): un
 }
 
 export function parameterOf(parameter: ParameterDescription): ParameterDescription<JSONSchema> {
-  // The parameter has the description.
+  // The parameter carries the description.
   const { description: _, ...schema } = jsonSchemaOf(parameter.schema);
   return { ...parameter, schema };
 }

@@ -1,4 +1,4 @@
-/** Parameters and schemas of Kubernetes' operations that all resources share. */
+/** Parameters and schemas that the Kubernetes operations of all resources share. */
 import { inQuery, type BodyDescription, type ContentDescription, type ParameterDescription } from '../../http/route.ts';
 import { jsonPatchSchema, objectMetaSchema, statusDetailsSchema, typeMeta } from '../../http/meta-schemas.ts';
 import {
@@ -16,7 +16,7 @@ import {
 } from '../../http/schema.ts';
 import { bodyOf as describedBody, jsonSchemaOf, parameterOf, withName, type JSONSchema } from './json-schema.ts';
 
-/** Media types of custom resources at kube-apiserver. */
+/** Media types in which kube-apiserver serves custom resources. */
 const types = ['application/json', 'application/yaml'];
 
 export const contentOf = (schema: JSONSchema): ContentDescription<JSONSchema> =>
@@ -84,7 +84,7 @@ const deleteOptions = named(
 );
 export const deleteBody = bodyOf(jsonSchemaOf(deleteOptions), false);
 
-/** meta/v1 Patch, in each of its forms. */
+/** meta/v1 Patch in its media types. */
 const patch = named('Patch', described('Fields to change', anyObject));
 export const patchBody = describedBody({
   required: true,
@@ -116,7 +116,7 @@ const dryRun = inQuery('dryRun', '`All`: validate the request and write nothing'
 const fieldManager = inQuery('fieldManager', 'Name of the writer in `metadata.managedFields`');
 const fieldValidation = inQuery(
   'fieldValidation',
-  'Handling of unknown fields: `Strict` rejects them, `Warn` drops them with the header `Warning`, `Ignore` drops them',
+  'Handling of unknown fields: `Strict` rejects them, `Warn` drops them and sends the header `Warning`, `Ignore` drops them',
 );
 
 const listing: readonly ParameterDescription[] = [

@@ -7,8 +7,8 @@ import { headOf, type DocumentDescription, type DocumentHead, type OperationDesc
 import { security31 } from './security.ts';
 import { Writer } from './writer.ts';
 
-/** Of an enumeration of one, generators make a type of its own, which has to be converted to and from. */
-function constant(schema: JSONSchema): JSONSchema {
+/** Writes an enumeration with one value as `const`: generators would create a type for the enumeration. */
+function withConst(schema: JSONSchema): JSONSchema {
   const { enum: values, ...rest } = schema;
   return Array.isArray(values) && values.length === 1 ? { ...rest, const: values[0] as unknown } : schema;
 }
@@ -16,11 +16,11 @@ function constant(schema: JSONSchema): JSONSchema {
 const bound = (inclusive: string, exclusive: string, limit: unknown, isExclusive: unknown): object =>
   limit === undefined ? {} : { [isExclusive === true ? exclusive : inclusive]: limit };
 
-/** What CustomResourceDefinitions have in the words of OpenAPI 3.0, in those of JSON Schema. */
+/** Translates the OpenAPI 3.0 keywords of CustomResourceDefinitions to JSON Schema. */
 function asJSONSchema(schema: JSONSchema): JSONSchema {
   const { nullable, exclusiveMinimum, exclusiveMaximum, example, ...rest } = schema;
   if ([nullable, exclusiveMinimum, exclusiveMaximum, example].every((one) => one === undefined))
-    return constant(schema);
+    return withConst(schema);
   const { minimum, maximum, type, enum: values, ...others } = rest;
   return {
     ...others,
@@ -71,7 +71,7 @@ export class Writer31 extends Writer {
   }
 }
 
-/** All but the paths and the components, and of these who must show what. */
+/** Returns the document without paths and components, and the security schemes, which belong to the components. */
 export function head31(
   { info, ...tags }: DocumentHead,
   issuer: string,

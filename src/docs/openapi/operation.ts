@@ -4,10 +4,10 @@ import type { Example } from './examples.ts';
 import type { ErrorResponse } from './error-responses.ts';
 import type { JSONSchema } from './json-schema.ts';
 
-/** What a document says of a method of a path. */
+/** Description of a method of a path. */
 export interface OperationDescription {
   readonly method: string;
-  /** With its parameters in braces. */
+  /** Template with its parameters in braces. */
   readonly path: string;
   readonly operationId: string;
   readonly tag: string;
@@ -15,7 +15,7 @@ export interface OperationDescription {
   readonly description?: string | undefined;
   readonly example?: Example | undefined;
   readonly deprecated?: boolean;
-  /** Undefined where it is as everywhere. */
+  /** Undefined for the default of the document. */
   readonly security?: Security | undefined;
   readonly parameters: readonly ParameterDescription<JSONSchema>[];
   readonly body?: BodyDescription<JSONSchema> | undefined;
@@ -33,7 +33,7 @@ export interface TagDescription {
   readonly group?: 'APIs' | 'Other';
 }
 
-/** What a document says of the whole. */
+/** Description of an API. */
 export interface DocumentDescription {
   readonly title: string;
   readonly description: string;
@@ -46,7 +46,7 @@ export interface DocumentDescription {
 export interface DocumentHead {
   readonly info: object;
   readonly tags: readonly Omit<TagDescription, 'group'>[];
-  /** Redoc's extension, which the page at /docs reads too. */
+  /** Extension of Redoc; the page /docs reads it too. */
   readonly 'x-tagGroups'?: readonly { readonly name: string; readonly tags: readonly string[] }[];
 }
 
@@ -64,18 +64,18 @@ export function headOf({ title, description, version, tags }: Omit<DocumentDescr
   };
 }
 
-/** By name, in the order of the alphabet. */
+/** Returns the entries sorted by name. */
 export const sorted = <T>(all: ReadonlyMap<string, T>): Readonly<Record<string, T>> =>
   Object.fromEntries([...all].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
-/** The operations by path and method, each as `write` has it. */
+/** Returns the written operations by path and method. */
 export const byPath = (
   operations: readonly OperationDescription[],
   write: (operation: OperationDescription) => object,
 ): object =>
   Object.fromEntries(
-    [...Map.groupBy(operations, ({ path }) => path)].map(([path, those]) => [
+    [...Map.groupBy(operations, ({ path }) => path)].map(([path, operationsOfPath]) => [
       path,
-      Object.fromEntries(those.map((one) => [one.method, write(one)])),
+      Object.fromEntries(operationsOfPath.map((one) => [one.method, write(one)])),
     ]),
   );

@@ -1,7 +1,7 @@
-/** Operations of the descriptions: their names and tags, derived from routes. */
+/** Derives the operations of the descriptions, with their IDs and tags, from the routes. */
 import { configGroup, iamGroup, loggingGroup, resourcesGroup, tenantGroup } from '../../config/names.ts';
 import type { Route } from '../../http/route.ts';
-import { speaksOAuth } from '../../http/response/write-error.ts';
+import { usesOAuthErrors } from '../../http/response/write-error.ts';
 import type { Example } from './examples.ts';
 import type { OperationDescription, TagDescription } from './operation.ts';
 import { isPage, errorResponsesOf } from './error-responses.ts';
@@ -10,22 +10,22 @@ import { securityOf } from './security.ts';
 
 const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
 
-/** `stable.example.com` is StableExampleCom. */
+/** Returns text in upper camel case: `stable.example.com` becomes `StableExampleCom`. */
 export const camel = (text: string): string =>
   text
     .split(/[^A-Za-z0-9]+/)
     .map(capital)
     .join('');
 
-/** `io.platform.resources.v1alpha3` for group resources.platform.io: the reversed domain, as Kubernetes names its own. */
+/** Returns the package of a group and version: `io.platform.resources.v1alpha3` for resources.platform.io, as Kubernetes does. */
 export const packageOf = (group: string, version: string): string =>
   `${group.split('.').toReversed().join('.')}.${version}`;
 
-/** `/apis/x/:name` and `/x/*path` as OpenAPI writes them. */
+/** Writes `:name` and `*path` in a path as OpenAPI does, in braces. */
 export const templated = (path: string): string => path.replace(/[:*](\w+)/g, '{$1}');
 
 interface Section extends TagDescription {
-  readonly has: (route: Route) => boolean;
+  readonly matches: (route: Route) => boolean;
 }
 
 const below =
@@ -33,44 +33,44 @@ const below =
   ({ path }: Route) =>
     path.startsWith(`/kapis/${group}`);
 
-/** Matched before the others, listed after them. */
+/** These sections are matched before the others and listed after them. */
 const exceptions: readonly Section[] = [
   {
     name: 'removed',
     description: 'Removed operations; the error names the replacement',
-    has: ({ removed }) => removed === true,
+    matches: ({ removed }) => removed === true,
   },
   {
     name: 'pages',
     description: 'Pages for people, over HTTPS only: log in, give consent, manage the account, log out',
-    has: (route) => isPage(route) && speaksOAuth(route.path),
+    matches: (route) => isPage(route) && usesOAuthErrors(route.path),
   },
 ];
-/** A route belongs to the first that has it. */
+/** A route belongs to the first section that matches it. */
 const sections: readonly Section[] = [
   {
     name: 'oauth',
     description: 'OAuth 2.0 and OpenID Connect: tokens, keys and metadata',
-    has: ({ path }) => speaksOAuth(path),
+    matches: ({ path }) => usesOAuthErrors(path),
   },
   {
     name: 'resources',
     description: 'Objects of the cluster, and the health of its components; read-only',
-    has: below(resourcesGroup),
+    matches: below(resourcesGroup),
   },
-  { name: 'iam', description: 'Users, their passwords, sessions and login records', has: below(iamGroup) },
-  { name: 'logging', description: 'Container logs', has: below(loggingGroup) },
-  { name: 'tenant', description: 'Container logs, under a second path', has: below(tenantGroup) },
-  { name: 'config', description: 'Configuration of clients, such as a kubeconfig', has: below(configGroup) },
+  { name: 'iam', description: 'Users, their passwords, sessions and login records', matches: below(iamGroup) },
+  { name: 'logging', description: 'Container logs', matches: below(loggingGroup) },
+  { name: 'tenant', description: 'Container logs, under a second path', matches: below(tenantGroup) },
+  { name: 'config', description: 'Configuration of clients, such as a kubeconfig', matches: below(configGroup) },
   {
     name: 'server',
     description: 'The server itself: health, metrics, API discovery and API descriptions',
-    has: () => true,
+    matches: () => true,
   },
 ];
 
 export const tagOf = (route: Route): TagDescription =>
-  [...exceptions, ...sections].find(({ has }) => has(route)) as TagDescription;
+  [...exceptions, ...sections].find(({ matches }) => matches(route)) as TagDescription;
 
 /** Returns the tags of the routes in the order of the descriptions. */
 export const tagsOf = (routes: readonly Route[]): readonly TagDescription[] => {
@@ -87,7 +87,7 @@ export const tagsOf = (routes: readonly Route[]): readonly TagDescription[] => {
 const verbs = { post: 'create', put: 'update', patch: 'patch', delete: 'delete' } as const;
 const single = (plural: string): string => plural.replace(/s$/, '');
 
-/** Returns the subject of a path: `/users/:name/sessions` is UserSessions. A plural before a name becomes a singular. */
+/** Returns the subject of a path: `/users/:name/sessions` becomes `UserSessions`. A plural before a name becomes singular. */
 function subjectOf(segments: readonly string[]): string {
   return segments
     .map((segment, at) => {
@@ -104,22 +104,22 @@ function subjectOf(segments: readonly string[]): string {
 
 /**
  * Returns `listNodes`, `createIamUser` or `postOauthToken`: a verb, the first word of the group unless that is `resources`, and the
- * subject of the path behind the version. A GET of a plural is a list; a create has the singular.
+ * rest of the path after the version. GET of a plural is `list`; `create` takes the singular.
  */
 export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
   const [prefix = '', group = '', version, ...rest] = path.slice(1).split('/');
   if (prefix !== 'kapis' || rest.length === 0) return method + subjectOf(path.slice(1).split('/'));
   const isList = method === 'get' && rest.at(-1)?.endsWith('s') === true && rest.at(-1) !== 'logs';
   const verb = method === 'get' ? (isList ? 'list' : 'get') : verbs[method];
-  // The route serves all versions.
-  const isOfAll = version?.startsWith(':') === true;
-  const about = isOfAll ? rest.filter((one) => one !== version) : rest;
+  // A version parameter: the route serves all versions.
+  const hasVersionParameter = version?.startsWith(':') === true;
+  const about = hasVersionParameter ? rest.filter((one) => one !== version) : rest;
   const [ofGroup = ''] = group.split('.');
   const subject = subjectOf(about);
   return (
     verb +
     (ofGroup === 'resources' ? '' : capital(ofGroup)) +
-    (verb === 'create' && !isOfAll ? single(subject) : subject)
+    (verb === 'create' && !hasVersionParameter ? single(subject) : subject)
   );
 }
 

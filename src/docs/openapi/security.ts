@@ -12,12 +12,12 @@ const meaning: Readonly<Record<(typeof clientScopes)[number], string>> = {
 };
 
 const scopes = Object.fromEntries(clientScopes.map((name) => [name, meaning[name]]));
-const token = 'access token of this server, or token of a ServiceAccount';
+const token = 'access token of this server, or a ServiceAccount token';
 const clientText = 'Name and secret of an OAuth client';
 
 export type Security = readonly Readonly<Record<string, readonly string[]>>[];
 
-/** Undefined for the default. A client may send its secret in the form too, and a public client has none. */
+/** Returns undefined for the default. The empty requirement covers clients that send their secret in the form, and public clients. */
 export function securityOf({ access }: Route): Security | undefined {
   if (needsIdentity(access)) return undefined;
   if (access.kind !== 'client') return [];
@@ -38,7 +38,7 @@ export function security31(issuer: string): { readonly security: Security; reado
   };
 }
 
-/** The same for Swagger 2.0, where a scheme has one flow, and a bearer token is a header. */
+/** Returns the same for Swagger 2.0, where a scheme has one flow, and a bearer token is described as a header. */
 export function security20(issuer: string): { readonly security: Security; readonly securityDefinitions: object } {
   const flow = { type: 'oauth2', tokenUrl: `${issuer}/oauth/token`, scopes };
   return {
@@ -48,7 +48,7 @@ export function security20(issuer: string): { readonly security: Security; reado
         type: 'apiKey',
         in: 'header',
         name: 'Authorization',
-        description: `"Bearer " and an ${token}`,
+        description: `"Bearer " followed by an ${token}`,
       },
       password: { ...flow, flow: 'password' },
       authorizationCode: { ...flow, flow: 'accessCode', authorizationUrl: `${issuer}/oauth/authorize` },

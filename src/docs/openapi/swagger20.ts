@@ -10,16 +10,16 @@ import { Writer } from './writer.ts';
 
 const form = 'application/x-www-form-urlencoded';
 
-/** 2.0 has neither null nor alternatives: what may be null may be anything. */
+/** Removes keywords that Swagger 2.0 does not have. A nullable value is described as any value. */
 function asSwagger(schema: JSONSchema): JSONSchema {
   const { nullable, not: _not, oneOf: _oneOf, anyOf, ...rest } = schema;
   if (nullable === true) return rest['description'] === undefined ? {} : { description: rest['description'] };
   const areObjects = Array.isArray(anyOf) && anyOf.every((one: JSONSchema) => one['properties'] !== undefined);
-  // Beside properties alternatives only say more of these.
+  // Next to `properties`, alternatives only constrain the same properties.
   return areObjects && rest['properties'] === undefined ? merged(schema) : rest;
 }
 
-/** A parameter's type stands beside its name, and one that may be repeated says how. */
+/** Writes the schema of a parameter next to its name. Array parameters are repeated. */
 const parameterOf = ({ schema, ...parameter }: ParameterDescription<JSONSchema>): object => ({
   ...parameter,
   ...(schema as object),
@@ -46,7 +46,7 @@ export class Writer20 extends Writer {
     return { description, type: 'string' };
   }
 
-  /** An answer has one schema, whatever its media type. */
+  /** Writes the one schema that a response has for all media types. */
   protected override content(content: ContentDescription<JSONSchema> = {}, example?: Example['response']): object {
     const [schema] = Object.values(content);
     return {
@@ -59,23 +59,23 @@ export class Writer20 extends Writer {
     const fields = content[form];
     if (fields === undefined) {
       const schemas = new Set(Object.values(content).map((one) => JSON.stringify(this.schemas.write(one))));
-      const [schema = '{}', another] = schemas;
-      // Which one of several it is, says the media type.
+      const [schema = '{}', other] = schemas;
+      // The schema depends on the media type, which Swagger 2.0 cannot express.
       return [
-        { name: 'body', in: 'body', required, schema: another === undefined ? (JSON.parse(schema) as object) : {} },
+        { name: 'body', in: 'body', required, schema: other === undefined ? (JSON.parse(schema) as object) : {} },
       ];
     }
-    const must = new Set((fields['required'] ?? []) as readonly string[]);
+    const requiredFields = new Set((fields['required'] ?? []) as readonly string[]);
     return Object.entries(fields['properties'] as Properties).map(([name, property]) => ({
       name,
       in: 'formData',
-      required: required && must.has(name),
+      required: required && requiredFields.has(name),
       ...(property as object),
     }));
   }
 }
 
-/** All but the paths, the responses and the definitions. */
+/** Returns the document without paths, responses and definitions. */
 export const head20 = ({ info, ...tags }: DocumentHead, issuer: string): object => ({
   swagger: '2.0',
   info,

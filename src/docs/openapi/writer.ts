@@ -1,4 +1,4 @@
-/** Writes the parts of one document, whichever language it is in: what they have in common comes together in its components. */
+/** Writes the operations of a document in either format, and collects the components that they share. */
 import type { ResponseDescription, ContentDescription } from '../../http/route.ts';
 import type { Components } from './components.ts';
 import type { Example } from './examples.ts';
@@ -10,7 +10,7 @@ export abstract class Writer {
   readonly #responsesPrefix: string;
   readonly #responses = new Map<string, object>();
 
-  /** `responsesPrefix`: before the names of responses, such as `#/responses/`. */
+  /** `responsesPrefix`: prefix of references to responses, such as `#/responses/`. */
   constructor(schemas: Components, responsesPrefix: string) {
     this.schemas = schemas;
     this.#responsesPrefix = responsesPrefix;
@@ -24,9 +24,9 @@ export abstract class Writer {
     return byPath(operations, (operation) => this.#operation(operation));
   }
 
-  /** What is asked with, and in which media types. */
+  /** Writes parameters, body and media types of the request. */
   protected abstract request(operation: OperationDescription): object;
-  /** A header of an answer, which is a text. */
+  /** Writes a response header, whose value is a string. */
   protected abstract header(description: string): object;
   protected abstract content(
     content: ContentDescription<JSONSchema> | undefined,

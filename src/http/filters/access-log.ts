@@ -3,10 +3,10 @@ import { logRequest } from '../../runtime/logger.ts';
 import { observeRequest } from '../../runtime/metrics.ts';
 import type { RequestFilter } from '../exchange.ts';
 
-/** What kubelets and balancers ask all the time: always answered, and logged only when it fails. */
+/** Paths that kubelets and load balancers poll: never limited, and logged only if they fail. */
 export const probes: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
 
-/** One line and one observation a request, when its answer is over. */
+/** Writes one log line and one metric observation per request when its response has ended. */
 export const accessLog: RequestFilter = (exchange) => {
   const { req, res } = exchange;
   exchange.onEnd(() => {

@@ -6,7 +6,7 @@ import type { AuditBody, BodyHeaders } from '../../audit/bodies.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import { randomUUID } from 'node:crypto';
 
-/** The request's own Audit-Id when it is a plausible one, else a new one; every answer and log line carries it. */
+/** Takes a well-formed Audit-Id from the request or creates one. Every response and log line carries it. */
 export const auditID: RequestFilter = (exchange) => {
   const given = exchange.req.headers['audit-id'];
   exchange.auditID = typeof given === 'string' && /^[A-Za-z0-9-]{8,64}$/.test(given) ? given : randomUUID();
@@ -20,28 +20,28 @@ function text(value: unknown): string {
 }
 
 /**
- * What is refused before anybody knows whose it is, is written down too. Of what is sent no more arrives, before somebody reads it, than
- * a stream holds.
+ * Completes the audit event when the request ends, also for requests that are refused before authentication. It collects the request
+ * body: until something reads the body, no more of it arrives than the stream buffers.
  */
 export const auditEnd =
   (auditor: Auditor): RequestFilter =>
   (exchange) => {
-    exchange.sent = auditor.body();
-    if (exchange.sent !== undefined) tapRequest(exchange, exchange.sent);
+    exchange.requestBody = auditor.body();
+    if (exchange.requestBody !== undefined) tapRequest(exchange, exchange.requestBody);
     const leave = auditor.enter();
     exchange.onEnd(() => {
       const { res } = exchange;
       const record = exchange.audit ?? begin(auditor, exchange);
       record.complete(Date.now(), exchange.status, { failure: exchange.failure, isWhole: res.writableFinished });
     });
-    exchange.onEnd(() => exchange.sent?.giveUp());
-    exchange.onAnswered(() => {
-      if (exchange.audit === undefined) exchange.sent?.giveUp();
+    exchange.onEnd(() => exchange.requestBody?.discard());
+    exchange.onResponseWritten(() => {
+      if (exchange.audit === undefined) exchange.requestBody?.discard();
     });
     exchange.onEnd(leave);
   };
 
-/** Comes when it is known who asks. */
+/** Starts the audit record, after authentication. */
 export const audit =
   (auditor: Auditor): RequestFilter =>
   (exchange) => {
@@ -49,8 +49,8 @@ export const audit =
     const record = begin(auditor, exchange);
     exchange.audit = record;
     record.received(Date.now());
-    if (exchange.sent !== undefined) {
-      record.showRequest(exchange.sent);
+    if (exchange.requestBody !== undefined) {
+      record.showRequest(exchange.requestBody);
       record.describeRequest({
         type: text(req.headers['content-type']),
         encoding: text(req.headers['content-encoding']),
@@ -67,7 +67,7 @@ export const audit =
 const begin = (auditor: Auditor, exchange: Exchange): ReturnType<Auditor['begin']> =>
   auditor.begin(exchange, Date.now() - (performance.now() - exchange.started));
 
-/** Whoever reads it, and at whatever pace: it is seen as it arrives. */
+/** Copies the request body as it arrives, whatever reads it and at whatever pace. */
 function tapRequest({ req }: Exchange, body: AuditBody): void {
   const push = req.push.bind(req);
   req.push = (chunk: unknown, encoding?: BufferEncoding) => {
@@ -76,43 +76,43 @@ function tapRequest({ req }: Exchange, body: AuditBody): void {
   };
 }
 
-/** Returns the stream over HTTP/2: Http2ServerResponse does not write everything by its own methods. */
+/** Returns the stream for HTTP/2, because Http2ServerResponse does not write everything through its own methods. */
 const wireOf = (res: Exchange['res']): Exchange['res'] | ServerHttp2Stream => http2StreamOf(res) ?? res;
 
 function tapResponse({ res }: Exchange, body: AuditBody): void {
-  const see = (chunk: unknown): void => {
+  const collect = (chunk: unknown): void => {
     if (typeof chunk === 'string' || chunk instanceof Uint8Array) body.add(Buffer.from(chunk));
   };
   const wire = wireOf(res) as Writable;
   const write = wire.write.bind(wire) as (...all: unknown[]) => boolean;
   const end = wire.end.bind(wire) as (...all: unknown[]) => typeof wire;
   wire.write = (...all: unknown[]) => {
-    see(all[0]);
+    collect(all[0]);
     return write(...all);
   };
   wire.end = (...all: unknown[]) => {
-    see(all[0]);
+    collect(all[0]);
     return end(...all);
   };
 }
 
-/** When the headers go out. */
-function onHead(res: Exchange['res'], then: (headers: BodyHeaders) => void): void {
+/** Calls `listener` when the headers are sent. */
+function onHead(res: Exchange['res'], listener: (headers: BodyHeaders) => void): void {
   const wire = wireOf(res);
   if ('respond' in wire) {
     const respond = wire.respond.bind(wire);
     wire.respond = (headers, options) => {
       respond(headers, options);
-      then(headersOf(new Map(Object.entries((headers ?? {}) as Readonly<Record<string, unknown>>))));
+      listener(headersOf(new Map(Object.entries((headers ?? {}) as Readonly<Record<string, unknown>>))));
     };
     return;
   }
   const writeHead = res.writeHead.bind(res) as (...all: unknown[]) => typeof res;
   res.writeHead = (...all: unknown[]) => {
     const result = writeHead(...all);
-    // The gateway hands them all over in a list.
+    // The gateway passes all headers as a flat list of names and values.
     const list = all.find((one) => Array.isArray(one)) as readonly string[] | undefined;
-    then(headersOf(list === undefined ? { get: (name) => res.getHeader(name) } : pairs(list)));
+    listener(headersOf(list === undefined ? { get: (name) => res.getHeader(name) } : pairs(list)));
     return result;
   };
 }

@@ -1,4 +1,5 @@
 import type { Authenticator } from '../../auth/authenticators/index.ts';
+import { unsupportedCredentials } from '../../auth/authenticators/bearer-credentials.ts';
 import { PasswordChangeRequired } from '../../auth/authenticators/platform-token.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, unauthorized } from '../../runtime/errors.ts';
@@ -8,13 +9,13 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 const readsIdentity = (access: Access, query: URLSearchParams): boolean =>
   needsIdentity(access) || (access.kind === 'optional' && query.has(access.parameter));
 
-/** Whether the route accepts a user who must change their password, because the path names that user or nobody. */
+/** Returns true if the route accepts a user who must change their password, because the path names that user or no user. */
 const acceptsPasswordChange = ({ route: { access }, info: { name } }: Exchange, { username }: UserInfo): boolean =>
   access.kind === 'authenticated' && access.passwordChange === true && ['', '~', username].includes(name);
 
 /**
- * Authenticates as `access` of the route demands. `awaiting` limits the requests that wait for it: it returns the function that ends the
- * wait, and throws 429, also where the identity is optional.
+ * Authenticates the caller as `access` of the route requires. `awaiting` limits the requests that wait for authentication: it returns the
+ * function that ends the wait, or throws 429, even if the identity is optional.
  */
 export const authentication =
   (authenticate: Authenticator, awaiting: (exchange: Exchange) => () => void): RequestFilter =>
@@ -22,13 +23,14 @@ export const authentication =
     const { req, query, sourceIP } = exchange;
     if (query.has('access_token'))
       throw badRequest(
-        'a token in the query would be logged on its way: send it in the Authorization header, behind Bearer',
+        'access_token is not accepted in the query, which proxies log; send Authorization: Bearer <token>',
         { headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_request"' } },
       );
     const { access } = exchange.route;
     if (!readsIdentity(access, query)) return;
     const accept = (user: UserInfo | undefined): void => {
-      if (user === undefined && needsIdentity(access)) throw unauthorized();
+      if (user === undefined && needsIdentity(access))
+        throw unauthorized(unsupportedCredentials(req.headers.authorization));
       exchange.user = user;
     };
     const refuse = (error: unknown): void => {
@@ -43,7 +45,7 @@ export const authentication =
     } catch (error) {
       return refuse(error);
     }
-    // It also rejects when the limit refuses the request, which then does not wait for it.
+    // If the limit refuses the request, nothing else handles a rejection.
     pending.catch(() => undefined);
     const leave = awaiting(exchange);
     return pending.then(accept, refuse).finally(leave);

@@ -1,12 +1,12 @@
-import { demand, rechecking, type Attributes, type Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { assertAllowed, rechecking, type Attributes, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { unauthorized } from '../../runtime/errors.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
 
 /**
- * Reviews the rights that `access` of the route names. kube-apiserver authorizes what the gateway proxies; streams are reviewed again
- * here while they are open.
+ * Reviews the rights that `access` of the route names. kube-apiserver authorizes proxied requests; this filter only rechecks proxied
+ * streams while they are open.
  */
 export const authorization =
   (authorizer: Authorizer): RequestFilter =>
@@ -14,22 +14,22 @@ export const authorization =
     const { user, isProxied, route } = exchange;
     const { access } = route;
     if (isProxied) return guardStream(exchange, authorizer);
-    if (access.kind === 'optional') return user && demandPath(exchange, user, authorizer);
+    if (access.kind === 'optional') return user && assertPathAllowed(exchange, user, authorizer);
     if (access.kind !== 'authorized') return undefined;
     if (user === undefined) throw unauthorized();
     return access.rights === 'path'
-      ? demandPath(exchange, user, authorizer)
-      : demand(authorizer, user, attributesOf(exchange));
+      ? assertPathAllowed(exchange, user, authorizer)
+      : assertAllowed(authorizer, user, attributesOf(exchange));
   };
 
 /**
- * No path writes by itself, so callers who are allowed to read it may learn its methods. A refusal names the method, as kube-apiserver's
- * does.
+ * Requires the right to the path. Callers who are allowed to `get` the path pass with every method, so that they learn which methods exist;
+ * routes that are protected this way write nothing. A refusal names the method, as kube-apiserver's does.
  */
-async function demandPath({ req, path }: Exchange, user: UserInfo, authorizer: Authorizer): Promise<void> {
+async function assertPathAllowed({ req, path }: Exchange, user: UserInfo, authorizer: Authorizer): Promise<void> {
   const verb = req.method.toLowerCase();
   if (verb !== 'head' && (await authorizer.authorize(user, { verb: 'get', path })).allowed) return;
-  await demand(authorizer, user, { verb, path });
+  await assertAllowed(authorizer, user, { verb, path });
 }
 
 function attributesOf({ info, req, path }: Exchange): Attributes {
@@ -38,7 +38,7 @@ function attributesOf({ info, req, path }: Exchange): Attributes {
   return { verb, group, resource, subresource, namespace, name };
 }
 
-/** kube-apiserver authorizes a watch, exec or port-forward once, when it begins. A proxied one ends when the right is gone. */
+/** Ends a proxied stream when the right is lost: kube-apiserver authorizes a watch, exec or port-forward only when it starts. */
 function guardStream(exchange: Exchange, authorizer: Authorizer): void {
   if (!exchange.info.isLongRunning) return;
   const recheck = rechecking(authorizer);
@@ -46,21 +46,21 @@ function guardStream(exchange: Exchange, authorizer: Authorizer): void {
   const create = { ...attributes, verb: 'create' };
   const mayNeedCreate = isConnection(exchange.info);
   let needsCreate = false;
-  // kube-apiserver 1.35 and later demand `create` for a WebSocket into a pod, too (feature gate
-  // AuthorizePodWebsocketUpgradeCreatePermission). Earlier versions do not, so only a right that a review has seen can be lost.
-  // A denial proves nothing: kube-apiserver may start the stream by a right that was granted after the review.
+  // kube-apiserver 1.35 and later also require `create` for a WebSocket into a pod (feature gate
+  // AuthorizePodWebsocketUpgradeCreatePermission); earlier versions do not. So `create` is required only after a review has allowed it.
+  // A denial proves nothing: kube-apiserver may start the stream by a right that is granted after the review.
   const reviewCreate = async (by: Authorizer, user: UserInfo | undefined, maxAge?: number): Promise<void> => {
     if (!mayNeedCreate || needsCreate || user === undefined) return;
     const { allowed } = await by.authorize(user, create, maxAge);
     needsCreate ||= allowed;
   };
-  // Without a decision the rechecks repeat the review.
+  // If this review fails, the rechecks repeat it.
   reviewCreate(authorizer, callerOf(exchange), 0).catch(() => undefined);
   const check = async (): Promise<void> => {
     const user = callerOf(exchange);
     if (user === undefined) throw unauthorized();
-    await demand(recheck, user, attributes);
-    if (needsCreate) await demand(recheck, user, create);
+    await assertAllowed(recheck, user, attributes);
+    if (needsCreate) await assertAllowed(recheck, user, create);
     else await reviewCreate(recheck, user);
   };
   exchange.onRecheck(check, () => exchange.abort());
@@ -68,7 +68,7 @@ function guardStream(exchange: Exchange, authorizer: Authorizer): void {
 
 const connections = new Set(['attach', 'exec', 'portforward']);
 
-/** A WebSocket begins with a GET. The verb of SPDY is `create` already. */
+/** Returns true for WebSockets into a pod, which start with a GET. The verb of SPDY is `create` already. */
 const isConnection = ({ group, resource, subresource, verb }: RequestInfo): boolean =>
   group === '' && resource === 'pods' && connections.has(subresource) && verb !== 'create';
 

@@ -1,11 +1,12 @@
+import type { IncomingMessage } from 'node:http';
 import type { RequestFilter } from '../exchange.ts';
 import { parseAccept } from '../request/negotiate.ts';
-import { isSecure } from '../listeners/face.ts';
+import { isSecure } from '../listeners/http-handler.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 
 /**
- * RFC 6797, at the host of gateway.externalURL alone: a browser applies the policy to every port of a host, and the host name of the
- * Service has plain HTTP at port 80.
+ * Sends Strict-Transport-Security (RFC 6797), only at the host of gateway.externalURL: a browser applies the policy to every port of a
+ * host, and the host name of the Service serves plain HTTP at port 80.
  */
 export function strictTransportSecurity(gateway: () => PlatformConfiguration['gateway']): RequestFilter {
   let own: { readonly externalURL: string; readonly hostname: string | undefined } | undefined;
@@ -20,10 +21,10 @@ export function strictTransportSecurity(gateway: () => PlatformConfiguration['ga
 
 const hostnameOf = (url: string): string | undefined => URL.parse(url)?.hostname;
 
-/** RFC 9700 section 2.6: people are led there, no script has anything to read. */
-const neverForScripts = '/oauth/authorize';
+/** Excluded from CORS by RFC 9700 section 2.6: browsers are redirected to it, and scripts must not read it. */
+const withoutCORS = '/oauth/authorize';
 
-/** On every answer unless a handler says otherwise. CORS only for configured origins, and never with credentials. */
+/** Sets security headers, which handlers may override. CORS is allowed only for configured origins, and never with credentials. */
 export const securityHeaders =
   (allowedOrigins: () => readonly string[]): RequestFilter =>
   ({ req, res, path }) => {
@@ -32,32 +33,53 @@ export const securityHeaders =
     const origins = allowedOrigins();
     if (origins.length > 0) res.setHeader('Vary', 'Origin');
     const { origin } = req.headers;
-    if (origin === undefined || !origins.includes(origin) || path === neverForScripts) return;
+    if (origin === undefined || !origins.includes(origin) || path === withoutCORS) return;
     res.setHeader('Access-Control-Allow-Origin', origin);
     res.setHeader('Access-Control-Allow-Headers', 'Authorization, Content-Type, Accept');
     res.setHeader('Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE');
-    res.setHeader('Access-Control-Expose-Headers', 'Audit-Id, Retry-After');
-    // A preflight carries no identity (Fetch standard, section 3.2.2) and asks for nothing else.
+    res.setHeader('Access-Control-Expose-Headers', 'Audit-Id, Retry-After, Warning');
+    // A preflight carries no identity (Fetch standard, section 3.2.2) and needs only these headers.
     if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) return;
     res.setHeader('Access-Control-Max-Age', '600');
     res.statusCode = 204;
     res.end();
   };
 
+export interface PageOptions {
+  /** Path of the page for browsers that open `/`. */
+  readonly home?: string | undefined;
+  /** URL at which browsers reach the HTTPS port, without a trailing slash; undefined if it is unknown. */
+  readonly publicURL?: (() => string | undefined) | undefined;
+}
+
 /**
- * Leads a browser that opens the server by its name to a page for people, which are there over TLS alone. Programs, and whoever shows an
- * identity, get what is at `/`.
+ * Redirects browsers that open `/` to the home page, and browsers that open a page over plain HTTP to the same page over HTTPS. Other
+ * clients get the list of paths at `/`. The target comes from the configuration only: Host and X-Forwarded-Host are chosen by the client,
+ * so they would make this an open redirect.
  */
-export const home =
-  (page: string | undefined): RequestFilter =>
-  ({ req, res, path }) => {
-    const { method, headers } = req;
-    if (path !== '/' || page === undefined || (method !== 'GET' && method !== 'HEAD')) return;
-    const isBrowser = parseAccept(headers.accept).some(({ type, subtype }) => type === 'text' && subtype === 'html');
-    if (!isBrowser || headers.authorization !== undefined || !isSecure(req)) return;
-    res.statusCode = 303;
-    res.setHeader('Location', page);
+export const pageRedirect =
+  ({ home, publicURL }: PageOptions): RequestFilter =>
+  ({ req, res, path, route }) => {
+    const isHome = path === '/' && home !== undefined;
+    const secure = isSecure(req);
+    if (!isHome && (secure || route.isPage !== true)) return;
+    if (!isBrowser(req)) return;
+    // A proxy that terminates TLS would send the redirected request here again.
+    const base = secure ? '' : terminatesTLS(req) ? undefined : publicURL?.();
+    if (base === undefined) return;
+    // Temporary: the configuration may change.
+    res.statusCode = secure ? 303 : 307;
+    res.setHeader('Location', `${base}${isHome ? home : req.url}`);
     res.appendHeader('Vary', 'Accept');
     res.setHeader('Content-Length', '0');
     res.end();
   };
+
+const isBrowser = ({ method, headers }: IncomingMessage): boolean =>
+  (method === 'GET' || method === 'HEAD') &&
+  headers.authorization === undefined &&
+  parseAccept(headers.accept).some(({ type, subtype }) => type === 'text' && subtype === 'html');
+
+/** X-Forwarded-Proto, and Forwarded (RFC 7239 section 5.4). They are not trusted: they only prevent the redirect. */
+const terminatesTLS = ({ headers }: IncomingMessage): boolean =>
+  /^https\b/i.test(String(headers['x-forwarded-proto'] ?? '')) || /\bproto="?https\b/i.test(headers.forwarded ?? '');

@@ -1,15 +1,16 @@
 import { rechecking, type Authorizer } from '../../auth/authorizers/authorizer.ts';
-import { asksToImpersonate, impersonatedUser } from '../../auth/impersonation-request.ts';
+import { requestsImpersonation, impersonatedUser, type ImpersonationRules } from '../../auth/impersonation-request.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { forbidden } from '../../runtime/errors.ts';
-import { HolderSlots } from '../../runtime/holder-slots.ts';
+import { HolderSlots } from '../../runtime/slots.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
+import type { Gateway } from '../route.ts';
 
-/** Each asks about one name after the other: watches, of which a user may have many, must not be as many questions at once. */
-const mostReviewsPerUser = 50;
+/** Impersonations of one user that are reviewed at a time: the watches of a user must not cause as many concurrent reviews. */
+const maxReviewsPerUser = 50;
 
 const authentication = 'authentication.k8s.io';
-const what = new Map([
+const resourceOf = new Map([
   ['impersonate-user', { group: '', resource: 'users' }],
   ['impersonate-group', { group: '', resource: 'groups' }],
   ['impersonate-uid', { group: authentication, resource: 'uids' }],
@@ -17,36 +18,43 @@ const what = new Map([
 const extra = { group: authentication, resource: 'userextras' };
 
 /**
- * Who sends these headers of kube-apiserver's wants what another may see, and must not be shown what they may see themselves: where
- * requests are passed on they are who they ask to be, if they may, and elsewhere they are refused. A request through the aggregator has
- * none left.
+ * Handles kube-apiserver's Impersonate-* headers. Proxied requests act as the impersonated user if the caller is allowed to impersonate.
+ * Other requests are refused, because ignoring the headers would return what the caller may see instead of what the impersonated user may
+ * see. The aggregator removes these headers.
  */
-export const impersonation = (authorizer: Authorizer): RequestFilter => {
+export const impersonation = (authorizer: Authorizer, gateway: Gateway | undefined): RequestFilter => {
   const reviews = new HolderSlots('impersonations');
   return (exchange) => {
     const { req, user, isProxied } = exchange;
-    if (user === undefined || !asksToImpersonate(req)) return undefined;
-    return isProxied ? become(exchange, user, authorizer, reviews) : refuse(exchange, user);
+    if (user === undefined || !requestsImpersonation(req)) return undefined;
+    return isProxied && gateway !== undefined
+      ? impersonate(exchange, user, { authorizer, ownIdentity: gateway.ownIdentity }, reviews)
+      : refuse(exchange, user);
   };
 };
 
-async function become(exchange: Exchange, user: UserInfo, authorizer: Authorizer, reviews: HolderSlots): Promise<void> {
+async function impersonate(
+  exchange: Exchange,
+  user: UserInfo,
+  rules: ImpersonationRules,
+  reviews: HolderSlots,
+): Promise<void> {
   const { req } = exchange;
-  const giveBack = reviews.take(`user ${user.username}`, mostReviewsPerUser);
+  const release = reviews.take(`user ${user.username}`, maxReviewsPerUser);
   try {
-    exchange.impersonated = await impersonatedUser(req, user, authorizer);
+    exchange.impersonated = await impersonatedUser(req, user, rules);
   } finally {
-    giveBack();
+    release();
   }
   if (!exchange.info.isLongRunning) return;
   const check = async (): Promise<void> => {
-    await impersonatedUser(req, exchange.user ?? user, rechecking(authorizer));
+    await impersonatedUser(req, exchange.user ?? user, { ...rules, authorizer: rechecking(rules.authorizer) });
   };
   exchange.onRecheck(check, () => exchange.abort());
 }
 
 function refuse({ req: { headers } }: Exchange, { username }: UserInfo): never {
   const [header = ''] = Object.keys(headers).filter((name) => name.startsWith('impersonate-'));
-  const why = `User "${username}" cannot impersonate: this server answers as the caller alone`;
-  throw forbidden(what.get(header) ?? extra, String(headers[header]), why);
+  const message = `User "${username}" cannot impersonate: only requests that are proxied to kube-apiserver support impersonation`;
+  throw forbidden(resourceOf.get(header) ?? extra, String(headers[header]), message);
 }

@@ -1,11 +1,11 @@
-import { HolderSlots, tooManyUnderWay } from '../../runtime/holder-slots.ts';
+import { HolderSlots, tooManyInProgress } from '../../runtime/slots.ts';
 import { addressKeys, type ShareHolder } from '../../runtime/shares.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import { countInFlight } from '../../runtime/metrics.ts';
 import { probes } from './access-log.ts';
 
-/** A watch costs little but its buffer, and kubectl, consoles and controllers hold a handful each. */
+/** A watch costs little more than its buffer, and each kubectl, console or controller holds only a few. */
 const maxWatchesPerUser = 1_000;
 
 type Limits = Pick<PlatformConfiguration['requests'], 'maxInFlight' | 'maxInFlightPerUser'>;
@@ -13,8 +13,8 @@ type Limits = Pick<PlatformConfiguration['requests'], 'maxInFlight' | 'maxInFlig
 type Kind = 'login' | 'read' | 'change' | 'anonymous';
 
 /**
- * Changes go to etcd and logins to a hash, and both have bodies that come as slowly as their sender likes: reading waits for neither.
- * Anonymous requests get documents, of which users need none.
+ * Returns the kind that a request is counted as. Reads must not wait for changes, which go to etcd, nor for logins, which compute a hash;
+ * clients may also send the bodies of both slowly. Anonymous requests get documents that users do not need.
  */
 function kindOf({ req: { method }, info, user }: Exchange): Kind {
   if (info.prefix === 'oauth') return 'login';
@@ -23,8 +23,8 @@ function kindOf({ req: { method }, info, user }: Exchange): Kind {
 }
 
 /**
- * Limits the requests of each kind, in total and per user or address; watches and streams per user alone. Probes are always answered.
- * It comes after authentication, so that anonymous requests use no slots of users.
+ * Limits the requests of each kind in total and per user or address, and watches and streams only per user. Probes are not limited. The
+ * filter comes after authentication, so that anonymous requests use no slots of users.
  */
 export function inFlight(limits: () => Limits): RequestFilter {
   const kinds: Readonly<Record<Kind, Pool>> = {
@@ -39,30 +39,30 @@ export function inFlight(limits: () => Limits): RequestFilter {
     const { user, sourceIP, info, path } = exchange;
     if (probes.has(path)) return;
     const holder = user === undefined ? addressKeys(sourceIP) : `user ${user.username}`;
-    if (info.isLongRunning) return exchange.onAnswered(watches.take(holder, maxWatchesPerUser));
+    if (info.isLongRunning) return exchange.onResponseWritten(watches.take(holder, maxWatchesPerUser));
     const kind = kindOf(exchange);
     let free = kinds[kind].take(holder, limits());
-    exchange.onAnswered(free);
+    exchange.onResponseWritten(free);
     if (kind !== 'login') return;
     const move = (pool: Pool): void => {
       free();
       free = pool.take(holder, limits());
-      exchange.onAnswered(free);
+      exchange.onResponseWritten(free);
     };
     exchange.arrival = { awaitBody: () => move(bodies), bodyArrived: () => move(kinds.login) };
   };
 }
 
 /**
- * Limits the requests that wait for their authentication, per address and in total. Tokens that were authenticated before do not wait,
- * and those of this server only for the check of a signature.
+ * Limits the requests that wait for authentication, per address and in total. Tokens that were authenticated before do not wait; new tokens
+ * of this server wait only for the check of their signature.
  */
 export function awaitingAuthentication(limits: () => Limits): (exchange: Exchange) => () => void {
   const pool = new Pool('authentication', 'requests that wait for authentication', { total: fourfold, share: double });
   return ({ sourceIP }) => pool.take(addressKeys(sourceIP), limits());
 }
 
-/** Part of a setting. */
+/** Fraction or multiple of a setting. */
 interface Part {
   readonly factor: number;
   readonly text: string;
@@ -77,27 +77,27 @@ const fourfold: Part = { factor: 4, text: 'four times ' };
 /** Slots for requests of one kind. */
 class Pool {
   readonly #kind: string;
-  readonly #what: string;
+  readonly #subject: string;
   readonly #total: Part;
   readonly #share: Part;
-  readonly #ofHolder: HolderSlots;
+  readonly #perHolder: HolderSlots;
   #current = 0;
 
-  /** `kind`: in the metrics. */
-  constructor(kind: string, what: string, { total, share } = { total: whole, share: whole }) {
+  /** `kind` is the label in metrics, `subject` the noun in messages. */
+  constructor(kind: string, subject: string, { total, share } = { total: whole, share: whole }) {
     this.#kind = kind;
-    this.#what = what;
+    this.#subject = subject;
     this.#total = total;
     this.#share = share;
-    this.#ofHolder = new HolderSlots(what, `${share.text}requests.maxInFlightPerUser`);
+    this.#perHolder = new HolderSlots(subject, `${share.text}requests.maxInFlightPerUser`);
   }
 
-  /** Returns the function that frees the slot; it may be called again. Throws StatusError 429. */
+  /** Returns an idempotent function that frees the slot. Throws StatusError 429. */
   take(holder: ShareHolder, { maxInFlight, maxInFlightPerUser }: Limits): () => void {
     const total = Math.ceil(maxInFlight * this.#total.factor);
     if (this.#current >= total)
-      throw tooManyUnderWay(`${total} ${this.#what}`, `${this.#total.text}requests.maxInFlight`);
-    const free = this.#ofHolder.take(holder, Math.ceil(maxInFlightPerUser * this.#share.factor));
+      throw tooManyInProgress(`${total} ${this.#subject}`, `${this.#total.text}requests.maxInFlight`);
+    const free = this.#perHolder.take(holder, Math.ceil(maxInFlightPerUser * this.#share.factor));
     this.#current += 1;
     countInFlight(this.#kind, 1);
     let isHeld = true;

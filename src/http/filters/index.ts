@@ -5,7 +5,7 @@ export { authentication } from './authentication.ts';
 export { authorization } from './authorization.ts';
 export { deadline } from './deadline.ts';
 export { expectation } from './protocol.ts';
-export { home } from './browser.ts';
+export { pageRedirect } from './browser.ts';
 export { impersonation } from './impersonation.ts';
 export { awaitingAuthentication, inFlight } from './in-flight.ts';
 export { parameterLimit } from './request-info.ts';

@@ -2,9 +2,9 @@ import type { RequestFilter } from '../exchange.ts';
 import { isHandshake } from '../listeners/web-socket.ts';
 import type { Gateway, Route } from '../route.ts';
 import { createMatch } from '../router.ts';
-import { queryAsGo, requestInfo } from './request-info.ts';
+import { parseQueryAsGo, requestInfo } from './request-info.ts';
 
-/** Parses the URL into `info` and finds the route: the gateway's for its prefixes, otherwise one of `routes`. */
+/** Parses the URL into `info` and finds the route: the gateway for its prefixes, otherwise one of `routes`. */
 export function routing(routes: readonly Route[], gateway: Gateway | undefined): RequestFilter {
   const match = createMatch(routes);
   return (exchange) => {
@@ -16,8 +16,8 @@ export function routing(routes: readonly Route[], gateway: Gateway | undefined):
     }
     exchange.isProxied = true;
     exchange.route = gateway;
-    if (search !== '') exchange.info = requestInfo(req.method, path, queryAsGo(search));
-    // A console of an aggregated API is a stream too, by whatever name.
+    if (search !== '') exchange.info = requestInfo(req.method, path, parseQueryAsGo(search));
+    // A WebSocket to an aggregated API, such as a console, is a stream whatever its subresource is called.
     if (isHandshake(res)) exchange.info = { ...exchange.info, isLongRunning: true };
   };
 }

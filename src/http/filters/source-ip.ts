@@ -3,7 +3,8 @@ import { headerValues } from '../../auth/identity-headers.ts';
 import { copied } from '../../runtime/bounded-cache.ts';
 import type { RequestFilter } from '../exchange.ts';
 
-const bare = (address: string): string =>
+/** Returns an IPv4-mapped IPv6 address as IPv4. */
+const unmapped = (address: string): string =>
   address.startsWith('::ffff:') ? address.replace(/^::ffff:(?=\d+\.)/, '') : address;
 
 function blockList(blocks: readonly string[]): BlockList {
@@ -18,8 +19,9 @@ function blockList(blocks: readonly string[]): BlockList {
 }
 
 /**
- * The client's address: the peer's, or, where the peer is a trusted proxy, the last address in X-Forwarded-For that is none.
- * `trustedProxies`: addresses and CIDR blocks. The library proxy-addr would not stop at a malformed entry of X-Forwarded-For.
+ * Sets the client's address: that of the peer or, if the peer is a trusted proxy, the last address in X-Forwarded-For that is not a trusted
+ * proxy. `trustedProxies` are addresses and CIDR blocks. The library proxy-addr is not used, because it does not stop at a malformed entry
+ * of X-Forwarded-For.
  */
 export function sourceIP(trustedProxies: () => readonly string[]): RequestFilter {
   let blocks: readonly string[] = [];
@@ -30,12 +32,12 @@ export function sourceIP(trustedProxies: () => readonly string[]): RequestFilter
       blocks = current;
       trusted = blockList(blocks);
     }
-    let address = bare(exchange.req.socket.remoteAddress ?? '');
+    let address = unmapped(exchange.req.socket.remoteAddress ?? '');
     if (blocks.length > 0) {
       const forwarded = (headerValues(exchange.req).get('x-forwarded-for') ?? []).join(',').split(',');
       const isTrusted = (one: string): boolean => trusted.check(one, isIPv6(one) ? 'ipv6' : 'ipv4');
       while (isTrusted(address)) {
-        const next = bare((forwarded.pop() ?? '').trim());
+        const next = unmapped((forwarded.pop() ?? '').trim());
         if (isIP(next) === 0) break;
         address = copied(next);
       }

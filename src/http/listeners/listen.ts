@@ -1,4 +1,4 @@
-/** The listeners: plain HTTP/1.1, and TLS with HTTP/2 and HTTP/1.1 on one port. Limits against slow and greedy clients are here. */
+/** Listeners: plain HTTP/1.1, and TLS with HTTP/2 and HTTP/1.1 on one port. They limit slow and greedy clients. */
 import http, { type Server, type ServerOptions } from 'node:http';
 import http2, {
   constants,
@@ -13,40 +13,40 @@ import { randomUUID } from 'node:crypto';
 import { Duplex } from 'node:stream';
 import type { SecureContextOptions } from 'node:tls';
 import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../../runtime/errors.ts';
-import type { Face } from './face.ts';
+import type { HttpHandler } from './http-handler.ts';
 import type { oauthErrorSchema } from '../meta-schemas.ts';
 import type { TypeOf } from '../schema.ts';
 import { serveHandshakes } from './web-socket.ts';
 import { cutConnection } from '../response/cut-off.ts';
-import { speaksOAuth } from '../response/write-error.ts';
+import { usesOAuthErrors } from '../response/write-error.ts';
 
-/** What both listeners allow a client of HTTP/1.1; times in milliseconds. */
+/** Limits of HTTP/1.1 clients on both listeners, in bytes and milliseconds. */
 const http1 = {
   maxHeaderSize: 64 * 1024,
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   keepAliveTimeout: 75_000,
   connectionsCheckingInterval: 2_000,
-  // A request without one is answered by a Status of ours.
+  // A filter checks Host, so that the error is a Status.
   requireHostHeader: false,
 } satisfies ServerOptions;
-/** While a listener closes: a connection is kept alive when the answer that was under way on it is over. */
+/** Milliseconds between two closes of idle connections during shutdown: a connection becomes idle when its last response ends. */
 const idleInterval = 50;
-/** Of connections of HTTP/2, which Node leaves open for as long as their clients like. */
+/** Milliseconds between two checks for HTTP/2 sessions without streams, which Node never closes. */
 const streamlessInterval = 15_000;
 const maxConnections = 20_000;
 const maxStreams = 1_000;
-/** A moment to read the answer; whoever goes on sending, or never reads, is cut off. */
+/** Milliseconds for the client to read the response before the connection is cut. */
 const linger = 2_000;
-/** Bytes in which the method and the path are sought of what is no request. */
-const longestLine = 512;
+/** Bytes of a malformed request in which the method and the path are searched. */
+const maxRequestLine = 512;
 
-/** What never became a request is answered by hand; `path` as far as it is known. */
-function answer(socket: Duplex, status: number, problem: StatusError, path = ''): void {
-  const told = speaksOAuth(path)
+/** Writes the error of a request for which Node has created no response. `path` is '' if it is unknown. */
+function writeRawError(socket: Duplex, status: number, problem: StatusError, path = ''): void {
+  const content = usesOAuthErrors(path)
     ? ({ error: 'invalid_request', error_description: problem.message } satisfies TypeOf<typeof oauthErrorSchema>)
     : { ...problem.toStatus(), code: status };
-  const body = `${JSON.stringify(told)}\n`;
+  const body = `${JSON.stringify(content)}\n`;
   const headers = {
     'Audit-Id': randomUUID(),
     'Cache-Control': 'no-cache, private',
@@ -56,7 +56,7 @@ function answer(socket: Duplex, status: number, problem: StatusError, path = '')
     'Content-Length': Buffer.byteLength(body),
     Connection: 'close',
   };
-  // Node has let go of it, with its listener.
+  // Node has detached the socket and removed its own error listener.
   socket.on('error', () => undefined);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${body}`);
@@ -64,29 +64,37 @@ function answer(socket: Duplex, status: number, problem: StatusError, path = '')
   socket.once('close', () => clearTimeout(cut));
 }
 
-/** Of what the parser was given last, where that begins with a request. */
+/** Returns the path in the last packet, if that starts with a request. */
 const pathOf = ({ rawPacket }: { readonly rawPacket?: Buffer }): string | undefined =>
-  /^[A-Z]+ (\/[^ ?]*)/.exec(rawPacket?.toString('latin1', 0, longestLine) ?? '')?.[1];
+  /^[A-Z]+ (\/[^ ?]*)/.exec(rawPacket?.toString('latin1', 0, maxRequestLine) ?? '')?.[1];
 
-/** Returns the response of node:http that the connection carries now. */
+/** Returns the response that node:http is writing to the connection. */
 function responseOn(socket: Duplex): http.ServerResponse | undefined {
   const { _httpMessage: response } = socket as Duplex & { _httpMessage?: http.ServerResponse | null };
   return response ?? undefined;
 }
 
-/** Node's parser refused it. */
+/** Handles a request that Node's parser refused. */
 function refuse(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
-  // An answer that is under way must not get another one in its middle.
+  // An error must not be written into the middle of another response.
   if (error.code === 'ECONNRESET' || !socket.writable || responseOn(socket)?.headersSent === true) socket.destroy();
-  else if (error.code === 'HPE_HEADER_OVERFLOW') answer(socket, 431, headersTooLarge());
+  else if (error.code === 'HPE_HEADER_OVERFLOW') writeRawError(socket, 431, headersTooLarge());
   else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    answer(socket, 408, timeout('the request did not arrive in time'));
-  else answer(socket, 400, badRequest('the request is not well-formed HTTP'), pathOf(error));
+    writeRawError(socket, 408, timeout('the request did not arrive in time'));
+  else writeRawError(socket, 400, badRequest('the request is not well-formed HTTP'), pathOf(error));
 }
 
-/** CONNECT: nobody tunnels through here. */
+/** Ends a connection without TLS. Plain HTTP gets a response, as in Go; Node has closed the TLS socket, but not yet the one below it. */
+function refuseHandshake(error: Error & { code?: string }, socket: Socket & { readonly _parent?: Socket }): void {
+  const { _parent: plain } = socket;
+  if (error.code === 'ERR_SSL_HTTP_REQUEST' && plain?.writable === true)
+    writeRawError(plain, 400, badRequest('Client sent an HTTP request to an HTTPS server: use https://'));
+  socket.destroy();
+}
+
+/** Refuses CONNECT. */
 function refuseTunnel(_req: unknown, peer: Duplex | Http2ServerResponse): void {
-  if (peer instanceof Duplex) answer(peer, 405, methodNotAllowed(['GET', 'HEAD', 'POST']));
+  if (peer instanceof Duplex) writeRawError(peer, 405, methodNotAllowed(['GET', 'HEAD', 'POST']));
   else
     peer
       .on('error', () => undefined)
@@ -94,20 +102,20 @@ function refuseTunnel(_req: unknown, peer: Duplex | Http2ServerResponse): void {
       .end();
 }
 
-/** Unless the client is told to go on, nobody knows whether what it sends next is the body. */
+/** Closes the connection after the response unless a filter sends 100 Continue: without it, the next bytes may be the body. */
 const expectsContinue =
-  (handle: Face): Face =>
+  (handle: HttpHandler): HttpHandler =>
   (req, res) => {
     if (res instanceof http.ServerResponse) res.shouldKeepAlive = false;
     handle(req, res);
   };
 
 export interface Listener {
-  /** The port that was bound; another than asked for where that was 0. */
+  /** The port that is bound, also if port 0 was requested. */
   readonly port: number;
-  /** New certificates for new connections; those that are open go on with the old ones. */
+  /** Sets the certificate of new connections. Open connections keep the old one. */
   setCertificate(certificate: Certificate): void;
-  /** Accepts no more, lets requests in flight end, and closes what is left after `grace` milliseconds. */
+  /** Stops accepting connections, lets requests in flight end, and closes the remaining connections after `grace` milliseconds. */
   close(grace: number): Promise<void>;
 }
 
@@ -121,7 +129,7 @@ interface Address {
   readonly port: number;
 }
 
-/** Those that are open; a server does not count one that was upgraded among its connections. */
+/** Returns the open sockets. Unlike the server's own count, they include upgraded connections. */
 function socketsOf(server: Server | Http2SecureServer): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -146,8 +154,8 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
 const resetTime = 500;
 
 /**
- * Closes a session without requests, which pings and settings would keep open, and one on which nothing was ever sent. Returns the
- * streams that are open.
+ * Closes the session when it has no streams for as long as HTTP/1.1 connections are kept alive: pings and settings would keep it open.
+ * Returns the open streams.
  */
 function closeStreamless(session: ServerHttp2Session): ReadonlySet<ServerHttp2Stream> {
   const streams = new Set<ServerHttp2Stream>();
@@ -168,13 +176,13 @@ function closeStreamless(session: ServerHttp2Session): ReadonlySet<ServerHttp2St
   return streams;
 }
 
-export async function listenHTTP(handle: Face, address: Address): Promise<Listener> {
+export async function listenHTTP(handle: HttpHandler, address: Address): Promise<Listener> {
   const server = http.createServer(http1, handle);
   const sockets = socketsOf(server);
   server.maxConnections = maxConnections;
   server.on('clientError', refuse);
   server.on('connect', refuseTunnel);
-  // RFC 9110 section 10.1.1: an expectation that is not known may be ignored.
+  // RFC 9110 section 10.1.1: unknown expectations may be ignored.
   server.on('checkExpectation', handle);
   server.on('checkContinue', expectsContinue(handle));
   serveHandshakes(server, handle);
@@ -195,9 +203,9 @@ export async function listenHTTP(handle: Face, address: Address): Promise<Listen
   };
 }
 
-/** `requestCertificate`: ask clients for one; whether it means anything is decided for each request. */
+/** Listens for TLS. `requestCertificate` requests a client certificate, which authentication verifies for each request. */
 export async function listenTLS(
-  handle: Face,
+  handle: HttpHandler,
   address: Address,
   certificate: Certificate,
   requestCertificate: boolean,
@@ -205,7 +213,7 @@ export async function listenTLS(
   const context = (current: Certificate): SecureContextOptions => ({
     ...current,
     minVersion: 'TLSv1.2',
-    // A resumed session would bring a client certificate that was verified by the rules of its day.
+    // A resumed session would carry a client certificate that was verified with earlier CAs.
     ...(requestCertificate ? { secureOptions: noTicket } : {}),
   });
   const options: SecureServerOptions & typeof http1 = {
@@ -213,9 +221,9 @@ export async function listenTLS(
     ...http1,
     handshakeTimeout: http1.headersTimeout,
     allowHTTP1: true,
-    // As node:http has it: the pieces of an answer must not wait for each other's acknowledgement.
+    // The default of node:http: pieces of a response must not wait for each other's acknowledgement.
     noDelay: true,
-    // Whoever asks to be ` bob` is to be refused: a value with white space at its ends Node would leave out.
+    // Otherwise Node drops header values that start or end with white space; impersonating ` bob` must be refused, not ignored.
     strictFieldWhitespaceValidation: false,
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: http1.maxHeaderSize },
     ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false } : {}),
@@ -225,9 +233,8 @@ export async function listenTLS(
   const sockets = socketsOf(server);
   const secure = new WeakSet<object>();
   server.maxConnections = maxConnections;
-  // What never was a TLS connection cannot be answered.
   server.on('clientError', (error: Error, socket: Socket) =>
-    secure.has(socket) ? refuse(error, socket) : socket.destroy(),
+    secure.has(socket) ? refuse(error, socket) : refuseHandshake(error, socket),
   );
   server.on('session', (session) => {
     sessions.set(session, closeStreamless(session));
@@ -235,7 +242,7 @@ export async function listenTLS(
     session.on('error', () => session.destroy());
   });
   server.on('secureConnection', (socket: Socket) => secure.add(socket));
-  // A client that reset its stream must not end the process.
+  // An error of a stream that the client reset must not crash the process.
   server.on('request', (_req, res: Http2ServerResponse) => res.on('error', () => undefined));
   server.on('request', handle);
   server.on('checkExpectation', handle);
@@ -245,14 +252,14 @@ export async function listenTLS(
   const port = await bind(server, address);
   return {
     port,
-    // It forgets the options of the context before.
+    // setSecureContext does not keep the options of the previous context.
     setCertificate: (next) => server.setSecureContext(context(next)),
     close: async (grace) => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const session of sessions.keys()) session.close();
       const idle = setInterval(() => (server as unknown as Partial<Server>).closeIdleConnections?.(), idleInterval);
       const cut = setTimeout(() => {
-        // Each stream by itself: `session.destroy` sends the first reset only, and clients take the other streams for complete
+        // Resets each stream: `session.destroy` sends only the first reset, and clients would treat the other streams as complete
         // (http/response/cut-off.ts). The session ends with its last stream, when the resets are sent.
         for (const streams of sessions.values())
           for (const stream of streams) if (!stream.writableFinished) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
@@ -268,5 +275,5 @@ export async function listenTLS(
   };
 }
 
-/** SSL_OP_NO_TICKET; with TLS 1.3 OpenSSL then sends stateful tickets, which no cache here keeps. */
+/** SSL_OP_NO_TICKET. With TLS 1.3, OpenSSL then sends stateful tickets, which cannot be resumed because there is no session cache. */
 const noTicket = 0x4000;

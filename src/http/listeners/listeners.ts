@@ -2,16 +2,17 @@ import type { Flags } from '../../config/flags.ts';
 import type { StopTimes } from '../../runtime/lifecycle.ts';
 import type { ServingCertificate } from '../../tls/serving-certificate.ts';
 import type { OpenStreams } from '../open-streams.ts';
-import type { Face } from './face.ts';
+import type { HttpHandler } from './http-handler.ts';
 import { listenHTTP, listenTLS, type Listener } from './listen.ts';
 
 type Addresses = Pick<Flags, 'bindAddress' | 'httpPort' | 'httpsPort' | 'aggregatedBindAddress' | 'aggregatedPort'>;
 
 export interface ListenersOptions {
   readonly flags: Addresses;
-  /** What is served to clients, and what to kube-apiserver. */
-  readonly gateway: Face;
-  readonly aggregated: Face;
+  /** Serves clients. */
+  readonly gateway: HttpHandler;
+  /** Serves kube-apiserver's aggregator. */
+  readonly aggregated: HttpHandler;
   readonly certificate: Pick<ServingCertificate, 'value' | 'replaced'>;
   readonly openStreams: Pick<OpenStreams, 'endAll'>;
 }
@@ -39,13 +40,13 @@ export class Listeners {
     this.#open.push(await listenTLS(aggregated, aggregator, certificate.value, true));
   }
 
-  /** The ports that were bound; 0 before. */
+  /** The bound ports; 0 before `start`. */
   get ports(): Ports {
     const [http = 0, https = 0, aggregated = 0] = this.#open.map(({ port }) => port);
     return { http, https, aggregated };
   }
 
-  /** Ends the watches over half of the grace, so that their clients do not come back all at once. */
+  /** Closes the listeners. Watches end spread over half of the grace period, so that their clients do not reconnect at the same time. */
   async stop({ announce, grace }: StopTimes): Promise<void> {
     this.#options.openStreams.endAll(announce === 0 ? 0 : grace / 2);
     await Promise.all(this.#open.map((listener) => listener.close(grace)));

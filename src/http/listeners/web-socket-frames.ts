@@ -1,12 +1,12 @@
-/** The frames of a WebSocket (RFC 6455 section 5), as far as a server needs them that tells and does not listen. */
+/** WebSocket frames (RFC 6455 section 5) for a server that only sends messages and ignores those of the client. */
 
 const opcodes = { continuation: 0x0, text: 0x1, binary: 0x2, close: 0x8, ping: 0x9, pong: 0xa } as const;
 const final = 0x80;
 const masked = 0x80;
-const mostOfControl = 125;
+const maxControlPayload = 125;
 const maskLength = 4;
-/** What nobody listens to may not be long either. */
-const longestFrame = 64 * 1024;
+/** Maximum payload of the client's messages, which are ignored. */
+const maxPayload = 64 * 1024;
 
 /** RFC 6455 section 7.4.1. */
 export const normalClosure = 1000;
@@ -17,10 +17,10 @@ const isCloseCode = (code: number): boolean =>
 
 const nothing = Buffer.alloc(0);
 
-/** The head of a text message of so many bytes, in one frame. */
+/** Returns the frame header of a text message of `length` bytes. */
 export function textHead(length: number): Buffer {
   const first = final | opcodes.text;
-  if (length <= mostOfControl) return Buffer.from([first, length]);
+  if (length <= maxControlPayload) return Buffer.from([first, length]);
   if (length <= 0xffff) return Buffer.from([first, 126, length >>> 8, length & 0xff]);
   const head = Buffer.alloc(10);
   head[0] = first;
@@ -34,40 +34,40 @@ const control = (opcode: number, payload: Buffer): Buffer =>
 
 export const closing = (code: number): Buffer => control(opcodes.close, Buffer.from([code >>> 8, code & 0xff]));
 
-/** What is to be sent in answer to a frame; `isLast`: nothing more after it. */
+/** A frame to send in reply to one of the client. Nothing may follow it if `isLast`. */
 export interface Reply {
   readonly frame: Buffer;
   readonly isLast: boolean;
 }
 
-/** Reads what a client sends, in whatever pieces it comes. Of its messages nothing is kept. */
+/** Parses the frames of a client from chunks of any size. Messages are skipped. */
 export class ClientFrames {
-  /** The beginning of a frame: less than the longest head, or than the longest control frame. */
-  #held = nothing;
-  /** So much of a message is yet to come. */
-  #rest = 0;
+  /** The start of an incomplete frame header or control frame. */
+  #incomplete = nothing;
+  /** Bytes of the current message that have not arrived. */
+  #toSkip = 0;
   #isInMessage = false;
   #isOver = false;
 
-  /** A pong for each ping; the answer to a close; a close for what is no frame of a client, and then nothing more. */
+  /** Returns a pong for each ping, and a close as the last reply to a close or to an invalid frame. */
   replies(chunk: Buffer): Reply[] {
     const replies: Reply[] = [];
-    let bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    let bytes = this.#incomplete.length === 0 ? chunk : Buffer.concat([this.#incomplete, chunk]);
     while (!this.#isOver) {
-      const passed = Math.min(this.#rest, bytes.length);
-      this.#rest -= passed;
-      bytes = bytes.subarray(passed);
-      const taken = this.#take(bytes, replies);
-      if (taken === 0) break;
-      bytes = bytes.subarray(taken);
+      const skipped = Math.min(this.#toSkip, bytes.length);
+      this.#toSkip -= skipped;
+      bytes = bytes.subarray(skipped);
+      const read = this.#readFrame(bytes, replies);
+      if (read === 0) break;
+      bytes = bytes.subarray(read);
     }
-    // Not a part of a chunk that is much longer.
-    this.#held = this.#isOver ? nothing : Buffer.from(bytes);
+    // A copy, because a slice would keep the whole chunk in memory.
+    this.#incomplete = this.#isOver ? nothing : Buffer.from(bytes);
     return replies;
   }
 
-  /** The next frame, of a message its head; answers how many bytes that was, 0 if it is not all there. */
-  #take(bytes: Buffer, replies: Reply[]): number {
+  /** Reads the next control frame or the header of a message frame. Returns its number of bytes; 0 if it is incomplete. */
+  #readFrame(bytes: Buffer, replies: Reply[]): number {
     const [first, second] = bytes;
     if (first === undefined || second === undefined) return 0;
     const opcode = first & 0x0f;
@@ -78,23 +78,23 @@ export class ClientFrames {
       replies.push({ frame: closing(code), isLast: true });
       return bytes.length;
     };
-    const mayCome = isControl
+    const isExpected = isControl
       ? isFinal && opcode <= opcodes.pong
       : opcode === opcodes.continuation
         ? this.#isInMessage
         : opcode <= opcodes.binary && !this.#isInMessage;
     const hasReserved = (first & 0x70) !== 0;
     const short = second & 0x7f;
-    if (!mayCome || hasReserved || (second & masked) === 0 || (isControl && short > mostOfControl))
+    if (!isExpected || hasReserved || (second & masked) === 0 || (isControl && short > maxControlPayload))
       return last(protocolError);
     const lengthAt = short === 126 ? 2 : short === 127 ? 8 : 0;
     const head = 2 + lengthAt + maskLength;
     if (bytes.length < head) return 0;
     const length = lengthAt === 0 ? short : lengthAt === 2 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2));
     if (!isControl) {
-      if (length > longestFrame) return last(tooBig);
+      if (length > maxPayload) return last(tooBig);
       this.#isInMessage = !isFinal;
-      this.#rest = length;
+      this.#toSkip = length;
       return head;
     }
     if (bytes.length < head + length) return 0;

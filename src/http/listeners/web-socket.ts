@@ -1,7 +1,7 @@
 /**
- * WebSockets (RFC 6455). A handshake goes through the filters like any request, and is refused by an ordinary answer, with which its
- * connection ends; who serves it accepts it. Whose page it is that asks does not matter: no credential here is one that a browser adds by
- * itself.
+ * WebSockets (RFC 6455). A handshake passes the filters like any other request. It is refused by an ordinary response, after which the
+ * connection is closed, and accepted by its handler. Origin is not checked, because browsers never add credentials of this server by
+ * themselves.
  */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';
@@ -10,23 +10,23 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { isWebSocketRequest, subprotocolOf } from '../../auth/authenticators/web-socket-request.ts';
 import { badRequest } from '../../runtime/errors.ts';
-import type { Face } from './face.ts';
+import type { HttpHandler } from './http-handler.ts';
 import { ClientFrames } from './web-socket-frames.ts';
 
 /** RFC 6455 section 1.3. */
 const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const version = '13';
 /** 16 bytes in base64. */
-const goodKey = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
-/** For the rest of the answer, and for the client's own close, in milliseconds. */
+const validKey = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
+/** Milliseconds for the client to read the rest of the response and to close the connection. */
 const linger = 2_000;
-/** Bytes that wait for a client that sends pings and does not read. */
-const mostWaiting = 16 * 1024;
+/** Maximum bytes of pongs that wait for a client that does not read. */
+const maxWaiting = 16 * 1024;
 
-/** A property of the responses to handshakes. */
+/** Property that marks the responses to handshakes. */
 const mark = Symbol('handshake');
 
-/** Is this the answer to a handshake? */
+/** Returns true for the response to a handshake. */
 export const isHandshake = (res: object): boolean => mark in res;
 
 interface Upgrading {
@@ -34,37 +34,37 @@ interface Upgrading {
   on(event: 'upgrade', listener: (req: IncomingMessage, socket: Duplex, head: Buffer) => void): unknown;
 }
 
-/** As it is with requests that were sent one behind the other. */
-function isAnswering(socket: Socket): boolean {
+/** Returns true if a response to an earlier, pipelined request is still being written. */
+function isResponding(socket: Socket): boolean {
   const { _httpMessage: current } = socket as Socket & { _httpMessage?: object | null };
   return Boolean(current);
 }
 
-/** kubectl's older way to exec, attach and port-forward, which only kube-apiserver speaks. */
+/** Returns true for the older protocol of kubectl exec, attach and port-forward, which only kube-apiserver supports. */
 const isSPDYRequest = ({ httpVersion, headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'spdy/3.1' &&
   /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '') &&
   httpVersion === '1.1';
 
-/** Behind a body nobody would know where the new protocol begins. */
+/** Returns true if the request has a body: then it is unclear where the new protocol starts. */
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 
 /**
- * Every other upgrade is not heeded, as RFC 9110 section 7.8 allows: the request is answered as if it had not asked. So is one on a
- * connection that has another answer under way.
+ * Passes handshakes to `handle`. All other upgrades are ignored, as RFC 9110 section 7.8 allows, and served as ordinary requests; so are
+ * upgrades on a connection that is still writing another response.
  */
-export function serveHandshakes(server: object, handle: Face): void {
+export function serveHandshakes(server: object, handle: HttpHandler): void {
   const upgrading = server as Upgrading;
   upgrading.shouldUpgradeCallback = (req) =>
-    (isWebSocketRequest(req) || isSPDYRequest(req)) && !hasBody(req) && !isAnswering(req.socket);
+    (isWebSocketRequest(req) || isSPDYRequest(req)) && !hasBody(req) && !isResponding(req.socket);
   upgrading.on('upgrade', (req, socket, head) => {
-    // From here on nobody else looks after the connection.
+    // Node has detached the connection and removed its own error listener.
     socket.on('error', () => undefined);
     if (head.length > 0) socket.unshift(head);
     const res = Object.assign(new ServerResponse(req), { [mark]: true, shouldKeepAlive: false });
     res.assignSocket(socket as Socket);
-    // Node does that for responses whose connection is not upgraded.
+    // Node does this only for connections that are not upgraded.
     socket.on('drain', () => res.emit('drain'));
     res.once('finish', () => {
       const cut = setTimeout(() => socket.destroy(), linger);
@@ -78,14 +78,14 @@ export function serveHandshakes(server: object, handle: Face): void {
 /** Throws 400 for a handshake that cannot be accepted. */
 export function checkHandshake({ headers }: Pick<IncomingMessage, 'headers'>): void {
   if (headers['sec-websocket-version'] !== version)
-    throw badRequest(`a WebSocket needs the header Sec-WebSocket-Version: ${version}`, {
+    throw badRequest(`a WebSocket requires the header Sec-WebSocket-Version: ${version}`, {
       headers: { 'Sec-WebSocket-Version': version },
     });
-  if (!goodKey.test(headers['sec-websocket-key'] ?? ''))
-    throw badRequest('a WebSocket needs a header Sec-WebSocket-Key of 16 bytes in base64');
+  if (!validKey.test(headers['sec-websocket-key'] ?? ''))
+    throw badRequest('a WebSocket requires the header Sec-WebSocket-Key with 16 bytes in base64');
 }
 
-/** From here on the connection carries frames. What the client sends is not listened to, but for its wish to end. */
+/** Accepts the handshake: from here on the connection carries frames. Only the client's pings and closes have an effect. */
 export function accept(req: Request, res: Response): void {
   const socket = res.socket as Socket;
   const protocol = subprotocolOf(req);
@@ -99,13 +99,13 @@ export function accept(req: Request, res: Response): void {
   const frames = new ClientFrames();
   socket.on('data', (chunk: Buffer) => {
     for (const { frame, isLast } of frames.replies(chunk)) {
-      // Our own close was the last that is said; the client's is its answer.
-      if (!res.writableEnded && (isLast || socket.writableLength < mostWaiting)) socket.write(frame);
+      // Nothing follows our own close, to which the client's close is the reply.
+      if (!res.writableEnded && (isLast || socket.writableLength < maxWaiting)) socket.write(frame);
       if (!isLast) continue;
       res.end();
       socket.end();
     }
   });
-  // Without a close of its own, unless it has answered ours.
+  // The client has ended the connection: without a close frame the response is aborted, unless we have closed it already.
   socket.once('end', () => (res.writableEnded ? socket.end() : res.destroy()));
 }

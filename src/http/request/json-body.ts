@@ -6,16 +6,17 @@ import type { BodyDescription, RequestContext } from '../route.ts';
 import type { Schema, TypeOf } from '../schema.ts';
 import { badParameters, bodyProblems } from './parameters.ts';
 import { parseJSON } from './parse-json.ts';
+import { parseYAML } from './parse-yaml.ts';
 
-/** How a body is described, and how it is read. */
+/** Describes and reads a request body. */
 export interface RequestBody<B> {
   readonly description: BodyDescription;
-  /** Call it only after the request is authorized: parsing costs the event loop time. Throws StatusError 400, 408, 413 and 415. */
+  /** Call it only after authorization, because parsing blocks the event loop. Throws StatusError 400, 408, 413 and 415. */
   read(req: Request, context: Pick<RequestContext, 'arrival'>): Promise<B>;
 }
 
 export interface JSONValue {
-  /** Without parameters, in lower case. */
+  /** Media type in lower case, without parameters; the first of the accepted types if the value was sent as YAML. */
   readonly contentType: string;
   /** Undefined if there is no body. */
   readonly value: unknown;
@@ -23,13 +24,14 @@ export interface JSONValue {
 
 const maxSize = 64 * 1024;
 const mediaType = 'application/json';
+const yaml = 'application/yaml';
 
 export const recordOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as Readonly<Record<string, unknown>>)
     : undefined;
 
-/** A body that must match the schema. */
+/** Body that must match the schema. */
 export const jsonBody = <S extends Schema>(schema: S): RequestBody<TypeOf<S>> => ({
   description: { required: true, content: { [mediaType]: schema } },
   async read(req) {
@@ -40,15 +42,15 @@ export const jsonBody = <S extends Schema>(schema: S): RequestBody<TypeOf<S>> =>
   },
 });
 
-/** A body that kube-apiserver validates. */
+/** Body that kube-apiserver validates. */
 export const unparsedBody = (content: BodyDescription['content'], required = true): RequestBody<JSONValue> => ({
   description: { required, content },
   read: (req) => readJSON(req, Object.keys(content)),
 });
 
 /**
- * Reads JSON of one of these media types; without Content-Type it is the first of them. Messages quote no value of the body, which may be a
- * password, but they name unknown keys. The deadline of the request ends a body that does not arrive.
+ * Reads JSON, or YAML, of one of these media types, by default of the first. Messages name unknown keys, but never quote a value, which may be a
+ * password. The deadline of the request limits how long the body may take to arrive.
  */
 async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JSONValue> {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');
@@ -61,7 +63,9 @@ async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JS
   const bytes = await readBody(req, maxSize, () => tooLarge(`the body must not be larger than ${maxSize} bytes`));
   if (bytes.length === 0) return { contentType, value: undefined };
   try {
-    return { contentType, value: parseJSON(bytes) };
+    return contentType === yaml
+      ? { contentType: mediaTypes[0] ?? mediaType, value: parseYAML(bytes) }
+      : { contentType, value: parseJSON(bytes) };
   } catch (error) {
     throw badRequest(`the body ${(error as SyntaxError).message}`);
   }

@@ -1,6 +1,6 @@
 /**
- * The media types that a caller accepts (RFC 9110 section 12.5, with the parameters of Kubernetes: k8s.io/apiserver
- * pkg/endpoints/handlers/negotiation). The library negotiator neither returns those parameters nor limits the number of clauses.
+ * Content negotiation (RFC 9110 section 12.5, with the parameters of Kubernetes: k8s.io/apiserver pkg/endpoints/handlers/negotiation). The
+ * library negotiator is not used, because it neither returns those parameters nor limits the number of clauses.
  */
 import { notAcceptable } from '../../runtime/errors.ts';
 
@@ -13,13 +13,13 @@ export interface AcceptClause {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** Clauses after these are ignored: 60 KiB of them took the event loop 14 ms. */
+/** Maximum number of clauses; further ones are ignored. 60 KiB of clauses took the event loop 14 ms. */
 const maxClauses = 100;
 
 const anything: AcceptClause = { type: '*', subtype: '*', q: 1, parameters: {} };
 const json: AcceptClause = { type: 'application', subtype: 'json', q: 1, parameters: {} };
 
-/** The acceptable clauses, the preferred ones first. Without a header: anything. A clause that cannot be read is left out. */
+/** Returns the acceptable clauses in order of preference. Without a header, everything is acceptable. Malformed clauses are ignored. */
 export function parseAccept(header: string | undefined): readonly AcceptClause[] {
   if (header === undefined || header.trim() === '') return [anything];
   if (header === 'application/json') return [json];
@@ -50,36 +50,48 @@ function parseClause(text: string): AcceptClause | undefined {
   return { type, subtype, q: Number.isNaN(q) ? 1 : Math.min(Math.max(q, 0), 1), parameters };
 }
 
-/** Does the clause take this media type, such as application/json? */
-export function takes({ type, subtype }: AcceptClause, mediaType: string): boolean {
+/** Returns true if the clause accepts this media type, such as application/json. */
+export function acceptsMediaType({ type, subtype }: AcceptClause, mediaType: string): boolean {
   const [offeredType, offeredSubtype] = mediaType.split('/');
   return (type === '*' && subtype === '*') || (type === offeredType && (subtype === '*' || subtype === offeredSubtype));
 }
 
 /**
- * The first answer that `choose` finds for the caller's clauses, in the order of the caller's preference and then of the offered
- * media types. Throws 406 with `words`, which name what is offered.
+ * Returns the first result of `choose`, in the order of the caller's preference and then of the offered media types. Throws 406 that lists
+ * `accepted`.
  */
 export function negotiate<T>(
   header: string | undefined,
   offered: readonly string[],
   choose: (mediaType: string, parameters: Readonly<Record<string, string>>) => T | undefined,
-  words = offered,
+  accepted = offered,
 ): T {
   for (const clause of parseAccept(header))
     for (const mediaType of offered) {
-      const chosen = takes(clause, mediaType) ? choose(mediaType, clause.parameters) : undefined;
+      const chosen = acceptsMediaType(clause, mediaType) ? choose(mediaType, clause.parameters) : undefined;
       if (chosen !== undefined) return chosen;
     }
-  throw notAcceptable(words);
+  throw notAcceptable(accepted);
 }
 
-/** Throws 406 for who takes no JSON, where there is nothing else. */
-export function demandJson({ accept }: { readonly accept?: string | undefined }): void {
+/**
+ * Returns true if the caller prefers YAML to JSON. Other representations of an object, such as `application/yaml;as=Table`, are not
+ * available as YAML. Parses the header only if it names YAML.
+ */
+export const prefersYAML = (header: string | undefined): boolean =>
+  header !== undefined &&
+  /yaml/i.test(header) &&
+  parseAccept(header)
+    .filter(({ subtype, parameters: { as } }) => subtype !== 'yaml' || as === undefined)
+    .flatMap((clause) => ['application/json', 'application/yaml'].filter((type) => acceptsMediaType(clause, type)))
+    .at(0) === 'application/yaml';
+
+/** Throws 406 for callers that do not accept JSON. */
+export function assertAcceptsJson({ accept }: { readonly accept?: string | undefined }): void {
   negotiate(accept, ['application/json'], (type) => type);
 }
 
-/** May the answer be compressed by gzip (RFC 9110 section 12.5.3)? */
+/** Returns true if the response may be compressed by gzip (RFC 9110 section 12.5.3). */
 export function acceptsGzip(header: string | undefined): boolean {
   if (header === undefined) return false;
   const codings = header.split(',').map((text) => {
@@ -90,7 +102,10 @@ export function acceptsGzip(header: string | undefined): boolean {
   return coding !== undefined && !coding.refused;
 }
 
-/** RFC 9110 section 13.1.2; the comparison is weak. The library fresh would answer `Cache-Control: no-cache` by 200 instead of 304. */
+/**
+ * Returns true if the client has the representation with this ETag (RFC 9110 section 13.1.2, weak comparison). The library fresh is not
+ * used, because `Cache-Control: no-cache` would get 200 instead of 304.
+ */
 export const isKnown = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch !== undefined &&
   ifNoneMatch

@@ -1,4 +1,4 @@
-/** Parameters of a query: one schema describes them, parses them and gives their types. */
+/** Query parameters: one schema describes and parses them and provides their types. */
 import { z } from 'zod';
 import { errorMap, issuesOf, nearest } from '../../config/error-map.ts';
 import { badRequest, StatusError, type StatusCause } from '../../runtime/errors.ts';
@@ -8,24 +8,24 @@ import { text, type Immutable } from '../schema.ts';
 
 export interface QueryParameters<Q> {
   readonly descriptions: readonly ParameterDescription[];
-  /** Throws StatusError 400, which names all problems. */
+  /** Throws StatusError 400 that lists all problems. */
   parse(query: URLSearchParams): Q;
 }
 
-/** Schemas of the parameters by name; each has a description. */
+/** Schemas by parameter name. Each has a description. */
 export type Shape = Readonly<Record<string, z.ZodType>>;
 export type Values<S extends Shape> = Immutable<z.output<z.ZodObject<S, z.core.$strict>>>;
 
-/** Characters of a value in a message. */
+/** Maximum characters of a value in a message. */
 const maxShown = 64;
 
-/** A value as messages show it. */
+/** Returns a value as messages quote it. */
 export const shown = (value: string): string =>
   JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value);
 
 /**
- * A parameter that is text in a query and `T` in the program. `decode` returns undefined for a text that is not `expected`; `hint` ends
- * the message then.
+ * Returns the schema of a parameter that `decode` converts from text to `T`. `decode` returns undefined for invalid text; the message then
+ * names what is `expected` and ends with `hint`.
  */
 export const decoded = <T extends z.ZodType>(
   value: T,
@@ -50,7 +50,7 @@ export const flagParameter = decoded(z.boolean(), 'true (or 1) or false (or 0)',
   Object.hasOwn(flags, given) ? flags[given] : undefined,
 );
 
-/** An integer of at least `min` and at most `max`. */
+/** Integer between `min` and `max`, both inclusive. */
 export const integerParameter = (
   { min, max = Number.MAX_SAFE_INTEGER }: { readonly min: number; readonly max?: number },
   expected: string,
@@ -66,28 +66,28 @@ export const integerParameter = (
     hint,
   );
 
-const isList = (schema: z.ZodType): boolean =>
+const isListSchema = (schema: z.ZodType): boolean =>
   schema instanceof z.ZodArray ||
   ((schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) && schema.unwrap() instanceof z.ZodArray);
 
-/** `takesAll`: the parameter may be repeated. Determined once, because instanceof is slow for schemas. */
+/** Returns the schemas by name. `isList`: the parameter may be repeated. It is computed once, because instanceof is slow for schemas. */
 const knownIn = (shape: Shape) =>
-  new Map(Object.entries(shape).map(([name, schema]) => [name, { schema, takesAll: isList(schema) }]));
+  new Map(Object.entries(shape).map(([name, schema]) => [name, { schema, isList: isListSchema(schema) }]));
 
 /** Messages for parameters that are not in the shape, by name. */
 type Hints = Readonly<Record<string, string>>;
 
-/** Adds what a query has to the values of one without parameters. `missing`: parameters that it must have. */
+/** Adds the values of a query to the defaults. `missing` holds the required parameters. */
 type Read = (query: URLSearchParams, values: Record<string, unknown>, missing: Problems) => void;
 
 function parametersOf<const S extends Shape>(shape: S, read: Read): QueryParameters<Values<S>> {
-  const absent = absentOf(shape);
+  const emptyQuery = emptyQueryOf(shape);
   return {
     get descriptions() {
       return descriptionsOf(shape);
     },
     parse(query) {
-      const { values: defaults, missing } = absent();
+      const { values: defaults, missing } = emptyQuery();
       if (query.size === 0 && missing.size === 0) return defaults as Values<S>;
       const values = { ...defaults };
       read(query, values, missing);
@@ -97,8 +97,8 @@ function parametersOf<const S extends Shape>(shape: S, read: Read): QueryParamet
 }
 
 /**
- * A query with these parameters. Others are refused, and so is one that is given more than once, unless it is a list. A schema may throw
- * a StatusError: its message becomes that of the parameter.
+ * Parses a query strictly: unknown parameters are refused, and so is a repeated parameter unless it is a list. If a schema throws a
+ * StatusError, its message becomes that of the parameter.
  */
 export function queryParameters<const S extends Shape>(shape: S, hints: Hints = {}): QueryParameters<Values<S>> {
   const known = knownIn(shape);
@@ -108,12 +108,12 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
     for (const [name, given] of query) {
       const parameter = known.get(name);
       if (parameter === undefined && seen.has(name)) continue;
-      // Finding the closest match takes time, and no more problems than this are shown.
+      // Only this many problems are shown, and finding the closest match takes time.
       if (parameter === undefined)
         problems.set(name, problems.size < maxProblems ? unknownParameter(name, Object.keys(shape), hints) : '');
       else if (!seen.has(name))
-        values[name] = parsed(name, parameter.schema, parameter.takesAll ? query.getAll(name) : given, problems);
-      else if (!parameter.takesAll) problems.set(name, 'is given more than once');
+        values[name] = parsed(name, parameter.schema, parameter.isList ? query.getAll(name) : given, problems);
+      else if (!parameter.isList) problems.set(name, 'is given more than once');
       seen.add(name);
     }
     if (problems.size > 0) throw badParameters(causesOf(problems));
@@ -121,39 +121,39 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
 }
 
 /**
- * A query of a standard path, which clients send further parameters to: those, and repetitions, are ignored. Its schemas take any text, or
- * throw StatusErrors.
+ * Parses the query of a standard path, to which clients send further parameters: unknown parameters and repetitions are ignored. The
+ * schemas must accept any text or throw StatusErrors.
  */
 export function lenientParameters<const S extends Shape>(shape: S): QueryParameters<Values<S>> {
   const known = knownIn(shape);
   return parametersOf(shape, (query, values) => {
-    for (const [name, { schema, takesAll }] of known)
-      if (query.has(name)) values[name] = schema.parse(takesAll ? query.getAll(name) : query.get(name));
+    for (const [name, { schema, isList }] of known)
+      if (query.has(name)) values[name] = schema.parse(isList ? query.getAll(name) : query.get(name));
   });
 }
 
-/** The first message of each parameter by its name: the items of one list must not hide the problems of other parameters. */
+/** The first message of each parameter, by name, so that the items of one list do not hide the problems of other parameters. */
 type Problems = Map<string, string>;
 
-interface Absent {
-  /** Shared by all queries without parameters. */
+interface EmptyQuery {
+  /** Values that all queries without parameters share. */
   readonly values: Readonly<Record<string, unknown>>;
   /** Required parameters. */
   readonly missing: Problems;
 }
 
-/** Returns the values of parameters that a query does not have, which are found on the first call. */
-function absentOf(shape: Shape): () => Absent {
-  let absent: Absent | undefined;
-  const find = (): Absent => {
+/** Returns a function that returns the result of an empty query, computed on the first call. */
+function emptyQueryOf(shape: Shape): () => EmptyQuery {
+  let empty: EmptyQuery | undefined;
+  const compute = (): EmptyQuery => {
     const missing: Problems = new Map();
     const values = Object.entries(shape).map(([name, schema]) => [name, parsed(name, schema, undefined, missing)]);
-    return { values: Object.freeze(Object.fromEntries(values) as Absent['values']), missing };
+    return { values: Object.freeze(Object.fromEntries(values) as EmptyQuery['values']), missing };
   };
-  return () => (absent ??= find());
+  return () => (empty ??= compute());
 }
 
-/** Returns the value, or adds what is wrong to the problems. */
+/** Returns the value, or adds a problem and returns undefined. */
 function parsed(name: string, schema: z.ZodType, given: unknown, problems: Problems): unknown {
   try {
     const { success, data, error } = schema.safeParse(given, { error: errorMap });
@@ -172,7 +172,7 @@ export const parsedByHandler = (descriptions: readonly ParameterDescription[]): 
   parse: () => undefined,
 });
 
-/** Returns whether the parameter may be left out. */
+/** Returns true if the parameter may be omitted. */
 export const isOptional = (schema: z.ZodType): boolean => schema.safeParse(undefined).success;
 
 export const descriptionsOf = (shape: Shape): readonly ParameterDescription[] =>
@@ -190,21 +190,25 @@ export const invalidParameter = (field: string, message: string): StatusCause =>
   message,
 });
 
+/** Maximum number of known parameters in a message. The first ones of a shape are the most common. */
+const maxListed = 6;
+
 const causesOf = (problems: Problems): readonly StatusCause[] =>
   [...problems].map(([name, message]) => invalidParameter(name, message));
 
 function unknownParameter(name: string, known: readonly string[], hints: Hints): string {
   if (Object.hasOwn(hints, name)) return hints[name] as string;
   const near = nearest(name, known);
-  const hint = near === undefined ? '' : ` (did you mean ${near}?)`;
-  return `unknown parameter${hint}; known parameters are ${known.join(', ')}`;
+  if (near !== undefined) return `unknown parameter; did you mean ${near}?`;
+  const listed = known.slice(0, maxListed).join(', ');
+  return `unknown parameter; known parameters ${known.length > maxListed ? 'include' : 'are'} ${listed}`;
 }
 
-/** Problems of a body in JSON; `body` is the field of those of the whole. */
+/** Returns the problems of a JSON body. `body` is the field of problems of the body as a whole. */
 export const bodyProblems = (error: z.ZodError): readonly StatusCause[] =>
   issuesOf(error).map(({ path, message }) => invalidParameter(path.join('.') || 'body', message));
 
-/** 400 with the problems of a query or a body. */
+/** Returns a 400 error that lists the problems of a query or a body. */
 export const badParameters = (problems: readonly StatusCause[]): Error =>
   badRequest(
     describeProblems(problems, ({ field, message }) => `${field}: ${message}`),

@@ -5,12 +5,12 @@ import { shown } from './parameters.ts';
 /** Returns the value of `?timeout=32s`. Throws StatusError 400 if it is invalid. */
 export function validTimeout(given: string): string {
   if (parseDuration(given) === undefined)
-    throw badRequest(`invalid timeout specified in the request URL: ${shown(given)} is no duration such as "32s"`);
+    throw badRequest(`invalid timeout specified in the request URL: ${shown(given)} is not a duration such as "32s"`);
   return given;
 }
 
 /**
- * Returns the milliseconds of `?timeout=32s`. 0 if there is none, or if it is invalid: the schema of the query reports that, after the
- * request is authorized.
+ * Returns the milliseconds of `?timeout=32s`; 0 if there is none or it is invalid, which the schema of the query reports after
+ * authorization.
  */
 export const requestTimeout = (query: URLSearchParams): number => parseDuration(query.get('timeout') ?? '') ?? 0;

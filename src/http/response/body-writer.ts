@@ -1,11 +1,11 @@
 import type { Response } from 'express';
 
 /**
- * The body of a response that is written in parts, at the pace of its reader; for HTTP/1.1 and HTTP/2 alike.
+ * Writes the body of a response in parts, at the pace of the client, over HTTP/1.1 and HTTP/2.
  *
  * The response is never corked. From Node 21.0 to 26.8, `res.cork(); res.write(a); res.end(b); res.uncork()` sends the last chunk of a
  * chunked body before the chunk of a and b, which breaks this response and the next one on the connection (22.23.3, 24.21.0 and 25.9.0
- * do so; 20 and 26.9 do not). Node corks the socket by itself until the end of the tick, so that all pieces leave in one system call.
+ * are affected; 20 and 26.9 are not). Node itself corks the socket until the end of the tick, so that all pieces need one system call.
  */
 export class BodyWriter {
   readonly #res: Response;
@@ -21,12 +21,12 @@ export class BodyWriter {
     });
   }
 
-  /** The answer has ended or the client has gone away: nothing can be written any more. */
+  /** The response has ended or the client has disconnected: nothing more can be written. */
   get closed(): boolean {
     return this.#closed;
   }
 
-  /** Resolves when the bytes are with the socket, so that their memory can be used again, or when the client has gone away. */
+  /** Resolves when the bytes are handed to the socket, so that their memory can be reused, or when the client has disconnected. */
   write(...pieces: readonly Buffer[]): Promise<void> {
     return new Promise((resolve) => {
       if (this.#closed) return resolve();
@@ -40,7 +40,10 @@ export class BodyWriter {
     });
   }
 
-  /** Writes these pieces and ends the body. Node would add a Content-Length to what is ended at once, but not in the response to HEAD. */
+  /**
+   * Writes these pieces and ends the body. Flushes the headers of an empty body, because Node would add a Content-Length to the response to
+   * GET but not to HEAD.
+   */
   end(...pieces: readonly Buffer[]): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -1,6 +1,6 @@
 /**
- * One gzip member (RFC 1952) from fragments that were deflated long before, each by itself. A fragment ends on a byte boundary and
- * refers to nothing before it, so fragments can follow each other in any order; their checksums are combined arithmetically.
+ * Builds a gzip member (RFC 1952) from fragments that were deflated separately in advance. A fragment ends on a byte boundary and refers to
+ * nothing before it, so fragments can be joined in any order; their checksums are combined arithmetically.
  */
 import { constants, crc32, deflateRaw } from 'node:zlib';
 import { promisify } from 'node:util';
@@ -8,17 +8,17 @@ import { promisify } from 'node:util';
 export interface Fragment {
   readonly deflated: Buffer;
   readonly crc: number;
-  /** Of what was deflated, in bytes. */
+  /** Bytes before compression. */
   readonly length: number;
-  /** What takes a checksum over so many zero bytes. */
+  /** Factor that advances a checksum over `length` zero bytes. */
   readonly shift: number;
 }
 
-/** CRC-32's polynomial, the lowest power in the highest bit. */
+/** The polynomial of CRC-32, with the lowest power in the highest bit. */
 const polynomial = 0xedb88320;
 const one = 0x80000000;
 
-/** The product of two polynomials over GF(2), modulo CRC-32's. */
+/** Returns the product of two polynomials over GF(2), modulo the polynomial of CRC-32. */
 function multiply(a: number, b: number): number {
   let product = 0;
   let shifted = b;
@@ -29,9 +29,9 @@ function multiply(a: number, b: number): number {
   return product >>> 0;
 }
 
-/** x^(8 × bytes): multiplying a checksum by it is what so many zero bytes would make of it. */
+/** Returns x^(8 × bytes). Multiplying a checksum by it has the effect of appending as many zero bytes. */
 function shiftOver(bytes: number): number {
-  // x^8, x^16, x^32, …: one for each bit of the number.
+  // x^8, x^16, x^32, …: one power for each bit of `bytes`.
   let power = one >>> 8;
   let shift = one;
   for (let rest = bytes; rest > 0; rest = Math.floor(rest / 2)) {
@@ -44,14 +44,14 @@ function shiftOver(bytes: number): number {
 const deflate = promisify(deflateRaw);
 const level = 1;
 
-/** Off the event loop. */
+/** Deflates in a thread, not on the event loop. */
 export async function deflateFragment(bytes: Buffer): Promise<Fragment> {
   const deflated = await deflate(bytes, { level, finishFlush: constants.Z_SYNC_FLUSH });
-  // What zlib answers lies in a larger piece of memory.
+  // A copy, because zlib returns a slice of a larger buffer.
   return { deflated: Buffer.from(deflated), crc: crc32(bytes), length: bytes.length, shift: shiftOver(bytes.length) };
 }
 
-/** One fragment of several that follow each other. */
+/** Joins consecutive fragments into one. */
 export function joinFragments(fragments: readonly Fragment[]): Fragment {
   let crc = 0;
   let length = 0;
@@ -65,13 +65,13 @@ export function joinFragments(fragments: readonly Fragment[]): Fragment {
 }
 
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
-const longestStored = 0xffff;
+const maxStored = 0xffff;
 
-/** Bytes as they are, in blocks (RFC 1951 section 3.2.4): for what is too short to be worth deflating. */
+/** Returns the bytes in stored blocks (RFC 1951 section 3.2.4), for data that is too short to deflate. */
 function stored(bytes: Buffer): Buffer[] {
   const blocks: Buffer[] = [];
-  for (let start = 0; start < bytes.length; start += longestStored) {
-    const part = bytes.subarray(start, start + longestStored);
+  for (let start = 0; start < bytes.length; start += maxStored) {
+    const part = bytes.subarray(start, start + maxStored);
     blocks.push(blockHeader(part.length, false), part);
   }
   return blocks;
@@ -81,11 +81,11 @@ function blockHeader(length: number, isLast: boolean): Buffer {
   const block = Buffer.alloc(5);
   block[0] = isLast ? 1 : 0;
   block.writeUInt16LE(length, 1);
-  block.writeUInt16LE(length ^ longestStored, 3);
+  block.writeUInt16LE(length ^ maxStored, 3);
   return block;
 }
 
-/** The pieces of a gzip member that holds these, one behind the other. */
+/** Returns the pieces of a gzip member that contains these parts in order. */
 export function gzipOf(parts: readonly (Fragment | Buffer)[]): Buffer[] {
   const pieces: Buffer[] = [header];
   let crc = 0;

@@ -1,4 +1,4 @@
-/** HTML that was put together safely: whatever is not such is escaped. */
+/** HTML that is safe to send: `html` escapes everything else. */
 export class Html {
   readonly text: string;
 
@@ -25,6 +25,6 @@ function textOf(part: Part): string {
   return typeof part === 'object' ? part.map(({ text }) => text).join('') : escaped(String(part));
 }
 
-/** A template: text and attribute values between quotes may be put in, undefined is nothing. */
+/** Template tag. Values may be text and quoted attribute values, which are escaped; undefined is left out. */
 export const html = (strings: TemplateStringsArray, ...parts: readonly Part[]): Html =>
   new Html(strings.map((text, at) => text + textOf(parts[at])).join(''));

@@ -1,6 +1,6 @@
 /**
- * A document that is the same for everybody: its bytes are made once, and so is what they are when they are compressed. A response takes
- * no memory but for the piece that is with the socket, so a slow reader needs no slot.
+ * A document that is the same for all callers: it is encoded and compressed only once. A response takes no memory except for the piece that
+ * the socket holds, so a slow client needs no slot.
  */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';
@@ -16,11 +16,11 @@ export const documentSchema = named('Document', described('Swagger or OpenAPI do
 
 interface Kind {
   readonly contentType: string;
-  /** In the place of, or beside, `Cache-Control: no-cache, private`. */
+  /** Added to, or replacing, `Cache-Control: no-cache, private`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Bytes that go to the socket at once: TLS copies them. */
+/** Bytes that are written to the socket at a time, because TLS copies them. */
 const pieceSize = 16 * 1024;
 
 export class PreparedDocument {
@@ -30,7 +30,7 @@ export class PreparedDocument {
   readonly #hash: string;
   #gzipped: Promise<readonly Buffer[]> | undefined;
 
-  /** `body`: in pieces, which are not joined. JSON unless stated. */
+  /** `body` is a list of pieces, which are not joined. The default content type is JSON. */
   constructor(body: readonly Buffer[], { contentType, headers = {} }: Kind = { contentType: 'application/json' }) {
     this.#body = body;
     this.#contentType = contentType;
@@ -40,10 +40,10 @@ export class PreparedDocument {
     this.#hash = hash.digest('base64url');
   }
 
-  /** 200, or 304 to who has it. */
-  async answer(req: Request, res: Response, context: Pick<RequestContext, 'freeSlots'>): Promise<void> {
+  /** Writes 200, or 304 if the client has the current version. */
+  async write(req: Request, res: Response, context: Pick<RequestContext, 'freeSlots'>): Promise<void> {
     const gzip = acceptsGzip(req.headers['accept-encoding']);
-    // RFC 9110 section 8.8.3.3: compressed it is another representation.
+    // RFC 9110 section 8.8.3.3: the compressed document is a different representation.
     const etag = `"${this.#hash}${gzip ? '.gzip' : ''}"`;
     const headers = { ETag: etag, Vary: 'Accept-Encoding', ...this.#headers };
     if (isKnown(req.headers['if-none-match'], etag)) {

@@ -1,6 +1,9 @@
 import type { Request, Response } from 'express';
-import { Slice, type WaitingSlice } from '../../runtime/slice.ts';
-import { write, writeList, type Streamed } from './write.ts';
+import { Slice, type SignalSource } from '../../runtime/slice.ts';
+import { Blocks, blockSize } from './blocks.ts';
+import { prefersYAML } from '../request/negotiate.ts';
+import { YAMLFormatter, yamlOf } from './yaml.ts';
+import { write, writeJson, writeList, type Streamed } from './write.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -10,12 +13,8 @@ const openBracket = 0x5b;
 const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
-const newline = 0x0a;
 const space = 0x20;
-/** Of a line for each level. */
-const indent = 2;
-/** Bytes of one piece of the indented text, and of the text that is indented between two looks at the clock. */
-const blockSize = 64 * 1024;
+/** Bytes of input that are indented between two checks of the time slice. */
 const stride = 16 * 1024;
 
 /** A JSON document without white space between its tokens. */
@@ -25,23 +24,35 @@ interface Document {
   readonly pretty: boolean;
 }
 
-/** Writes a document, indented if `pretty`. */
+const yaml = 'application/yaml';
+
+/** Writes a document, in YAML if `contentType` says so, else indented if `pretty`. */
 export async function writeDocument(
   req: Request,
   res: Response,
   { contentType, body, pretty }: Document,
-  waiting: WaitingSlice,
+  waiting: SignalSource,
 ): Promise<void> {
-  if (!pretty) return write(req, res, { contentType, body });
-  await writeList(req, res, { contentType, items: body, plain: () => indented([body], waiting) });
+  if (!pretty && contentType !== yaml) return write(req, res, { contentType, body });
+  await writeList(req, res, { contentType, items: body, plain: () => formatted([body], contentType, waiting) });
 }
 
+/** Writes a small object as JSON, or as YAML if the caller prefers it. */
+export const writeObject: typeof writeJson = (req, res, value, response) =>
+  prefersYAML(req.headers.accept)
+    ? write(req, res, { contentType: yaml, ...response, body: [yamlOf(Buffer.from(JSON.stringify(value)))] })
+    : writeJson(req, res, value, response);
+
 /**
- * Returns the same JSON, indented by two spaces as Go's json.MarshalIndent does, whatever pieces it comes in. It is indented while it is
- * read, in slices: only its first block is made before. It has a length if that is all. Throws the signal's reason.
+ * Returns the JSON as YAML, or indented by two spaces as Go's json.MarshalIndent does. All but the first block is formatted in time slices
+ * while the client reads. The result has a length only if it fits into one block. Throws the signal's reason.
  */
-export async function indented(parts: Streamed['parts'], waiting: WaitingSlice): Promise<Streamed> {
-  const blocks = blocksOf(parts, waiting);
+export async function formatted(
+  parts: Streamed['parts'],
+  contentType: string,
+  waiting: SignalSource,
+): Promise<Streamed> {
+  const blocks = blocksOf(parts, contentType === yaml ? new YAMLFormatter() : new Indenter(), waiting);
   const first = (await blocks.next()).value as Buffer;
   if (first.length < blockSize) return { length: first.length, parts: [[first]] };
   async function* all(): AsyncGenerator<Buffer[]> {
@@ -51,38 +62,41 @@ export async function indented(parts: Streamed['parts'], waiting: WaitingSlice):
   return { length: undefined, parts: all() };
 }
 
-/** Yields full blocks, and one that is not full at the end. */
-async function* blocksOf(parts: Streamed['parts'], waiting: WaitingSlice): AsyncGenerator<Buffer> {
+/** Yields full blocks and finally a partial one. */
+async function* blocksOf(
+  parts: Streamed['parts'],
+  formatter: Indenter | YAMLFormatter,
+  waiting: SignalSource,
+): AsyncGenerator<Buffer> {
   const slice = new Slice(waiting);
-  const indenter = new Indenter();
   for await (const pieces of parts)
     for (const piece of pieces)
       for (let at = 0; at < piece.length;) {
         if (slice.isOver) await slice.next();
-        at += indenter.push(piece.subarray(at, at + stride));
-        for (const block of indenter.takeFull()) yield block;
+        at += formatter.push(piece.subarray(at, at + stride));
+        for (const block of formatter.blocks.takeFull()) yield block;
       }
-  yield indenter.rest;
+  formatter.end();
+  for (const block of formatter.blocks.takeFull()) yield block;
+  yield formatter.blocks.rest;
 }
 
 class Indenter {
-  #full: Buffer[] = [];
-  #block = Buffer.allocUnsafeSlow(blockSize);
-  #used = 0;
+  readonly blocks = new Blocks();
   #depth = 0;
   #inString = false;
   #isEscaped = false;
-  /** The last byte opened an object or array, which may be empty. */
+  /** The previous token opened an object or array, which may be empty. */
   #isOpen = false;
 
-  /** Returns how many bytes it took: deeply nested text grows a thousandfold, and it stops once a block is full. */
+  /** Returns the number of consumed bytes. It stops when a block is full, because deeply nested text grows a thousandfold. */
   push(text: Buffer): number {
     let taken = 0;
     for (const byte of text) {
-      if (this.#full.length > 0) break;
+      if (this.blocks.hasFull) break;
       taken += 1;
       if (this.#inString) {
-        this.#put(byte);
+        this.blocks.put(byte);
         if (this.#isEscaped) this.#isEscaped = false;
         else if (byte === backslash) this.#isEscaped = true;
         else if (byte === quote) this.#inString = false;
@@ -90,49 +104,25 @@ class Indenter {
       }
       const closes = byte === closeBrace || byte === closeBracket;
       if (closes) this.#depth -= 1;
-      if (this.#isOpen !== closes) this.#breakLine();
+      if (this.#isOpen !== closes) this.blocks.breakLine(this.#depth);
       this.#isOpen = byte === openBrace || byte === openBracket;
-      this.#put(byte);
+      this.blocks.put(byte);
       if (this.#isOpen) this.#depth += 1;
       else if (byte === quote) this.#inString = true;
-      else if (byte === comma) this.#breakLine();
-      else if (byte === colon) this.#put(space);
+      else if (byte === comma) this.blocks.breakLine(this.#depth);
+      else if (byte === colon) this.blocks.put(space);
     }
     return taken;
   }
 
-  /** Returns the blocks that are full, once each. */
-  takeFull(): readonly Buffer[] {
-    const full = this.#full;
-    if (full.length > 0) this.#full = [];
-    return full;
-  }
-
-  /** The block that is not full yet. */
-  get rest(): Buffer {
-    return this.#block.subarray(0, this.#used);
-  }
-
-  #put(byte: number): void {
-    this.#block[this.#used++] = byte;
-    if (this.#used === this.#block.length) this.#next();
-  }
-
-  #breakLine(): void {
-    this.#put(newline);
-    for (let i = this.#depth * indent; i > 0; i -= 1) this.#put(space);
-  }
-
-  #next(): void {
-    this.#full.push(this.#block);
-    this.#block = Buffer.allocUnsafeSlow(blockSize);
-    this.#used = 0;
+  end(): void {
+    // A JSON document may end anywhere.
   }
 }
 
 /**
- * Does the caller want indented JSON: `?pretty=true`, or a program that people read the answers of
- * (k8s.io/apiserver negotiation.isPrettyPrint)?
+ * Returns true if the caller wants indented JSON: by `?pretty=true`, or because people read the output of the program
+ * (k8s.io/apiserver negotiation.isPrettyPrint).
  */
 export function wantsPretty(pretty = '', userAgent = ''): boolean {
   if (pretty !== '') return pretty === 'true' || pretty === '1';

@@ -3,15 +3,15 @@ import { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { cutIfUnread, cutOff, http2StreamOf } from './cut-off.ts';
 
-/** How a body is laid out where it is handed on: as it is, or in the chunks of RFC 9112 section 7.1. */
+/** Framing of the body on the connection: none, or the chunked coding of RFC 9112 section 7.1. */
 export type Framing = 'plain' | 'chunked';
 
 const lineEnd = Buffer.from('\r\n');
 
-/** Bytes that may wait for a reader, and one more part. */
-const most = 16 * 1024;
+/** Bytes that may wait for the client before the body is full; one more part may exceed them. */
+const maxWaiting = 16 * 1024;
 
-/** The pieces as one part of a body, laid out so. */
+/** Returns the pieces as one part of a body with this framing. */
 export function framed(framing: Framing, pieces: readonly Buffer[]): Buffer {
   let length = 0;
   for (const piece of pieces) length += piece.length;
@@ -21,9 +21,9 @@ export function framed(framing: Framing, pieces: readonly Buffer[]): Buffer {
 }
 
 /**
- * The body of an answer that is written as things happen, in parts that it may share with thousands of other answers: a part is
- * framed once. Over HTTP/1.1 it goes to the socket past `res.write`, which would frame it anew for each and write it in three pieces.
- * The head must have been flushed.
+ * The body of a response that is written as events happen. Thousands of responses may share a part, which is framed only once. Over
+ * HTTP/1.1 a part is written directly to the socket, because `res.write` would frame it for each response and write it in three pieces. The
+ * headers must have been flushed.
  */
 export class StreamedBody {
   readonly framing: Framing;
@@ -38,33 +38,33 @@ export class StreamedBody {
     this.#wake = undefined;
   };
 
-  /** `last`: what is written before the end. */
+  /** `last` is written before the end. */
   constructor(res: Response, last?: Buffer) {
     this.#res = res;
     this.#last = last;
     const stream = http2StreamOf(res);
-    // An answer that waits for the one before it on its connection has no socket yet.
+    // A pipelined response that waits for the one before it has no socket yet.
     const socket = res instanceof ServerResponse ? res.socket : null;
     this.#out = stream ?? socket ?? res;
     this.framing = socket !== null && res.chunkedEncoding ? 'chunked' : 'plain';
     res.once('close', this.#flushed);
   }
 
-  /** So much waits for the reader that it had better read first. */
+  /** Enough data waits for the client: call `drained` before writing more. */
   get isFull(): boolean {
     return this.#isFull;
   }
 
-  /** A part that is `framed`; nobody may alter it any more. */
+  /** Writes a part that `framed` returned. The part must not be altered afterwards. */
   write(part: Buffer): void {
     if (!this.#isOpen) return;
     const out = this.#out;
-    if (out.writableLength + part.length < most) return void out.write(part);
+    if (out.writableLength + part.length < maxWaiting) return void out.write(part);
     this.#isFull = true;
     out.write(part, this.#flushed);
   }
 
-  /** Resolves when a full one has handed on to the network what waited, or its reader has gone away. */
+  /** Resolves when the body is no longer full or the client has disconnected. */
   drained(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#isFull && this.#isOpen) this.#wake = resolve;
@@ -72,7 +72,7 @@ export class StreamedBody {
     });
   }
 
-  /** A reader that does not read never sees the end, nor what is before it. */
+  /** Ends the body, and cuts the response later if the client does not read the rest. */
   end(): void {
     const res = this.#res;
     if (!this.#isOpen) return;

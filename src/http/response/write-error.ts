@@ -1,4 +1,4 @@
-/** The one place where an error becomes bytes: OAuth's JSON under /oauth and /.well-known, metav1.Status everywhere else. */
+/** Writes all error responses: OAuth's JSON below /oauth and /.well-known, metav1.Status in JSON or YAML everywhere else. */
 import type { Response } from 'express';
 import { ServerResponse } from 'node:http';
 import { describable, internalError, OAuthError, serviceUnavailable, StatusError } from '../../runtime/errors.ts';
@@ -6,9 +6,12 @@ import { KubeError } from '../../cluster/client/kube-error.ts';
 import type { Exchange } from '../exchange.ts';
 import type { oauthErrorSchema, statusSchema } from '../meta-schemas.ts';
 import type { TypeOf } from '../schema.ts';
+import { prefersYAML } from '../request/negotiate.ts';
 import { cutOff } from './cut-off.ts';
+import { yamlOf } from './yaml.ts';
 
-export const speaksOAuth = (path: string): boolean => path.startsWith('/oauth/') || path.startsWith('/.well-known/');
+export const usesOAuthErrors = (path: string): boolean =>
+  path.startsWith('/oauth/') || path.startsWith('/.well-known/');
 
 function typed(error: unknown, exchange: Exchange): StatusError | OAuthError {
   if (error instanceof StatusError || error instanceof OAuthError) return error;
@@ -16,7 +19,7 @@ function typed(error: unknown, exchange: Exchange): StatusError | OAuthError {
   return internalError(exchange.auditID, error);
 }
 
-/** RFC 6749 section 5.2 has few codes: the nearest one, and the HTTP status that fits. */
+/** Returns the closest of the few error codes of RFC 6749 section 5.2, with the HTTP status of the error. */
 function asOAuth(error: StatusError): OAuthError {
   const code =
     error.code >= 500
@@ -31,13 +34,13 @@ function asOAuth(error: StatusError): OAuthError {
   return new OAuthError(code, error.message, { status: error.code, headers: error.headers, cause: error.cause });
 }
 
-/** The response to a request that was given up here, because its session ended or the server drains. */
-export const requestEnded = (): StatusError => serviceUnavailable('this request was ended; try again', 1);
+/** Returns the error of a request that this server aborted because its session was revoked or the server drains. */
+export const requestEnded = (): StatusError => serviceUnavailable('the server aborted the request; try again', 1);
 
 export function writeError(exchange: Exchange, thrown: unknown): void {
   const { res, log, auditID } = exchange;
   const wasAborted = exchange.isOver && thrown instanceof Error && thrown.name === 'AbortError';
-  // The client has gone away.
+  // The client has disconnected.
   if (wasAborted && exchange.hasEnded) return;
   const error = wasAborted ? requestEnded() : typed(thrown, exchange);
   if (error.code >= 500 && error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
@@ -46,54 +49,55 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
       ? { status: 'Failure', reason: error.error, message: error.message }
       : { status: 'Failure', reason: error.reason, message: error.message };
   if (res.headersSent || res.writableEnded) {
-    // A stream that is under way cannot say more: cutting it tells the client that it is not whole.
+    // The headers are sent, so cutting is the only way to tell the client that the response is incomplete.
     if (!res.writableEnded) cutOff(res);
     return;
   }
-  const told = error instanceof StatusError && speaksOAuth(exchange.path) ? asOAuth(error) : error;
+  const response = error instanceof StatusError && usesOAuthErrors(exchange.path) ? asOAuth(error) : error;
   try {
-    answer(exchange, told);
+    writeResponse(exchange, response);
   } catch {
-    forgetHead(res);
-    answerOrCut(exchange, told);
+    resetHeaders(res);
+    writeOrCut(exchange, response);
   }
-  exchange.answered();
+  exchange.responseWritten();
 }
 
-/** What was prepared for another answer, of which something cannot be written. */
-function forgetHead(res: Response): void {
+/** Removes the headers of the response that was prepared before the error, because Node cannot write one of them. */
+function resetHeaders(res: Response): void {
   for (const name of res.getHeaderNames()) if (name !== 'audit-id') res.removeHeader(name);
   if (res instanceof ServerResponse) res.statusMessage = '';
 }
 
-function answerOrCut(exchange: Exchange, error: StatusError | OAuthError): void {
+function writeOrCut(exchange: Exchange, error: StatusError | OAuthError): void {
   try {
-    answer(exchange, error);
+    writeResponse(exchange, error);
   } catch (cause) {
-    exchange.log.error('an error cannot be answered', { auditID: exchange.auditID, error: cause });
+    exchange.log.error('error response write failed', { auditID: exchange.auditID, error: cause });
     cutOff(exchange.res);
   }
 }
 
-function answer({ req, res }: Exchange, error: StatusError | OAuthError): void {
-  const body =
+function writeResponse({ req, res }: Exchange, error: StatusError | OAuthError): void {
+  const json =
     error instanceof OAuthError
       ? JSON.stringify({
           error: error.error,
           error_description: describable(error.message),
         } satisfies TypeOf<typeof oauthErrorSchema>)
       : JSON.stringify(error.toStatus() satisfies TypeOf<typeof statusSchema>);
+  const isYAML = error instanceof StatusError && prefersYAML(req.headers.accept);
+  const bytes = isYAML ? yamlOf(Buffer.from(json)) : Buffer.from(`${json}\n`);
   for (const name of ['Content-Encoding', 'ETag', 'Content-Disposition']) res.removeHeader(name);
-  res.setHeader('Content-Type', 'application/json');
+  res.setHeader('Content-Type', isYAML ? 'application/yaml' : 'application/json');
   res.setHeader('Cache-Control', error instanceof OAuthError ? 'no-store' : 'no-cache, private');
   if (error instanceof OAuthError) res.setHeader('Pragma', 'no-cache');
   for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
-  // What was too slow may never end, and then its connection would not either.
+  // A request that is too slow may never end, so the connection is closed.
   const isLate = error.code === 408 || error.code === 504;
   if (isLate && req.httpVersionMajor < 2) res.setHeader('Connection', 'close');
-  const bytes = Buffer.from(`${body}\n`);
   res.setHeader('Content-Length', bytes.length);
-  // By itself: where that fails the connection would wait for the rest of `end`.
+  // Not left to `end`: if writing the headers failed there, the connection would stay open.
   res.writeHead(error.code);
   res.end(req.method === 'HEAD' ? undefined : bytes);
 }

@@ -1,70 +1,70 @@
-/** Writing answers whose bytes are at hand: nothing is decoded or encoded here. */
+/** Writes responses from existing bytes, which are compressed but neither decoded nor encoded. */
 import type { Request, Response } from 'express';
 import { createGzip } from 'node:zlib';
 import { BodyWriter } from './body-writer.ts';
 import { acceptsGzip } from '../request/negotiate.ts';
 
 export interface WholeResponse {
-  /** 200 unless stated. */
+  /** 200 by default. */
   readonly status?: number;
   readonly contentType: string;
-  /** The body in pieces. They are not altered and not joined as a whole. */
+  /** The body in pieces, which are neither altered nor all joined. */
   readonly body: readonly Buffer[];
-  /** In the place of, or beside, `Cache-Control: no-cache, private`. */
+  /** Added to, or replacing, `Cache-Control: no-cache, private`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A body in parts, each of which is made when those before it are with the network: nobody holds it as a whole. */
+/** A body whose parts are produced one at a time, after the previous ones are handed to the network. It is never in memory as a whole. */
 export interface Streamed {
-  /** In bytes; undefined where that is known only when all is made. */
+  /** Bytes; undefined if the length is known only at the end. */
   readonly length: number | undefined;
   readonly parts: Iterable<readonly Buffer[]> | AsyncIterable<readonly Buffer[]>;
 }
 
-/** A list: only what is wanted is made. */
-export interface ListAnswer {
+/** A list whose plain or compressed body is produced on demand. */
+export interface ListResponse {
   readonly contentType: string;
-  /** What it holds; their lengths in bytes. */
+  /** The items with their lengths in bytes. */
   readonly items: readonly { readonly length: number }[];
   readonly plain: () => Promise<Streamed>;
-  /** The whole as a gzip member, if that is at hand. */
+  /** Returns the body as a gzip member, if the list is prepared. */
   readonly gzipped?: (() => Promise<readonly Buffer[]>) | undefined;
 }
 
-/** k8s.io/apiserver responsewriters: smaller bodies are not worth the work. */
+/** Bytes from which a body is compressed, as in responsewriters of k8s.io/apiserver. */
 const gzipFrom = 128 * 1024;
-/** So many bytes go to the socket at once; a slower reader makes the rest wait where it is. */
+/** Bytes that are written to the socket at a time. If the client is slower, the rest is not produced yet. */
 const batchSize = 512 * 1024;
 /**
- * Handing on a piece costs more than copying so much. No more than that: what is copied lies outside V8's heap, and much of it a second
- * has V8 mark the whole heap again and again.
+ * Bytes below which a piece is copied and joined with others, because writing it separately would cost more. It is not larger, because
+ * copies lie outside V8's heap, and many of them make V8 mark the whole heap repeatedly.
  */
 const smallPiece = 1024;
-/** Buffer's own pool holds what is smaller. */
+/** Bytes below which Buffer allocates from its pool. */
 const pooled = Buffer.poolSize / 2;
 
-/** Resolves when everything is handed to the socket, or the client has gone away. HEAD gets the headers alone. */
-export async function write(req: Request, res: Response, answer: WholeResponse): Promise<void> {
-  if (isAnswered(res)) return;
-  const { body } = answer;
+/** Resolves when everything is handed to the socket, or the client has disconnected. HEAD gets only the headers. */
+export async function write(req: Request, res: Response, response: WholeResponse): Promise<void> {
+  if (isWritten(res)) return;
+  const { body } = response;
   const length = lengthOf(body);
   const isLarge = length > gzipFrom;
   const gzip = isLarge && acceptsGzip(req.headers['accept-encoding']);
-  begin(res, answer, isLarge);
+  begin(res, response, isLarge);
   if (!gzip) return finish(req, res, body, length);
   res.setHeader('Content-Encoding', 'gzip');
   if (req.method === 'HEAD') res.end();
   else await writeGzip(res, [body]);
 }
 
-/** The same for a list, which may be larger than there is room for. */
-export async function writeList(req: Request, res: Response, answer: ListAnswer): Promise<void> {
-  const isLarge = areLarge(answer.items);
+/** Writes a list, which may be too large to hold in memory. */
+export async function writeList(req: Request, res: Response, response: ListResponse): Promise<void> {
+  const isLarge = areLarge(response.items);
   const gzip = isLarge && acceptsGzip(req.headers['accept-encoding']);
-  const gzipped = gzip ? await answer.gzipped?.() : undefined;
-  const plain = gzipped === undefined ? await answer.plain() : undefined;
-  if (isAnswered(res)) return;
-  begin(res, answer, isLarge);
+  const gzipped = gzip ? await response.gzipped?.() : undefined;
+  const plain = gzipped === undefined ? await response.plain() : undefined;
+  if (isWritten(res)) return;
+  begin(res, response, isLarge);
   if (gzip) res.setHeader('Content-Encoding', 'gzip');
   if (gzipped !== undefined) return finish(req, res, gzipped, lengthOf(gzipped));
   const { length, parts } = plain as Streamed;
@@ -73,10 +73,10 @@ export async function writeList(req: Request, res: Response, answer: ListAnswer)
   else await (gzip ? writeGzip(res, parts) : writeParts(res, parts));
 }
 
-/** The deadline may have done so. */
-const isAnswered = (res: Response): boolean => res.headersSent || res.writableEnded || res.destroyed;
+/** Returns true if no response can be written, for example because the deadline has written one. */
+const isWritten = (res: Response): boolean => res.headersSent || res.writableEnded || res.destroyed;
 
-/** `isLarge`: so that it may be compressed. */
+/** Sets the headers. `isLarge`: the body may be compressed. */
 function begin(
   res: Response,
   { status = 200, contentType, headers = {} }: Omit<WholeResponse, 'body'>,
@@ -97,41 +97,41 @@ async function finish(req: Request, res: Response, body: readonly Buffer[], leng
   else await writeParts(res, [body]);
 }
 
-/** Looks at no more of them than it takes: thousands of objects lie far apart in memory. */
-function areLarge(items: ListAnswer['items']): boolean {
+/** Returns true if the items are large enough to compress. It stops early, because thousands of objects lie far apart in memory. */
+function areLarge(items: ListResponse['items']): boolean {
   let size = 0;
   return items.some(({ length }) => (size += length) > gzipFrom);
 }
 
-/** In bytes. */
+/** Returns the number of bytes. */
 export const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0);
 
-/** A JSON document, with the newline that Kubernetes' own end with. */
+/** Writes a JSON document that ends with a newline, as those of Kubernetes do. */
 export const writeJson = (
   req: Request,
   res: Response,
   value: unknown,
-  { pretty = false, ...answer }: Partial<WholeResponse> & { readonly pretty?: boolean } = {},
+  { pretty = false, ...response }: Partial<WholeResponse> & { readonly pretty?: boolean } = {},
 ): Promise<void> => {
   const text = JSON.stringify(value, undefined, pretty ? 2 : undefined);
-  return write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${text}\n`)] });
+  return write(req, res, { contentType: 'application/json', ...response, body: [Buffer.from(`${text}\n`)] });
 };
 
-/** Ends a response with this body. Node would announce its length in the response to GET alone, not to HEAD. */
+/** Ends a response with this body. Sets its length, which Node would do in the response to GET but not to HEAD. */
 export function endWith(res: Response, body: string): void {
   const bytes = Buffer.from(body);
   res.setHeader('Content-Length', bytes.length);
-  // Node leaves the body of a response to HEAD out.
+  // Node omits the body of a response to HEAD.
   res.end(bytes);
 }
 
-/** What Kubernetes answers where there is nothing to show. */
+/** Writes the Status that Kubernetes returns if there is no object to return. */
 export const writeDone = (req: Request, res: Response): Promise<void> =>
   writeJson(req, res, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
 
 /**
- * Hands the parts on in batches of pieces, small ones copied together. `send` is told which is the last, and resolves when it is done with one,
- * false to stop.
+ * Calls `send` with batches of pieces, in which small pieces are joined. `send` resolves when it needs the batch no longer, with false to
+ * stop.
  */
 async function inBatches(
   parts: Streamed['parts'],
@@ -139,18 +139,18 @@ async function inBatches(
 ): Promise<void> {
   let batch: Buffer[] = [];
   let size = 0;
-  let together: Buffer[] = [];
+  let smallPieces: Buffer[] = [];
   let smallSize = 0;
   const join = (): void => {
-    if (together.length > 0)
-      batch.push(together.length === 1 ? (together[0] as Buffer) : Buffer.concat(together, smallSize));
-    together = [];
+    if (smallPieces.length > 0)
+      batch.push(smallPieces.length === 1 ? (smallPieces[0] as Buffer) : Buffer.concat(smallPieces, smallSize));
+    smallPieces = [];
     smallSize = 0;
   };
   for await (const part of parts)
     for (const piece of part) {
       if (piece.length < smallPiece) {
-        together.push(piece);
+        smallPieces.push(piece);
         smallSize += piece.length;
       } else {
         join();
@@ -176,7 +176,7 @@ async function writeParts(res: Response, parts: Streamed['parts']): Promise<void
   });
 }
 
-/** Compressed while it is written, off the event loop; level 1 as kube-apiserver does. */
+/** Compresses the parts in a thread while they are written, with level 1 as kube-apiserver does. */
 async function writeGzip(res: Response, parts: Streamed['parts']): Promise<void> {
   const body = new BodyWriter(res);
   const gzip = createGzip({ level: 1 });

@@ -1,11 +1,11 @@
-/** The buckets of histograms: all stores cut time at the same places (log-store.ts). */
+/** Buckets of histograms, which have the same boundaries in all stores (log-store.ts). */
 import { badParameters, invalidParameter } from '../../http/request/parameters.ts';
 import type { Interval } from '../stores/log-store.ts';
 
-export const mostBuckets = 10_000;
+export const maxBuckets = 10_000;
 
 const day = 86_400_000;
-/** Milliseconds. */
+/** Milliseconds per unit. */
 const lengths = { s: 1_000, m: 60_000, h: 3_600_000, d: day };
 /** 1970-01-05 was a Monday. */
 const firstMonday = 4 * day;
@@ -18,7 +18,7 @@ function monthsIn(unit: Interval['unit']): number {
   return unit === 'M' || unit === 'q' || unit === 'y' ? months[unit] : 1;
 }
 
-/** Where the bucket begins that has this time; both milliseconds since the epoch. */
+/** Returns the start of the bucket that contains the time; both in milliseconds since the epoch. */
 export function bucketOf(time: number, { count, unit }: Interval): number {
   if (isFixed(unit)) {
     const length = count * lengths[unit];
@@ -30,7 +30,7 @@ export function bucketOf(time: number, { count, unit }: Interval): number {
   return Date.UTC(date.getUTCFullYear(), month, 1);
 }
 
-/** Where the next bucket begins. */
+/** Returns the start of the next bucket. */
 export function nextBucket(start: number, { count, unit }: Interval): number {
   if (isFixed(unit)) return start + count * lengths[unit];
   if (unit === 'w') return start + 7 * day;
@@ -38,20 +38,20 @@ export function nextBucket(start: number, { count, unit }: Interval): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + monthsIn(unit), 1);
 }
 
-/** Milliseconds, of calendar units the least. */
+/** Returns the length in milliseconds; the minimum for calendar units. */
 export function lengthOf({ count, unit }: Interval): number {
   if (isFixed(unit)) return count * lengths[unit];
   return unit === 'w' ? 7 * day : (365 / 12 - 3) * day * monthsIn(unit);
 }
 
-/** Throws 400 for what would have too many buckets. */
-export function demandFewBuckets(from: number, to: number, interval: Interval): void {
-  if ((to - from) / lengthOf(interval) <= mostBuckets) return;
-  const message = `${interval.count}${interval.unit} would make more than ${mostBuckets} buckets: use a longer interval or a shorter time`;
+/** Throws 400 if the histogram would have too many buckets. */
+export function assertFewBuckets(from: number, to: number, interval: Interval): void {
+  if ((to - from) / lengthOf(interval) <= maxBuckets) return;
+  const message = `${interval.count}${interval.unit} results in more than ${maxBuckets} buckets: use a longer interval or a shorter time range`;
   throw badParameters([invalidParameter('interval', message)]);
 }
 
-/** What a histogram shows of the counts by the beginnings of buckets: those between the first and the last without any too. */
+/** Returns the buckets of a histogram from counts by bucket start, including empty ones between the first and the last. */
 export function bucketsBetween(
   counts: ReadonlyMap<number, number>,
   interval: Interval,
@@ -59,7 +59,7 @@ export function bucketsBetween(
   if (counts.size === 0) return [];
   let [first, last] = [Infinity, -Infinity];
   for (const time of counts.keys()) [first, last] = [Math.min(first, time), Math.max(last, time)];
-  demandFewBuckets(first, last, interval);
+  assertFewBuckets(first, last, interval);
   const buckets = [];
   for (let time = first; time <= last; time = nextBucket(time, interval))
     buckets.push({ time, count: counts.get(time) ?? 0 });

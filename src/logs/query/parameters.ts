@@ -1,4 +1,4 @@
-/** Parameters of log queries (docs/logs.md), each by itself. */
+/** Parameters of log queries (docs/guides/logs.md). query.ts validates their combinations. */
 import { commonShape } from '../../apimachinery/common-parameters.ts';
 import { flagParameter, integerParameter, queryParameters, shown } from '../../http/request/parameters.ts';
 import { described, list, oneOf, text } from '../../http/schema.ts';
@@ -7,11 +7,11 @@ import { lengthOf } from './intervals.ts';
 
 export const limits = { size: 10_000, reach: 100_000 } as const;
 
-/** Names of pods that are no objects of Kubernetes, such as programs of a node, may have any characters. */
+/** Any characters: sources of logs that are not Kubernetes pods, such as programs of a node, can have any name. */
 const anyName = /^\P{Cc}*$/u;
 const kubernetesName = /^[-a-z0-9.]+$/;
 const kubernetesKeyword = /^[-a-z0-9.]+$/i;
-/** Lines of logs contain tabs and colours. */
+/** Any characters: log lines contain tabs and color codes. */
 const anyText = /^/;
 const maxNameLength = 253;
 
@@ -25,7 +25,7 @@ const names = { max: 5_000 };
 const workloadNames = { max: 100, pattern: kubernetesName };
 const keywords = { max: 100 };
 
-/** Distinct items; an empty list if the parameter is missing or empty. */
+/** Parses distinct items; an empty list if the parameter is missing or empty. */
 const commaList = (what: string, { max, maxLength = maxNameLength, pattern = anyName }: Items) =>
   described(
     `${what}; comma-separated, at least one must match`,
@@ -35,22 +35,23 @@ const commaList = (what: string, { max, maxLength = maxNameLength, pattern = any
       .pipe(
         list(
           text
-            .min(1, { error: 'has an empty item', abort: true })
+            .min(1, { error: 'contains an empty item', abort: true })
             .max(maxLength, {
-              error: ({ input }) => `has an item of more than ${maxLength} characters, ${shown(input as string)}`,
+              error: ({ input }) => `contains an item of more than ${maxLength} characters: ${shown(input as string)}`,
               abort: true,
             })
             .regex(pattern, {
-              error: ({ input }) => `has an item with characters that no name has, ${shown(input as string)}`,
+              error: ({ input }) =>
+                `contains an item with characters that are not allowed in names: ${shown(input as string)}`,
             }),
-        ).max(max, { error: ({ input }) => `has ${(input as unknown[]).length} items, more than ${max}` }),
+        ).max(max, { error: ({ input }) => `has ${(input as unknown[]).length} items; at most ${max} are allowed` }),
       )
       .transform((items) => [...new Set(items)]),
   );
 
-const containing = (what: string): string => `Keywords in the ${what}, in any case`;
+const containing = (what: string): string => `Keywords in the ${what}, case-insensitive`;
 
-/** Larger numbers are milliseconds: as seconds they are after the year 5138. */
+/** Seconds until the year 5138; larger numbers are likely milliseconds. */
 const maxTime = 99_999_999_999;
 
 function secondsHint(given: string): string {
@@ -66,7 +67,7 @@ function secondsHint(given: string): string {
 
 const timeParameter = integerParameter(
   { min: 0, max: maxTime },
-  'whole seconds since 1970, such as 1700000000',
+  'Unix seconds, such as 1700000000',
   secondsHint,
 ).optional();
 
@@ -102,10 +103,10 @@ export const logParameters = queryParameters({
   container_query: commaList(containing('name of the container'), keywords),
   log_query: commaList(containing('text'), { ...keywords, maxLength: 1_024, pattern: anyText }),
   start_time: described(
-    'Start in Unix seconds, inclusive; by default the oldest record, with the log store `pods` an hour before the end',
+    'Start in Unix seconds, inclusive; defaults to the oldest record, or to one hour before the end with the log store `pods`',
     timeParameter,
   ),
-  end_time: described('End in Unix seconds, inclusive; by default now', timeParameter),
+  end_time: described('End in Unix seconds, inclusive; defaults to now', timeParameter),
   interval: described(
     'Length of the buckets of a histogram: a number and `s`, `m`, `h` or `d`, or `1w`, `1M`, `1q` or `1y`; at most 10,000 buckets',
     intervalParameter,
@@ -116,7 +117,7 @@ export const logParameters = queryParameters({
     integerParameter({ min: 0, max: limits.reach }, `a whole number from 0 to ${limits.reach}`).default(0),
   ),
   size: described(
-    'Maximum number of records of a query; an export has all records',
+    'Maximum number of records of a query; exports contain all records',
     integerParameter(
       { min: 0, max: limits.size },
       `a whole number from 0 to ${limits.size}`,
@@ -124,7 +125,7 @@ export const logParameters = queryParameters({
     ).default(10),
   ),
   follow: described(
-    'Stream new records, for `operation=query` without `start_time`, `end_time`, `interval`, `sort`, `from` and `size`',
+    'Stream new records; only for `operation=query` without `start_time`, `end_time`, `interval`, `sort`, `from` and `size`',
     flagParameter.default(false),
   ),
   ...commonShape,

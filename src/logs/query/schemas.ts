@@ -2,7 +2,7 @@
 import { partialSchema as partial } from '../../http/meta-schemas.ts';
 import { count, described, eitherOf, list, named, object, text, time } from '../../http/schema.ts';
 
-/** Responses to kube-apiserver are Kubernetes objects. */
+/** Responses through kube-apiserver are Kubernetes objects. */
 const head = {
   kind: described('`LogQuery`, in responses through kube-apiserver', text),
   apiVersion: described('Group and version, in responses through kube-apiserver', text),

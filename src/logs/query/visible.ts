@@ -1,21 +1,21 @@
-/** In which namespaces a caller may see logs, and from which second on. */
-import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
+/** Namespaces whose logs a caller may see, and since when. */
+import { assertAllowed, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { badRequest, expired, forbidden, serviceUnavailable } from '../../runtime/errors.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import type { RequestContext } from '../../http/route.ts';
 import type { LogQuery } from './query.ts';
 import type { Catalogue } from '../../cluster/catalogue/catalogue.ts';
-import { fromCopy } from '../../cluster/catalogue/use.ts';
+import { readFromCache } from '../../cluster/catalogue/read-cache.ts';
 import type { GrantedNamespaces } from '../../cluster/catalogue/granted-namespaces.ts';
 import { allowedIn } from '../../apimachinery/visible-namespaces.ts';
 
 export interface LogAccess {
   readonly authorizer: Authorizer;
   readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
-  readonly catalogue: Pick<Catalogue, 'find' | 'use'>;
+  readonly catalogue: Pick<Catalogue, 'find' | 'acquire'>;
 }
 
-/** By name, the first second that may be shown; undefined: everything may be. */
+/** First visible second by namespace; undefined if the caller may see all logs. */
 export type VisibleLogs = ReadonlyMap<string, number> | undefined;
 
 type Wanted = Pick<LogQuery, 'namespaces' | 'namespace_query'>;
@@ -25,13 +25,16 @@ interface Context extends Pick<RequestContext, 'signal'> {
 }
 
 const getLogs = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '' };
-const mostCandidates = 10_000;
-/** Named ones in which no RoleBinding names the caller: each is a question to kube-apiserver, and anybody can think of names. */
-const mostUnbound = 200;
+const maxCandidates = 10_000;
+/**
+ * Maximum requested namespaces without a RoleBinding for the caller. Each costs a review by kube-apiserver, and anyone can make up names.
+ */
+const maxUnbound = 200;
 
 /**
- * Who may get pods/log in all namespaces sees all, also of namespaces that are gone; others what was written in the namespaces that they may,
- * since each was made. Candidates are those that are named, or in which a RoleBinding names the caller.
+ * Returns the logs that the caller may see. Callers who may get pods/log in all namespaces see all logs, including those of deleted
+ * namespaces. Other callers see the namespaces in which they have the right, since the creation of each namespace. Candidates are the
+ * requested namespaces, or those in which a RoleBinding names the caller.
  */
 export async function visibleLogs(
   { authorizer, granted, catalogue }: LogAccess,
@@ -42,27 +45,30 @@ export async function visibleLogs(
   if ((await authorizer.authorize(user, { ...getLogs, namespace: '' })).allowed)
     return namespaces.length === 0 ? undefined : new Map(namespaces.map((name) => [name, 0]));
   if (namespaces.length === 0 && !granted.hasSynced())
-    throw serviceUnavailable('the role bindings are not read yet; namespaces that are named need none', 1);
+    throw serviceUnavailable(
+      'role bindings are not loaded yet; name namespaces to query them without role bindings',
+      1,
+    );
   const words = keywords.map((word) => word.toLowerCase());
   const candidates = (namespaces.length === 0 ? granted.of(user) : namespaces).filter(
     (name) => words.length === 0 || words.some((word) => name.includes(word)),
   );
-  if (candidates.length > mostCandidates)
+  if (candidates.length > maxCandidates)
     throw forbidden(
       { group: '', resource: 'pods' },
       '',
-      `User "${user.username}" has role bindings in ${candidates.length} namespaces, more than ${mostCandidates}: name some`,
+      `User "${user.username}" has role bindings in ${candidates.length} namespaces, more than ${maxCandidates}: select some with the parameter namespaces`,
     );
   const bound = new Set(granted.hasSynced() ? granted.of(user) : []);
   const unbound = candidates.filter((name) => !bound.has(name)).length;
-  if (unbound > mostUnbound)
+  if (unbound > maxUnbound)
     throw badRequest(
-      `namespaces: ${unbound} of these have no role binding that names you, more than ${mostUnbound}: name fewer at once`,
+      `namespaces: ${unbound} of these namespaces have no role binding that names you; at most ${maxUnbound} are allowed per request`,
     );
   const allowed = await allowedIn(authorizer, user, candidates, () => getLogs);
   if (allowed.size === 0) return new Map();
   const entry = await catalogue.find('namespaces', signal);
-  return fromCopy(catalogue, entry, context, (store) => {
+  return readFromCache(catalogue, entry, context, (store) => {
     const visible = new Map<string, number>();
     for (const name of allowed) {
       const namespace = store.get('', name);
@@ -72,15 +78,15 @@ export async function visibleLogs(
   });
 }
 
-/** Throws 410 if the caller sees more than before, 403 as `demandStill` does. */
-export async function demandSame(...request: Parameters<typeof demandStill>): Promise<void> {
-  const now = await demandStill(...request);
+/** Throws 410 if the caller may see more than before, and 403 as `assertStillVisible` does. */
+export async function assertSameVisible(...request: Parameters<typeof assertStillVisible>): Promise<void> {
+  const now = await assertStillVisible(...request);
   const [, , , before] = request;
-  if (!includes(before, now)) throw expired('you may see the logs of more namespaces now: repeat the request');
+  if (!includes(before, now)) throw expired('you may now see the logs of more namespaces: repeat the request');
 }
 
-/** Returns what the caller sees now. Throws 403 unless that includes what it saw before, of which a stream must not go on. */
-export async function demandStill(
+/** Returns the logs that the caller may see now. Throws 403 if any that were visible before are not: a stream of them must end. */
+export async function assertStillVisible(
   access: LogAccess,
   context: Context,
   wanted: Wanted,
@@ -88,7 +94,7 @@ export async function demandStill(
 ): Promise<VisibleLogs> {
   const now = await visibleLogs(access, context, wanted);
   if (includes(now, before)) return now;
-  if (before === undefined) await demand(access.authorizer, context.user, { ...getLogs, namespace: '' });
+  if (before === undefined) await assertAllowed(access.authorizer, context.user, { ...getLogs, namespace: '' });
   throw forbidden(
     { group: '', resource: 'pods' },
     '',

@@ -1,23 +1,23 @@
-/** Which pods a query means by its workloads: those that one owns, and those that are gone by their names. */
+/** Resolves the workloads of a query to pods: existing pods by their owner, deleted pods by their name. */
 import { badRequest } from '../../runtime/errors.ts';
 import type { RequestContext } from '../../http/route.ts';
 import type { WorkloadPods } from '../stores/log-store.ts';
 import type { LogQuery } from './query.ts';
-import { namedSo, podsOf, podsOfAny, workloadsOf } from './workloads.ts';
+import { matcherOfPattern, podPatternContaining, podPatternOf, workloadsOf } from './workloads.ts';
 import type { Catalogue } from '../../cluster/catalogue/catalogue.ts';
 import { visitPods } from '../pod-lister.ts';
 import type { VisibleLogs } from './visible.ts';
 
-/** Names beside the pattern of one workload, and of all of them. */
-const mostNames = 1_000;
-const mostInAll = 10_000;
+/** Maximum pod names in addition to the pattern of a workload, for one and for all workloads. */
+const maxNames = 1_000;
+const maxNamesInAll = 10_000;
 
 interface Search {
   readonly workload: string;
   readonly pattern: string;
-  readonly isNamedSo: (pod: string) => boolean;
+  readonly matchesPattern: (pod: string) => boolean;
   readonly owns: (workloads: readonly string[]) => boolean;
-  /** Pods that it owns and that are named so. */
+  /** Pods that it owns and that match. */
   readonly ownPods: Set<string>;
   readonly alsoPods: Set<string>;
   readonly notPods: Set<string>;
@@ -26,7 +26,7 @@ interface Search {
 const searchOf = (workload: string, pattern: string, owns: Search['owns']): Search => ({
   workload,
   pattern,
-  isNamedSo: namedSo(pattern),
+  matchesPattern: matcherOfPattern(pattern),
   owns,
   ownPods: new Set(),
   alsoPods: new Set(),
@@ -34,33 +34,33 @@ const searchOf = (workload: string, pattern: string, owns: Search['owns']): Sear
 });
 
 function found({ workload, pattern, ownPods, alsoPods, notPods: others }: Search): WorkloadPods {
-  // Another namespace may have a pod of others by the name of one of its own.
+  // In another namespace, a pod with the name of an own pod may belong to another workload.
   const notPods = new Set([...others].filter((name) => !ownPods.has(name)));
-  if (alsoPods.size > mostNames || notPods.size > mostNames)
-    throw badRequest(`workload_query: "${workload}" means too many pods: say more of the name, or name namespaces`);
+  if (alsoPods.size > maxNames || notPods.size > maxNames)
+    throw badRequest(`workload_query: "${workload}" matches too many pods: use a longer keyword, or name namespaces`);
   return { workload, pattern, alsoPods: [...alsoPods], notPods: [...notPods] };
 }
 
-/** Throws 400 for a keyword that is in too many names. */
+/** Throws 400 for a keyword that matches too many pods. */
 export async function workloadPods(
-  catalogue: Pick<Catalogue, 'find' | 'use'>,
+  catalogue: Pick<Catalogue, 'find' | 'acquire'>,
   context: Pick<RequestContext, 'signal'>,
   { workloads, workload_query: keywords }: Pick<LogQuery, 'workloads' | 'workload_query'>,
   visible: VisibleLogs,
 ): Promise<{ readonly named: readonly WorkloadPods[]; readonly searched: readonly WorkloadPods[] }> {
-  const named = workloads.map((name) => searchOf(name, podsOf(name), (owners) => owners.includes(name)));
+  const named = workloads.map((name) => searchOf(name, podPatternOf(name), (owners) => owners.includes(name)));
   const searched = keywords.map((word) => {
     const lower = word.toLowerCase();
-    return searchOf(lower, podsOfAny(lower), (owners) => owners.some((owner) => owner.includes(lower)));
+    return searchOf(lower, podPatternContaining(lower), (owners) => owners.some((owner) => owner.includes(lower)));
   });
   const all = [...named, ...searched];
   if (all.length === 0) return { named: [], searched: [] };
   await visitPods(catalogue, context, (object) => {
     if (visible?.has(object.namespace) === false) return;
     const owners = workloadsOf(object);
-    for (const { isNamedSo, owns, ownPods, alsoPods, notPods } of all) {
+    for (const { matchesPattern, owns, ownPods, alsoPods, notPods } of all) {
       const isOwned = owns(owners);
-      if (isNamedSo(object.name)) (isOwned ? ownPods : notPods).add(object.name);
+      if (matchesPattern(object.name)) (isOwned ? ownPods : notPods).add(object.name);
       else if (isOwned) alsoPods.add(object.name);
     }
   });
@@ -69,7 +69,7 @@ export async function workloadPods(
     (sum, { alsoPods, notPods }) => sum + alsoPods.length + notPods.length,
     0,
   );
-  if (names > mostInAll)
-    throw badRequest('workload_query: all of these together mean too many pods: name fewer workloads, or namespaces');
+  if (names > maxNamesInAll)
+    throw badRequest('workload_query: the keywords match too many pods: name fewer workloads, or name namespaces');
   return pods;
 }

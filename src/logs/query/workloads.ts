@@ -1,27 +1,30 @@
 /**
- * By which names the pods of a workload go, so that they are found when nobody knows any more whose they were. A name that is generated is
- * cut to 58 characters before five are put behind it (k8s.io/apiserver pkg/storage/names); a ReplicaSet's ends with a hash of up to ten
- * (k8s.io/kubernetes pkg/controller ComputeHash); the Job of a CronJob's with the minute it was for.
+ * Patterns of the pod names of a workload, which find pods whose owner is no longer known. A generated name is cut to 58 characters before
+ * five random ones are appended (k8s.io/apiserver pkg/storage/names). The name of a ReplicaSet ends with a hash of up to ten characters
+ * (k8s.io/kubernetes pkg/controller ComputeHash), that of a CronJob's Job with the minute of its schedule.
  */
 import type { WorkloadPods } from '../stores/log-store.ts';
 
-const longestBase = 58;
+const maxBaseLength = 58;
 const random = '[a-z0-9]{5}';
-/** k8s.io/apimachinery pkg/util/rand: letters and digits that make no words. */
+/** Characters of k8s.io/apimachinery pkg/util/rand, which form no words. */
 const hashed = '[bcdfghjklmnpqrstvwxz2456789]';
-const longestHash = 10;
-/** Of a CronJob since 2001, and the index of an indexed Job. */
-const longestNumber = 10;
+const maxHashLength = 10;
+/** Digits of the minute of a CronJob, and of the index of an indexed Job. */
+const maxNumberLength = 10;
 
-/** Between the workload's name and the end, where the base has so many characters left: `-`, what is added, `-`, five at random. */
-function generated(name: string, added: string, most: number): string[] {
-  const left = longestBase - name.length - 1;
+/**
+ * Returns patterns for the end of a generated name: `-`, up to `max` characters `added`, `-` and five random ones, if the base is long
+ * enough.
+ */
+function generated(name: string, added: string, max: number): string[] {
+  const left = maxBaseLength - name.length - 1;
   if (left < 1) return [];
-  const whole = Math.min(most, left - 1);
+  const whole = Math.min(max, left - 1);
   return [
     ...(whole < 1 ? [] : [`-${added}{1,${whole}}-${random}`]),
-    // Cut before the second hyphen, or within what is added.
-    ...(left > most ? [] : [`-${added}{${left}}${random}`]),
+    // Cut before the second hyphen, or within the added characters.
+    ...(left > max ? [] : [`-${added}{${left}}${random}`]),
   ];
 }
 
@@ -29,43 +32,43 @@ const anything = '[-a-z0-9.]*';
 
 const literal = (name: string): string => name.replaceAll('.', '[.]');
 
-/** What the names of its pods match, of a Deployment, StatefulSet, DaemonSet, Job or CronJob of that name. */
-export function podsOf(name: string): string {
-  if (name.length >= longestBase) {
-    const cut = literal(name.slice(0, longestBase));
+/** Returns the pattern of the pod names of a Deployment, StatefulSet, DaemonSet, Job or CronJob with this name. */
+export function podPatternOf(name: string): string {
+  if (name.length >= maxBaseLength) {
+    const cut = literal(name.slice(0, maxBaseLength));
     return `${cut}${random}|${literal(name)}-[0-9]+`;
   }
   const endings = [
-    ...generated(name, hashed, longestHash),
-    ...generated(name, '[0-9]', longestNumber),
+    ...generated(name, hashed, maxHashLength),
+    ...generated(name, '[0-9]', maxNumberLength),
     `-${random}`,
     '-[0-9]+',
   ];
   return endings.map((ending) => `${literal(name)}${ending}`).join('|');
 }
 
-/** The same of all workloads whose names contain this. A hash that contains it is taken for a part of the name, where nobody knows better. */
-export function podsOfAny(keyword: string): string {
+/** Returns the pattern of the pod names of all workloads whose names contain the keyword. A hash that contains it matches too. */
+export function podPatternContaining(keyword: string): string {
   const within = `${anything}${literal(keyword.toLowerCase())}${anything}`;
   return `${within}-${random}|${within}-[0-9]+`;
 }
 
-/** How the names end of all pods that `podsOfAny` means. */
+/** End of all pod names that `podPatternContaining` matches. */
 const ending = /-(?:[a-z0-9]{5}|[0-9]+)$/;
 
 /**
- * Whether a name matches as a whole. What may begin with anything is tried only on names that end as they must: on others it would be tried
- * at each place of theirs, and at each further one again.
+ * Returns a function that matches whole pod names. A pattern that starts with a wildcard is tried only on names with the right ending,
+ * because on others it would backtrack quadratically.
  */
-export function namedSo(pattern: string): (pod: string) => boolean {
+export function matcherOfPattern(pattern: string): (pod: string) => boolean {
   const whole = new RegExp(`^(?:${pattern})$`);
   const isWide = pattern.startsWith(anything);
   return (pod) => (!isWide || ending.test(pod)) && whole.test(pod);
 }
 
-/** Whether a pod is one of these, by its name alone. */
+/** Returns a function that checks by its name whether a pod belongs to the workload. */
 export function matcherOf({ pattern, alsoPods, notPods }: WorkloadPods): (pod: string) => boolean {
-  const matches = namedSo(pattern);
+  const matches = matcherOfPattern(pattern);
   const also = new Set(alsoPods);
   const not = new Set(notPods);
   return (pod) => also.has(pod) || (matches(pod) && !not.has(pod));
@@ -76,12 +79,12 @@ interface Owned {
   readonly ownerReferences: readonly { readonly kind: string; readonly name: string; readonly controller?: boolean }[];
 }
 
-/** The names of the workloads that a pod belongs to, by its owner: none, one, or a Job and the CronJob that made it. */
+/** Returns the workloads that own the pod: none, one, or a Job and the CronJob that created it. */
 export function workloadsOf({ labels, ownerReferences }: Owned): readonly string[] {
   const owner = ownerReferences.find(({ controller }) => controller === true) ?? ownerReferences[0];
   if (owner === undefined || owner.kind === 'Node') return [];
   const { kind, name } = owner;
-  // Only the controller of Deployments (and those made after it) labels by the hash that the ReplicaSet's name ends with.
+  // Only the Deployment controller (and those derived from it) sets this label to the hash at the end of the ReplicaSet's name.
   const hash = kind === 'ReplicaSet' ? labels['pod-template-hash'] : undefined;
   if (hash !== undefined && name.endsWith(`-${hash}`)) return [name.slice(0, -hash.length - 1)];
   const cronJob = kind === 'Job' ? /^(.+)-\d{7,10}$/.exec(name)?.[1] : undefined;

@@ -20,7 +20,7 @@ export interface OpenParts extends StoreParts {
   readonly drop: Drop;
 }
 
-/** Opens the store that the configuration selects, behind the limits on its use. */
+/** Opens the configured store, with limits, metrics and the check of its records. */
 export function openStore(settings: LoggingSettings, parts: OpenParts): StoreFor {
   const storeFor = openType(settings.store, settings[settings.store], parts);
   const limit = limited();
@@ -34,7 +34,7 @@ function openType<Name extends LogStoreName>(
   parts: StoreParts,
 ): StoreFor {
   if (section === undefined)
-    throw new Error(`logging.${name} is missing, which the schema of the configuration demands`);
+    throw new Error(`logging.${name} is missing, although the configuration schema requires it`);
   const { open, limitsOwnTime } = logStoreTypes[name];
   const storeFor = open(section, parts);
   return limitsOwnTime === true ? storeFor : (caller, holder) => withTimeout(storeFor(caller, holder));

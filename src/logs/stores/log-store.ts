@@ -1,38 +1,38 @@
 /**
- * What a store of logs is asked, and what it says that it cannot do. A store translates, and no more: rights, parameters, limits and
- * deadlines are looked after by those who ask it. What is wrong with it is thrown as a StatusError without its address: 503 it is down,
- * 504 it is slow, 502 it answers what makes no sense; never an empty answer in the place of one of these.
+ * Interface of log stores. A store only translates queries: its callers are responsible for rights, parameters, limits and timeouts. A
+ * store throws its failures as StatusError without its address: 503 if it is down, 504 if it is slow, 502 if its response is invalid. It
+ * never returns an empty result instead.
  */
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { ListPods } from './pods/source.ts';
 import type { SecretReader } from './remote/endpoint.ts';
 
-/** Who asks, towards kube-apiserver. */
+/** Client of kube-apiserver with the identity of the caller. */
 export type Caller = Pick<KubeClient, 'stream'>;
 
-/** One line of a container. */
+/** Log line of a container. */
 export interface LogRecord {
-  /** RFC 3339 in UTC with nine digits of a second: times compare as texts do. */
+  /** RFC 3339 in UTC with nanoseconds, so that the lexical order is the order in time. */
   readonly time: string;
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
-  /** Without the end of the line. What is no UTF-8 is U+FFFD; colours and other controls are as they were written. */
+  /** Line without its line break. Invalid UTF-8 is replaced by U+FFFD; color codes and other control characters are kept. */
   readonly log: string;
 }
 
-/** The pods of a workload. */
+/** Pods of a workload. */
 export interface WorkloadPods {
   readonly workload: string;
-  /** What the name of such a pod matches as a whole, in what Lucene, RE2 and JavaScript have in common. */
+  /** Regular expression for whole pod names, in the syntax that Lucene, RE2 and JavaScript share. */
   readonly pattern: string;
-  /** Pods that it owns, and whose names do not match. */
+  /** Own pods whose names do not match the pattern. */
   readonly alsoPods: readonly string[];
-  /** Pods of others whose names match. */
+  /** Pods of other workloads whose names match the pattern. */
   readonly notPods: readonly string[];
 }
 
-/** Each list: one of these must be contained, whatever the case of its letters; an empty list asks for nothing. */
+/** Case-insensitive keywords; at least one of each list must be contained. An empty list has no effect. */
 interface Keywords {
   readonly namespace: readonly string[];
   readonly workload: readonly WorkloadPods[];
@@ -41,14 +41,14 @@ interface Keywords {
   readonly log: readonly string[];
 }
 
-/** Which records are meant; all that is stated holds for them. */
+/** Selects the records that meet all conditions. */
 export interface Selection {
-  /** Whole seconds since the epoch; undefined: from the beginning. A record is meant if start ≤ t ≤ end: 100.001 s is after 100. */
+  /** Whole seconds since the epoch; undefined: no start. Selects start ≤ t ≤ end, so 100.001 s is after an end of 100. */
   readonly start: number | undefined;
   readonly end: number;
-  /** By name, each from its own second on, which may be before `start`. Undefined: all that the store has. */
+  /** First visible second by namespace, which may be before `start`; undefined: all namespaces of the store. */
   readonly namespaces: ReadonlyMap<string, number> | undefined;
-  /** Empty lists ask for nothing. */
+  /** Empty lists have no effect. */
   readonly workloads: readonly WorkloadPods[];
   readonly pods: readonly string[];
   readonly containers: readonly string[];
@@ -58,7 +58,7 @@ export interface Selection {
 export type TimeOrder = 'asc' | 'desc';
 
 export interface LogPage {
-  /** By time; records of one time come in an order that is the same on every page. */
+  /** Order by time; records with the same time have the same order on every page. */
   readonly order: TimeOrder;
   readonly from: number;
   readonly size: number;
@@ -67,17 +67,17 @@ export interface LogPage {
 export const intervalUnits = ['s', 'm', 'h', 'd', 'w', 'M', 'q', 'y'] as const;
 
 export interface Interval {
-  /** Of more than one: s, m, h and d only. */
+  /** More than 1 only for s, m, h and d. */
   readonly count: number;
   readonly unit: (typeof intervalUnits)[number];
 }
 
-/** A cap cut the result short, and why, for people. */
+/** Reason why a limit made the result incomplete. */
 export interface Cut {
   readonly partial?: { readonly reason: string };
 }
 
-/** Collects why a result is incomplete, each reason once. */
+/** Collects the distinct reasons why a result is incomplete. */
 export class Reasons {
   readonly #texts = new Set<string>();
 
@@ -91,13 +91,13 @@ export class Reasons {
 }
 
 export interface Found extends Cut {
-  /** Of all pages. */
+  /** Number of records on all pages. */
   readonly total: number;
   readonly records: readonly LogRecord[];
 }
 
 export interface Statistics extends Cut {
-  /** Different containers, by namespace, pod and name. */
+  /** Number of distinct containers, by namespace, pod and name. */
   readonly containers: number;
   readonly logs: number;
 }
@@ -105,29 +105,32 @@ export interface Statistics extends Cut {
 export interface Histogram extends Cut {
   readonly total: number;
   /**
-   * From the first that has records to the last, those between without any too. `time`: milliseconds since the epoch at which a bucket
-   * begins: a multiple of s, m, h or d since the epoch; Mondays, and first days of months, quarters and years, in UTC.
+   * Buckets from the first to the last with records, including empty ones between them. `time`: start in milliseconds since the epoch,
+   * which is a multiple of s, m, h or d since the epoch, a Monday, or the first day of a month, quarter or year, in UTC.
    */
   readonly histograms: readonly { readonly time: number; readonly count: number }[];
 }
 
 export interface LogStore {
-  /** As `logging.store` of the configuration has it. */
+  /** Value of `logging.store` in the configuration. */
   readonly name: string;
   query(selection: Selection, page: LogPage, signal: AbortSignal): Promise<Found>;
   statistics(selection: Selection, signal: AbortSignal): Promise<Statistics>;
   histogram(selection: Selection, interval: Interval, signal: AbortSignal): Promise<Histogram>;
-  /** Everything, in pieces of bounded size, each fetched when the one before was taken; returns what cut it short. Who stops ends it upstream. */
+  /**
+   * Yields all records in pieces of bounded size, each fetched after the previous one was read. Returning early ends the requests
+   * upstream.
+   */
   export(selection: Selection, order: TimeOrder, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
-  /** What is written from now on, as it comes. Without it new records are asked for again and again (polling.ts). */
+  /** Yields new records as they arrive. Stores without this method are polled (polling.ts). */
   follow?(selection: Selection, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
-  /** Throws if it cannot be asked now. */
+  /** Throws if the store is unavailable. */
   check(signal: AbortSignal): Promise<void>;
-  /** Ends what it holds open. */
+  /** Closes its connections. */
   close(): Promise<void>;
 }
 
-/** Returns the store for a caller: one that reads as the caller, or the same for all, within the limits that holders share. */
+/** Returns the store for a caller, which reads as the caller or is shared by all. `holder` identifies the caller for limits. */
 export type StoreFor = (caller: Caller, holder: string) => LogStore;
 
 export interface StoreParts {
@@ -135,9 +138,9 @@ export interface StoreParts {
   readonly secrets: SecretReader;
 }
 
-/** A kind of log store. `index.ts` registers it under the name of its section of the configuration. */
+/** Type of log store. `index.ts` registers it under the name of its configuration section. */
 export interface LogStoreType<Settings> {
   open(this: void, settings: Settings, parts: StoreParts): StoreFor;
-  /** Its queries return in time with the part that they have read. Other stores get a timeout. */
+  /** Its queries return in time with the records read so far. Other stores get a timeout. */
   readonly limitsOwnTime?: true;
 }

@@ -3,21 +3,21 @@ import { storeLimits } from '../limits.ts';
 import type { LogStore } from './log-store.ts';
 import { wrapped, type StoreDecorator, type LogStream } from './wrapped.ts';
 
-const longestWait = 30_000;
+const maxWait = 30_000;
 
-/** Returns a function that wraps the store of a holder (holderOf); all stores that it wraps share the limits. */
+/** Returns a function that limits the use of a store by a holder (holderOf). All stores that it wraps share the limits. */
 export function limited(limits = storeLimits): (store: LogStore, holder: string) => LogStore {
   const queries = new Slots({
     what: 'log queries',
     total: limits.queries,
     perUser: limits.queriesPerUser,
-    queue: { total: limits.waiting, perUser: limits.waitingPerUser, timeout: longestWait },
+    queue: { total: limits.waiting, perUser: limits.waitingPerUser, timeout: maxWait },
   });
   const streams = new Slots({ what: 'exports and tails of logs', total: limits.streams });
 
-  const around = (holder: string): StoreDecorator => ({
-    async ask(operation, signal, run) {
-      // Whether it answers at all is known best when it is busy.
+  const decoratorFor = (holder: string): StoreDecorator => ({
+    async call(operation, signal, run) {
+      // Checks are not limited, so that they work while the store is busy.
       if (operation === 'check') return await run(signal);
       return await queries.run(holder, () => run(signal), signal);
     },
@@ -30,5 +30,5 @@ export function limited(limits = storeLimits): (store: LogStore, holder: string)
       }
     },
   });
-  return (store, holder) => wrapped(store, around(holder));
+  return (store, holder) => wrapped(store, decoratorFor(holder));
 }

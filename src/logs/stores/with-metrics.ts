@@ -2,13 +2,13 @@ import { StatusError } from '../../runtime/errors.ts';
 import type { LogStore } from './log-store.ts';
 import { wrapped, type LogStream } from './wrapped.ts';
 
-/** `result`: `ok`, the code of an error, or `ended` where the caller had gone. */
+/** `result`: `ok`, the code of an error, or `ended` if the caller disconnected. */
 export type Observe = (operation: string, result: string, seconds: number) => void;
 
-/** Tells how long each question took, of exports and tails as a whole. */
+/** Measures the duration of each request. An export or tail counts as one request. */
 export function withMetrics(store: LogStore, observe: Observe): LogStore {
   function measured(operation: string, signal: AbortSignal): (error?: unknown) => void {
-    const begin = performance.now();
+    const start = performance.now();
     return (error) => {
       const result =
         error === undefined
@@ -18,17 +18,17 @@ export function withMetrics(store: LogStore, observe: Observe): LogStore {
             : signal.aborted
               ? 'ended'
               : '500';
-      observe(operation, result, (performance.now() - begin) / 1_000);
+      observe(operation, result, (performance.now() - start) / 1_000);
     };
   }
 
   return wrapped(store, {
-    async ask(operation, signal, run) {
+    async call(operation, signal, run) {
       const done = measured(operation, signal);
       try {
-        const answer = await run(signal);
+        const result = await run(signal);
         done();
-        return answer;
+        return result;
       } catch (error) {
         done(error);
         throw error;

@@ -5,8 +5,8 @@ import { timeText } from '../query/times.ts';
 export type Drop = (store: string, records: number) => void;
 
 /**
- * Drops records of namespaces that the selection does not have, and records older than the selection has for their namespace, and
- * reports their number. The query names what the caller is allowed to see, but the store is not trusted to filter by it.
+ * Drops records that the selection does not include: of other namespaces, and from before the first visible second of their namespace. The
+ * query already contains this restriction, but the store is not trusted to apply it. Reports the number of dropped records.
  */
 export function withScope(store: LogStore, drop: Drop): LogStore {
   const follow = store.follow?.bind(store);
@@ -15,7 +15,7 @@ export function withScope(store: LogStore, drop: Drop): LogStore {
     if (namespaces === undefined) return (records) => records;
     const oldest = new Map([...namespaces].map(([name, since]) => [name, timeText(since)]));
     return (records) => {
-      // '~' comes after every time.
+      // '~' sorts after every time.
       const inScope = records.filter(({ namespace, time }) => time >= (oldest.get(namespace) ?? '~'));
       if (inScope.length < records.length) drop(store.name, records.length - inScope.length);
       return inScope;
@@ -29,7 +29,7 @@ export function withScope(store: LogStore, drop: Drop): LogStore {
         const piece = await pieces.next();
         if (piece.done === true) return piece.value;
         const records = filter(piece.value);
-        // A tail would write an empty chunk, which ends the body.
+        // A tail would write an empty chunk, which would end the body.
         if (records.length > 0) yield records;
       }
     } finally {

@@ -3,24 +3,24 @@ import type { LogStore } from './log-store.ts';
 import { wrapped, type StoreOperation, type LogStream } from './wrapped.ts';
 
 /**
- * Milliseconds for an answer, of an export for each piece; shorter than a request may take, so that it is known who was slow. Who looks whether
- * a store can be asked has its own.
+ * Timeouts in milliseconds, for exports per piece. They are shorter than those of requests, so that the error names the store as the cause.
+ * Checks have a timeout of their own (open-store.ts).
  */
-const patience: Partial<Record<StoreOperation, number>> = {
+const timeouts: Partial<Record<StoreOperation, number>> = {
   query: 30_000,
   statistics: 50_000,
   histogram: 50_000,
   export: 30_000,
 };
 
-/** Throws 504 in the place of a store that takes too long. `limits`: others, for tests. */
-export function withTimeout(store: LogStore, limits: typeof patience = patience): LogStore {
-  const late = (): Error => timeout(`the log store "${store.name}" did not answer in time`);
+/** Throws 504 if the store takes too long. `limits` replaces the timeouts in tests. */
+export function withTimeout(store: LogStore, limits: typeof timeouts = timeouts): LogStore {
+  const timeoutError = (): Error => timeout(`the log store "${store.name}" did not respond in time`);
 
   async function within<T>(operation: StoreOperation, own: AbortController, wait: () => Promise<T>): Promise<T> {
     const limit = limits[operation];
     if (limit === undefined) return await wait();
-    const timer = setTimeout(() => own.abort(late()), limit);
+    const timer = setTimeout(() => own.abort(timeoutError()), limit);
     try {
       return await wait();
     } finally {
@@ -29,7 +29,7 @@ export function withTimeout(store: LogStore, limits: typeof patience = patience)
   }
 
   return wrapped(store, {
-    async ask(operation, signal, run) {
+    async call(operation, signal, run) {
       const own = new AbortController();
       return await within(operation, own, () => run(AbortSignal.any([signal, own.signal])));
     },

@@ -3,9 +3,9 @@ import type { Cut, LogRecord, LogStore } from './log-store.ts';
 export type LogStream = AsyncGenerator<readonly LogRecord[], Cut>;
 export type StoreOperation = 'query' | 'statistics' | 'histogram' | 'export' | 'follow' | 'check';
 
-/** What is done around what a store is asked; `run` asks it. */
+/** Wraps each operation of a store; `run` executes it. */
 export interface StoreDecorator {
-  ask<T>(
+  call<T>(
     this: void,
     operation: StoreOperation,
     signal: AbortSignal,
@@ -19,20 +19,20 @@ export interface StoreDecorator {
   ): LogStream;
 }
 
-export function wrapped(store: LogStore, { ask, stream }: StoreDecorator): LogStore {
+export function wrapped(store: LogStore, { call, stream }: StoreDecorator): LogStore {
   const { name } = store;
   const follow = store.follow?.bind(store);
   return {
     name,
-    query: (selection, page, signal) => ask('query', signal, (own) => store.query(selection, page, own)),
-    statistics: (selection, signal) => ask('statistics', signal, (own) => store.statistics(selection, own)),
+    query: (selection, page, signal) => call('query', signal, (own) => store.query(selection, page, own)),
+    statistics: (selection, signal) => call('statistics', signal, (own) => store.statistics(selection, own)),
     histogram: (selection, interval, signal) =>
-      ask('histogram', signal, (own) => store.histogram(selection, interval, own)),
+      call('histogram', signal, (own) => store.histogram(selection, interval, own)),
     export: (selection, order, signal) => stream('export', signal, (own) => store.export(selection, order, own)),
     ...(follow === undefined
       ? {}
       : { follow: (selection, signal) => stream('follow', signal, (own) => follow(selection, own)) }),
-    check: (signal) => ask('check', signal, (own) => store.check(own)),
+    check: (signal) => call('check', signal, (own) => store.check(own)),
     close: () => store.close(),
   };
 }

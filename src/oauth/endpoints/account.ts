@@ -1,4 +1,4 @@
-/** `/oauth/account`: the profile, the password and the sessions of the user who is logged in at the browser. */
+/** `/oauth/account`: profile, password and sessions of the user who is logged in at the browser. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { loginOf, loginsOf } from '../../accounts/directory/subjects.ts';
@@ -8,8 +8,8 @@ import type { Route } from '../../http/route.ts';
 import { described, text } from '../../http/schema.ts';
 import {
   accountPath,
-  beginInBrowser,
   browserLogin,
+  logInBrowser,
   type BrowserLogin,
   type BrowserLoginParts,
 } from '../browser-login.ts';
@@ -17,7 +17,8 @@ import type { Form } from '../form.ts';
 import { oauthParameters } from '../parameters.ts';
 import { accountPage } from '../pages/account.ts';
 import { donePage } from '../pages/notices.ts';
-import { demandConfirmed, type ShowLogin } from '../pages/login.ts';
+import { sentence } from '../pages/page.ts';
+import { assertConfirmed, type ShowLogin } from '../pages/login.ts';
 import { formRoute, pageRoute, seeOther, type PageRequest } from '../pages/route.ts';
 import { passwordRefusal } from '../password-login.ts';
 
@@ -32,23 +33,28 @@ const passwordChange = {
 };
 const { parse } = oauthParameters(passwordChange);
 
-interface Who extends BrowserLogin {
+interface AccountLogin extends BrowserLogin {
   readonly account: Account;
 }
 
-/** Revokes the session `which` of the user, or all but this one. */
-async function end(parts: AccountEndpointParts, page: PageRequest, who: Who, which: string): Promise<void> {
+/** Revokes the session `target` of the user; `others` revokes all except the current one. */
+async function revoke(
+  parts: AccountEndpointParts,
+  page: PageRequest,
+  { session, account }: AccountLogin,
+  target: string,
+): Promise<void> {
   const { sessions } = parts;
-  const { session, account } = who;
   const { auditID, log } = page.context;
   const { username, uid } = account;
-  let ended = 0;
-  if (which === 'others') ended = await sessions.endAll({ userName: username, userUID: uid }, session.metadata.name);
-  else if ((await loginOf(account, which, parts)) !== undefined) {
-    await sessions.revoke(which);
-    ended = 1;
+  let revoked = 0;
+  if (target === 'others')
+    revoked = await sessions.revokeAll({ userName: username, userUID: uid }, session.metadata.name);
+  else if ((await loginOf(account, target, parts)) !== undefined) {
+    await sessions.revoke(target);
+    revoked = 1;
   }
-  log.info('sessions were revoked', { auditID, user: username, by: username, sessions: ended });
+  log.info('sessions revoked', { auditID, user: username, by: username, sessions: revoked });
   seeOther(page.res, accountPath);
 }
 
@@ -56,15 +62,15 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
   const { directory, showLogin } = parts;
   const ownPassword = new OwnPassword(parts);
 
-  /** Calls `go` for the user who is logged in; shows the login page without a login. */
-  async function withLogin(page: PageRequest, go: (who: Who) => void | Promise<void>): Promise<void> {
+  /** Calls `run` with the login of this browser, or shows the login page. */
+  async function withLogin(page: PageRequest, run: (login: AccountLogin) => void | Promise<void>): Promise<void> {
     const login = await browserLogin(page, parts);
     const account = login && directory.account(login.subject.username);
     if (login === undefined || account === undefined) showLogin(page, { next: accountPath });
-    else await go({ ...login, account });
+    else await run({ ...login, account });
   }
 
-  function show(page: PageRequest, { session, subject, account }: Who, refused?: OAuthError): void {
+  function show(page: PageRequest, { session, subject, account }: AccountLogin, refused?: OAuthError): void {
     const changeable = changeableHere(account, directory);
     accountPage(page, {
       action: accountPath,
@@ -73,56 +79,56 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
       current: session.metadata.name,
       unchangeable: typeof changeable === 'string' ? changeable : undefined,
       ...(refused && {
-        problem: `That did not work: ${refused.message}.`,
+        problem: sentence(refused.message),
         status: refused.code,
         headers: refused.headers,
       }),
     });
   }
 
-  async function changePassword(page: PageRequest & { readonly form: Form }, { account }: Who): Promise<void> {
+  async function changePassword(page: PageRequest & { readonly form: Form }, { account }: AccountLogin): Promise<void> {
     const { form, res, context } = page;
     const { auditID, sourceIP, log } = context;
     const typed = parse(form);
-    demandConfirmed(typed);
+    assertConfirmed(typed);
     const from = { client: pagesClient.name, auditID, sourceIP, log };
     const refused = await ownPassword.change(account, typed.password, typed.new_password, from);
     if (refused !== undefined) throw passwordRefusal(refused);
     const now = directory.account(account.username);
     // The change revokes all logins with the old password, including this one.
     if (now !== undefined && (await browserLogin(page, parts)) === undefined)
-      await beginInBrowser(parts, page, { account: now });
-    const notice = 'Whoever has logged in as you with the old one has to log in again.';
-    donePage(res, 'Your password is changed', notice, { path: accountPath, name: 'Back to your account' });
+      await logInBrowser(parts, page, { account: now });
+    const notice = 'All other sessions that were started with the old password are logged out.';
+    donePage(res, 'Password changed', notice, { path: accountPath, name: 'Back to your account' });
   }
 
   return [
     pageRoute({
       path: accountPath,
-      summary: 'Show the account of the user',
+      summary: 'Show the account page',
       description:
         'Shows the user, a form for a new password, and the sessions. Without a login, the login page is shown.',
-      handler: (page) => withLogin(page, (who) => show(page, who)),
+      handler: (page) => withLogin(page, (login) => show(page, login)),
     }),
     formRoute({
       path: accountPath,
       summary: 'Change the password or revoke sessions',
       description:
         'Receives the forms of the account page. A new password revokes all sessions that were started with the ' +
-        'old one, and logs this browser in again. A password that an identity provider or the cluster ' +
-        'configuration holds cannot be changed here.',
+        'old one, and logs this browser in again. A password that is managed by an identity provider or in the ' +
+        'cluster configuration cannot be changed here.',
       fields: {
-        end: described('Session to revoke, or `others` for all but the login of this browser', text.optional()),
+        end: described('Session to revoke, or `others` for all except the login of this browser', text.optional()),
       },
       furtherFields: passwordChange,
       handler: (page) =>
-        withLogin(page, async (who) => {
-          if (page.fields.end !== undefined) return await end(parts, page, who, page.fields.end);
+        withLogin(page, async (login) => {
+          if (page.fields.end !== undefined) return await revoke(parts, page, login, page.fields.end);
           try {
-            await changePassword(page, who);
+            await changePassword(page, login);
           } catch (error) {
             if (!(error instanceof OAuthError)) throw error;
-            show(page, who, error);
+            show(page, login, error);
           }
         }),
     }),

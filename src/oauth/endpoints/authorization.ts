@@ -1,20 +1,20 @@
 /**
- * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share the steps: 1 find
- * the client and its redirect_uri, 2 parse the request, 3 find the login of this browser or send the login page, 4 ask for consent, 5 send
- * the browser back with a code. Errors of step 1 are shown to the user, later ones are sent to the client.
+ * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share these steps: 1 find the client and its
+ * redirect_uri, 2 parse the request, 3 find the login of this browser or show the login page, 4 ask for consent, 5 redirect the browser
+ * with a code. Errors of step 1 are shown to the user, later ones are redirected to the client.
  */
 import type { Directory } from '../../accounts/directory/directory.ts';
 import { sessionOwnerOf } from '../../tokens/sessions/session.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import { annotations } from '../../audit/annotations.ts';
-import { describable, isTold, OAuthError } from '../../runtime/errors.ts';
+import { describable, isReportable, OAuthError } from '../../runtime/errors.ts';
 import {
   authorizationParameters,
   destinationOf,
   parseAuthorization,
   prompts,
   type AuthorizationRequest,
-  provesNobody,
+  canBeIntercepted,
   withParameters,
 } from '../authorization-request.ts';
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
@@ -35,12 +35,12 @@ export interface AuthorizationParts {
   readonly clock: () => number;
 }
 
-/** RFC 6749 section 4.1.2 allows ten minutes; a browser needs no more than this. Milliseconds. */
+/** Lifetime of a code in milliseconds. RFC 6749 section 4.1.2 allows ten minutes, but a browser needs no more than one. */
 const codeLife = 60_000;
 const path = '/oauth/authorize';
 const consentPath = '/oauth/consent';
-/** Maximum consents per login; the oldest are dropped and must be given again. */
-const mostConsents = 50;
+/** Maximum consents per login. The oldest are dropped and must be given again. */
+const maxConsents = 50;
 
 export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint {
   return {
@@ -51,10 +51,10 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
         description:
           'Starts the authorization code flow with PKCE (RFC 6749 section 4.1, RFC 7636, OpenID Connect Core ' +
           'section 3.1.2). The configuration must allow the client this grant. The server shows its login and ' +
-          'consent pages where they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`. ' +
+          'consent pages if they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`. ' +
           'The code is valid for one minute and for one use. Errors are redirected too; only a wrong `client_id` ' +
           'or `redirect_uri` is shown to the user.',
-        // Where errors are sent depends on the client.
+        // Parsed in `authorize`, because the client determines where errors are sent.
         query: { ...authorizationParameters, parse: (query) => query },
         handler: (page) => authorize(parts, page, page.query),
       }),
@@ -68,13 +68,9 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
       pageRoute({
         path: consentPath,
         summary: 'Show that no consent is pending',
-        description: 'Tells people who open this address directly to start again in the application.',
+        description: 'Tells users who open this address directly to start again in the application.',
         handler: ({ res }) =>
-          donePage(
-            res,
-            'Nothing is asked here now',
-            'Go back to the application that sent you here, and begin again there.',
-          ),
+          donePage(res, 'Nothing to authorize', 'Go back to the application that sent you here and start again.'),
       }),
       formRoute({
         path: consentPath,
@@ -82,7 +78,7 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
         description:
           'Receives the form of the consent page, and continues the request of `GET /oauth/authorize`. A denial ' +
           'is redirected to the client as `access_denied`. A consent is remembered for the client and the scope ' +
-          'until the login of the browser ends; a client whose `redirect_uri` is not `https` needs it each time.',
+          'until the login of the browser ends. A client whose `redirect_uri` is not `https` needs it each time.',
         fields: {
           request: described('Query of the authorization request', text),
           decision: described('`allow`; any other value denies the request', text.optional()),
@@ -110,7 +106,7 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
   };
 }
 
-/** Steps 1 to 5. `decision` is the user's decision in step 4. */
+/** Runs steps 1 to 5. `decision` is the user's decision in step 4. */
 async function authorize(
   parts: AuthorizationParts,
   page: PageRequest,
@@ -131,16 +127,16 @@ async function authorize(
     if (login === undefined) return;
     if (decision === 'deny') {
       annotate(page, request, 'Refused');
-      throw new OAuthError('access_denied', 'the user has refused');
+      throw new OAuthError('access_denied', 'the user denied the request');
     }
-    if (decision === undefined && mustAsk(request, login)) return askConsent(page, query, request, login);
+    if (decision === undefined && needsConsent(request, login)) return askConsent(page, query, request, login);
     if (decision === 'allow') await remember(parts, request, login);
     const code = await createCode(parts, request, login);
     annotate(page, request, 'Allowed');
-    log.info('authorized', { auditID, username: login.subject.username, client: request.client.name, sourceIP });
+    log.info('client authorized', { auditID, username: login.subject.username, client: request.client.name, sourceIP });
     sendBack({ code });
   } catch (error) {
-    if (!isTold(error)) throw error;
+    if (!isReportable(error)) throw error;
     if (error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
     sendBack({
       error: error instanceof OAuthError ? error.error : 'temporarily_unavailable',
@@ -154,7 +150,7 @@ function annotate({ context }: PageRequest, { client }: AuthorizationRequest, de
   context.audit?.annotate(annotations.authorization, decision);
 }
 
-/** Step 3. Undefined if the login page was sent instead. */
+/** Step 3. Returns undefined if the login page was sent instead. */
 async function loginFor(
   parts: AuthorizationParts,
   page: PageRequest,
@@ -163,7 +159,7 @@ async function loginFor(
 ): Promise<BrowserLogin | undefined> {
   const login = await browserLogin(page, parts);
   if (login !== undefined && !mustLogIn(request, login, parts.clock())) return login;
-  if (request.prompt?.includes('none')) throw new OAuthError('login_required', 'nobody is logged in');
+  if (request.prompt?.includes('none')) throw new OAuthError('login_required', 'the user must log in');
   const next = withParameters(path, Object.fromEntries(query));
   parts.showLogin(page, { next, username: query.get('login_hint') ?? '' });
   return undefined;
@@ -185,19 +181,25 @@ function askConsent(
   { client, prompt, redirectURI, scope }: AuthorizationRequest,
   { subject: { username } }: BrowserLogin,
 ): void {
-  if (prompt?.includes('none')) throw new OAuthError('consent_required', 'the user must be asked');
-  const question = { client: client.name, redirectURI, scope, username, query: query.toString() };
-  consentPage(page, { action: consentPath, ...question });
+  if (prompt?.includes('none')) throw new OAuthError('consent_required', 'the user must consent');
+  consentPage(page, {
+    action: consentPath,
+    client: client.name,
+    redirectURI,
+    scope,
+    username,
+    query: query.toString(),
+  });
 }
 
-function mustAsk(request: AuthorizationRequest, { session }: BrowserLogin): boolean {
+function needsConsent(request: AuthorizationRequest, { session }: BrowserLogin): boolean {
   const { client, prompt, redirectURI } = request;
   if (prompt?.includes('consent')) return true;
   if (!client.consent) return false;
-  return provesNobody(redirectURI) || session.status.consents?.includes(consentOf(request)) !== true;
+  return canBeIntercepted(redirectURI) || session.status.consents?.includes(consentOf(request)) !== true;
 }
 
-/** Key of a consent: anything else needs another one. */
+/** Returns the key of a consent. A different client or scope needs a new consent. */
 const consentOf = ({ client, scope }: AuthorizationRequest): string =>
   [client.name, ...(scope?.split(' ') ?? []).toSorted()].join(' ');
 
@@ -208,7 +210,7 @@ async function remember(
 ): Promise<void> {
   const before = session.status.consents ?? [];
   const consent = consentOf(request);
-  if (!before.includes(consent)) await sessions.setConsents(session, [...before, consent].slice(-mostConsents));
+  if (!before.includes(consent)) await sessions.setConsents(session, [...before, consent].slice(-maxConsents));
 }
 
 /** Step 5. */

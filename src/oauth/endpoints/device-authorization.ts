@@ -1,4 +1,4 @@
-/** `POST /oauth/device_authorization` (RFC 8628 section 3.1): starts the login of a device that has no browser. */
+/** `POST /oauth/device_authorization` (RFC 8628 section 3.1): starts the login of a device without a browser. */
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
@@ -10,7 +10,7 @@ import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { clientRoute } from '../client-request.ts';
 import { devicePath } from './device.ts';
 import { deviceCodeLife, deviceGrantType, pollInterval } from '../grants/device-code.ts';
-import { demandGrant } from '../grants/grant.ts';
+import { assertGrantAllowed } from '../grants/grant.ts';
 import { refreshGrantType } from '../grants/refresh-token.ts';
 import { grantScope, scopeParameter } from '../scope.ts';
 import { newUserCode, shown } from '../user-code.ts';
@@ -20,11 +20,11 @@ const deviceAuthorizationSchema = named(
   'DeviceAuthorization',
   object({
     device_code: described('Code with which the device requests its token', text),
-    user_code: described('Code that the user types in', text),
-    verification_uri: described('Page on which the user types it in', text),
+    user_code: described('Code that the user enters', text),
+    verification_uri: described('Page on which the user enters the code', text),
     verification_uri_complete: described('The same page with the code filled in', text),
     expires_in: described('Seconds for which both codes are valid', count),
-    interval: described('Seconds between two token requests of the device', count),
+    interval: described('Minimum seconds between two token requests of the device', count),
   }),
 );
 
@@ -41,7 +41,7 @@ export function deviceAuthorizationEndpoint({
 }): OAuthEndpoint {
   const path = '/oauth/device_authorization';
 
-  async function begin(
+  async function start(
     client: Client,
     requested: string | undefined,
     { sourceIP, signal }: RequestContext,
@@ -73,8 +73,8 @@ export function deviceAuthorizationEndpoint({
         fields: { scope: scopeParameter },
         responses: json(deviceAuthorizationSchema, 'The codes for the device and for the user'),
         async handler({ fields, client, context, res }) {
-          demandGrant(client, deviceGrantType);
-          const [code, userCode] = await begin(client, fields.scope, context);
+          assertGrantAllowed(client, deviceGrantType);
+          const [code, userCode] = await start(client, fields.scope, context);
           const verificationURI = `${issuer()}${devicePath}`;
           const body: TypeOf<typeof deviceAuthorizationSchema> = {
             device_code: code,

@@ -1,4 +1,4 @@
-/** `/oauth/device` (RFC 8628 section 3.3): the page where users enter the code of a device and allow it. */
+/** `/oauth/device` (RFC 8628 section 3.3): the page where users enter the code of a device and authorize it. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
@@ -16,6 +16,7 @@ import { oauthParameters } from '../parameters.ts';
 import { formRoute, pageRoute, type PageRequest } from '../pages/route.ts';
 import { withParameters } from '../authorization-request.ts';
 import { shown, userCodeIn } from '../user-code.ts';
+import { durationText } from '../../runtime/duration.ts';
 
 export interface DeviceParts {
   readonly directory: Directory;
@@ -26,7 +27,7 @@ export interface DeviceParts {
 
 export const devicePath = '/oauth/device';
 const action = devicePath;
-/** Characters of a wrong code that the page shows again. */
+/** Maximum characters of a wrong code that the page shows again. */
 const maxShown = 20;
 
 const userCodeParameter = { user_code: described('Code that the device shows', text.optional()) };
@@ -44,7 +45,8 @@ export function deviceRoutes(parts: DeviceParts): Route[] {
       path: devicePath,
       summary: 'Show the device login page',
       description:
-        'Asks for the code that a device shows (RFC 8628 section 3.3). Without a login, the login page is shown.',
+        'Shows a form for the code that a device displays (RFC 8628 section 3.3). Without a login, the login page is ' +
+        'shown.',
       query: oauthParameters(userCodeParameter),
       handler: (page) => show(parts, page, page.query.user_code),
     }),
@@ -86,7 +88,7 @@ async function enter(
   });
 }
 
-/** The login of this browser; undefined if the login page was sent instead. */
+/** Returns the login of this browser; undefined if the login page was sent instead. */
 async function loginFor(parts: DeviceParts, page: PageRequest, typed: string): Promise<BrowserLogin | undefined> {
   const login = await browserLogin(page, parts);
   if (login === undefined) parts.showLogin(page, { next: withParameters(devicePath, { user_code: typed }) });
@@ -94,7 +96,7 @@ async function loginFor(parts: DeviceParts, page: PageRequest, typed: string): P
 }
 
 /**
- * Returns the session of the device; undefined if an error page was sent. Wrong codes are limited like failed logins, and counted
+ * Returns the session of the device; undefined if an error page was sent. Wrong codes are limited like failed logins, but counted
  * separately.
  */
 async function find(
@@ -106,19 +108,19 @@ async function find(
   const { sourceIP, log, auditID } = page.context;
   const { username } = subject;
   const attempt = { guesses: 'user code', username, address: sourceIP, client: pagesClient.name } as const;
-  const again = (problem: string, status: number): undefined =>
+  const showProblem = (problem: string, status: number): undefined =>
     userCodePage(page, { action, userCode: typed.slice(0, maxShown), problem, status }) as undefined;
   const refuse = (seconds: number): undefined => {
     page.res.setHeader('Retry-After', seconds);
-    return again(`Too many wrong codes; try again in ${seconds} s.`, 429);
+    return showProblem(`Too many incorrect codes. Try again in ${durationText(seconds)}.`, 429);
   };
   return await limiter.during<Session | undefined>(attempt, refuse, async () => {
     const userCode = userCodeIn(typed);
-    const session = userCode === undefined ? undefined : await sessions.devices.waitingFor(userCode);
+    const session = userCode === undefined ? undefined : await sessions.devices.findPending(userCode);
     if (session !== undefined) return session;
     limiter.failed(attempt);
-    log.info('device code unknown', { auditID, username, sourceIP });
-    return again('There is no such code, or it has expired. Look at your device again.', 400);
+    log.info('unknown user code', { auditID, username, sourceIP });
+    return showProblem('This code is incorrect or has expired. Check the code on your device.', 400);
   });
 }
 
@@ -133,25 +135,25 @@ async function decide(
   const { auditID, sourceIP, log } = context;
   if (!isAllowed) await sessions.revoke(session.metadata.name);
   else {
-    const who = { ...sessionOwnerOf(spec), authenticatedAt: spec.createdAt, login: metadata.name };
-    if (!(await sessions.devices.letIn(session, who)))
+    const user = { ...sessionOwnerOf(spec), authenticatedAt: spec.createdAt, login: metadata.name };
+    if (!(await sessions.devices.approve(session, user)))
       return userCodePage(page, {
         action,
         userCode: '',
-        problem: 'That was too late: begin again at the device.',
+        problem: 'This code has expired. Start again on your device.',
         status: 400,
       });
   }
   context.audit?.annotate(annotations.client, session.spec.clientID);
   context.audit?.annotate(annotations.session, session.metadata.name);
   context.audit?.annotate(annotations.authorization, isAllowed ? 'Allowed' : 'Refused');
-  log.info(isAllowed ? 'device let in' : 'device refused', {
+  log.info(isAllowed ? 'device authorized' : 'device denied', {
     auditID,
     username: subject.username,
     client: session.spec.clientID,
     sid: session.metadata.name,
     sourceIP,
   });
-  if (isAllowed) donePage(res, 'The device is in', 'You may close this page and go on at the device.');
-  else donePage(res, 'The device was refused', 'You may close this page.');
+  if (isAllowed) donePage(res, 'Device authorized', 'You can close this page and return to your device.');
+  else donePage(res, 'Device denied', 'You can close this page.');
 }

@@ -8,14 +8,14 @@ import { json } from '../../http/route.ts';
 import { described, flag, integer, list, named, object, oneOf, text, type TypeOf } from '../../http/schema.ts';
 import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { clientAuthenticationMethods } from '../client-authentication.ts';
-import { clientRoute, mayKnow, tokenFields } from '../client-request.ts';
+import { canInspect, clientRoute, tokenFields } from '../client-request.ts';
 import { parseMilliseconds } from '../../runtime/time.ts';
 
 /** RFC 7662 section 2.2. */
 const introspectionSchema = named(
   'IntrospectionResponse',
   object(
-    { active: described('Whether the token is valid now; if not, it is the only property', flag) },
+    { active: described('Whether the token is valid now; if it is not, this is the only property', flag) },
     {
       token_type: oneOf('Bearer'),
       client_id: described('Client to which the token was issued', text),
@@ -26,8 +26,8 @@ const introspectionSchema = named(
       iat: described('Time of issue in Unix seconds', integer),
       exp: described('Expiry in Unix seconds', integer),
       sub: described('UID of the user, the ServiceAccount or the client', text),
-      username: described('Username, as RBAC knows it', text),
-      groups: described('Groups of the user, as RBAC knows them', list(text)),
+      username: described('Username, as used by RBAC', text),
+      groups: described('Groups of the user, as used by RBAC', list(text)),
     },
   ),
 );
@@ -43,8 +43,8 @@ interface IntrospectionParts {
 }
 
 /**
- * `POST /oauth/introspect` (RFC 7662): the state of a token. Unknown, expired, revoked and other clients' tokens get only
- * `active: false` (section 2.2).
+ * `POST /oauth/introspect` (RFC 7662): the state of a token. Tokens that are unknown, expired, revoked or issued to other clients get
+ * only `active: false` (section 2.2).
  */
 export function introspectionEndpoint({
   directory,
@@ -56,8 +56,8 @@ export function introspectionEndpoint({
   const path = '/oauth/introspect';
 
   async function ofAccessToken(token: string, client: Client): Promise<Omit<Introspection, 'active'> | undefined> {
-    const standing = await accessTokens.judge(token);
-    if (standing === undefined || !mayKnow(client, standing.claims.clientID)) return undefined;
+    const standing = await accessTokens.validate(token);
+    if (standing === undefined || !canInspect(client, standing.claims.clientID)) return undefined;
     const { claims, subject } = standing;
     return {
       token_type: 'Bearer',
@@ -74,9 +74,9 @@ export function introspectionEndpoint({
     };
   }
 
-  /** Only for the client of the token: a resource server must never accept a refresh token as a bearer token. */
+  /** Reports refresh tokens only to their own client, because resource servers must never accept them as bearer tokens. */
   async function ofRefreshToken(token: string, client: Client): Promise<Omit<Introspection, 'active'> | undefined> {
-    const presented = await sessions.rotation.presented(token);
+    const presented = await sessions.rotation.inspect(token);
     if (presented === undefined || !presented.isCurrent) return undefined;
     const { session } = presented;
     const { clientID, scope, createdAt, expiresAt } = session.spec;

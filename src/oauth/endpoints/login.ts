@@ -1,16 +1,17 @@
-/** `/oauth/login`: the login page, and the form of it wherever it was shown. */
+/** `/oauth/login`: the login page, and its form, which other pages show too. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { OwnPassword, type OwnPasswordParts } from '../../accounts/passwords/own.ts';
 import { OAuthError } from '../../runtime/errors.ts';
 import type { RequestContext, Route } from '../../http/route.ts';
 import { described, text } from '../../http/schema.ts';
-import { beginInBrowser, browserLogin, demandOurs, goOn, type BrowserLoginParts } from '../browser-login.ts';
+import { browserLogin, assertOwnPage, logInBrowser, resume, type BrowserLoginParts } from '../browser-login.ts';
 import type { Form } from '../form.ts';
 import { oauthParameters } from '../parameters.ts';
 import { confirmLogoutPath } from './logout.ts';
-import { demandConfirmed, loginPath, type ShowLogin } from '../pages/login.ts';
+import { assertConfirmed, loginPath, type ShowLogin } from '../pages/login.ts';
 import { logoutPage } from '../pages/notices.ts';
+import { sentence } from '../pages/page.ts';
 import { formRoute, pageRoute, type PageRequest } from '../pages/route.ts';
 import { passwordRefusal } from '../password-login.ts';
 
@@ -31,34 +32,38 @@ export function loginRoutes(parts: LoginParts): Route[] {
   const ownPassword = new OwnPassword(parts);
   const client = pagesClient.name;
 
-  async function changed(account: Account, current: string, next: string, context: RequestContext): Promise<Account> {
+  async function changePassword(
+    account: Account,
+    current: string,
+    next: string,
+    context: RequestContext,
+  ): Promise<Account> {
     const { auditID, sourceIP, log } = context;
     const refused = await ownPassword.replace(account, current, next, { client, auditID, sourceIP, log });
     if (refused !== undefined) throw passwordRefusal(refused);
     const now = directory.account(account.username);
     if (now === undefined || now.passwordChangeRequired)
-      throw new OAuthError('temporarily_unavailable', 'try again in a moment');
+      throw new OAuthError('temporarily_unavailable', 'the new password is not active yet; try again in a moment');
     return now;
   }
 
   async function logIn(page: PageRequest, form: Form, next: string): Promise<void> {
-    const { context } = page;
     const typed = parse(form);
     const { username, password, new_password: newPassword } = typed;
-    let verified = await login.verify({ username, password, client, context });
+    let verified = await login.verify({ username, password, client, context: page.context });
     if (verified.account.passwordChangeRequired) {
       if (newPassword === undefined) return showLogin(page, { next, username, changesPassword: true });
-      demandConfirmed(typed);
-      verified = { account: await changed(verified.account, password, newPassword, context) };
+      assertConfirmed(typed);
+      verified = { account: await changePassword(verified.account, password, newPassword, page.context) };
     }
-    await beginInBrowser(parts, page, verified);
-    goOn(page.res, next);
+    await logInBrowser(parts, page, verified);
+    resume(page.res, next);
   }
 
   const shown = pageRoute({
     path: loginPath,
     summary: 'Show the login page',
-    description: 'A browser that is logged in gets a page to log out instead.',
+    description: 'Shows a logout page instead if the browser is logged in.',
     async handler(page) {
       const already = await browserLogin(page, { sessions, directory });
       if (already === undefined) return showLogin(page, { next: loginPath });
@@ -77,8 +82,8 @@ export function loginRoutes(parts: LoginParts): Route[] {
     summary: 'Log in with a password',
     description:
       'Receives the form of the login page, wherever it was shown. Sets the login cookie and redirects to ' +
-      '`next`; a failed login shows the page again. If the password must be changed, the page asks for a new one ' +
-      'first. Too many failed logins return 429 with `Retry-After`.',
+      '`next`; a failed login shows the page again. If the password must be changed, the page first shows fields ' +
+      'for a new one. Too many failed logins return 429 with `Retry-After`.',
     fields: {
       next: described(
         'Path to return to: `/oauth/account`, `/oauth/authorize`, `/oauth/device` or `/oauth/login`, with its query',
@@ -87,18 +92,16 @@ export function loginRoutes(parts: LoginParts): Route[] {
     },
     furtherFields: credentials,
     async handler(page) {
-      const { form } = page;
-      const { next } = page.fields;
-      demandOurs(next);
+      const { form, fields } = page;
+      const { next } = fields;
+      assertOwnPage(next);
       try {
         await logIn(page, form, next);
       } catch (error) {
         if (!(error instanceof OAuthError)) throw error;
-        const { code: status, headers, message } = error;
-        const username = form.get('username') ?? '';
-        const changesPassword = form.has('new_password');
-        const problem = `That did not work: ${message}.`;
-        showLogin(page, { next, username, changesPassword, problem, status, headers });
+        const { code: status, headers } = error;
+        const typed = { username: form.get('username') ?? '', changesPassword: form.has('new_password') };
+        showLogin(page, { next, ...typed, problem: sentence(error.message), status, headers });
       }
     },
   });

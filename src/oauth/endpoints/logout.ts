@@ -28,17 +28,17 @@ const logoutParameters = oauthParameters({
   id_token_hint: described('`id_token` of the session to revoke; it may have expired', text.optional()),
   client_id: described('Client to which the `id_token` was issued', text.optional()),
   post_logout_redirect_uri: described(
-    'URI to redirect to afterwards; must be registered for the client',
+    'URI to redirect to after the logout; must be registered for the client',
     text.optional(),
   ),
-  state: described('Returned unchanged to the URI', text.optional()),
+  state: described('Returned unchanged in the redirect', text.optional()),
 });
 
 type LogoutParameters = ReturnType<typeof logoutParameters.parse>;
 
 interface LogoutRequest {
   readonly hint: IdentityClaims | undefined;
-  /** Where to send people afterwards; registered. */
+  /** Registered URI to redirect to after the logout. */
   readonly redirectURI: string | undefined;
   readonly state: string | undefined;
 }
@@ -46,17 +46,18 @@ interface LogoutRequest {
 function validate({ tokens, directory }: LogoutParts, given: LogoutParameters): LogoutRequest {
   const token = given.id_token_hint;
   const hint = token === undefined ? undefined : tokens.readIdentity(token);
-  if (token !== undefined && hint === undefined) throw invalid('id_token_hint is no id_token of ours');
+  if (token !== undefined && hint === undefined)
+    throw invalid('id_token_hint must be an id_token issued by this server');
   const clientID = given.client_id ?? hint?.aud;
   if (hint !== undefined && hint.aud !== clientID)
-    throw invalid('id_token_hint was given to another client than client_id');
+    throw invalid('id_token_hint was issued to a client other than client_id');
   const redirectURI = given.post_logout_redirect_uri;
-  if (redirectURI !== undefined && !mayLeadTo(directory.clients.get(clientID ?? ''), redirectURI))
+  if (redirectURI !== undefined && !isRegisteredAt(directory.clients.get(clientID ?? ''), redirectURI))
     throw invalid('the post_logout_redirect_uri is not registered for the application that sent you here');
   return { hint, redirectURI, state: given.state };
 }
 
-async function end(
+async function revoke(
   { sessions }: LogoutParts,
   { res, context }: PageRequest,
   login: BrowserLogin,
@@ -64,7 +65,7 @@ async function end(
 ): Promise<void> {
   const { session, subject } = login;
   await sessions.revoke(session.metadata.name);
-  // The caller has compared the subject of the hint with the user who is logged in.
+  // The caller has checked that the hint is for the user who is logged in.
   if (hint !== undefined) await sessions.revoke(hint.sid);
   res.appendHeader('Set-Cookie', cookie(loginCookie, ''));
   const { auditID, sourceIP, log } = context;
@@ -82,7 +83,7 @@ export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
     const request = validate(parts, given);
     const login = await browserLogin(page, parts);
     if (login !== undefined && request.hint?.sub !== login.subject.uid) {
-      // Section 2: without a matching hint, any site may have sent the user here.
+      // Section 2 requires a confirmation: without a matching hint, any site may have sent the user here.
       const { redirectURI } = request;
       logoutPage(page, {
         title: 'Log out?',
@@ -93,8 +94,8 @@ export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
       });
       return;
     }
-    if (login !== undefined) await end(parts, page, login, request.hint);
-    goOn(page, request);
+    if (login !== undefined) await revoke(parts, page, login, request.hint);
+    finish(page, request);
   }
 
   return {
@@ -105,7 +106,7 @@ export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
         description:
           'Revokes the login of the browser and the session of `id_token_hint` (OpenID Connect RP-Initiated ' +
           'Logout 1.0). Then redirects to `post_logout_redirect_uri`, or shows a page if there is none. Without ' +
-          'an `id_token_hint` of the user who is logged in, it asks for confirmation first.',
+          'an `id_token_hint` of the user who is logged in, the user must confirm first.',
         query: logoutParameters,
         handler: (page) => logOut(page, page.query),
       }),
@@ -125,14 +126,14 @@ export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
         path: confirmLogoutPath,
         summary: 'Confirm a logout',
         description:
-          'Receives the form of the logout page. Revokes the login of the browser, then redirects to ' +
+          'Receives the form of the logout page. Revokes the login of the browser, then redirects to the ' +
           '`post_logout_redirect_uri` of the request, or shows a page if there is none.',
         fields: { request: described('Query of the logout request', text.optional()) },
         async handler(page) {
           const request = validate(parts, logoutParameters.parse(new URLSearchParams(page.fields.request)));
           const login = await browserLogin(page, parts);
-          if (login !== undefined) await end(parts, page, login);
-          goOn(page, request);
+          if (login !== undefined) await revoke(parts, page, login);
+          finish(page, request);
         },
       }),
     ],
@@ -140,10 +141,10 @@ export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
   };
 }
 
-const mayLeadTo = (client: Client | undefined, uri: string): boolean =>
+const isRegisteredAt = (client: Client | undefined, uri: string): boolean =>
   client?.postLogoutRedirectURIs.includes(uri) === true;
 
-function goOn({ res }: PageRequest, { redirectURI, state }: LogoutRequest): void {
+function finish({ res }: PageRequest, { redirectURI, state }: LogoutRequest): void {
   if (redirectURI !== undefined) seeOther(res, withParameters(redirectURI, { state }));
-  else donePage(res, 'You are logged out', 'You may close this page.');
+  else donePage(res, 'You are logged out', 'You can close this page.');
 }

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import { noSuchPath } from '../../runtime/errors.ts';
+import { pathNotFound } from '../../runtime/errors.ts';
 import { anonymous } from '../../http/access.ts';
 import { defineRoute } from '../../http/define-route.ts';
 import { json, type Route } from '../../http/route.ts';
@@ -7,7 +7,10 @@ import { described, flag, list, named, object, text } from '../../http/schema.ts
 import { sendJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
 const url = described('URL below the issuer', text.meta({ format: 'uri' }));
-/** RFC 8414 section 2, OpenID Connect Discovery section 3, OpenID Connect RP-Initiated Logout section 2.1, RFC 8628 section 4, RFC 9207 section 3. */
+/**
+ * RFC 8414 section 2, OpenID Connect Discovery section 3, OpenID Connect RP-Initiated Logout section 2.1, RFC 8628 section 4, RFC 9207
+ * section 3.
+ */
 const metadataSchema = named(
   'ProviderMetadata',
   object({
@@ -52,10 +55,10 @@ const metadataSchema = named(
 );
 
 const names = ['openid-configuration', 'oauth-authorization-server'] as const;
-/** RFC 8414 section 3, OpenID Connect Discovery section 4; also below /oauth, for clients that have it as their base URL. */
+/** RFC 8414 section 3, OpenID Connect Discovery section 4. Also served below /oauth, for clients that use it as their base URL. */
 const paths = ['', '/oauth'].flatMap((base) => names.map((name) => `${base}/.well-known/${name}`));
 
-/** The metadata of the server. Its URLs are below the configured issuer, never below the header `Host`. */
+/** Server metadata. All URLs are below the configured issuer and never depend on the `Host` header. */
 export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () => string): Route[] {
   const send = (res: Response): void => {
     const base = issuer();
@@ -73,7 +76,7 @@ export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () =
   } as const;
   return [
     ...paths.map((path) => defineRoute({ ...common, path, handler: ({ res }) => send(res) })),
-    // RFC 8414 section 3.1: the path of an issuer follows the name.
+    // RFC 8414 section 3.1: the path of the issuer follows the name.
     ...names.map((name) =>
       defineRoute({
         ...common,
@@ -81,7 +84,7 @@ export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () =
         description: 'Serves the metadata if the issuer has this path (RFC 8414 section 3.1); any other path is 404.',
         pathParameters: { path: 'Path of the issuer, if it has one' },
         handler({ res, context }) {
-          if (context.info.path !== `/.well-known/${name}${new URL(issuer()).pathname}`) throw noSuchPath();
+          if (context.info.path !== `/.well-known/${name}${new URL(issuer()).pathname}`) throw pathNotFound();
           send(res);
         },
       }),

@@ -1,7 +1,7 @@
 /**
- * Logins at an identity provider that sends the browser back. `POST /oauth/login/{provider}` sends the browser there;
- * `GET /oauth/callback/{provider}` 1 checks that this server sent this browser there, 2 requests the person from the provider, 3 finds the
- * user, 4 starts the session. Failures of 2 are counted by address.
+ * Logins at an OpenID provider. `POST /oauth/login/{provider}` sends the browser to the provider, which redirects it to
+ * `GET /oauth/callback/{provider}`. The callback has four steps: 1 check that this server sent this browser to the provider, 2 request the
+ * identity from the provider, 3 find the user, 4 start the session. Failures of step 2 are counted per address.
  */
 import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
@@ -13,13 +13,14 @@ import { PersonRefused, type Person } from '../../accounts/providers/person.ts';
 import type { LoginHistories } from '../../accounts/logins/history.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import { sameHash, type RefreshTokens } from '../../tokens/refresh-tokens.ts';
-import { isTold, OAuthError } from '../../runtime/errors.ts';
+import { isReportable, OAuthError } from '../../runtime/errors.ts';
+import { durationText } from '../../runtime/duration.ts';
 import type { RequestContext, Route } from '../../http/route.ts';
 import { described, text } from '../../http/schema.ts';
-import { beginInBrowser, demandOurs, goOn, queryOf, type BrowserLoginParts } from '../browser-login.ts';
+import { assertOwnPage, logInBrowser, queryOf, resume, type BrowserLoginParts } from '../browser-login.ts';
 import { oauthParameters } from '../parameters.ts';
 import { cookie, formCookie, providerCookie, readCookie } from '../pages/cookies.ts';
-import { failurePage, leavingPage } from '../pages/notices.ts';
+import { failurePage, redirectPage } from '../pages/notices.ts';
 import { loginPath } from '../pages/login.ts';
 import { formRoute, pageRoute, seeOther, type PageRequest } from '../pages/route.ts';
 
@@ -32,13 +33,13 @@ export interface ProviderLoginParts extends BrowserLoginParts {
   readonly clock: () => number;
 }
 
-/** Maximum duration of a login at a provider, which may need a second factor. Milliseconds. */
-const longestAway = 600_000;
-/** Browsers keep no cookie of more than 4 KiB. */
-const longestNext = 2_800;
+/** Milliseconds for a login at a provider, which may need a second factor. */
+const maxLoginTime = 600_000;
+/** Maximum characters of `next`, because browsers drop cookies of more than 4 KiB. */
+const maxNextLength = 2_800;
 
-/** State in the cookie while the user is at the provider. */
-interface Away {
+/** State in the cookie while the user logs in at the provider. */
+interface PendingLogin {
   readonly secret: string;
   readonly provider: string;
   /** Milliseconds since the epoch. */
@@ -47,36 +48,39 @@ interface Away {
   readonly next: string;
 }
 
-const encode = ({ secret, provider, until, next }: Away): string =>
+const encode = ({ secret, provider, until, next }: PendingLogin): string =>
   [secret, provider, until, Buffer.from(next).toString('base64url')].join('.');
 
-function decode(value: string | undefined): Away | undefined {
+function decode(value: string | undefined): PendingLogin | undefined {
   const [secret, provider, until, next, ...rest] = value?.split('.') ?? [];
   if (secret === undefined || provider === undefined || next === undefined || rest.length > 0) return undefined;
   return { secret, provider, until: Number(until), next: Buffer.from(next, 'base64url').toString('utf8') };
 }
 
-const outOfDate = (): OAuthError =>
-  new OAuthError('invalid_request', 'this login was not begun here, or too long ago: go back and begin again');
+const expired = (): OAuthError =>
+  new OAuthError(
+    'invalid_request',
+    'this login has expired or was not started in this browser; go back and start again',
+  );
 
-/** Shows failures with a link to `next`, which shows the login page again because the login has failed. */
-async function orBack(page: PageRequest, next: string, go: () => Promise<void>): Promise<void> {
+/** Shows failures with a link to `next`, which shows the login page again because nobody is logged in. */
+async function withFailurePage(page: PageRequest, next: string, run: () => Promise<void>): Promise<void> {
   try {
-    await go();
+    await run();
   } catch (error) {
-    if (!isTold(error) || page.res.headersSent) throw error;
+    if (!isReportable(error) || page.res.headersSent) throw error;
     failurePage(page, error, next);
   }
 }
 
 function refuse(seconds: number): never {
-  throw new OAuthError('access_denied', `too many failed logins; try again in ${seconds} s`, {
+  throw new OAuthError('access_denied', `too many failed logins; try again in ${durationText(seconds)}`, {
     status: 429,
     headers: { 'Retry-After': String(seconds) },
   });
 }
 
-/** The provider reads further parameters (accounts/providers). */
+/** The provider may send further parameters, which accounts/providers reads. */
 const callbackParameters = oauthParameters({
   state: described('State that this server sent to the provider', text.optional()),
   code: described('Authorization code of the provider', text.optional()),
@@ -105,11 +109,11 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
       path: atProvider,
       summary: 'Start a login at an identity provider',
       description:
-        'Receives a button of the login page, and sends the browser to the OpenID provider by a page with a ' +
+        'Receives the form of a provider button on the login page. Sends the browser to the OpenID provider with a ' +
         '`Refresh` header. The user has ten minutes to log in there.',
       pathParameters,
-      fields: { next: described('Path to return to, as at `POST /oauth/login`', text) },
-      handler: (page) => leave(parts, page.path.provider, page, page.fields.next),
+      fields: { next: described('Path to return to, as in `POST /oauth/login`', text) },
+      handler: (page) => startLogin(parts, page.path.provider, page, page.fields.next),
     }),
     pageRoute({
       path: '/oauth/callback/:provider',
@@ -117,60 +121,67 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
       description:
         'The OpenID provider redirects the browser here. The server checks `state` against the cookies of the ' +
         'browser, redeems `code`, finds the user and redirects to the page for which the login was started. A ' +
-        'user who is disabled or cannot be linked gets 403. Too many failures of an address return 429 with ' +
+        'user who is disabled or cannot be linked gets 403. Too many failures from an address return 429 with ' +
         '`Retry-After`.',
       pathParameters,
       query: callbackParameters,
-      handler: (page) => comeBack(parts, page),
+      handler: (page) => completeLogin(parts, page),
     }),
   ];
 }
 
 /**
- * State, nonce and verifier that the provider's response must match, derived from both cookies of this browser with a key that only the
- * replicas have. So `state` authenticates the cookies, expiry included, and fits no other browser.
+ * Returns the state, nonce and verifier that the provider's response must match. They are derived from both cookies of this browser with a
+ * key that only the replicas have. So `state` authenticates the cookies, including the expiry, and is useless in any other browser.
  */
-function requestOf({ refreshTokens }: ProviderLoginParts, req: Request, away: Away): ProviderRequest | undefined {
+function requestOf(
+  { refreshTokens }: ProviderLoginParts,
+  req: Request,
+  pending: PendingLogin,
+): ProviderRequest | undefined {
   const form = readCookie(req, formCookie);
   if (form === undefined) return undefined;
-  const derive = (what: string): string =>
-    refreshTokens.derive(JSON.stringify(['provider login', what, form, encode(away)]));
+  const derive = (name: string): string =>
+    refreshTokens.derive(JSON.stringify(['provider login', name, form, encode(pending)]));
   return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') };
 }
 
-async function leave(parts: ProviderLoginParts, provider: string, page: PageRequest, next: string): Promise<void> {
-  demandOurs(next);
-  await orBack(page, next, () => sendTo(parts, provider, page, next));
+async function startLogin(parts: ProviderLoginParts, provider: string, page: PageRequest, next: string): Promise<void> {
+  assertOwnPage(next);
+  await withFailurePage(page, next, () => sendToProvider(parts, provider, page, next));
 }
 
-async function sendTo(
+async function sendToProvider(
   parts: ProviderLoginParts,
   provider: string,
   { req, res, context }: PageRequest,
   next: string,
 ): Promise<void> {
   const { redirectProviders, clock } = parts;
-  if (next.length > longestNext)
-    throw new OAuthError('invalid_request', 'what you log in for is too long to be kept; log in here with a password');
-  const away = { secret: randomBytes(32).toString('base64url'), provider, until: clock() + longestAway, next };
-  const request = requestOf(parts, req, away);
-  if (request === undefined) throw outOfDate();
+  if (next.length > maxNextLength)
+    throw new OAuthError(
+      'invalid_request',
+      `the request that needs this login is longer than ${maxNextLength} characters; log in with a password instead`,
+    );
+  const pending = { secret: randomBytes(32).toString('base64url'), provider, until: clock() + maxLoginTime, next };
+  const request = requestOf(parts, req, pending);
+  if (request === undefined) throw expired();
   const query = queryOf(next);
-  const again = query.has('max_age') || /\b(login|select_account)\b/.test(query.get('prompt') ?? '');
-  const to = await redirectProviders.authorizationURL(provider, request, again, context.sourceIP);
-  res.appendHeader('Set-Cookie', cookie(providerCookie, encode(away)));
+  const mustLogIn = query.has('max_age') || /\b(login|select_account)\b/.test(query.get('prompt') ?? '');
+  const url = await redirectProviders.authorizationURL(provider, request, mustLogIn, context.sourceIP);
+  res.appendHeader('Set-Cookie', cookie(providerCookie, encode(pending)));
   const name = redirectProviders.all().find((one) => one.name === provider)?.displayName ?? provider;
-  leavingPage(res, { to, name });
+  redirectPage(res, { url, name });
 }
 
-async function comeBack(parts: ProviderLoginParts, page: CallbackRequest): Promise<void> {
-  const away = decode(readCookie(page.req, providerCookie));
-  if (away === undefined) throw outOfDate();
-  demandOurs(away.next);
-  await orBack(page, away.next, () => logIn(parts, page, away));
+async function completeLogin(parts: ProviderLoginParts, page: CallbackRequest): Promise<void> {
+  const pending = decode(readCookie(page.req, providerCookie));
+  if (pending === undefined) throw expired();
+  assertOwnPage(pending.next);
+  await withFailurePage(page, pending.next, () => logIn(parts, page, pending));
 }
 
-async function personAt(
+async function requestPerson(
   { redirectProviders, limiter }: ProviderLoginParts,
   provider: string,
   request: ProviderRequest,
@@ -181,34 +192,34 @@ async function personAt(
     try {
       return await redirectProviders.person(provider, query, request, sourceIP);
     } catch (error) {
-      // A refused person has logged in at the provider: that is no guess.
+      // A refused person has authenticated at the provider, so the code was not guessed.
       if (!(error instanceof PersonRefused)) limiter.failed(attempt);
       throw error;
     }
   });
 }
 
-async function logIn(parts: ProviderLoginParts, page: CallbackRequest, away: Away): Promise<void> {
+async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: PendingLogin): Promise<void> {
   const {
     req,
     res,
     context,
     path: { provider },
   } = page;
-  const request = requestOf(parts, req, away);
-  const isOurs = request !== undefined && sameHash(request.state, page.query.state);
-  if (!isOurs || away.provider !== provider || away.until <= parts.clock()) throw outOfDate();
+  const request = requestOf(parts, req, pending);
+  const isGenuine = request !== undefined && sameHash(request.state, page.query.state);
+  if (!isGenuine || pending.provider !== provider || pending.until <= parts.clock()) throw expired();
   // The cookie is valid for one attempt, successful or not.
   res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
   const { auditID, sourceIP, userAgent, log } = context;
   try {
-    const person = await personAt(parts, provider, request, context);
+    const person = await requestPerson(parts, provider, request, context);
     const account = await parts.linking.accountOf(person);
     const reason = account.active ? 'LoggedIn' : 'Disabled';
     parts.loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });
     if (!account.active) throw new PersonRefused('this user is disabled');
-    await beginInBrowser(parts, page, { account, person });
-    goOn(res, away.next);
+    await logInBrowser(parts, page, { account, person });
+    resume(res, pending.next);
   } catch (error) {
     if (!(error instanceof PersonRefused)) throw error;
     log.info('login failed', { auditID, provider, why: error.message, client: pagesClient.name, sourceIP });

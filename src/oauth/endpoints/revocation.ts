@@ -4,11 +4,11 @@ import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import type { Tokens } from '../../tokens/jwt.ts';
 import { sendText, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
-import { clientRoute, mayKnow, tokenFields } from '../client-request.ts';
+import { canInspect, clientRoute, tokenFields } from '../client-request.ts';
 
 /**
- * `POST /oauth/revoke` (RFC 7009): revokes the session of an access or refresh token, and so all its tokens, before it responds.
- * The response is the same for every token (section 2.2).
+ * `POST /oauth/revoke` (RFC 7009): revokes the session of an access or refresh token, and with it all its tokens, before it responds. The
+ * response is the same for every token (section 2.2).
  */
 export function revocationEndpoint(parts: {
   directory: Directory;
@@ -19,11 +19,11 @@ export function revocationEndpoint(parts: {
   const { directory, limiter, sessions, tokens } = parts;
   const path = '/oauth/revoke';
 
-  /** Returns the session and the client of a token. A refresh token that was used before is accepted too: it was genuine. */
+  /** Returns the session and the client of a token. A refresh token that was used before is accepted too, because it was genuine. */
   async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
     const claims = tokens.verifyForAny(token);
     if (claims !== undefined) return claims;
-    const presented = await sessions.rotation.presented(token);
+    const presented = await sessions.rotation.inspect(token);
     return presented && { sid: presented.session.metadata.name, clientID: presented.session.spec.clientID };
   }
 
@@ -33,8 +33,8 @@ export function revocationEndpoint(parts: {
         path,
         summary: 'Revoke the session of a token',
         description:
-          'Revokes the session of an access or refresh token, and so all its tokens (RFC 7009); every replica ' +
-          'refuses them within a second. kube-apiserver may accept them longer: while its webhook cache lasts, ' +
+          'Revokes the session of an access or refresh token, and with it all its tokens (RFC 7009). Every replica ' +
+          'rejects them within a second. kube-apiserver may accept them longer: while its webhook cache lasts, ' +
           'or until they expire if it validates tokens itself. A client can revoke its own tokens, and with ' +
           '`introspection: true` in its configuration those of all clients.',
         directory,
@@ -43,11 +43,11 @@ export function revocationEndpoint(parts: {
         formName: 'RevocationRequest',
         fields: tokenFields,
         responses: {
-          200: { description: 'The session was revoked, or the token is unknown or not allowed to the client' },
+          200: { description: 'The session was revoked, or the token is unknown or belongs to another client' },
         },
         async handler({ fields, client, context, res }) {
           const found = await find(fields.token);
-          if (found !== undefined && mayKnow(client, found.clientID)) {
+          if (found !== undefined && canInspect(client, found.clientID)) {
             await sessions.revoke(found.sid);
             const { auditID, sourceIP } = context;
             context.log.info('session revoked', { auditID, client: client.name, sid: found.sid, sourceIP });

@@ -1,13 +1,13 @@
 /**
- * `POST /oauth/authenticate`: kube-apiserver's token webhook (k8s.io/apiserver plugin/pkg/authenticator/token/webhook), a TokenReview
- * of authentication.k8s.io/v1 in and out. Only our own tokens are reviewed, so reviews cannot loop. Any other token, and one that the
- * caller is not allowed to review, is 200 with `authenticated: false`.
+ * `POST /oauth/authenticate`: the token webhook of kube-apiserver (k8s.io/apiserver plugin/pkg/authenticator/token/webhook). Takes and
+ * returns a TokenReview of authentication.k8s.io/v1. Only tokens of this server are authenticated, so reviews cannot loop. Any other
+ * token, and one that the caller is not allowed to review, gets 200 with `authenticated: false`.
  */
 import type { Request } from 'express';
 import type { AccessTokens } from '../../auth/authenticators/access-tokens.ts';
 import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.ts';
 import type { Authenticator } from '../../auth/authenticators/index.ts';
-import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { assertAllowed, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { OAuthError } from '../../runtime/errors.ts';
 import { describeProblems } from '../../runtime/problems.ts';
 import { errorMap } from '../../config/error-map.ts';
@@ -19,7 +19,7 @@ import { described, flag, list, named, object, oneOf, open, text, type TypeOf } 
 import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { readBody } from '../../http/request/slow-body.ts';
 import { authenticateClient, type ClientAuthentication } from '../client-authentication.ts';
-import { mayKnow, queryOfClients } from '../client-request.ts';
+import { canInspect, queryOfClients } from '../client-request.ts';
 
 interface TokenReviewParts extends Pick<ClientAuthentication, 'directory' | 'limiter'> {
   readonly accessTokens: AccessTokens;
@@ -44,7 +44,12 @@ const tokenReviewSchema = named(
         open(
           object(
             { token: described('Token to authenticate', text.min(1)) },
-            { audiences: described('Accepted audiences: that of the token or those of kube-apiserver', list(text)) },
+            {
+              audiences: described(
+                'Accepted audiences: the audience of the token, or those of kube-apiserver',
+                list(text),
+              ),
+            },
           ),
         ),
       ),
@@ -53,12 +58,12 @@ const tokenReviewSchema = named(
 );
 const reviewedUserSchema = named(
   'ReviewedUser',
-  object({ username: text, uid: text, groups: described('Groups of the user, as RBAC knows them', list(text)) }),
+  object({ username: text, uid: text, groups: described('Groups of the user, as used by RBAC', list(text)) }),
 );
 const statusSchema = named(
   'ReviewedTokenStatus',
   object(
-    { authenticated: described('Whether the token is valid; if not, it is the only property', flag) },
+    { authenticated: described('Whether the token is valid; if it is not, this is the only property', flag) },
     { user: reviewedUserSchema, audiences: described('Accepted audiences that match', list(text)) },
   ),
 );
@@ -76,43 +81,41 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
     if (/^basic /i.test(req.headers.authorization ?? '')) {
       const client = await authenticateClient(req, new Map(), context, { directory, limiter });
       if (client.isWellKnown)
-        throw new OAuthError('invalid_client', `everybody knows the secret of the client "${client.name}"`);
-      return (clientID) => mayKnow(client, clientID);
+        throw new OAuthError('invalid_client', `the secret of the client "${client.name}" is publicly known`);
+      return (clientID) => canInspect(client, clientID);
     }
     const user = await authenticator(req, context.sourceIP);
     if (user === undefined)
-      throw new OAuthError(
-        'invalid_client',
-        'the caller must authenticate: as a client by HTTP Basic, or by a bearer token',
-      );
-    await demand(authorizer, user, { verb: 'create', group: 'authentication.k8s.io', resource: 'tokenreviews' });
+      throw new OAuthError('invalid_client', 'authenticate as a client by HTTP Basic, or send a bearer token');
+    await assertAllowed(authorizer, user, { verb: 'create', group: 'authentication.k8s.io', resource: 'tokenreviews' });
     return () => true;
   }
 
   /**
-   * kube-apiserver also sends a review of the credential of its own request, if it does not know it: a TokenReview of that credential
-   * would wait for this response. The body is searched and not parsed, because the caller is not authenticated yet.
+   * Returns whether the reviewed token is the credential of the request itself. kube-apiserver sends such a review if it does not know its
+   * own credential, and a TokenReview to authenticate the caller would wait for this response. The body is searched and not parsed,
+   * because the caller is not authenticated yet.
    */
-  function isAboutItself({ headers }: Request, body: Buffer): boolean {
+  function reviewsOwnCredential({ headers }: Request, body: Buffer): boolean {
     const credential = bearerCredentials(headers.authorization) ?? '';
     return credential !== '' && !accessTokens.isOurs(credential) && body.includes(JSON.stringify(credential));
   }
 
   async function review(
-    { spec: { token, audiences: wanted = [] } }: Review,
-    mayLearn: (clientID: string) => boolean,
+    { spec: { token, audiences: accepted = [] } }: Review,
+    canReview: (clientID: string) => boolean,
   ): Promise<Status> {
-    const standing = await accessTokens.judgeForAny(token);
-    if (standing === undefined || !mayLearn(standing.claims.clientID)) return refused;
+    const standing = await accessTokens.validateForAny(token);
+    if (standing === undefined || !canReview(standing.claims.clientID)) return refused;
     const { claims, subject } = standing;
     const ofCluster = await audiences();
-    const meant = wanted.filter((one) => one === claims.aud || ofCluster.includes(one));
-    // A response without audiences means kube-apiserver's own: allowed only while these are unknown.
-    if (wanted.length > 0 && meant.length === 0 && ofCluster.length > 0) return refused;
+    const matching = accepted.filter((one) => one === claims.aud || ofCluster.includes(one));
+    // A response without audiences means those of kube-apiserver, so it is allowed only while they are unknown.
+    if (accepted.length > 0 && matching.length === 0 && ofCluster.length > 0) return refused;
     return {
       authenticated: true,
       user: { username: subject.username, uid: subject.uid, groups: subject.groups },
-      ...(meant.length === 0 ? {} : { audiences: meant }),
+      ...(matching.length === 0 ? {} : { audiences: matching }),
     };
   }
 
@@ -126,7 +129,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
           'The token webhook of kube-apiserver: takes and returns a TokenReview of `authentication.k8s.io/v1`. A ' +
           'bearer token needs the right to `create` `tokenreviews.authentication.k8s.io`. A client authenticates ' +
           'by HTTP Basic; without `introspection: true` in its configuration, it can review only its own tokens. ' +
-          'The client `platform` is refused. Tokens that this server has not issued are never authenticated.',
+          'The client `platform` is rejected. Tokens that this server did not issue are never authenticated.',
         access: { kind: 'client', schemes: ['client', 'bearer'] },
         // client-go sends its timeout.
         query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends it')]),
@@ -138,9 +141,9 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
         responses: json(reviewedSchema, 'The review of the token'),
         errors: [403],
         async handler({ req, res, context, body }) {
-          const status = isAboutItself(req, body)
+          const status = reviewsOwnCredential(req, body)
             ? refused
-            : await authenticate(req, context).then((mayLearn) => review(parse(body), mayLearn));
+            : await authenticate(req, context).then((canReview) => review(parse(body), canReview));
           sendJSON(res, { apiVersion, kind, status } satisfies TypeOf<typeof reviewedSchema>, uncached);
         },
       }),

@@ -1,8 +1,8 @@
 /**
- * `POST /oauth/token`. All grants share the steps, so none can forget one:
- * 1 read the form, 2 authenticate the client, 3 find the grant, 4 check that the client is allowed it, 5 read the audience,
- * 6 the grant finds a candidate, 7 check that its subject may have a token for the audience, 8 the grant spends the candidate,
- * 9 check the subject again, 10 make the tokens. If another request changed the session meanwhile, 6 to 8 are repeated.
+ * `POST /oauth/token`. All grants share these steps, so that none can omit one:
+ * 1 read the form; 2 authenticate the client; 3 find the grant; 4 check that the client is allowed to use it; 5 read the audience;
+ * 6 the grant finds a candidate; 7 check that its subject is allowed a token for the audience; 8 the grant redeems the candidate;
+ * 9 check the subject again; 10 issue the tokens. If another request changed the session meanwhile, 6 to 8 are repeated.
  */
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
@@ -14,11 +14,11 @@ import { isOptional, type Shape } from '../../http/request/parameters.ts';
 import { json } from '../../http/route.ts';
 import { count, described, named, object, oneOf, text, type TypeOf } from '../../http/schema.ts';
 import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
-import { audienceOf, demandAudience } from '../scope.ts';
+import { audienceOf, assertAudience } from '../scope.ts';
 import { retryIfChanged } from '../../tokens/sessions/session-store.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
 import { clientRoute } from '../client-request.ts';
-import { demandGrant, type Grant, type GrantResult } from '../grants/grant.ts';
+import { assertGrantAllowed, type Grant, type GrantResult } from '../grants/grant.ts';
 import { refreshGrantType } from '../grants/refresh-token.ts';
 
 /** RFC 6749 section 5.1, OpenID Connect Core section 3.1.3.3, RFC 8693 section 2.2.1. */
@@ -31,15 +31,15 @@ const tokenResponseSchema = named(
       expires_in: described('Seconds until the access token expires', count),
     },
     {
-      refresh_token: described(`If the client has the grant ${refreshGrantType}; valid for one use`, text),
+      refresh_token: described(`Present if the client has the grant ${refreshGrantType}; valid for one use`, text),
       scope: described('Granted scopes, separated by spaces; may be fewer than requested', text),
-      id_token: described('If `openid` was granted', text),
+      id_token: described('Present if `openid` was granted', text),
       issued_token_type: described('Type of the access token, after a token exchange', text),
     },
   ),
 );
 
-/** Describes each parameter once, with the grants that have it. */
+/** Describes each parameter once, with the grants that use it. */
 function fieldsOf(grants: readonly Grant[]): Shape {
   const all = grants.flatMap(({ grantType, parameters }) =>
     Object.entries(parameters).map(([name, schema]) => ({
@@ -74,7 +74,7 @@ function responseTo(
       : {}),
     expires_in: expiresIn,
     ...(scope === undefined ? {} : { scope }),
-    // Third parties accept an id_token and cannot know that the password must be changed first.
+    // No id_token while the password must be changed, because third parties would accept it.
     ...(scope?.split(' ').includes('openid') && subject.passwordChangeRequired !== true
       ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
       : {}),
@@ -100,7 +100,7 @@ export function tokenEndpoint(options: {
         description:
           'Serves grants of RFC 6749, the device grant (RFC 8628) and token exchange (RFC 8693), if the ' +
           'configuration of the client lists them. A refresh token is valid for one use. If its response is ' +
-          'lost, repeat the request within `refreshGrace` (10 s by default): a later reuse revokes the session, ' +
+          'lost, repeat the request within `refreshGrace` (10 s by default). A later reuse revokes the session, ' +
           'like a second use of a code. The device grant returns `authorization_pending` until the user decides. ' +
           'Too many wrong passwords or secrets return 429 with `Retry-After`.',
         directory,
@@ -108,9 +108,9 @@ export function tokenEndpoint(options: {
         mayBePublic: true,
         formName: 'TokenRequest',
         fields: {
-          grant_type: described('Which credentials are sent', oneOf(...byType.keys())),
+          grant_type: described('Grant type, which determines the other parameters', oneOf(...byType.keys())),
           audience: described(
-            `Audience of the token: the issuer, which is the default, or \`${kubernetesAudience}\` for kube-apiserver`,
+            `Audience of the token: the issuer (the default), or \`${kubernetesAudience}\` for kube-apiserver`,
             text.optional(),
           ),
         },
@@ -119,14 +119,14 @@ export function tokenEndpoint(options: {
         async handler({ form, fields, client, context, res }) {
           const grant = byType.get(fields.grant_type) as Grant;
           context.audit?.annotate(annotations.grantType, grant.grantType);
-          demandGrant(client, grant.grantType);
+          assertGrantAllowed(client, grant.grantType);
           const audience = audienceOf(fields.audience, issuer());
           const result = await retryIfChanged(async (isRetry) => {
             const candidate = await grant.find({ form, client, context, audience, isRetry });
-            demandAudience(candidate.subject, audience, issuer());
-            return await candidate.spend();
+            assertAudience(candidate.subject, audience, issuer());
+            return await candidate.redeem();
           });
-          demandAudience(result.subject, audience, issuer());
+          assertAudience(result.subject, audience, issuer());
           context.audit?.identify(result.subject);
           context.audit?.annotate(annotations.session, result.session.metadata.name);
           sendJSON(res, responseTo(client, result, audience, tokens), uncached);

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { AccessTokens, StandingToken } from '../../auth/authenticators/access-tokens.ts';
+import type { AccessTokens, ValidToken } from '../../auth/authenticators/access-tokens.ts';
 import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.ts';
 import { identityOf } from '../../tokens/jwt.ts';
 import { OAuthError } from '../../runtime/errors.ts';
@@ -11,7 +11,7 @@ import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { formBody, type Form } from '../form.ts';
 import { oauthParameters } from '../parameters.ts';
 
-/** OpenID Connect Core section 5.3.2: claims that the scope of the token allows. */
+/** OpenID Connect Core section 5.3.2. */
 const userinfoSchema = named(
   'UserInfo',
   object(
@@ -28,13 +28,13 @@ const userinfoSchema = named(
 
 const noToken = (): OAuthError =>
   // RFC 6750 section 3.1: a challenge to a request without a token has no error.
-  new OAuthError('invalid_request', 'an access token is missing: send it in the header "Authorization: Bearer TOKEN"', {
+  new OAuthError('invalid_request', 'the access token is missing: send "Authorization: Bearer <token>"', {
     status: 401,
     headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
   });
 
 const form = formBody(oauthParameters({}), 'UserInfoRequest');
-/** The fields of the form are ignored, except that a token in it is refused. */
+/** An optional form whose fields are ignored, except that an access token is rejected. */
 const optionalForm: RequestBody<Form | undefined> = {
   description: { ...form.description, required: false },
   read: async (req, context) => (req.headers['content-type'] === undefined ? undefined : form.read(req, context)),
@@ -44,10 +44,10 @@ const optionalForm: RequestBody<Form | undefined> = {
 export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
   const path = '/oauth/userinfo';
 
-  async function authenticate(req: Request): Promise<StandingToken> {
+  async function authenticate(req: Request): Promise<ValidToken> {
     const token = bearerCredentials(req.headers.authorization);
     if (token === undefined) throw noToken();
-    const standing = await accessTokens.judge(token);
+    const standing = await accessTokens.validate(token);
     if (standing === undefined)
       throw new OAuthError('invalid_token', 'the access token is unknown, expired or revoked');
     return standing;
@@ -66,7 +66,7 @@ export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
       const { claims, subject } = await authenticate(req);
       const scopes = new Set(claims.scope?.split(' '));
       if (!scopes.has('openid'))
-        throw new OAuthError('insufficient_scope', 'the token was not given for the scope "openid"');
+        throw new OAuthError('insufficient_scope', 'the access token needs the scope "openid"');
       sendJSON(res, { sub: subject.uid, ...identityOf(subject, scopes) }, uncached);
     },
   } as const;

@@ -11,10 +11,10 @@ export const authorizationCodeGrantType = 'authorization_code';
 const verifier = text.regex(/^[A-Za-z0-9._~-]{43,128}$/, 'must be 43 to 128 letters, digits, "-", ".", "_" and "~"');
 
 /** RFC 7636 section 4.6, method S256. */
-const matches = (given: string, challenge: string): boolean => {
-  const made = createHash('sha256').update(given).digest();
-  const wanted = Buffer.from(challenge, 'base64url');
-  return made.length === wanted.length && timingSafeEqual(made, wanted);
+const matches = (verifierText: string, challenge: string): boolean => {
+  const actual = createHash('sha256').update(verifierText).digest();
+  const expected = Buffer.from(challenge, 'base64url');
+  return actual.length === expected.length && timingSafeEqual(actual, expected);
 };
 
 function refused({ client, context }: GrantRequest, why: string): OAuthError {
@@ -22,11 +22,11 @@ function refused({ client, context }: GrantRequest, why: string): OAuthError {
   log.info('authorization code refused', { auditID, client: client.name, why, sourceIP });
   return new OAuthError(
     'invalid_grant',
-    'the code is unknown, expired or was used before, or redirect_uri or code_verifier is another than it was made for',
+    'the code is unknown, expired or was used before, or redirect_uri or code_verifier does not match it',
   );
 }
 
-/** RFC 6749 section 4.1.3 with PKCE. All problems of the code get the same response; a code that was used before ends its session. */
+/** RFC 6749 section 4.1.3 with PKCE. All problems of the code get the same response. A reused code revokes its session. */
 export function authorizationCodeGrant({ directory, sessions }: GrantParts): Grant {
   return defineGrant({
     grantType: authorizationCodeGrantType,
@@ -46,7 +46,7 @@ export function authorizationCodeGrant({ directory, sessions }: GrantParts): Gra
       if (!isRight || subject === undefined) throw refused(request, 'unknown');
       return {
         subject,
-        spend: async () => {
+        redeem: async () => {
           const redeemed = await found.use(client.grantTypes.includes(refreshGrantType));
           if (redeemed === 'changed') return redeemed;
           if (redeemed === 'ended') throw refused(request, redeemed);

@@ -1,7 +1,7 @@
 import { programScope, programScopeParameter } from '../scope.ts';
 import { defineGrant, type Grant, type GrantParts, type GrantResult } from './grant.ts';
 
-/** RFC 6749 section 4.4: the client acts for itself, as `platform:client:<name>` with its configured groups. */
+/** RFC 6749 section 4.4: the client acts on its own behalf, as `platform:client:<name>` with its configured groups. */
 export function clientCredentialsGrant({ sessions }: GrantParts): Grant {
   return defineGrant({
     grantType: 'client_credentials',
@@ -9,7 +9,7 @@ export function clientCredentialsGrant({ sessions }: GrantParts): Grant {
     async find({ fields, client, context }) {
       const scope = programScope(fields.scope, client.scopes);
       const { subject } = client;
-      async function spend(): Promise<GrantResult> {
+      async function redeem(): Promise<GrantResult> {
         const session = await sessions.createFixed({
           subjectKind: 'Client',
           userName: subject.username,
@@ -25,7 +25,7 @@ export function clientCredentialsGrant({ sessions }: GrantParts): Grant {
         });
         return { session, subject, scope };
       }
-      return { subject, spend };
+      return { subject, redeem };
     },
   });
 }

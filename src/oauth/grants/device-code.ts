@@ -8,15 +8,15 @@ import { refreshGrantType } from './refresh-token.ts';
 
 export const deviceGrantType = 'urn:ietf:params:oauth:grant-type:device_code';
 
-/** Milliseconds between two polls of a device, and what each early poll adds to them. */
+/** Milliseconds between two polls of a device. Each early poll adds the same amount. */
 export const pollInterval = 5_000;
-/** Milliseconds in which the user has to open a browser, log in and type the code in. */
+/** Milliseconds for the user to open a browser, log in and enter the code. */
 export const deviceCodeLife = 10 * 60_000;
 
 const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
-  waiting: ['authorization_pending', 'nobody has let the device in yet; ask again'],
-  refused: ['access_denied', 'the user has refused'],
-  ended: ['expired_token', 'the code has expired; begin again'],
+  waiting: ['authorization_pending', 'the user has not authorized the device yet; keep polling'],
+  refused: ['access_denied', 'the user denied the request'],
+  ended: ['expired_token', 'the code has expired; start again'],
   unknown: ['invalid_grant', 'the code is unknown'],
   reused: ['invalid_grant', 'the code was used before'],
 };
@@ -25,7 +25,7 @@ const refused = (why: Unredeemed): OAuthError => new OAuthError(...refusals[why]
 
 /** RFC 8628 section 3.4. */
 export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Grant {
-  /** When the code of each session may be polled again, and the interval until then. */
+  /** Earliest next poll of each session, and its current interval. */
   const polls = new BoundedCache<{ readonly from: number; readonly interval: number }>({
     name: 'device_polls',
     maxEntries: 10_000,
@@ -34,21 +34,21 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     clock,
   });
 
-  /** RFC 8628 section 3.5: a device that polls too often has to wait longer from then on. */
+  /** RFC 8628 section 3.5: an early poll increases the interval of all later polls. */
   function checkInterval(sid: string): void {
     const now = clock();
     const { from, interval } = polls.get(sid) ?? { from: now, interval: pollInterval };
     const next = now < from ? interval + pollInterval : interval;
     // Network latency varies: a poll may be a second early.
     polls.set(sid, { from: now + next - 1_000, interval: next });
-    if (now < from) throw new OAuthError('slow_down', `ask again in ${next / 1_000} s`);
+    if (now < from) throw new OAuthError('slow_down', `wait ${next / 1_000} seconds between requests`);
   }
 
   return defineGrant({
     grantType: deviceGrantType,
     parameters: { device_code: described('`device_code` from `POST /oauth/device_authorization`', text) },
     async find({ fields: { device_code: code }, client, isRetry }) {
-      // A code without our seal is unknown and is not cached.
+      // A code without a valid seal is unknown and must not fill the cache.
       const sid = sessions.codes.sessionOf(code);
       if (sid !== undefined && !isRetry) checkInterval(sid);
       const found = await sessions.codes.find(code, client.name, isRetry);
@@ -57,7 +57,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
       if (subject === undefined) throw refused('unknown');
       return {
         subject,
-        spend: async () => {
+        redeem: async () => {
           const redeemed = await found.use(client.grantTypes.includes(refreshGrantType));
           if (redeemed === 'changed') return redeemed;
           if (redeemed === 'ended') throw refused(redeemed);

@@ -12,50 +12,50 @@ import type { Form } from '../form.ts';
 import { oauthParameters } from '../parameters.ts';
 import type { PasswordLogin } from '../password-login.ts';
 
-/** Throws unauthorized_client if the configuration does not allow the client this grant. */
-export function demandGrant({ name, grantTypes }: Client, grantType: string): void {
+/** Throws unauthorized_client if the configuration does not allow the client to use the grant. */
+export function assertGrantAllowed({ name, grantTypes }: Client, grantType: string): void {
   if (!grantTypes.includes(grantType))
-    throw new OAuthError('unauthorized_client', `the client "${name}" is not allowed the grant ${grantType}`);
+    throw new OAuthError('unauthorized_client', `the client "${name}" is not allowed to use the grant ${grantType}`);
 }
 
-/** A request for a token. The client has authenticated and is allowed this grant. */
+/** A token request. The client has authenticated and is allowed to use the grant. */
 export interface GrantRequest {
   readonly form: Form;
   readonly client: Client;
   readonly context: RequestContext;
   /** Audience of the token. */
   readonly audience: string;
-  /** Another request changed the session that the first attempt found. */
+  /** Whether another request changed the session that an earlier attempt found. */
   readonly isRetry: boolean;
 }
 
-/** A token that a request may have, before anything is spent for it. */
+/** A valid grant that has not been redeemed yet. */
 export interface Candidate {
   readonly subject: Subject;
-  /** Spends what the request presents and starts the session; 'changed' if another request changed the session since. */
-  spend(): Promise<GrantResult | 'changed'>;
+  /** Redeems the grant and starts the session; 'changed' if another request changed the session meanwhile. */
+  redeem(): Promise<GrantResult | 'changed'>;
 }
 
-/** Result of a grant; the endpoint makes the tokens. */
+/** Result of a grant. The endpoint issues the tokens. */
 export interface GrantResult {
   readonly session: Session;
   readonly subject: Subject;
-  /** Undefined for a client that presents its own credentials each time. */
+  /** Undefined for clients that authenticate with their own credentials each time. */
   readonly refreshToken?: string;
   /** Scope of this access token; undefined if none was requested. */
   readonly scope: string | undefined;
   /** For the id_token (OpenID Connect Core section 3.1.3.6). */
   readonly nonce?: string;
-  /** RFC 8693 section 2.2.1, for a token that was exchanged. */
+  /** Token exchange only (RFC 8693 section 2.2.1). */
   readonly issuedTokenType?: string;
 }
 
-/** One grant type: its own checks only, the endpoint does the shared steps. */
+/** A grant type with its own checks. The endpoint does the shared steps. */
 export interface Grant {
   readonly grantType: string;
-  /** Its own parameters. */
+  /** Parameters of this grant only. */
   readonly parameters: Shape;
-  /** Checks the request. Spends nothing. */
+  /** Checks the request without redeeming anything. */
   find(request: GrantRequest): Promise<Candidate>;
 }
 
@@ -64,7 +64,7 @@ interface GrantDefinition<S extends Shape> extends Omit<Grant, 'find'> {
   readonly find: (request: GrantRequest & { readonly fields: Values<S> }) => Promise<Candidate>;
 }
 
-/** A grant that gets its parameters parsed from the form. */
+/** Defines a grant whose parameters are parsed from the form. */
 export function defineGrant<const S extends Shape>({ grantType, parameters, find }: GrantDefinition<S>): Grant {
   const { parse } = oauthParameters(parameters);
   return { grantType, parameters, find: async (request) => find({ ...request, fields: parse(request.form) }) };

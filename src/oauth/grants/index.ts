@@ -6,7 +6,7 @@ import { passwordGrant } from './password.ts';
 import { refreshTokenGrant } from './refresh-token.ts';
 import { tokenExchangeGrant } from './token-exchange.ts';
 
-/** All grants. A new one needs a file, a line here, and its grant type in config/schema.ts. */
+/** Creates all grants. A new grant needs a file, a line here, and its grant type in config/schema.ts. */
 export const createGrants = (parts: GrantParts): readonly Grant[] => [
   passwordGrant(parts),
   refreshTokenGrant(parts),

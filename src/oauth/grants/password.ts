@@ -16,7 +16,10 @@ export function passwordGrant({ login }: GrantParts): Grant {
       const verified = await login.verify({ username, password, client: client.name, context });
       return {
         subject: verified.account,
-        spend: async () => ({ ...(await login.begin(verified, { client: client.name, scope, context })), scope }),
+        redeem: async () => ({
+          ...(await login.startSession(verified, { client: client.name, scope, context })),
+          scope,
+        }),
       };
     },
   });

@@ -13,8 +13,8 @@ function refused({ client, context }: GrantRequest, why: string): OAuthError {
 }
 
 /**
- * RFC 6749 section 6, with rotation (RFC 9700 section 4.14.2). All problems of the token get the same response; a token that was used
- * before ends its session.
+ * RFC 6749 section 6, with rotation (RFC 9700 section 4.14.2). All problems of the token get the same response. A reused token revokes its
+ * session.
  */
 export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
   return defineGrant({
@@ -32,7 +32,7 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
       const scope = narrowScope(fields.scope, found.session.spec.scope);
       return {
         subject,
-        spend: async () => {
+        redeem: async () => {
           const refreshed = await found.use();
           if (refreshed === 'changed') return refreshed;
           // The user may have changed during the write.

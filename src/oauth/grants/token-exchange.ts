@@ -10,17 +10,17 @@ const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${
 const subjectTypes = [tokenType('jwt'), tokenType('access_token')];
 const issuedType = tokenType('access_token');
 
-/** RFC 8693 section 2.2.2 demands this code for any problem of the token. */
+/** RFC 8693 section 2.2.2 requires this code for any problem of the token. */
 const refused = (): OAuthError =>
-  new OAuthError('invalid_request', 'the subject_token is no token of a ServiceAccount that is good now');
+  new OAuthError('invalid_request', 'subject_token must be a valid token of a ServiceAccount');
 
 /**
- * RFC 8693: exchanges a ServiceAccount's token, which kube-apiserver reviews, for a token of ours that expires no later. The session
- * holds the reviewed user, because the directory does not have ServiceAccounts.
+ * RFC 8693: exchanges a ServiceAccount's token, which kube-apiserver reviews, for a token of this server that expires no later. The session
+ * stores the reviewed user, because the directory does not contain ServiceAccounts.
  */
 export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer }: GrantParts): Grant {
   async function review(token: string, source: string): Promise<UserInfo & { readonly uid: string }> {
-    // kube-apiserver might send a review of our own token back to us.
+    // kube-apiserver could send the review of a token of this server back to this server.
     if (accessTokens.isOurs(token)) throw refused();
     let user: UserInfo | undefined;
     try {
@@ -43,15 +43,15 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer
       scope: programScopeParameter,
     },
     async find({ form, fields, client, context, audience }) {
-      // The audience of the ServiceAccount's token may exclude kube-apiserver; an exchange must not add it.
+      // The audience of the ServiceAccount's token may exclude kube-apiserver, and an exchange must not add it.
       if (audience !== issuer())
-        throw new OAuthError('invalid_target', `a token is exchanged for one for ${issuer()} only`);
+        throw new OAuthError('invalid_target', `the audience of a token exchange must be ${issuer()}`);
       if (form.has('actor_token') || form.has('actor_token_type'))
         throw new OAuthError('invalid_request', 'actor_token is not supported');
       const token = fields.subject_token;
       const scope = programScope(fields.scope, client.scopes);
       const { username, uid, groups } = await review(token, context.sourceIP);
-      async function spend(): Promise<GrantResult> {
+      async function redeem(): Promise<GrantResult> {
         const session = await sessions.createFixed(
           {
             subjectKind: 'ServiceAccount',
@@ -72,7 +72,7 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer
         });
         return { session, subject: reviewedSubject(session), scope, issuedTokenType: issuedType };
       }
-      return { subject: { username, uid, groups, displayName: undefined, email: undefined }, spend };
+      return { subject: { username, uid, groups, displayName: undefined, email: undefined }, redeem };
     },
   });
 }

@@ -1,10 +1,10 @@
-import { decisionForm, scopeList } from './consent.ts';
+import { decisionForm, permissionList } from './consent.ts';
 import { formToken } from './cookies.ts';
 import { html } from '../../http/response/html.ts';
 import { problemAlert, writePage } from './page.ts';
 import type { PageExchange } from './route.ts';
 
-/** Asks for the code that a device shows. */
+/** Shows a form for the code of a device. */
 export function userCodePage(
   { req, res }: PageExchange,
   { action, userCode, problem, status = 200 }: { action: string; userCode: string; problem?: string; status?: number },
@@ -12,7 +12,7 @@ export function userCodePage(
   const content = html`${problemAlert(problem)}
     <form method="post" action="${action}">
       ${formToken(req, res)}
-      <label for="user-code">The code that your device shows</label>
+      <label for="user-code">Code shown on your device</label>
       <input
         id="user-code"
         name="user_code"
@@ -23,9 +23,9 @@ export function userCodePage(
         required
         autofocus${problem === undefined ? undefined : html` aria-describedby="problem"`}
       />
-      <button>Go on</button>
+      <button>Continue</button>
     </form>`;
-  writePage(res, { title: 'Let a device in', content, status });
+  writePage(res, { title: 'Authorize a device', content, status });
 }
 
 export interface DeviceConsent {
@@ -33,20 +33,20 @@ export interface DeviceConsent {
   readonly userCode: string;
   readonly client: string;
   readonly scope: string | undefined;
-  /** Where the device asked from. */
+  /** Address of the device. */
   readonly sourceIP: string;
   readonly username: string;
 }
 
-/** RFC 8628 section 5.4: the user sees what is let in, so that nobody is talked into typing in the code of another. */
-export function deviceConsentPage(around: PageExchange, consent: DeviceConsent): void {
+/** Shows the device before the user decides, so that nobody is tricked into authorizing another's device (RFC 8628 section 5.4). */
+export function deviceConsentPage(exchange: PageExchange, consent: DeviceConsent): void {
   const { action, userCode, client, scope, sourceIP, username } = consent;
   const content = html`<p>
-      You are logged in as <strong>${username}</strong>. A device at the address ${sourceIP} that uses
-      <strong>${client}</strong> wants to
+      You are logged in as <strong>${username}</strong>. The device at the address ${sourceIP}, which uses
+      <strong>${client}</strong>, will be able to:
     </p>
-    ${scopeList(scope)}
-    <p>Allow it only if it is yours, is before you and shows <strong>${userCode}</strong>.</p>
-    ${decisionForm(around, action, 'user_code', userCode)}`;
-  writePage(around.res, { title: 'Let this device in?', content });
+    ${permissionList(scope)}
+    <p>Allow this only if the device is yours, is in front of you and shows the code <strong>${userCode}</strong>.</p>
+    ${decisionForm(exchange, action, 'user_code', userCode)}`;
+  writePage(exchange.res, { title: 'Authorize this device?', content });
 }

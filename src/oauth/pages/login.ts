@@ -4,7 +4,7 @@ import { problemAlert, writePage } from './page.ts';
 import type { PageExchange } from './route.ts';
 import { OAuthError } from '../../runtime/errors.ts';
 
-/** The fields of a form for a new password. */
+/** Fields for a new password. */
 export const newPasswordFields: Html = html`<label for="new-password">New password</label>
   <input
     id="new-password"
@@ -15,58 +15,57 @@ export const newPasswordFields: Html = html`<label for="new-password">New passwo
     minlength="8"
     aria-describedby="rules"
   />
-  <p class="hint" id="rules">At least 8 characters, and not one of the common ones.</p>
-  <label for="new-password-again">The same again</label>
+  <p class="hint" id="rules">At least 8 characters, and not a common password.</p>
+  <label for="new-password-again">Confirm new password</label>
   <input id="new-password-again" name="new_password_again" type="password" autocomplete="new-password" required />`;
 
-/** Throws unless the new password was typed twice: a typing error in a hidden field would lock the user out. */
-export function demandConfirmed(typed: {
+/** Throws unless both entries of the new password are equal: a typing error in a hidden field would lock out the user. */
+export function assertConfirmed(typed: {
   readonly new_password?: string | undefined;
   readonly new_password_again?: string | undefined;
 }): void {
   if (typed.new_password !== typed.new_password_again)
-    throw new OAuthError('invalid_request', 'the new password is not the same both times');
+    throw new OAuthError('invalid_request', 'the new passwords do not match');
 }
 
 export const loginPath = '/oauth/login';
 
 interface LoginPage {
-  /** Where the login goes on: a path of ours. */
+  /** Path of this server to return to after the login. */
   readonly next: string;
   readonly username?: string;
-  /** What was wrong with the last attempt. */
+  /** Problem of the last attempt. */
   readonly problem?: string;
-  /** The user must choose a new password with it. */
+  /** Whether the user must choose a new password. */
   readonly changesPassword?: boolean;
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Where a client has people sent in the end, if it is a client that they log in for. */
+/** Returns the redirect URI of the client for which the user logs in, if there is one. */
 function destinationOf(next: string): string | undefined {
   const uri = new URLSearchParams(next.slice(next.indexOf('?') + 1)).get('redirect_uri') ?? '';
   return URL.canParse(uri) ? uri : undefined;
 }
 
-export type ShowLogin = (around: PageExchange, page: LoginPage) => void;
+export type ShowLogin = (exchange: PageExchange, page: LoginPage) => void;
 
-/** Where people may log in elsewhere. */
-interface Elsewhere {
+interface ProviderButton {
   readonly name: string;
   readonly displayName?: string | undefined;
 }
 
-/** The login page, with a button for each OpenID provider that there is by then. */
+/** Returns a function that shows the login page, with a button for each OpenID provider that is configured at that time. */
 export const loginPages =
-  (providers: () => readonly Elsewhere[]): ShowLogin =>
-  (around, page) =>
-    loginPage(around, page, page.changesPassword === true ? [] : providers());
+  (providers: () => readonly ProviderButton[]): ShowLogin =>
+  (exchange, page) =>
+    loginPage(exchange, page, page.changesPassword === true ? [] : providers());
 
-/** Asks for a username and a password, and where it is required for a new one. */
-function loginPage({ req, res }: PageExchange, page: LoginPage, providers: readonly Elsewhere[]): void {
+/** Shows fields for a username and a password, and for a new password if it is required. */
+function loginPage({ req, res }: PageExchange, page: LoginPage, providers: readonly ProviderButton[]): void {
   const { next, username = '', problem, changesPassword = false, status, headers } = page;
   const token = formToken(req, res);
-  const elsewhere = providers.map(
+  const buttons = providers.map(
     ({ name, displayName = name }) =>
       html`<form method="post" action="${loginPath}/${name}">
         ${token}
@@ -74,10 +73,10 @@ function loginPage({ req, res }: PageExchange, page: LoginPage, providers: reado
         <button class="second">Log in with ${displayName}</button>
       </form>`,
   );
-  // Screen readers may pass over what a page begins with, but not over what describes where the cursor is.
+  // Screen readers may skip the start of a page, but they read the description of the focused input.
   const focus = html` autofocus${problem === undefined ? undefined : html` aria-describedby="problem"`}`;
   const content = html`${problemAlert(problem)}
-    ${changesPassword ? html`<p>Your password must be changed before you go on.</p>` : undefined}
+    ${changesPassword ? html`<p>You must change your password to continue.</p>` : undefined}
     <form method="post" action="${loginPath}">
       ${token}
       <input type="hidden" name="next" value="${next}" />
@@ -100,13 +99,13 @@ function loginPage({ req, res }: PageExchange, page: LoginPage, providers: reado
         required${username === '' ? undefined : focus}
       />
       ${changesPassword ? newPasswordFields : undefined}
-      <button>${changesPassword ? 'Change and log in' : 'Log in'}</button>
+      <button>${changesPassword ? 'Change password and log in' : 'Log in'}</button>
     </form>
-    ${elsewhere}`;
+    ${buttons}`;
   writePage(res, {
     title: changesPassword ? 'Choose a new password' : 'Log in',
     content,
-    leadsTo: destinationOf(next),
+    formTarget: destinationOf(next),
     ...(status === undefined ? {} : { status }),
     ...(headers === undefined ? {} : { headers }),
   });

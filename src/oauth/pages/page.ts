@@ -1,4 +1,4 @@
-/** The frame of every page: server-rendered, without scripts, so that the policy can forbid nearly everything. */
+/** The layout of all pages: rendered by the server, without scripts, so that the Content-Security-Policy can forbid nearly everything. */
 import type { Response } from 'express';
 import { html, type Html } from '../../http/response/html.ts';
 import { endWith } from '../../http/response/write.ts';
@@ -7,16 +7,16 @@ import { styleElement, styleHash } from './style.ts';
 export interface HTMLPage {
   readonly title: string;
   readonly content: Html;
-  /** 200 unless stated. */
+  /** Default: 200. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  /** Where a form of the page may send people in the end, beside our own pages: browsers hold redirects against `form-action`. */
-  readonly leadsTo?: string | undefined;
+  /** URI outside this server to which a form of the page may redirect: browsers check redirects against `form-action`. */
+  readonly formTarget?: string | undefined;
 }
 
 /**
- * Source expressions (Content Security Policy 3, section 2.3.1). Browsers hold also those redirects against the policy with which the
- * client sends people on, to any https address; before that they go to it, or to its scheme where an origin cannot be said.
+ * Returns source expressions (Content Security Policy 3, section 2.3.1) for a redirect to the URI: its origin, or its scheme if the origin
+ * cannot be expressed. They also allow all https addresses, because browsers check further redirects by the client too.
  */
 function sourcesOf(uri: string): string {
   const { origin, hostname, protocol } = new URL(uri);
@@ -24,20 +24,26 @@ function sourcesOf(uri: string): string {
   return `https: ${origin === 'null' || hostname.startsWith('[') ? protocol : origin}`;
 }
 
-const policy = (leadsTo: string | undefined): string =>
+const policy = (formTarget: string | undefined): string =>
   [
     "default-src 'none'",
     `style-src ${styleHash}`,
-    `form-action 'self'${leadsTo === undefined ? '' : ` ${sourcesOf(leadsTo)}`}`,
+    `form-action 'self'${formTarget === undefined ? '' : ` ${sourcesOf(formTarget)}`}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join('; ');
 
-/** What was wrong with the last attempt; inputs name it as what describes them. */
+/** Turns an error message into a sentence. Names of parameters at its start stay as they are. */
+export function sentence(message: string): string {
+  const start = /^[a-z]+\b(?!_)/.test(message) ? message.slice(0, 1).toUpperCase() : message.slice(0, 1);
+  return `${start}${message.slice(1)}${/[.?!]$/.test(message) ? '' : '.'}`;
+}
+
+/** Shows the problem of the last attempt. Inputs refer to it with `aria-describedby`. */
 export const problemAlert = (problem: string | undefined): Html | undefined =>
   problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`;
 
-export function writePage(res: Response, { title, content, status = 200, headers = {}, leadsTo }: HTMLPage): void {
+export function writePage(res: Response, { title, content, status = 200, headers = {}, formTarget }: HTMLPage): void {
   const { text } = html`<!doctype html>
     <html lang="en">
       <head>
@@ -58,9 +64,9 @@ export function writePage(res: Response, { title, content, status = 200, headers
   const all = {
     'Content-Type': 'text/html; charset=utf-8',
     'Cache-Control': 'no-store',
-    'Content-Security-Policy': policy(leadsTo),
+    'Content-Security-Policy': policy(formTarget),
     'X-Frame-Options': 'DENY',
-    // Without any, browsers say "null" for the origin of our own forms.
+    // Without a policy, browsers send "Origin: null" with the forms of these pages.
     'Referrer-Policy': 'same-origin',
     ...headers,
   };

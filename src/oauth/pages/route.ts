@@ -1,18 +1,18 @@
 import type { Response } from 'express';
-import { isTold, OAuthError } from '../../runtime/errors.ts';
+import { isReportable, OAuthError } from '../../runtime/errors.ts';
 import { anonymous } from '../../http/access.ts';
 import { defineRoute, type RouteDefinition, type RouteRequest } from '../../http/define-route.ts';
 import type { Shape, Values } from '../../http/request/parameters.ts';
 import type { ResponseDescriptions, Route } from '../../http/route.ts';
-import { isSecure } from '../../http/listeners/face.ts';
+import { isSecure } from '../../http/listeners/http-handler.ts';
 import { described, text } from '../../http/schema.ts';
 import { withParameters } from '../authorization-request.ts';
 import { formBody, type Form } from '../form.ts';
 import { oauthParameters, optional, type OAuthParameters } from '../parameters.ts';
-import { demandFormToken, formTokenField } from './cookies.ts';
+import { assertFormToken, formTokenField } from './cookies.ts';
 import { failurePage } from './notices.ts';
 
-/** Pages are for people: programs need not know their content. */
+/** The content of pages is not described further, because only people use them. */
 const pageResponses: ResponseDescriptions = {
   200: { description: 'An HTML page', content: { 'text/html': text } },
   303: { description: 'A redirect', headers: { Location: 'A page of this server, or a URI of the client' } },
@@ -22,12 +22,12 @@ type Anonymous = typeof anonymous;
 
 export type PageRequest = Omit<RouteRequest<string, Anonymous>, 'path'>;
 
-/** What showing a page needs. */
+/** Request and response of a page. */
 export type PageExchange = Pick<PageRequest, 'req' | 'res'>;
 
 type PageDefinition<P extends string, Q> = RouteDefinition<P, Anonymous, Q, undefined, undefined>;
 
-/** A page. */
+/** Defines a page. */
 export const pageRoute = <const P extends string, Q = undefined>(
   route: Pick<PageDefinition<P, Q>, 'path' | 'summary' | 'description' | 'pathParameters' | 'query' | 'handler'>,
 ): Route => forPeople(defineRoute({ ...route, method: 'get', access: anonymous, responses: pageResponses }));
@@ -43,19 +43,19 @@ interface FormRoute<P extends string, S extends Shape> extends Pick<
   'path' | 'summary' | 'description' | 'pathParameters'
 > {
   readonly fields: S;
-  /** Described as optional: the handler parses them once it needs them. */
+  /** Fields that are described as optional. The handler parses the ones that it needs. */
   readonly furtherFields?: Shape;
   readonly handler: (request: FormRequest<P, Values<S>>) => Promise<void>;
 }
 
-/** Serves a form of one of our pages: 1 read it, 2 check that a page of ours showed it to this browser, 3 parse it. */
+/** Serves a form of a page: 1 read it, 2 check that a page of this server showed it to this browser, 3 parse it. */
 export function formRoute<const P extends string, const S extends Shape>({
   fields,
   furtherFields = {},
   handler,
   ...route
 }: FormRoute<P, S>): Route {
-  const formToken = described('Token from the page that has the form; it must match a cookie of the browser', text);
+  const formToken = described('Token of the page that contains the form; must match a cookie of the browser', text);
   const { parse } = oauthParameters(fields);
   return forPeople(
     defineRoute({
@@ -65,7 +65,7 @@ export function formRoute<const P extends string, const S extends Shape>({
       body: formBody(oauthParameters({ [formTokenField]: formToken, ...fields, ...optional(furtherFields) })),
       responses: pageResponses,
       async handler({ body: form, ...request }) {
-        demandFormToken(request.req, form);
+        assertFormToken(request.req, form);
         await handler({ ...request, form, fields: parse(form) });
       },
     }),
@@ -77,7 +77,7 @@ interface PostedRoute extends Pick<Route, 'path' | 'summary'> {
   readonly query: OAuthParameters<unknown>;
 }
 
-/** Takes the parameters of a page from a form of a client, and sends the browser to the page. */
+/** Accepts the parameters of a page in a form of a client, and redirects the browser to the page. */
 export const postedRoute = ({ query, ...route }: PostedRoute): Route =>
   forPeople(
     defineRoute({
@@ -90,21 +90,25 @@ export const postedRoute = ({ query, ...route }: PostedRoute): Route =>
     }),
   );
 
+const httpsOnly =
+  'this page is available over https only; /.well-known/openid-configuration has the address of this server';
+
 /** Serves the route over TLS only, and shows its errors as pages. */
 const forPeople = (route: Route): Route => ({
   ...route,
+  isPage: true,
   async handler(req, res, context) {
-    if (!isSecure(req)) throw new OAuthError('invalid_request', 'this page is served over https only', { status: 404 });
+    if (!isSecure(req)) throw new OAuthError('invalid_request', httpsOnly, { status: 404 });
     try {
       await route.handler(req, res, context);
     } catch (error) {
-      if (!isTold(error) || res.headersSent) throw error;
+      if (!isReportable(error) || res.headersSent) throw error;
       failurePage({ res, context }, error);
     }
   },
 });
 
-/** Sends 303: the browser requests the location with GET, whatever method it used. */
+/** Sends 303: the browser requests the location with GET, whatever method it has used. */
 export function seeOther(res: Response, location: string): void {
   res.statusCode = 303;
   res.setHeader('Location', location);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Html } from '../../http/response/html.ts';
 
-/** Of all pages; colours have a contrast of at least 7 on both backgrounds (WCAG 2.2, 1.4.6), lines of inputs of 3 (1.4.11). */
+/** Styles of all pages. Text has a contrast of at least 7 on both backgrounds (WCAG 2.2, 1.4.6), borders of inputs of 3 (1.4.11). */
 const style = `
 :root { color-scheme: light dark; --back: #f4f5f7; --card: #fff; --text: #1b1f24; --soft: #4a5058; --line: #7d858f; --main: #0b4fae; --on-main: #fff; --bad: #9b1c1c; }
 @media (prefers-color-scheme: dark) { :root { --back: #14171a; --card: #1e2226; --text: #eef0f2; --soft: #b9c0c8; --line: #8a939d; --main: #9cc4ff; --on-main: #10233d; --bad: #ffb4ab; } }
@@ -26,5 +26,5 @@ button.second { color: var(--main); background: transparent; }
 
 export const styleElement: Html = new Html(`<style>${style}</style>`);
 
-/** As Content-Security-Policy names it. */
+/** Source expression of the styles for the Content-Security-Policy. */
 export const styleHash = `'sha256-${createHash('sha256').update(style).digest('base64')}'`;

@@ -1,6 +1,6 @@
 /**
- * The resources that have something of their own. Served on /apis too: `nodes`. The others are served on /kapis as all that the cluster
- * has; a new one: a file here and a line in `kinds`.
+ * Resources with their own filters or statuses. To add one, create a file here and add it to `kinds`. `nodes` is also served at /apis;
+ * the others are served only at /kapis, like all resources of the cluster.
  */
 import type { Kind } from '../../cluster/catalogue/resource.ts';
 import { daemonsets } from './daemonsets.ts';

@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import type { Kind } from '../../cluster/catalogue/resource.ts';
 
-/** batch/v1 Job, as far as it is filtered by. */
+/** Fields of batch/v1 Job that are used here. */
 interface Job extends KubeObject {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
 }

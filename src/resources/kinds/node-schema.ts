@@ -1,4 +1,4 @@
-/** The part of core/v1 Node that clients use most. The parameter `fields` may leave out properties. */
+/** Commonly used properties of core/v1 Node. They are optional, because the parameter `fields` can omit them. */
 import { described, flag, list, mapOf, named, object, open, text, time, type Schema } from '../../http/schema.ts';
 
 const orNull = (schema: Schema): Schema => schema.nullable();
@@ -49,7 +49,7 @@ export const nodeSchema = {
   }),
   status: part('NodeStatus', {
     addresses: list(address),
-    allocatable: quantities('Quantities that pods can use, by resource'),
+    allocatable: quantities('Quantities available to pods, by resource'),
     capacity: quantities('Quantities of the node, by resource'),
     conditions: list(condition),
     nodeInfo: info,

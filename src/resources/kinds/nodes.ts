@@ -3,7 +3,7 @@ import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import type { Column, ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { nodeSchema } from './node-schema.ts';
 
-/** An age as kubectl shows it (k8s.io/apimachinery pkg/util/duration HumanDuration), from milliseconds. */
+/** Formats milliseconds like the ages of kubectl (k8s.io/apimachinery pkg/util/duration HumanDuration). */
 export function humanDuration(milliseconds: number): string {
   const seconds = Math.trunc(milliseconds / 1000);
   if (seconds < -1) return '<invalid>';
@@ -25,7 +25,7 @@ export function humanDuration(milliseconds: number): string {
 const two = (large: number, largeUnit: string, small: number, smallUnit: string): string =>
   `${large}${largeUnit}${small === 0 ? '' : `${small}${smallUnit}`}`;
 
-/** core/v1 Node, as far as it is shown in a table or filtered by. */
+/** Fields of core/v1 Node that are used here. */
 interface Node extends KubeObject {
   readonly spec?: { readonly unschedulable?: boolean };
   readonly status?: {
@@ -43,12 +43,12 @@ interface Node extends KubeObject {
 
 export interface NodeFields {
   readonly unschedulable: boolean;
-  /** That something is wrong with it does not keep it from being cordoned too. */
-  readonly isUnwell: boolean;
+  /** Independent of `unschedulable`: a node may be both. */
+  readonly isUnhealthy: boolean;
   readonly ready: string;
   readonly roles: string;
   readonly version: string;
-  /** Internal-IP to Container-Runtime. */
+  /** Cells of the columns Internal-IP to Container-Runtime. */
   readonly wide: readonly string[];
 }
 
@@ -56,7 +56,7 @@ const both = ['warning', 'unschedulable'];
 
 const rolePrefix = 'node-role.kubernetes.io/';
 
-/** findNodeRoles in pkg/printers/internalversion/printers.go. */
+/** Implements findNodeRoles in pkg/printers/internalversion/printers.go. */
 function rolesOf(labels: Readonly<Record<string, string>> = {}): string {
   const roles = new Set<string>();
   for (const [key, value] of Object.entries(labels))
@@ -66,19 +66,19 @@ function rolesOf(labels: Readonly<Record<string, string>> = {}): string {
   return [...roles].toSorted((a, b) => (a < b ? -1 : 1)).join(',') || '<none>';
 }
 
-/** Conditions that are well when they are false, and those that are well when they are true. */
-const troubles = new Set(['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable']);
-const needs = new Set(['Ready', 'ConfigOK', 'KubeletReady']);
+/** Conditions whose healthy status is False, and those whose healthy status is True. */
+const falseIfHealthy = new Set(['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable']);
+const trueIfHealthy = new Set(['Ready', 'ConfigOK', 'KubeletReady']);
 
 function fields(object: KubeObject): NodeFields {
   const { metadata, spec, status } = object as Node;
   const conditions = status?.conditions ?? [];
   const info = status?.nodeInfo ?? {};
   const unschedulable = spec?.unschedulable === true;
-  const isUnwell = conditions.some(
+  const isUnhealthy = conditions.some(
     (condition) =>
-      (troubles.has(condition.type) && condition.status !== 'False') ||
-      (needs.has(condition.type) && condition.status !== 'True'),
+      (falseIfHealthy.has(condition.type) && condition.status !== 'False') ||
+      (trueIfHealthy.has(condition.type) && condition.status !== 'True'),
   );
   const ready = conditions.findLast(({ type }) => type === 'Ready');
   const readiness = ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'NotReady';
@@ -86,7 +86,7 @@ function fields(object: KubeObject): NodeFields {
     status?.addresses?.find((candidate) => candidate.type === type)?.address ?? '<none>';
   return {
     unschedulable,
-    isUnwell,
+    isUnhealthy,
     ready: unschedulable ? `${readiness},SchedulingDisabled` : readiness,
     roles: rolesOf(metadata.labels),
     version: info.kubeletVersion ?? '',
@@ -108,7 +108,7 @@ const column = (name: string, priority: number, description: string, format = ''
   priority,
 });
 
-/** The descriptions are those of the fields in core/v1. */
+/** Descriptions of the fields in core/v1. */
 const name =
   'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names';
 const creationTimestamp =
@@ -116,7 +116,7 @@ const creationTimestamp =
 const addresses =
   "List of addresses reachable to the node. Queried from cloud provider, if available. More info: https://kubernetes.io/docs/reference/node/node-status/#addresses Note: This field is declared as mergeable, but the merge key is not sufficiently unique, which can cause data corruption when it is merged. Callers should instead use a full-replacement patch. See https://pr.k8s.io/79391 for an example. Consumers should assume that addresses can change during the lifetime of a Node. However, there are some exceptions where this may not be possible, such as Pods that inherit a Node's address in its own status or consumers of the downward API (status.hostIP).";
 
-/** AddHandlers and printNode in pkg/printers/internalversion/printers.go. */
+/** Columns of AddHandlers and printNode in pkg/printers/internalversion/printers.go. */
 const columns: readonly Column[] = [
   column('Name', 0, name, 'name'),
   column('Status', 0, 'The status of the node'),
@@ -137,8 +137,9 @@ const columns: readonly Column[] = [
 export const nodes: ResourceDefinition<NodeFields> = {
   kind: 'Node',
   singular: 'node',
-  // Not "no": that is the core nodes' own.
+  // The short name "no" belongs to core nodes.
   shortNames: [],
+  categories: ['platform'],
   namespaced: false,
   underlying: { group: '', version: 'v1', resource: 'nodes' },
   served: { group: resourcesGroup, version: resourcesVersion, resource: 'nodes' },
@@ -156,7 +157,7 @@ export const nodes: ResourceDefinition<NodeFields> = {
   fieldLabels: ['metadata.name', 'spec.unschedulable'],
   fieldLabel: (node, label) => (label === 'metadata.name' ? node.name : String(node.fields.unschedulable)),
   statuses: ['running', 'warning', 'unschedulable'],
-  statusOf: ({ fields: { unschedulable, isUnwell } }) =>
-    unschedulable ? (isUnwell ? both : 'unschedulable') : isUnwell ? 'warning' : 'running',
+  statusOf: ({ fields: { unschedulable, isUnhealthy } }) =>
+    unschedulable ? (isUnhealthy ? both : 'unschedulable') : isUnhealthy ? 'warning' : 'running',
   filters: {},
 };

@@ -2,7 +2,7 @@ import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import type { Kind } from '../../cluster/catalogue/resource.ts';
 import { phaseOf } from './phases.ts';
 
-/** core/v1 PersistentVolumeClaim, as far as it is filtered by. */
+/** Fields of core/v1 PersistentVolumeClaim that are used here. */
 interface Claim extends KubeObject {
   readonly spec?: { readonly storageClassName?: string };
 }

@@ -4,6 +4,6 @@ interface Phased extends KubeObject {
   readonly status?: { readonly phase?: string };
 }
 
-/** status.phase in lower case, or what the cluster takes a new object to be in. */
+/** Returns status.phase in lower case; `initial` is the phase of new objects without one. */
 export const phaseOf = (object: KubeObject, initial: string): string =>
   ((object as Phased).status?.phase ?? initial).toLowerCase();

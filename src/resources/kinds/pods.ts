@@ -9,7 +9,7 @@ interface ContainerStatus {
   };
 }
 
-/** core/v1 Pod, as far as it is filtered by. */
+/** Fields of core/v1 Pod that are used here. */
 interface Pod extends KubeObject {
   readonly spec?: {
     readonly nodeName?: string;
@@ -29,16 +29,16 @@ interface PodFields {
   readonly claims: readonly string[];
 }
 
-/** What a container waits for when all is well. */
-const patient = new Set(['', 'ContainerCreating', 'PodInitializing']);
+/** Reasons for which a healthy container waits. */
+const normalReasons = new Set(['', 'ContainerCreating', 'PodInitializing']);
 
-const isUnwell = ({ state: { waiting, terminated } = {} }: ContainerStatus): boolean =>
-  !patient.has(waiting?.reason ?? '') || (terminated?.exitCode ?? 0) !== 0;
+const isUnhealthy = ({ state: { waiting, terminated } = {} }: ContainerStatus): boolean =>
+  !normalReasons.has(waiting?.reason ?? '') || (terminated?.exitCode ?? 0) !== 0;
 
 function statusOf({ phase, initContainerStatuses = [], containerStatuses = [] }: NonNullable<Pod['status']>) {
   if (phase === 'Succeeded') return 'Completed';
   if (phase === 'Failed' || phase === 'Unknown') return 'Error';
-  if ([...initContainerStatuses, ...containerStatuses].some(isUnwell)) return 'Error';
+  if ([...initContainerStatuses, ...containerStatuses].some(isUnhealthy)) return 'Error';
   return phase === 'Running' ? 'Running' : 'Waiting';
 }
 
@@ -58,18 +58,18 @@ export const pods: Kind<PodFields> = {
   statusOf: ({ fields: { status } }) => status,
   filters: {
     nodeName: {
-      description: 'the node that it is bound to',
+      description: 'node to which the pod is bound',
       matches: ({ fields: { nodeName } }, text) => nodeName === text,
     },
     pvcName: {
-      description: 'a PersistentVolumeClaim that it mounts',
+      description: 'PersistentVolumeClaim that the pod mounts',
       matches: ({ fields: { claims } }, text) => claims.includes(text),
     },
     phase: { description: 'status.phase', matches: ({ fields: { phase } }, text) => phase === text },
   },
   selectedBy: {
     serviceName: {
-      description: 'a Service of its namespace that selects it, which the caller has to be allowed to list',
+      description: 'Service of its namespace that selects the pod; requires the right to list it',
       resource: 'services',
       labels: selectorOf,
     },

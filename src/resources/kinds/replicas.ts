@@ -3,35 +3,35 @@ import type { Kind } from '../../cluster/catalogue/resource.ts';
 
 type Replicas = 'stopped' | 'running' | 'updating';
 
-/** Of pods. */
-export interface Count {
-  readonly wanted: number;
+/** Number of pods. */
+export interface PodCount {
+  readonly desired: number;
   readonly ready: number;
 }
 
-/** The status of a kind that runs pods: of the number that there are, and are to be, so many are ready. */
-export const replicasKind = (resource: string, count: (object: KubeObject) => Count): Kind<Replicas> => ({
+/** Creates a kind whose status depends on its desired and ready pods. */
+export const replicasKind = (resource: string, count: (object: KubeObject) => PodCount): Kind<Replicas> => ({
   group: 'apps',
   resource,
   fields(object) {
-    const { wanted, ready } = count(object);
-    if (wanted === 0 && ready === 0) return 'stopped';
-    return ready === wanted ? 'running' : 'updating';
+    const { desired, ready } = count(object);
+    if (desired === 0 && ready === 0) return 'stopped';
+    return ready === desired ? 'running' : 'updating';
   },
   statuses: ['stopped', 'running', 'updating'],
   statusOf: ({ fields }) => fields,
   filters: {},
 });
 
-/** apps/v1 Deployment and StatefulSet, as far as they are filtered by. */
+/** Fields of apps/v1 Deployment and StatefulSet that are used here. */
 interface Scaled extends KubeObject {
   readonly spec?: { readonly replicas?: number };
   readonly status?: { readonly replicas?: number; readonly readyReplicas?: number };
 }
 
-/** What is scaled down still runs until its last pod is gone. */
-export function scaled(object: KubeObject): Count {
+/** Counts pods that are still to be deleted as desired, so that a workload is stopped only after its last pod. */
+export function scaled(object: KubeObject): PodCount {
   const { spec = {}, status = {} } = object as Scaled;
   const { replicas: present = 0, readyReplicas: ready = 0 } = status;
-  return { wanted: Math.max(spec.replicas ?? 1, present), ready };
+  return { desired: Math.max(spec.replicas ?? 1, present), ready };
 }

@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import type { Kind } from '../../cluster/catalogue/resource.ts';
 
-/** core/v1 Secret, as far as it is filtered by. */
+/** Fields of core/v1 Secret that are used here. */
 interface Secret extends KubeObject {
   readonly type?: string;
 }
@@ -12,5 +12,5 @@ export const secrets: Kind<string> = {
   fields: (object) => (object as Secret).type ?? 'Opaque',
   statuses: [],
   statusOf: () => '',
-  filters: { type: { description: 'its type', matches: ({ fields }, text) => fields === text } },
+  filters: { type: { description: 'type of the Secret', matches: ({ fields }, text) => fields === text } },
 };

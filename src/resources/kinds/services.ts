@@ -1,13 +1,13 @@
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 
-/** core/v1 Service, as far as it selects pods. */
+/** Fields of core/v1 Service that are used here. */
 interface Service extends KubeObject {
   readonly spec?: { readonly type?: string; readonly selector?: Readonly<Record<string, string>> };
 }
 
-/** The labels of the pods that a Service leads to; none: it selects nothing. */
+/** Returns the pod selector of a Service; empty if it selects no pods. */
 export function selectorOf(object: KubeObject): Readonly<Record<string, string>> {
   const { type, selector } = (object as Service).spec ?? {};
-  // Kubernetes does not heed it there.
+  // Kubernetes ignores the selector of an ExternalName Service.
   return type === 'ExternalName' ? {} : (selector ?? {});
 }

@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import type { Kind } from '../../cluster/catalogue/resource.ts';
 
-/** snapshot.storage.k8s.io/v1 VolumeSnapshot, as far as it is filtered by. */
+/** Fields of snapshot.storage.k8s.io/v1 VolumeSnapshot that are used here. */
 interface VolumeSnapshot extends KubeObject {
   readonly spec?: {
     readonly volumeSnapshotClassName?: string;
@@ -36,7 +36,7 @@ export const volumesnapshots: Kind<VolumeSnapshotFields> = {
       matches: ({ fields: { volumeSnapshotClassName } }, text) => volumeSnapshotClassName === text,
     },
     persistentVolumeClaimName: {
-      description: 'the PersistentVolumeClaim that it is of',
+      description: 'source PersistentVolumeClaim',
       matches: ({ fields: { persistentVolumeClaimName } }, text) => persistentVolumeClaimName === text,
     },
   },

@@ -6,20 +6,20 @@ import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Session, SessionCode, SessionSpec } from './session.ts';
 
-/** Whoever has one wait does not say when. */
+/** A session to start with a code. The store sets the times and the hash. */
 export type PendingSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code'> & {
   readonly code: Omit<SessionCode, 'hash' | 'redeemBefore'>;
 };
 
-/** 'waiting': for somebody who lets the device in; 'refused': by that person. */
+/** Why a code was not redeemed. 'waiting': the user has not decided about the device yet; 'refused': the user denied it. */
 export type Unredeemed = 'unknown' | 'ended' | 'reused' | 'waiting' | 'refused';
 
-/** The session of a code that was not used before. */
+/** A code that has not been used yet, and its session. */
 export interface FoundCode {
   readonly session: Session;
   /**
-   * Starts the session, with a refresh token if it is refreshable. 'ended': the code has expired or was revoked, or the login that it
-   * was given for is over; 'changed': another request changed the session since it was found.
+   * Starts the session, with a refresh token if it is refreshable. 'ended': the code has expired or was revoked, or the login that
+   * authorized it is no longer active. 'changed': another request changed the session since it was found.
    */
   use(isRefreshable: boolean): Promise<Redeemed | 'ended' | 'changed'>;
 }
@@ -33,27 +33,27 @@ export interface Redeemed {
 export class Codes {
   readonly #store: SessionStore;
   readonly #lives: Lifetimes;
-  readonly #beginnings: SessionCreation;
+  readonly #creation: SessionCreation;
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
 
   constructor(options: {
     store: SessionStore;
     lives: Lifetimes;
-    beginnings: SessionCreation;
+    creation: SessionCreation;
     tokens: RefreshTokens;
     clock: Clock;
   }) {
     this.#store = options.store;
     this.#lives = options.lives;
-    this.#beginnings = options.beginnings;
+    this.#creation = options.creation;
     this.#tokens = options.tokens;
     this.#clock = options.clock;
   }
 
   /**
-   * The code that begins a session, within `life` milliseconds. `refreshable`: the session lives as long as one with a refresh token.
-   * `name`: of the session.
+   * Returns a code that starts a session within `life` milliseconds. `refreshable`: the session lives as long as one with a refresh token.
+   * `name` is the name of the session.
    */
   async create(
     { code, ...spec }: PendingSession,
@@ -68,30 +68,30 @@ export class Codes {
       now + (refreshable ? sessionMaxAge : accessTokenMaxAge),
       code.authenticatedAt === undefined ? Infinity : this.#lives.endOf(code.authenticatedAt),
     );
-    const waiting = { ...code, hash: hashToken(token), redeemBefore: rfc3339(now + life) };
-    await this.#beginnings.begin(name, { ...spec, code: waiting }, until, { phase: 'Pending' });
+    const pending = { ...code, hash: hashToken(token), redeemBefore: rfc3339(now + life) };
+    await this.#creation.create(name, { ...spec, code: pending }, until, { phase: 'Pending' });
     return token;
   }
 
-  /** The session that a code with our seal names; undefined for any other text. */
+  /** Returns the session that a code names; undefined without a valid seal. */
   sessionOf(code: string): string | undefined {
     return this.#tokens.sessionOf(code);
   }
 
   /**
-   * Finds the session of a code of this client. Spends nothing, but an authorization code that was used before ends its session (RFC 6749
+   * Finds the session of a code of this client. Does not redeem the code, but a reused authorization code revokes its session (RFC 6749
    * section 4.1.2). `isRetry`: another request changed the session.
    */
   async find(code: string, clientID: string, isRetry: boolean): Promise<FoundCode | Unredeemed> {
     const sid = this.#tokens.sessionOf(code);
     if (sid === undefined) return 'unknown';
     if (!isRetry && this.#isKnownToWait(sid, clientID)) return 'waiting';
-    const session = await this.#store.readAfresh(sid);
+    const session = await this.#store.readLatest(sid);
     if (session === undefined) return 'ended';
     if (!sameHash(hashToken(code), session.spec.code?.hash)) return 'unknown';
     const { phase } = session.status;
     if (phase === 'Active') {
-      if (session.spec.code?.redirectURI !== undefined) await this.#store.end(session);
+      if (session.spec.code?.redirectURI !== undefined) await this.#store.revoke(session);
       return 'reused';
     }
     if (session.spec.clientID !== clientID) return 'unknown';
@@ -104,28 +104,28 @@ export class Codes {
     return phase === 'Revoked' ? 'refused' : 'ended';
   }
 
-  /** Whether the watch has brought a device that waits: it polls often, and that is recent enough. */
+  /** Returns whether the cache has a device that waits. Devices poll often, and the cache is recent enough for them. */
   #isKnownToWait(sid: string, clientID: string): boolean {
-    const known = this.#store.isSilent() ? undefined : this.#store.known(sid);
+    const known = this.#store.isStale() ? undefined : this.#store.known(sid);
     return known?.spec.clientID === clientID && known.spec.userName === '' && this.#lives.isPending(known);
   }
 
-  /** Whether the login that a code was given for still lives, by a read of the cluster: it may have ended at the same instant. */
-  async #hasLogin({ spec: { code } }: Session): Promise<boolean> {
+  /** Returns whether the login that authorized a code is still active. Reads the cluster, because it may have been revoked just now. */
+  async #isLoginActive({ spec: { code } }: Session): Promise<boolean> {
     if (code?.login === undefined) return true;
-    const login = await this.#store.readAfresh(code.login);
+    const login = await this.#store.readLatest(code.login);
     return login !== undefined && this.#lives.isActive(login);
   }
 
   async #use(session: Session, refreshToken: string | undefined): Promise<Redeemed | 'ended' | 'changed'> {
-    if (!this.#lives.isPending(session) || !(await this.#hasLogin(session))) return 'ended';
+    if (!this.#lives.isPending(session) || !(await this.#isLoginActive(session))) return 'ended';
     const started = await this.#store.replace(session, {
       phase: 'Active',
       ...(refreshToken === undefined ? {} : { currentHash: hashToken(refreshToken) }),
       lastUsedAt: rfc3339(this.#clock.now()),
     });
     if (started === undefined) return 'changed';
-    await this.#beginnings.makeRoomFor(started);
+    await this.#creation.deleteExcess(started);
     return { session: started, ...(refreshToken === undefined ? {} : { refreshToken }) };
   }
 }

@@ -1,19 +1,17 @@
-/** How sessions begin: written before anybody is told, and never too many of one user. */
+/** Creates sessions: writes them before they are used, and limits them per user. */
 import { rfc3339, type Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import { timesOf, type Session, type SessionSpec } from './session.ts';
 
-/**
- * Live sessions of one user: who logs in without end fills neither the cluster nor the memory of the replicas. A program has many
- * instances, each of which logs in.
- */
+/** Maximum active sessions of a user: endless logins must fill neither the cluster nor the memory of the replicas. */
 const maxOfUser = 100;
+/** Maximum active sessions of a program, which may have many instances that log in. */
 const maxOfProgram = 1_000;
-/** Of one user, codes that nobody has redeemed yet. */
+/** Maximum unredeemed codes of a user. */
 const maxPending = 20;
-const endedAtLogin = 10;
+const maxDeletionsPerLogin = 10;
 
 export class SessionCreation {
   readonly #store: SessionStore;
@@ -28,8 +26,8 @@ export class SessionCreation {
     this.#log = options.log;
   }
 
-  /** Returns after the write. `until`: when it is over at the latest, in milliseconds since the epoch. */
-  async begin(
+  /** Creates a session and returns after the write. `until` is its expiry in milliseconds since the epoch. */
+  async create(
     name: string,
     spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>,
     until: number,
@@ -41,26 +39,26 @@ export class SessionCreation {
       { ...spec, createdAt: now, expiresAt: rfc3339(until) },
       { ...status, lastUsedAt: now },
     );
-    await this.makeRoomFor(session);
+    await this.deleteExcess(session);
     return session;
   }
 
-  /** The sessions that were used longest ago give way. A login does not fail for it: the next one tries again. */
-  async makeRoomFor({ metadata: { name }, spec, status: { phase } }: Session): Promise<void> {
+  /** Deletes the least recently used sessions of a user who has too many. Failures do not fail the login: the next one tries again. */
+  async deleteExcess({ metadata: { name }, spec, status: { phase } }: Session): Promise<void> {
     if (spec.userUID === '') return;
-    const most = phase === 'Pending' ? maxPending : spec.subjectKind === undefined ? maxOfUser : maxOfProgram;
-    if (this.#store.countOfUser(spec.userUID) <= most) return;
-    const tooMany = this.#store
+    const max = phase === 'Pending' ? maxPending : spec.subjectKind === undefined ? maxOfUser : maxOfProgram;
+    if (this.#store.countOfUser(spec.userUID) <= max) return;
+    const excess = this.#store
       .ofUser(spec.userUID)
       .filter((session) => (phase === 'Pending' ? this.#lives.isPending(session) : this.#lives.isActive(session)))
       .filter((session) => session.metadata.name !== name)
       .toSorted((a, b) => timesOf(a).lastUse - timesOf(b).lastUse)
-      .slice(0, 1 - most)
-      .slice(0, endedAtLogin);
+      .slice(0, 1 - max)
+      .slice(0, maxDeletionsPerLogin);
     try {
-      await Promise.all(tooMany.map((session) => this.#store.delete(session)));
+      await Promise.all(excess.map((session) => this.#store.delete(session)));
     } catch (error) {
-      this.#log.warn('a session too many of a user could not be deleted', { error });
+      this.#log.warn('excess session could not be deleted', { error });
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Lifetimes of sessions (docs/tokens.md). */
+/** Lifetimes of sessions (docs/guides/tokens.md). */
 import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { timesOf, type Session } from './session.ts';
 
@@ -10,7 +10,7 @@ export interface SessionLives {
   readonly accessTokenMaxAge: number;
 }
 
-/** Whether a session lives now, by what the configuration says now. */
+/** Checks the state of sessions against the current time and configuration. */
 export class Lifetimes {
   readonly #settings: () => SessionLives;
   readonly #clock: Clock;
@@ -28,12 +28,12 @@ export class Lifetimes {
     const now = this.#clock.now();
     const { expiresAt, lastUse } = timesOf(session);
     const { phase, currentHash } = session.status;
-    // What nobody can refresh is not idle.
+    // Sessions without a refresh token do not become idle.
     const idleFrom = currentHash === undefined ? Infinity : lastUse + this.settings.refreshTokenIdle;
     return phase === 'Active' && expiresAt > now && idleFrom > now;
   }
 
-  /** Whether its code may still be redeemed. */
+  /** Returns whether the code of the session can still be redeemed. */
   isPending({ spec, status }: Session): boolean {
     return status.phase === 'Pending' && parseMilliseconds(spec.code?.redeemBefore ?? '') > this.#clock.now();
   }
@@ -42,7 +42,7 @@ export class Lifetimes {
     return !this.isActive(session) && !this.isPending(session);
   }
 
-  /** When all ends that began with a login, in milliseconds since the epoch: what is let in by it does not outlive it. */
+  /** Returns when everything that a login authorized expires, in milliseconds since the epoch: nothing outlives the login. */
   endOf(authenticatedAt: string): number {
     return parseMilliseconds(authenticatedAt) + this.settings.sessionMaxAge;
   }

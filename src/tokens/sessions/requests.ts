@@ -1,4 +1,4 @@
-/** What is asked of the cluster about Sessions, each within seconds: 503 for whatever is wrong between us and it. */
+/** Requests for Sessions to the cluster, with a timeout. Failures of the cluster are reported as 503. */
 import { sessionsPath } from '../../config/names.ts';
 import { serviceUnavailable, type StatusError } from '../../runtime/errors.ts';
 import type { KubeClient, KubeRequest } from '../../cluster/client/client.ts';
@@ -9,10 +9,10 @@ import type { Logger } from '../../runtime/logger.ts';
 import type { Session } from './session.ts';
 
 /**
- * Shorter than the grace of a refresh: an honest client whose refresh hung is told to try again while the successor is still
- * to be had.
+ * Milliseconds until a request fails. Shorter than the grace period of a refresh, so that a client whose refresh hung gets its 503 while a
+ * retry still returns the successor.
  */
-const longestAnswer = 3_000;
+const requestTimeout = 3_000;
 
 export class SessionRequests {
   readonly #client: Pick<KubeClient, 'json'>;
@@ -40,24 +40,22 @@ export class SessionRequests {
     return (await this.#send<{ readonly items: readonly Session[] }>(this.#path, { query })).items;
   }
 
-  /** As the cluster has it then. */
+  /** Creates the session and returns it as stored. */
   async post(session: Session): Promise<Session> {
     try {
-      // The rest of what is written is known.
+      // Only the metadata is requested: the rest is known.
       const options = { method: 'POST', body: session, headers: metadataHeaders } as const;
       const { metadata } = await this.#send<Pick<Session, 'metadata'>>(this.#path, options);
       return { ...session, metadata };
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
       if (error.code === 404)
-        this.#log.error('the cluster has no sessions.iam.platform.io: apply its CustomResourceDefinition again', {
-          error,
-        });
+        this.#log.error('CustomResourceDefinition sessions.iam.platform.io is missing: apply it again', { error });
       throw unavailable(error);
     }
   }
 
-  /** Undefined when somebody else has changed the session meanwhile, or it is gone. */
+  /** Returns undefined if the session was changed or deleted meanwhile. */
   async put(session: Session): Promise<Session | undefined> {
     try {
       return await this.#send(`${this.#path}/${session.metadata.name}`, { method: 'PUT', body: session });
@@ -67,7 +65,7 @@ export class SessionRequests {
     }
   }
 
-  /** False when somebody else has changed the session meanwhile, or it is gone. */
+  /** Returns false if the session was changed or deleted meanwhile. */
   async delete({ metadata }: Session): Promise<boolean> {
     try {
       await this.#send(`${this.#path}/${metadata.name}`, {
@@ -81,12 +79,12 @@ export class SessionRequests {
     }
   }
 
-  /** Throws KubeError 404 and 409, which mean something here. */
+  /** Throws KubeError 404 and 409, which callers handle, and 503 for anything else. */
   async #send<T = Session>(path: string, options?: KubeRequest): Promise<T> {
-    const giveUp = new AbortController();
-    const cancel = this.#clock.after(longestAnswer, () => giveUp.abort(new Error('no answer in time')));
+    const timeout = new AbortController();
+    const cancel = this.#clock.after(requestTimeout, () => timeout.abort(new Error('request timed out')));
     try {
-      return await this.#client.json<T>(path, { ...options, signal: giveUp.signal });
+      return await this.#client.json<T>(path, { ...options, signal: timeout.signal });
     } catch (error) {
       throw error instanceof KubeError && error.code !== 404 && error.code !== 409 ? unavailable(error) : error;
     } finally {
@@ -96,4 +94,4 @@ export class SessionRequests {
 }
 
 const unavailable = (error: KubeError): StatusError =>
-  serviceUnavailable('the state of sessions cannot be read or written in the cluster now', 1, error);
+  serviceUnavailable('session state is temporarily unavailable', 1, error);

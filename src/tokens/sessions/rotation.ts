@@ -1,5 +1,5 @@
 /**
- * Refresh tokens: each is used once, for its successor, which a retry within the grace period gets too. Using one again after that ends
+ * Rotates refresh tokens. Each is valid for one use, and a retry within the grace period gets the same successor. Any later use revokes
  * the session (RFC 9700 section 4.14.2).
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
@@ -9,10 +9,10 @@ import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Session } from './session.ts';
 
-/** So long a refresh that the cluster did not answer is remembered: it may have been written all the same, once the cluster was back. */
-const unansweredLife = 600_000;
+/** Milliseconds for which a failed write of a rotation is remembered: the cluster may have applied it without a response. */
+const unconfirmedLife = 600_000;
 
-/** A refresh token that may be used now, and its session. */
+/** A refresh token that is valid now, and its session. */
 export interface FoundRefreshToken {
   readonly session: Session;
   /** Returns its successor; 'changed' if another request changed the session since it was found. */
@@ -29,26 +29,26 @@ export class Rotation {
   readonly #lives: Lifetimes;
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
-  /** Hashes of refresh tokens whose rotation got no answer here, and when. */
-  readonly #unanswered: BoundedCache<number>;
+  /** Times of failed writes, by the hash of the refresh token that was rotated. */
+  readonly #unconfirmed: BoundedCache<number>;
 
   constructor(options: { store: SessionStore; lives: Lifetimes; tokens: RefreshTokens; clock: Clock }) {
     this.#store = options.store;
     this.#lives = options.lives;
     this.#tokens = options.tokens;
     this.#clock = options.clock;
-    this.#unanswered = new BoundedCache({
+    this.#unconfirmed = new BoundedCache({
       name: 'unanswered_refreshes',
       maxEntries: 10_000,
       maxBytes: 4 * 1024 * 1024,
-      ttl: unansweredLife,
+      ttl: unconfirmedLife,
       clock: () => this.#clock.now(),
     });
   }
 
   /**
-   * Finds the session of a refresh token (RFC 6749 section 6) of this client. Spends nothing, but a token that was used before ends its
-   * session. `isRetry`: another request changed the session.
+   * Finds the session of a refresh token (RFC 6749 section 6) of this client. Does not rotate it, but a reused token revokes its session.
+   * `isRetry`: another request changed the session.
    */
   async find(
     token: string,
@@ -58,34 +58,34 @@ export class Rotation {
     const sid = this.#tokens.sessionOf(token);
     if (sid === undefined) return 'unknown';
     const known = this.#store.known(sid);
-    // The watch may lag behind another replica: what it brought is good for a rotation only, which the cluster confirms or refuses.
+    // The cache may lag behind another replica. It suffices for a rotation, because that write fails if the session has changed.
     if (!isRetry && known?.spec.clientID === clientID && this.#stateOf(known, token) === 'rotate')
       return { session: known, use: () => this.#rotate(known, token) };
-    const session = await (known !== undefined || isRetry ? this.#store.readAfresh(sid) : this.#store.read(sid));
+    const session = await (known !== undefined || isRetry ? this.#store.readLatest(sid) : this.#store.read(sid));
     if (session?.spec.clientID !== clientID) return 'unknown';
     const state = this.#stateOf(session, token);
-    if (state === 'reused') await this.#store.end(session);
+    if (state === 'reused') await this.#store.revoke(session);
     if (state === 'reused' || state === 'ended') return state;
     const uses = {
       rotate: () => this.#rotate(session, token),
       repeat: async () => ({ session, refreshToken: this.#tokens.successor(token) }),
-      unanswered: () => this.#answer(session, token),
+      unconfirmed: () => this.#reissue(session, token),
     };
     return { session, use: uses[state] };
   }
 
   /**
-   * The session that a refresh token of ours belongs to, and whether the token would be taken now, by a read of the cluster: the watch
-   * may lag behind another replica. Nothing changes by asking.
+   * Returns the session of a refresh token, and whether the token is valid now. Changes nothing. Reads the cluster, because the cache may
+   * lag behind another replica.
    */
-  async presented(token: string): Promise<{ readonly session: Session; readonly isCurrent: boolean } | undefined> {
+  async inspect(token: string): Promise<{ readonly session: Session; readonly isCurrent: boolean } | undefined> {
     const sid = this.#tokens.sessionOf(token);
-    const session = sid === undefined ? undefined : await this.#store.readAfresh(sid);
+    const session = sid === undefined ? undefined : await this.#store.readLatest(sid);
     return session && { session, isCurrent: !['reused', 'ended'].includes(this.#stateOf(session, token)) };
   }
 
-  /** State of a token that was presented. 'unanswered': it was rotated, and no client ever got its successor. */
-  #stateOf(session: Session, token: string): 'rotate' | 'repeat' | 'unanswered' | 'reused' | 'ended' {
+  /** Returns the state of a token. 'unconfirmed': it was rotated, but no client has received its successor. */
+  #stateOf(session: Session, token: string): 'rotate' | 'repeat' | 'unconfirmed' | 'reused' | 'ended' {
     if (!this.#lives.isActive(session)) return 'ended';
     const { currentHash, previousHash, rotatedAt } = session.status;
     const presented = hashToken(token);
@@ -93,7 +93,7 @@ export class Rotation {
     if (!sameHash(presented, previousHash)) return 'reused';
     const now = this.#clock.now();
     if (now - parseMilliseconds(rotatedAt ?? '') <= this.#lives.settings.refreshGrace) return 'repeat';
-    return now - (this.#unanswered.get(presented) ?? -Infinity) <= unansweredLife ? 'unanswered' : 'reused';
+    return now - (this.#unconfirmed.get(presented) ?? -Infinity) <= unconfirmedLife ? 'unconfirmed' : 'reused';
   }
 
   async #rotate(session: Session, token: string): Promise<Refreshed | 'changed'> {
@@ -110,19 +110,19 @@ export class Rotation {
       });
       return updated === undefined ? 'changed' : { session: updated, refreshToken };
     } catch (error) {
-      this.#unanswered.set(previousHash, this.#clock.now());
+      this.#unconfirmed.set(previousHash, this.#clock.now());
       throw error;
     }
   }
 
-  /** Gives the successor that could not be given when it was made; the grace begins with that, on every replica. */
-  async #answer(session: Session, token: string): Promise<Refreshed | 'changed'> {
+  /** Returns the successor that the failed request could not return. Its grace period starts now, on every replica. */
+  async #reissue(session: Session, token: string): Promise<Refreshed | 'changed'> {
     const updated = await this.#store.replace(session, {
       ...session.status,
       rotatedAt: rfc3339(this.#clock.now()),
     });
     if (updated === undefined) return 'changed';
-    this.#unanswered.delete(hashToken(token));
+    this.#unconfirmed.delete(hashToken(token));
     return { session: updated, refreshToken: this.#tokens.successor(token) };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The Sessions as this replica knows them: what the watch has brought, what was just written here, and by a read of the cluster what is
- * unknown or must be certain.
+ * The Sessions that this replica knows: those from the watch and those just written here. Sessions that are unknown, or whose state must
+ * be certain, are read from the cluster.
  */
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, sessionsPath } from '../../config/names.ts';
@@ -13,26 +13,27 @@ import { Topic } from '../../runtime/lifecycle.ts';
 import { SessionRequests } from './requests.ts';
 import type { Session, SessionSpec } from './session.ts';
 
-/** Longest silence of the watch, in milliseconds: a longer one may hide a revocation (docs/security.md). */
-const longestSilence = 15_000;
-/** So often the watch itself proves that it is alive: any other request would prove something about itself only. */
+/** Milliseconds without a sign of life from the watch until the cache is stale: it may miss a revocation (docs/security.md). */
+const maxSilence = 15_000;
+/** Seconds until a watch is renewed. Only the watch itself can prove that it works, not another request. */
 const watchSeconds = 5;
+/** Milliseconds for which a session that was not found is not read again. */
 const unknownLife = 2_000;
 
 export class SessionStore {
-  /** The name of a session that was revoked or deleted, on whichever replica. */
+  /** Publishes the name of each session that any replica revokes or deletes. */
   readonly ended = new Topic<string>();
   readonly #namespace: string;
   readonly #requests: SessionRequests;
   readonly #informer: Informer<Session>;
   readonly #clock: Clock;
-  /** Sessions just written here, which the watch brings a moment later; 'deleted' once the watch has seen them go. */
+  /** Sessions just written here, until the watch delivers them; 'deleted' once they are gone. */
   readonly #written: BoundedCache<Session | 'deleted'>;
-  /** The sids of each user, also of sessions that are over. */
+  /** Session names by the UID of the user, expired and revoked ones included. */
   readonly #ofUser = new Map<string, Set<string>>();
-  /** Live reads under way, by sid. */
+  /** Reads in progress, by session name. */
   readonly #reads = new InProgress<Promise<Session | undefined>>('session_reads');
-  /** The sids that they did not find. */
+  /** Names that reads did not find. */
   readonly #unknown: BoundedCache<true>;
 
   constructor(options: { client: KubeClient; namespace: string; clock: Clock; log: Logger }) {
@@ -49,7 +50,7 @@ export class SessionStore {
     this.#requests = new SessionRequests(options);
     this.#informer = new Informer<Session>({ ...options, path: sessionsPath(options.namespace), watchSeconds });
     this.#informer.onChange((type, session) => {
-      // A name is never used again: a copy of ours must not bring the session back.
+      // Names are never reused, so a copy that was written here must not revive a deleted session.
       if (type === 'DELETED') this.#written.set(session.metadata.name, 'deleted');
       if (type === 'DELETED' || session.status.phase === 'Revoked') this.ended.publish(session.metadata.name);
       if (type === 'DELETED') this.#forget(session);
@@ -69,12 +70,12 @@ export class SessionStore {
     return this.#informer.hasSynced();
   }
 
-  /** What is known here may have changed long ago, and nobody is to be let in by it. */
-  isSilent(): boolean {
-    return this.#clock.now() - this.#informer.lastSignOfLife() > longestSilence;
+  /** Returns whether the cache is too old to authenticate anyone. */
+  isStale(): boolean {
+    return this.#clock.now() - this.#informer.lastSignOfLife() > maxSilence;
   }
 
-  /** Without asking anybody. */
+  /** Returns a session without a read of the cluster. */
   known(sid: string): Session | undefined {
     const written = this.#written.get(sid);
     if (written === 'deleted') return undefined;
@@ -86,22 +87,22 @@ export class SessionStore {
     return watched;
   }
 
-  /** The session that the watch has brought, and no newer one. */
+  /** Returns the session as the watch delivered it, even if a newer one was written here. */
   watched(sid: string): Session | undefined {
     return this.#informer.get(this.#namespace, sid);
   }
 
-  /** All that the watch has brought. */
+  /** Returns all sessions that the watch has delivered. */
   allWatched(): readonly Session[] {
     return this.#informer.list();
   }
 
-  /** No fewer than `ofUser` has. */
+  /** Returns an upper bound of the number of sessions that `ofUser` returns, without looking them up. */
   countOfUser(userUID: string): number {
     return this.#ofUser.get(userUID)?.size ?? 0;
   }
 
-  /** Those of a user that are known here, also those that are over. */
+  /** Returns the known sessions of a user, expired and revoked ones included. */
   ofUser(userUID: string): Session[] {
     return [...(this.#ofUser.get(userUID) ?? [])]
       .map((sid) => this.known(sid))
@@ -109,20 +110,20 @@ export class SessionStore {
       .filter((session) => session.spec.userUID === userUID);
   }
 
-  /** The same of all users. */
+  /** Returns the known sessions of all users, expired and revoked ones included. */
   ofAll(): Session[] {
     return [...this.#ofUser.keys()].flatMap((userUID) => this.ofUser(userUID));
   }
 
-  /** Reads it in the cluster, by the one read of all who ask at once. */
+  /** Reads a session from the cluster. Concurrent calls share one read. */
   async read(sid: string): Promise<Session | undefined> {
-    // Garbage must not reach kube-apiserver at the callers' pace.
+    // Repeated requests with unknown names must not reach kube-apiserver.
     if (this.#unknown.has(sid)) return undefined;
-    return await (this.#reads.get(sid) ?? this.readAfresh(sid));
+    return await (this.#reads.get(sid) ?? this.readLatest(sid));
   }
 
-  /** The same by a read that begins now. */
-  async readAfresh(sid: string): Promise<Session | undefined> {
+  /** Reads a session from the cluster with a new request. */
+  async readLatest(sid: string): Promise<Session | undefined> {
     const read = this.#requests.get(sid);
     this.#reads.set(sid, read);
     try {
@@ -135,7 +136,7 @@ export class SessionStore {
     }
   }
 
-  /** Reads those of a user in the cluster; `at`: parameters that say in which state of it. */
+  /** Reads the sessions of a user from the cluster. `at`: list parameters that select the resourceVersion. */
   async readOfUser(
     { userName, userUID }: Pick<SessionSpec, 'userName' | 'userUID'>,
     at: Readonly<Record<string, string | undefined>> = {},
@@ -156,23 +157,23 @@ export class SessionStore {
     return session;
   }
 
-  /** Undefined when somebody else changed the session meanwhile. */
+  /** Updates the status of a session. Returns undefined if another request changed the session meanwhile. */
   async replace(session: Session, status: Session['status']): Promise<Session | undefined> {
     const updated = await this.#requests.put({ ...session, status });
     if (updated !== undefined) this.#remember(updated);
     return updated;
   }
 
-  /** Revokes the session, also if others change it meanwhile; returns after the write. Throws as `retryIfChanged`. */
-  async end(session: Session): Promise<void> {
+  /** Revokes a session, even if other requests change it meanwhile, and returns after the write. Throws like `retryIfChanged`. */
+  async revoke(session: Session): Promise<void> {
     await retryIfChanged(async (isRetry) => {
-      const current = isRetry ? await this.readAfresh(session.metadata.name) : session;
-      if (current === undefined || current.status.phase === 'Revoked') return 'ended';
-      return (await this.replace(current, { phase: 'Revoked' })) === undefined ? 'changed' : 'ended';
+      const current = isRetry ? await this.readLatest(session.metadata.name) : session;
+      if (current === undefined || current.status.phase === 'Revoked') return 'revoked';
+      return (await this.replace(current, { phase: 'Revoked' })) === undefined ? 'changed' : 'revoked';
     });
   }
 
-  /** Unless somebody has changed it meanwhile. */
+  /** Deletes a session unless it was changed meanwhile. */
   async delete(session: Session): Promise<void> {
     if (await this.#requests.delete(session)) this.#written.set(session.metadata.name, 'deleted');
   }
@@ -187,7 +188,7 @@ export class SessionStore {
   #note({ metadata, spec }: Session): void {
     const sids = this.#ofUser.get(spec.userUID) ?? new Set();
     this.#ofUser.set(spec.userUID, sids.add(metadata.name));
-    // It was nobody's before.
+    // The session of a device has no user before its approval.
     if (spec.userUID !== '') this.#ofUser.get('')?.delete(metadata.name);
   }
 
@@ -202,11 +203,11 @@ const versionOf = ({ metadata }: Session): bigint => BigInt(metadata.resourceVer
 
 const maxAttempts = 5;
 
-/** Repeats an attempt whose session was changed, or whose name was taken, by another request meanwhile. Throws 503 after five of them. */
+/** Repeats an attempt if another request changed its session or took its name meanwhile. Throws 503 after five attempts. */
 export async function retryIfChanged<T>(attempt: (isRetry: boolean) => Promise<T | 'changed'>): Promise<T> {
   for (let count = 0; count < maxAttempts; count += 1) {
     const result = await attempt(count > 0);
     if (result !== 'changed') return result;
   }
-  throw serviceUnavailable('the session is changed by other requests at the same time');
+  throw serviceUnavailable('too many concurrent changes of the session');
 }

@@ -1,51 +1,51 @@
-/** One Session: what it says in the cluster, under a name that is never used again. */
+/** The Session object in the cluster. Its name is never reused. */
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import { parseMilliseconds } from '../../runtime/time.ts';
 
-/** Who somebody is at an identity provider. */
+/** A user at an identity provider. */
 export interface Identity {
   readonly provider: string;
-  /** What the provider never gives to anybody else. */
+  /** Identifier that the provider never reassigns. */
   readonly subject: string;
 }
 
-/** What a session waits for in phase Pending. */
+/** The code that starts a session in phase Pending. */
 export interface SessionCode {
-  /** Of the code that redeems it, once. */
+  /** Hash of the code, which can be redeemed once. */
   readonly hash: string;
-  /** RFC 3339: not any more from then on. */
+  /** RFC 3339 time when the code expires. */
   readonly redeemBefore: string;
-  /** Of an authorization code: what must come with it (RFC 6749 section 4.1.3, RFC 7636 section 4.6). */
+  /** Authorization code only: values that its redemption must match (RFC 6749 section 4.1.3, RFC 7636 section 4.6). */
   readonly redirectURI?: string;
   readonly challenge?: string;
   /** OpenID Connect Core section 3.1.2.1. */
   readonly nonce?: string;
-  /** Of a device code: where it was asked from. */
+  /** Device code only: address of the device. */
   readonly sourceIP?: string;
-  /** When the user last showed who they are. RFC 3339. */
+  /** RFC 3339 time when the user last authenticated. */
   readonly authenticatedAt?: string;
-  /** The sid of the login to our pages that it was given for: both end together, until the code is redeemed. */
+  /** Session of the browser login that authorized the code. The code is valid only while that session is active. */
   readonly login?: string;
 }
 
 export interface SessionSpec {
-  /** Whose session it is; a user of the directory's unless it says otherwise. */
+  /** Kind of the subject; a user if it is absent. */
   readonly subjectKind?: 'Client' | 'ServiceAccount';
-  /** Empty while a device waits for somebody to let it in; so is the UID. */
+  /** Empty, like the UID, while a device waits for approval. */
   readonly userName: string;
   readonly userUID: string;
   readonly clientID: string;
   readonly scope?: string;
-  /** Of a user who has logged in with a password of ours. */
+  /** Local password with which the user logged in. */
   readonly credentialID?: string;
-  /** Of a user who has logged in at an identity provider: who that is there. */
+  /** Identity with which the user logged in at an identity provider. */
   readonly identity?: Identity;
-  /** Of a ServiceAccount, as kube-apiserver told them; of a user, those that the identity provider told at the login. */
+  /** Groups that the identity provider reported at the login, or kube-apiserver for a ServiceAccount. */
   readonly groups?: readonly string[];
-  /** Of a user: where they logged in, and by which program. */
+  /** Address and program with which the user logged in. */
   readonly sourceIP?: string;
   readonly userAgent?: string;
-  /** Of one that is begun by a code. */
+  /** Present if the session starts with a code. */
   readonly code?: SessionCode;
   /** RFC 3339. */
   readonly createdAt: string;
@@ -60,7 +60,7 @@ export interface Session extends KubeObject {
     readonly previousHash?: string;
     readonly rotatedAt?: string;
     readonly lastUsedAt?: string;
-    /** Of a login to our pages: which clients the user lets have what, each as `client scope scope`. */
+    /** Browser login only: consents of the user, each as `client scope scope`. */
     readonly consents?: readonly string[];
   };
 }
@@ -101,18 +101,21 @@ export const timesOf = ({ spec, status }: Session): Times => ({
   lastUse: parseMilliseconds(status.lastUsedAt ?? spec.createdAt),
 });
 
-/** The sessions that have all of this: their user, client, password or link is gone. */
+/** Selects the sessions that match all properties: their user, client, password or link was removed. */
 export interface Dismissed {
   readonly userUID?: string;
   readonly clientID?: string;
-  /** Of a login with this password. */
+  /** Local password of the login. */
   readonly credentialID?: string;
-  /** Of a login at this identity provider, and as whom there. */
+  /** Identity provider of the login, and the user there. */
   readonly provider?: string;
   readonly subject?: string;
 }
 
-export function isAmong({ userUID, clientID, credentialID, identity }: SessionSpec, dismissed: Dismissed): boolean {
+export function isDismissedBy(
+  { userUID, clientID, credentialID, identity }: SessionSpec,
+  dismissed: Dismissed,
+): boolean {
   const has = { userUID, clientID, credentialID, provider: identity?.provider, subject: identity?.subject };
   return (Object.keys(dismissed) as (keyof Dismissed)[]).every((key) => dismissed[key] === has[key]);
 }

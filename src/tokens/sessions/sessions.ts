@@ -13,23 +13,23 @@ import { Devices } from './devices.ts';
 import { Lifetimes, type SessionLives } from './lifetimes.ts';
 import { Rotation } from './rotation.ts';
 import { SessionStore } from './session-store.ts';
-import { isAmong, type Dismissed, type Session, type SessionSpec } from './session.ts';
+import { isDismissedBy, type Dismissed, type Session, type SessionSpec } from './session.ts';
 import { Sweeper } from './sweeper.ts';
 
-/** Whoever begins one does not say when. */
+/** A session to create. The store sets its times. */
 export type NewSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code'>;
 
 export class Sessions {
-  /** The name of a session that was revoked or deleted, on whichever replica. */
+  /** Publishes the name of each session that any replica revokes or deletes. */
   readonly ended: SessionStore['ended'];
-  /** How refresh tokens are used. */
+  /** Use of refresh tokens. */
   readonly rotation: Rotation;
-  /** What begins by a code, and by that of a device. */
+  /** Sessions that start with a code. */
   readonly codes: Codes;
   readonly devices: Devices;
   readonly #store: SessionStore;
   readonly #lives: Lifetimes;
-  readonly #beginnings: SessionCreation;
+  readonly #creation: SessionCreation;
   readonly #sweeper: Sweeper;
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
@@ -46,7 +46,7 @@ export class Sessions {
     namespace: string;
     lives: () => SessionLives;
     tokens: RefreshTokens;
-    /** See Sweeper. */
+    /** Options of Sweeper. */
     maySweep: () => boolean;
     isDismissed: (spec: SessionSpec) => boolean;
     clock: Clock;
@@ -58,10 +58,10 @@ export class Sessions {
     this.#store = store;
     this.ended = store.ended;
     this.#lives = lives;
-    this.#beginnings = new SessionCreation(parts);
+    this.#creation = new SessionCreation(parts);
     this.#sweeper = new Sweeper(parts);
     this.rotation = new Rotation(parts);
-    this.codes = new Codes({ ...parts, beginnings: this.#beginnings });
+    this.codes = new Codes({ ...parts, creation: this.#creation });
     this.devices = new Devices({ ...parts, codes: this.codes });
     this.#tokens = options.tokens;
     this.#clock = clock;
@@ -83,102 +83,101 @@ export class Sessions {
     return this.#store.hasSynced() ? '' : 'not read yet';
   }
 
-  /** A new session and its first refresh token; returns after the write. The user's oldest one ends where there are too many. */
+  /** Creates a session with its first refresh token and returns after the write. Deletes the oldest sessions of a user who has too many. */
   async create(spec: NewSession): Promise<{ session: Session; refreshToken: string }> {
     const name = newSessionID();
     const refreshToken = this.#tokens.first(name);
     const until = this.#clock.now() + this.#lives.settings.sessionMaxAge;
     const status = { phase: 'Active', currentHash: hashToken(refreshToken) } as const;
-    return { session: await this.#beginnings.begin(name, spec, until, status), refreshToken };
+    return { session: await this.#creation.create(name, spec, until, status), refreshToken };
   }
 
-  /** The same for one access token: without a refresh token, and over with it, at `until` at the latest (milliseconds since the epoch). */
+  /** Creates a session that expires with its only access token, and at `until` (milliseconds since the epoch) at the latest. */
   async createFixed(spec: NewSession, until = Infinity): Promise<Session> {
     const end = Math.min(until, this.#clock.now() + this.#lives.settings.accessTokenMaxAge);
-    return await this.#beginnings.begin(newSessionID(), spec, end, { phase: 'Active' });
+    return await this.#creation.create(newSessionID(), spec, end, { phase: 'Active' });
   }
 
   /**
-   * The session if it is active. An unknown sid costs one live read, shared by those who ask at once, so a login on another
-   * replica counts at once. Throws 503 when the watch has been silent for too long to be believed.
+   * Returns the session if it is active. An unknown one is read from the cluster once for all concurrent requests, so a login on another
+   * replica takes effect at once. Throws 503 if the cache is stale.
    */
   async active(sid: string): Promise<Session | undefined> {
-    if (this.#store.isSilent()) throw serviceUnavailable('the state of sessions cannot be read from the cluster now');
+    if (this.#store.isStale()) throw serviceUnavailable('session state is temporarily unavailable');
     if (!isSessionID(sid)) return undefined;
     const session = this.#store.known(sid) ?? (await this.#store.read(sid));
     return session !== undefined && this.#lives.isActive(session) ? session : undefined;
   }
 
-  /** The same without asking anybody: undefined for a session that is not active, not known here or not to be judged now. */
+  /** Returns a cached session if it is active. Undefined also if the session is unknown here, or the cache is stale. */
   known(sid: string): Session | undefined {
-    const session = this.#store.isSilent() ? undefined : this.#store.known(sid);
+    const session = this.#store.isStale() ? undefined : this.#store.known(sid);
     return session !== undefined && this.#lives.isActive(session) ? session : undefined;
   }
 
-  /** The active sessions of a user as this replica knows them. */
+  /** Returns the active sessions of a user that this replica knows. */
   ofUser(userUID: string): Session[] {
     return this.#store.ofUser(userUID).filter((session) => this.#lives.isActive(session));
   }
 
-  /** What the user of a login to our pages lets clients have. If it was changed meanwhile, nothing: they are asked again. */
+  /** Stores the consents of a browser login. If the session was changed meanwhile, they are lost and the user is asked again. */
   async setConsents(session: Session, consents: readonly string[]): Promise<void> {
     await this.#store.replace(session, { ...session.status, consents });
   }
 
-  /** Ends a session; returns after the write. An unknown or ended one is no error. */
+  /** Revokes a session and returns after the write. An unknown or revoked session is not an error. */
   async revoke(sid: string): Promise<void> {
-    const session = await this.#store.readAfresh(sid);
-    if (session !== undefined) await this.#store.end(session);
+    const session = await this.#store.readLatest(sid);
+    if (session !== undefined) await this.#store.revoke(session);
   }
 
   /**
-   * Ends whatever else the user had when this session, as `create` answered it, was written; returns after that. The cluster puts all
-   * writes in one order, so of logins at one instant on many replicas each ends those before it, and the last one alone stays: none sees
-   * a later one, nor what that one has begun since.
+   * Revokes all other sessions that the user had when `create` wrote this one, and returns after the writes. The cluster orders all writes,
+   * so each of several concurrent logins revokes only the earlier ones, and only the last login stays.
    */
-  async endOthers({ metadata: { name, resourceVersion }, spec }: Session): Promise<void> {
-    const all = await this.#unended(spec, { resourceVersion, resourceVersionMatch: 'Exact' });
+  async revokeOthers({ metadata: { name, resourceVersion }, spec }: Session): Promise<void> {
+    const all = await this.#readLive(spec, { resourceVersion, resourceVersionMatch: 'Exact' });
     const others = all.filter((other) => other.metadata.name !== name);
     await Promise.all(others.map((other) => this.revoke(other.metadata.name)));
   }
 
   /**
-   * Ends whatever the user has in the cluster, but for one if that is to stay; also what was begun on another replica a moment ago. Returns
-   * how many after the writes.
+   * Revokes all sessions of a user except `except`, those just created on another replica included. Returns their number after the
+   * writes.
    */
-  async endAll(user: Pick<SessionSpec, 'userName' | 'userUID'>, but?: string): Promise<number> {
-    const all = (await this.#unended(user)).filter(({ metadata }) => metadata.name !== but);
+  async revokeAll(user: Pick<SessionSpec, 'userName' | 'userUID'>, except?: string): Promise<number> {
+    const all = (await this.#readLive(user)).filter(({ metadata }) => metadata.name !== except);
     await Promise.all(all.map(({ metadata }) => this.revoke(metadata.name)));
     return all.length;
   }
 
-  /** What is active of a user, and what waits: a code would begin a session. By a read of the cluster. */
-  async #unended(...whose: Parameters<SessionStore['readOfUser']>): Promise<Session[]> {
-    return (await this.#store.readOfUser(...whose)).filter((one) => !this.#lives.isOver(one));
+  /** Reads the active and pending sessions of a user from the cluster. */
+  async #readLive(...query: Parameters<SessionStore['readOfUser']>): Promise<Session[]> {
+    return (await this.#store.readOfUser(...query)).filter((one) => !this.#lives.isOver(one));
   }
 
   /**
-   * Ends for good what this replica knows of them, one session after the other. Every replica does so, and what none can end now the
-   * sweep does later. Never rejects.
+   * Revokes the dismissed sessions that this replica knows, one after the other. Every replica does so. The sweeper deletes those that
+   * cannot be revoked now. Never rejects.
    */
   async dismiss(dismissed: Dismissed): Promise<void> {
     const { userUID } = dismissed;
     const known = userUID === undefined ? this.#store.ofAll() : this.#store.ofUser(userUID);
-    const all = known.filter(({ spec }) => isAmong(spec, dismissed));
+    const all = known.filter(({ spec }) => isDismissedBy(spec, dismissed));
     const before = this.#dismissing;
-    const end = async (): Promise<void> => {
+    const revokeEach = async (): Promise<void> => {
       await before;
       for (const { metadata } of all) {
-        // Another replica may have been here meanwhile.
+        // Another replica may have revoked it meanwhile.
         const session = this.#store.known(metadata.name);
         if (this.#isStopped || session === undefined || this.#lives.isOver(session)) continue;
         try {
           await this.revoke(metadata.name);
         } catch (error) {
-          this.#log.warn('a session that is over for good could not be revoked', { error });
+          this.#log.warn('dismissed session could not be revoked', { error });
         }
       }
     };
-    await (this.#dismissing = end());
+    await (this.#dismissing = revokeEach());
   }
 }

@@ -1,4 +1,4 @@
-/** Deletes the sessions that are over. Replicas that sweep at the same time do each other no harm. */
+/** Deletes expired and revoked sessions. Several replicas can sweep at the same time without harm. */
 import { parseMilliseconds, repeat, type Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Lifetimes } from './lifetimes.ts';
@@ -6,15 +6,15 @@ import type { SessionStore } from './session-store.ts';
 import type { Session, SessionSpec } from './session.ts';
 
 const interval = 60_000;
-/** A sweep ends after so many failures: the next one tries again. */
+/** Maximum failures of a sweep. The next sweep tries again. */
 const maxFailures = 10;
 
 interface SweeperOptions {
   readonly store: SessionStore;
   readonly lives: Lifetimes;
-  /** Whether this replica deletes what is over. */
+  /** Whether this replica sweeps. */
   readonly maySweep: () => boolean;
-  /** Whether the user, the password, the link, the provider or the client of the session is certain to be gone. */
+  /** Returns whether the user, password, link, provider or client of the session was certainly removed. */
   readonly isDismissed: (spec: SessionSpec) => boolean;
   readonly clock: Clock;
   readonly log: Logger;
@@ -43,17 +43,17 @@ export class Sweeper {
     for (const { metadata } of store.allWatched()) {
       if (this.#stopped.signal.aborted || failures === maxFailures) return;
       try {
-        // Another replica may have been here meanwhile.
+        // Another replica may have deleted it meanwhile.
         const session = store.watched(metadata.name);
         if (session !== undefined && (lives.isOver(session) || this.#isDismissed(session))) await store.delete(session);
       } catch (error) {
         failures += 1;
-        log.warn('an ended session could not be deleted', { error });
+        log.warn('session could not be deleted', { error });
       }
     }
   }
 
-  /** One that is younger may be of a user, a password or a link that is new, and that this replica does not know yet. */
+  /** A session that is younger may belong to a user, password or link that this replica does not know yet. */
   #isDismissed({ spec }: Session): boolean {
     const { clock, isDismissed } = this.#options;
     return parseMilliseconds(spec.createdAt) < clock.now() - interval && isDismissed(spec);

@@ -1,4 +1,4 @@
-/** A process of its own: a cluster in memory whose responses take as long as is said here. Sends its URL to its parent. */
+/** Process with an in-memory cluster with configured response times. Sends its URL to its parent. */
 import { bind, line, putNamespace, putPod, resource, serveResources } from '../../labs/conformance/logging-lab.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { serveCluster } from '../../fakes/kube-server.ts';
@@ -33,7 +33,7 @@ for (let index = 0; index < 1_000; index += 1)
       addresses: Array.from({ length: 20 }, (_, at) => ({ type: 'InternalIP', address: `10.0.${index}.${at}` })),
     },
   });
-// Logs are visible in the two namespaces alone.
+// Logs are visible only in the two namespaces.
 cluster.respond(review, ({ spec }) => {
   const { resourceAttributes: wanted } = spec as Spec;
   return { status: { allowed: wanted?.subresource !== 'log' || ['shop', 'slow'].includes(wanted.namespace ?? '') } };

@@ -1,4 +1,4 @@
-/** Our server in a process of its own, over a cluster in memory in another one: what the cluster takes for a response is known. */
+/** Our server in its own process, with an in-memory cluster in another one whose latency is configured. */
 import { hash } from '@node-rs/argon2';
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,11 +9,11 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** The user who takes as much as possible. */
+/** The user who uses as much as possible. */
 export const hog = 'hog';
 /** Milliseconds that the cluster takes for an access review or a token review. */
 export const reviewTime = 10;
-/** Milliseconds of what takes long there. */
+/** Milliseconds of slow operations of the cluster. */
 export const slowTime = 500;
 
 export const password = 'correct horse battery';
@@ -54,7 +54,7 @@ const kubeconfig = (server: string): string =>
 interface BenchLabOptions {
   /** Modules that the server loads first. */
   readonly imports?: readonly string[];
-  /** The section of the configuration. */
+  /** The section `audit` of the configuration. */
   readonly audit?: object;
 }
 
@@ -86,7 +86,7 @@ export async function startBenchLab({
   );
   const port = await servingPort(server);
   const ready = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
-  // It has no front proxy.
+  // The lab has no front proxy.
   for (let tries = 0; tries < 50 && !(await ready()); tries += 1) await sleep(100);
   return {
     server,

@@ -1,7 +1,8 @@
 /**
- * Loaded into the server: measures the turns of its event loop in CPU time, garbage collection apart. On the message 'longest' it sends
- * the longest turn since the message before, in milliseconds, and starts again. The CPU time of one thread is known to 4 ms only, so a
- * turn counts as its time or as the CPU time of the process, whichever is less: neither is less than what the thread used.
+ * Loaded into the server: measures the turns of its event loop in CPU time without garbage collection. On the message
+ * 'longest' it sends the longest turn since the previous message, in milliseconds, and resets. A turn counts as the
+ * lesser of its duration and the CPU time of the process: neither is less than the CPU time of the thread, whose
+ * resolution is only 4 ms.
  */
 import { PerformanceObserver } from 'node:perf_hooks';
 
@@ -11,7 +12,7 @@ interface Turn {
   readonly cpu: number;
 }
 
-/** Shorter ones are not kept. */
+/** Shorter turns are not recorded. */
 const least = 0.5;
 let turns: Turn[] = [];
 let collections: { readonly from: number; readonly to: number }[] = [];
@@ -28,7 +29,7 @@ const cpuNow = (): number => {
 
 let from = performance.now();
 let cpu = cpuNow();
-/** Called once a turn, also when nothing happens: the loop never sleeps. */
+/** Called once per turn, even when idle: the loop never sleeps. */
 function turn(): void {
   const to = performance.now();
   const used = cpuNow();

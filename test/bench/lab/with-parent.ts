@@ -1,2 +1,2 @@
-/** Loaded into each process of the lab: it ends with the process that started it. */
+/** Loaded into each process of the lab, which then ends with its parent. */
 process.once('disconnect', () => process.exit());

@@ -1,5 +1,5 @@
-// kubectl as its own main package makes it, for the minor versions of the .mod files beside this one: k8s.io/kubernetes,
-// which holds that package, costs ten times the compiling.
+// kubectl as built by its own main package, in the minor versions of the .mod files beside this one. That package is in
+// k8s.io/kubernetes, which takes ten times as long to compile.
 package main
 
 import (

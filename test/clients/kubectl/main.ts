@@ -1,6 +1,6 @@
 /**
- * make test-clients: builds kubectl of other minor versions than the cluster's, from the modules of kubectl alone, and runs the tests of
- * kubectl with each. The compiling costs 2.5 minutes of CPU a version the first time on a machine, so make test leaves it out.
+ * make test-clients: builds kubectl in other minor versions than the cluster's, from kubectl's modules only, and runs
+ * the kubectl tests with each. Compiling takes 2.5 minutes of CPU per version the first time, so make test excludes it.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,9 @@ import { progress } from '../../../hack/cluster/progress.ts';
 const minors = ['1.33', '1.30'];
 const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', 'kubectl');
 
-/** The path of kubectl of this minor version. The folder has no go.mod of its own: it would be vetted, and compiled for that. */
+/**
+ * Returns the path of kubectl in this minor version. The folder has no go.mod, since it would be vetted and compiled.
+ */
 async function build(minor: string): Promise<string> {
   const modules = join(import.meta.dirname, `${minor}.mod`);
   const version = /k8s\.io\/kubectl v0(\.\S+)/.exec(await readFile(modules, 'utf8'))?.[1];

@@ -1,8 +1,8 @@
-"""Cases that users of the official Python client run into: cases.py KUBECONFIG KUBECONFIG_OF_OUR_GATEWAY
+"""Cases for users of the official Python client: cases.py KUBECONFIG KUBECONFIG_OF_OUR_GATEWAY
 KUBECONFIG_OF_OUR_PORT.
 
 Each runs against the core nodes of kube-apiserver, the same through our gateway, and against
-nodes.resources.platform.io, through kube-apiserver's aggregator and at our own port. What it saw of each is one JSON line on standard output.
+nodes.resources.platform.io, through kube-apiserver's aggregator and at our own port. The results for each are one JSON line on standard output.
 """
 
 import json
@@ -19,7 +19,7 @@ OWN = "own-of-python"
 
 
 class Target:
-    """A collection of nodes, and how it is reached."""
+    """A collection of nodes with its address."""
 
     def __init__(self, name, kubeconfig, ours):
         self.name = name
@@ -30,17 +30,17 @@ class Target:
         self.custom = client.CustomObjectsApi(self.client)
 
     def nodes(self):
-        """As the dynamic client finds them by discovery."""
+        """Returns the resource as the dynamic client discovers it."""
         return dynamic.DynamicClient(self.client).resources.get(api_version=self.api_version, kind="Node")
 
     def list(self, **options):
-        """As one lists what the client has generated classes for, and what it has none for."""
+        """Lists with generated classes, or as custom objects without them."""
         if not self.ours:
             return self.core.list_node(**options)
         return self.custom.list_cluster_custom_object(GROUP, VERSION, "nodes", **options)
 
     def plain(self, found):
-        """What came back, as JSON."""
+        """Returns the response as JSON."""
         return found if isinstance(found, dict) else self.client.sanitize_for_serialization(found)
 
     def table(self, **options):
@@ -94,7 +94,7 @@ def refused(target, writer):
 
 
 def watched(target, writer):
-    """From a list on, and on again from the last event after the client has stopped."""
+    """Watches from a list, and again from the last event after a stop."""
     seen = []
 
     def follow(version, until):
@@ -103,7 +103,7 @@ def watched(target, writer):
                                    timeout_seconds=10):
             metadata = target.plain(event["object"])["metadata"]
             told = (event["type"], metadata["name"], metadata["labels"].get("case"))
-            # The control plane has its own to write.
+            # Written by the control plane itself.
             if told not in seen:
                 seen.append(told)
             if told == until:
@@ -120,7 +120,7 @@ def watched(target, writer):
 
 
 def watched_from_nowhere(target, writer):
-    """An error inside the stream is an exception to those who use this client."""
+    """The client raises an exception for an error in the stream."""
     try:
         for event in watch.Watch().stream(target.list, resource_version="x", timeout_seconds=1):
             return event["type"]
@@ -156,7 +156,7 @@ def table(target, writer):
 
 
 def over_a_web_socket(target, writer):
-    """Each message, by the package that the client has for exec."""
+    """Returns each message, received with the client's package for exec."""
     known = target.client.configuration
     headers = {}
     target.client.update_params_for_auth(headers, [], ["BearerToken"], None, None, None)

@@ -1,7 +1,7 @@
-"""Every flow of OAuth 2.0 and OpenID Connect that the server has, as users of Authlib write them.
+"""Every flow of OAuth 2.0 and OpenID Connect that the server supports, written with Authlib in the usual way.
 
-oauth_flows.py ISSUER reads who logs in from standard input, and prints what it saw as one JSON object, comparable with that of
-../go/oauth. Whom it trusts is said by REQUESTS_CA_BUNDLE.
+oauth_flows.py ISSUER reads the login from standard input, and prints its results as one JSON object, comparable with that of
+../go/oauth. REQUESTS_CA_BUNDLE names the trusted CA.
 """
 
 import json
@@ -18,7 +18,7 @@ from joserfc import jwk, jwt
 
 
 class Form(HTMLParser):
-    """The form of a page: where it goes, and what it holds."""
+    """The form of a page: its target and its fields."""
 
     def __init__(self, page):
         super().__init__()
@@ -34,7 +34,7 @@ class Form(HTMLParser):
 
 
 class Browser:
-    """Keeps cookies, fills forms in, and stops where it would leave the server."""
+    """Keeps cookies, fills in forms, and stops at redirects to other servers."""
 
     def __init__(self, issuer):
         self.issuer = issuer
@@ -66,7 +66,7 @@ class Flows:
         return OAuth2Session(name, self.known["clients"][name], **options)
 
     def identity(self, token, client, nonce=None):
-        """The claims of an id_token, once Authlib has judged them."""
+        """Returns the claims of an id_token validated by Authlib."""
         judged = jwt.decode(token["id_token"], self.keys, algorithms=["RS256"])
         options = {"iss": {"value": self.server["issuer"]}, "aud": {"value": client}}
         params = {"client_id": client, "access_token": token["access_token"]}
@@ -105,7 +105,7 @@ class Flows:
         return [answer["active"], answer.get("client_id"), answer.get("username")]
 
     def refused(self, client, token):
-        """What is left of a token that was revoked."""
+        """Reports what is left of a revoked token."""
         try:
             client.refresh_token(self.server["token_endpoint"], token["refresh_token"])
             error = ""

@@ -1,16 +1,16 @@
-"""What a request of Schemathesis must not do to the server that other tests ask too."""
+"""Keeps requests of Schemathesis from disturbing other tests of the same server."""
 
 import os
 
 import schemathesis
 
-# Users whom others need, also under the name that everybody has for themselves.
+# Users that other tests need, including the alias of the caller.
 PROTECTED = {"~", *os.environ["PROTECTED"].split(",")}
 
 
 @schemathesis.hook
 def map_path_parameters(context, path_parameters):
-    """Nobody's account but the victim's is changed, deleted or logged out."""
+    """Redirects writes to users that other tests need to the user victim."""
     name = (path_parameters or {}).get("name")
     if name in PROTECTED and context.operation.method.upper() != "GET":
         return {**path_parameters, "name": "victim"}
@@ -19,10 +19,10 @@ def map_path_parameters(context, path_parameters):
 
 @schemathesis.hook
 def filter_case(context, case):
-    """HTTP has everybody ignore headers that they do not know, and who may not see the checks of health by name does not learn their methods."""
+    """Drops cases without a rejection: unknown headers are ignored in HTTP, and methods of health checks are not revealed."""
     if any(name.lower().startswith("x-schemathesis-unknown") for name in case.headers or {}):
         return False
-    # Which the client takes for a word of its own, and sends nothing.
+    # The client interprets this value itself and does not send it.
     if "@@@SKIP_HEADER@@@" in (case.headers or {}).values():
         return False
     return case.method == "GET" or "{check}" not in case.path or "verbose" not in (case.query or {})
@@ -30,7 +30,7 @@ def filter_case(context, case):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Renames users and clients: wrong guesses at those in the examples would limit other tests for minutes."""
+    """Renames users and clients: failed logins of those in the examples would limit other tests for minutes."""
     if isinstance(case.body, dict):
         names = {key: f"fuzz-{case.body[key]}" for key in ("username", "client_id") if isinstance(case.body.get(key), str)}
         case.body = {**case.body, **names}

@@ -1,7 +1,7 @@
 /**
- * The server of a lab in a process of its own, which tells its parent where it listens, and what its heap holds when it is asked. The
- * cluster in memory keeps no history, as kube-apiserver would not keep it in this process. Its discovery lists pods: a server without
- * discovery answers no request for them before 10 s have passed.
+ * The server of a lab in its own process. It sends its ports to its parent, and on request the size of its heap. The
+ * in-memory cluster keeps no history, since kube-apiserver would not keep it in this process. Its discovery lists pods:
+ * without discovery, a server would respond to requests for them only after 10 s.
  */
 import { startLab } from '../../labs/conformance/lab.ts';
 import { putPod, serveResources } from '../../labs/conformance/logging-lab.ts';
@@ -11,7 +11,7 @@ import { clients, loginLimit, pod, users } from './site.ts';
 
 let cluster: MemoryCluster | undefined;
 const lab = await startLab({
-  // Every attempt is looked at, from whatever address: nothing is refused before it could be kept.
+  // Without limits, so that every attempt reaches all places that could keep its string.
   sections: {
     authentication: { issuer: 'https://platform.example', users, clients, loginLimit, multipleLogin: true },
     requests: { trustedProxies: ['127.0.0.1'], maxInFlight: 1_000, maxInFlightPerUser: 1_000 },

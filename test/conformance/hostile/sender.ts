@@ -1,4 +1,4 @@
-/** Sends many requests over a few connections, at the least cost for this process: what is measured is the server. */
+/** Sends many requests over a few connections at minimal cost for this process, so that the server is measured. */
 import net from 'node:net';
 import tls from 'node:tls';
 
@@ -11,7 +11,7 @@ export interface Sent {
 
 export interface Target {
   readonly port: number;
-  /** Over TLS; with a key and a certificate, if it needs them. */
+  /** Set for TLS, with key and certificate if the target needs them. */
   readonly secure?: { readonly key?: string; readonly cert?: string };
 }
 
@@ -23,7 +23,7 @@ function bytesOf({ method, path, headers = {}, body = '' }: Sent): Buffer {
   return Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** The status of a response that is complete; undefined if more is to come. */
+/** Returns the status of a complete response, or undefined if more data is expected. */
 function statusOf(text: string): number | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
@@ -36,7 +36,10 @@ function statusOf(text: string): number | undefined {
   return isComplete ? status : undefined;
 }
 
-/** Sends one request after the other on one connection. Returns 0 where the server ends the connection without a response. */
+/**
+ * Sends requests sequentially on one connection. Returns status 0 if the server closes the connection without a
+ * response.
+ */
 class Sender {
   readonly #target: Target;
   #socket: net.Socket | undefined;
@@ -71,7 +74,7 @@ class Sender {
     socket.on('data', (data: Buffer) => {
       this.#text += data.toString('latin1');
       const status = statusOf(this.#text);
-      // A stream goes on: the test has seen that it was accepted.
+      // A stream does not end; the test has seen that it was accepted.
       if (
         status === undefined &&
         /^content-type: (?:text\/event-stream|application\/(?:jsonl|x-ndjson))/im.test(this.#text)
@@ -93,7 +96,7 @@ class Sender {
   }
 }
 
-/** Sends `count` requests. Returns how many were answered, by status. */
+/** Sends `count` requests and returns the number of responses by status. */
 export async function sendAll(
   target: Target,
   count: number,

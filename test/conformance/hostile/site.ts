@@ -1,8 +1,8 @@
-/** Users, clients and providers with which every string of a request is processed as far as possible. */
+/** Users, clients and providers that let the server process every string of a request as far as possible. */
 import { deviceGrantType } from '../../../src/oauth/grants/device-code.ts';
 
 export const password = 'correct horse battery';
-/** bcrypt of that password, at a cost that suits a test only. */
+/** bcrypt hash of that password, at a cost suitable only for tests. */
 const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4tS';
 export const callback = 'https://console.example/callback';
 
@@ -25,5 +25,5 @@ export const clients = [
 ];
 const many = 1_000_000_000;
 export const loginLimit = { maxTries: 1_000, perAddress: many, perClient: many };
-/** The object that paths name. */
+/** Object that paths name. */
 export const pod = { namespace: 'default', name: 'n1' };

@@ -1,4 +1,4 @@
-/** Every string that an endpoint takes, from the descriptions that the server publishes. */
+/** Every string that an endpoint accepts, from the published descriptions. */
 import { clientGrantTypes } from '../../../src/config/schema.ts';
 import { callback, client, password, pod } from './site.ts';
 
@@ -21,7 +21,7 @@ export interface Description {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-/** A request without the hostile value. */
+/** Request without the hostile value. */
 export interface Frame {
   readonly method: string;
   readonly path: string;
@@ -31,7 +31,7 @@ export interface Frame {
   readonly form?: Readonly<Record<string, string>>;
 }
 
-/** Destination of the value: `name` is a parameter, a header, a field of a form, or a path of members in JSON. */
+/** Destination of the value: `name` is a parameter, a header, a form field, or a path of members in JSON. */
 export interface HostileString {
   readonly frame: Frame;
   readonly place: 'path' | 'query' | 'header' | 'form' | 'json';
@@ -41,7 +41,7 @@ export interface HostileString {
 export const titleOf = ({ frame: { method, path, form }, place, name }: HostileString): string =>
   `${method} ${path} ${form?.['grant_type'] ?? ''} ${place} ${name}`.replaceAll(/ +/g, ' ');
 
-/** With these every other string comes as far as it can. */
+/** Values with which every other string is processed as far as possible. */
 const usual: Readonly<Record<string, string>> = {
   ...client,
   username: 'alice',
@@ -57,7 +57,7 @@ const usual: Readonly<Record<string, string>> = {
   ...pod,
 };
 
-/** Headers of every request, even if its description does not name them. */
+/** Headers of every request, even if not described. */
 const headers = [
   'accept',
   'accept-encoding',
@@ -91,12 +91,12 @@ const headers = [
   'x-remote-user',
   'x-request-id',
 ];
-/** One read, one change and one page have them all. */
+// One read, one write and one page suffice for headers.
 const withHeaders = ['get /kapis/resources.platform.io/v1alpha3/nodes', 'post /oauth/token', 'get /oauth/login'];
 
 const deepest = 5;
 
-/** The paths of members that are strings. */
+/** Returns the paths of members that are strings. */
 function stringsIn(schema: Schema, schemas: Description['components']['schemas'], depth = 0): string[] {
   const known = schema.$ref === undefined ? schema : (schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {});
   if (depth === deepest) return [];
@@ -138,6 +138,6 @@ export function hostileStrings({ paths, components: { schemas } }: Description):
   return all.filter((one) => !seen.has(titleOf(one)) && seen.add(titleOf(one)));
 }
 
-/** The path with its parameters filled in, but for one. */
+/** Fills in the parameters of a path except one. */
 export const pathOf = (path: string, but?: string): string =>
   path.replaceAll(/\{(\w+)\}/g, (whole, name: string) => (name === but ? whole : (usual[name] ?? 'x')));

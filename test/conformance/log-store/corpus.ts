@@ -1,19 +1,19 @@
-/** Records such as a cluster writes, the same at each run, and among them all that is easily got wrong. */
+/** Records such as a cluster writes, identical in each run, including all known difficult cases. */
 import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 
-/** What is to be found where. */
+/** Positions of the difficult cases. */
 export const corpus = {
-  /** Whole seconds: the records lie between them, across the end of a month. */
+  /** Whole seconds that enclose the records, across the end of a month. */
   start: Date.UTC(2026, 1, 27, 21) / 1_000,
   end: Date.UTC(2026, 2, 3, 3) / 1_000,
-  /** A second with records just before, at and just after its beginning. */
+  /** A second with records just before, at and just after its start. */
   edge: Date.UTC(2026, 2, 1) / 1_000,
-  /** A second in which many records have one time. */
+  /** A second in which many records have the same time. */
   burst: Date.UTC(2026, 1, 28, 12) / 1_000,
   tenants: 5_000,
 } as const;
 
-/** Small and good enough: the same numbers at each run (https://en.wikipedia.org/wiki/Linear_congruential_generator). */
+/** Small deterministic generator, sufficient here (https://en.wikipedia.org/wiki/Linear_congruential_generator). */
 function randomNumbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -42,7 +42,7 @@ const messages = [
   'retry in 1,000.5 s; a:b c.d 1.2.3 e_f __x',
 ] as const;
 
-/** Each is one record, in the namespace `special`. */
+/** Texts of one record each, in the namespace `special`. */
 const special = [
   '\u001b[31mred alert\u001b[0m behind colours',
   'first line\nsecond line\n\tat third line',
@@ -103,7 +103,7 @@ export function createRecords(count: number): readonly LogRecord[] {
       'app',
       `one of many in three milliseconds #${index}`,
     );
-  // Each with one before the time from which it may be seen, one at that time, and later ones.
+  // Each tenant has a record before its start time, one at that time, and later ones.
   for (let tenant = 0; tenant < tenants; tenant += 1) {
     const name = tenantName(tenant);
     const since = tenantSince(tenant);
@@ -139,5 +139,5 @@ export function createRecords(count: number): readonly LogRecord[] {
 }
 
 export const tenantName = (tenant: number): string => `tenant-${String(tenant).padStart(4, '0')}`;
-/** Whole seconds, another one for each. */
+/** Returns distinct whole seconds. */
 export const tenantSince = (tenant: number): number => corpus.start + 60 + tenant * 50;

@@ -1,4 +1,4 @@
-/** The whole server over a real log store to which something happens. */
+/** The whole server with a real log store that has faults. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import type { RunningStore } from '../../../hack/log-stores/running.ts';
 import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 import type { Message } from '../../client/message.ts';
-import type { Answer } from '../../fakes/ask.ts';
+import type { AppResponse } from '../../fakes/request.ts';
 import { startLab, type Lab } from '../../labs/conformance/lab.ts';
 import { as, prepareLogs } from '../../labs/conformance/logging-lab.ts';
 import { expectFailure } from '../../labs/conformance/status.ts';
@@ -19,7 +19,7 @@ import { at, corpus, createRecords } from './corpus.ts';
 const path = '/kapis/logging.platform.io/v1alpha2/logs';
 const time = `start_time=${corpus.start}&end_time=${corpus.end}`;
 const large = 1_500_000;
-/** No more of them are in an answer that the server takes at once. */
+/** Records of which those with long texts exceed the response that the server accepts. */
 const records: readonly LogRecord[] = [
   ...createRecords(30_000),
   ...Array.from({ length: 30 }, (_, index) => ({
@@ -34,14 +34,14 @@ const records: readonly LogRecord[] = [
 interface Facts {
   /** The section `logging` of the configuration. */
   readonly section: (url: string) => object;
-  /** With these records. */
+  /** Starts the store with these records. */
   readonly start: (dir: string, port: number, records: readonly LogRecord[]) => Promise<RunningStore>;
-  /** How often it was asked. */
-  readonly asked: (url: string) => Promise<number>;
+  /** Returns the number of requests so far. */
+  readonly countRequests: (url: string) => Promise<number>;
 }
 
-export function faultsSuite(name: string, { section, start, asked }: Facts): void {
-  /** Of each start; the server may be another user, who sees nothing that is in a folder of ours. */
+export function faultsSuite(name: string, { section, start, countRequests }: Facts): void {
+  /** New for each start; the server may run as another user, who cannot read the test's own folders. */
   const dirs: string[] = [];
   let port: number;
   let store: RunningStore;
@@ -67,12 +67,12 @@ export function faultsSuite(name: string, { section, start, asked }: Facts): voi
     for (const dir of dirs) await rm(dir, { recursive: true, force: true });
   });
 
-  const get = (query: string): Promise<Answer> => lab.gateway(`${path}?${time}&${query}`, as('alice'));
+  const get = (query: string): Promise<AppResponse> => lab.gateway(`${path}?${time}&${query}`, as('alice'));
 
   const open = (query: string): Promise<Message> => lab.open('http', `${path}?${query}`, as('alice'));
 
-  describe('records of more than a megabyte', () => {
-    test('are whole, and a page of too many of them says so', async () => {
+  describe('log records of more than a megabyte', () => {
+    test('are returned completely, and a page with too many of them reports that', async () => {
       const few = (await get('namespaces=large&sort=asc&size=3')).json() as unknown as {
         query: { total: number; records: LogRecord[] };
       };
@@ -80,10 +80,10 @@ export function faultsSuite(name: string, { section, start, asked }: Facts): voi
       const { query } = (await get('namespaces=large&size=30')).json() as {
         query: { total: number; records: LogRecord[]; partial: { reason: string } };
       };
-      expect([query.total, query.partial.reason]).toEqual([30, expect.stringMatching(/more than 8 MiB/)]);
+      expect([query.total, query.partial.reason]).toEqual([30, expect.stringMatching(/exceeds 8 MiB/)]);
     });
 
-    test('are exported, all of them', async () => {
+    test('are all exported', async () => {
       const lines = (await get('operation=export&namespaces=large&sort=asc')).text.split('\n').slice(0, -1);
       expect(lines.map((line) => line.length)).toEqual(
         Array.from({ length: 30 }, (_, i) => large + 1 + String(i).length),
@@ -91,7 +91,7 @@ export function faultsSuite(name: string, { section, start, asked }: Facts): voi
     });
   });
 
-  test('after clients that leave in the middle of their exports nothing is asked any more', async () => {
+  test('the store gets no more requests after clients abandon their exports', async () => {
     const left = await Promise.all(
       Array.from({ length: 16 }, async () => {
         const response = await open(`operation=export&${time}`);
@@ -103,27 +103,27 @@ export function faultsSuite(name: string, { section, start, asked }: Facts): voi
     for (const response of left) response.destroy();
     let before: number;
     do {
-      before = await asked(store.url);
+      before = await countRequests(store.url);
       await sleep(500);
-    } while ((await asked(store.url)) !== before);
+    } while ((await countRequests(store.url)) !== before);
     expect((await get('operation=export&namespaces=ns-1')).status).toBe(200);
   });
 
-  async function readyz(ask = as('alice')): Promise<readonly [number, string]> {
-    const { status, text: told } = await lab.gateway('/readyz?verbose', ask);
-    return [status, told];
+  async function readyz(send = as('alice')): Promise<readonly [number, string]> {
+    const { status, text: body } = await lab.gateway('/readyz?verbose', send);
+    return [status, body];
   }
 
   const logsLine = async (): Promise<string | undefined> =>
     (await readyz())[1].split('\n').find((line) => line.includes('logs'));
 
-  describe('a store that stops', () => {
-    test('is a warning for who shows an identity, until it goes on; the server is ready', async () => {
+  describe('a store that is suspended', () => {
+    test('is a warning for authenticated callers until it continues, and the server stays ready', async () => {
       expect(await logsLine()).toBe('[+]logs ok');
       process.kill(store.pid, 'SIGSTOP');
       try {
         while ((await logsLine()) === '[+]logs ok') await sleep(100);
-        expect(await logsLine()).toBe(`[+]logs ok (warning: the log store "${name}" did not answer in time)`);
+        expect(await logsLine()).toBe(`[+]logs ok (warning: the log store "${name}" did not respond in time)`);
         expect((await readyz())[0]).toBe(200);
         expect(await readyz({})).toEqual([200, 'ok']);
       } finally {
@@ -134,20 +134,20 @@ export function faultsSuite(name: string, { section, start, asked }: Facts): voi
     });
   });
 
-  describe('a store that dies', () => {
-    test('ends what is under way as what it is, and answers when it is back', async () => {
+  describe('a store that crashes', () => {
+    test('fails running requests with an error, and works again after a restart', async () => {
       const tail = await open('follow=true&namespaces=ns-1');
-      const told = text(tail);
+      const logged = text(tail);
       const reading = await open(`operation=export&namespaces=large&${time}`);
       await once(reading, 'data');
-      // Else it might come to its end before the store does.
+      // Otherwise the export might end before the store does.
       reading.pause();
       const cut = new Promise((resolve) => reading.once('error', resolve));
       await store.stop();
       reading.resume();
       await cut;
       expect(reading.readableEnded).toBe(false);
-      const [last = ''] = (await told)
+      const [last = ''] = (await logged)
         .split('\n')
         .filter((line) => line !== '')
         .slice(-1);

@@ -1,4 +1,4 @@
-/** Records as fluent-bit writes them for KubeSphere, loaded into a server by bulk. */
+/** Records as fluent-bit writes them for KubeSphere, loaded into a server in bulk. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 
@@ -7,8 +7,8 @@ const perRequest = 5_000;
 const mostBytes = 8 * 1024 * 1024;
 
 /**
- * Every other record is as of containerd: the nanoseconds without leading zeros, and no docker_id. `@timestamp` has the right
- * milliseconds.
+ * Every other record is in the format of containerd: nanoseconds without leading zeros, and no docker_id. `@timestamp`
+ * has the correct milliseconds.
  */
 function documentOf({ time, namespace, pod, container, log }: LogRecord, index: number): object {
   const isContainerd = index % 2 === 0;
@@ -28,18 +28,18 @@ function documentOf({ time, namespace, pod, container, log }: LogRecord, index: 
 
 async function send(url: string, path: string, body: string, method: 'POST' | 'PUT' = 'POST'): Promise<unknown> {
   const type = path === '/_bulk' ? 'application/x-ndjson' : 'application/json';
-  const answer = await fetch(`${url}${path}`, { method, body, headers: { 'Content-Type': type } });
-  const text = await answer.text();
-  if (answer.status === 429) {
-    // Its heap is full until it is collected: fluent-bit tries again too.
+  const response = await fetch(`${url}${path}`, { method, body, headers: { 'Content-Type': type } });
+  const text = await response.text();
+  if (response.status === 429) {
+    // The server's heap is full until it is collected. Fluent-bit retries, too.
     await sleep(1_000);
     return await send(url, path, body, method);
   }
-  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text.slice(0, 1_000)}`);
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${text.slice(0, 1_000)}`);
   return JSON.parse(text);
 }
 
-/** `shards`: of an index. `isTyped`: of Elasticsearch 6. */
+/** `shards` is the number per index; `isTyped` is for Elasticsearch 6. */
 export async function load(
   url: string,
   records: readonly LogRecord[],
@@ -55,7 +55,7 @@ export async function load(
       errors: boolean;
       items: unknown[];
     };
-    if (errors) throw new Error(`not all were taken: ${JSON.stringify(items.slice(0, 3))}`);
+    if (errors) throw new Error(`some records were rejected: ${JSON.stringify(items.slice(0, 3))}`);
     lines = [];
     bytes = 0;
   };

@@ -1,4 +1,4 @@
-/** Records as a shipper pushes them to Loki, a stream for each container and each of its two outputs. */
+/** Pushes records to Loki like a shipper, one stream per container and output. */
 import { until } from '../../../hack/cluster/until.ts';
 import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 
@@ -9,7 +9,7 @@ const nanoseconds = (time: string): string => `${Date.parse(`${time.slice(0, 19)
 
 export interface PushOptions {
   readonly tenant: string;
-  /** What is stored of a record; its text unless stated. */
+  /** Stored form of a record; its text by default. */
   readonly lineOf?: (record: LogRecord) => string;
 }
 
@@ -20,8 +20,8 @@ export async function push(
 ): Promise<void> {
   const headers = { 'Content-Type': 'application/json', 'X-Scope-OrgID': tenant };
   const send = async (path: string, body: string): Promise<void> => {
-    const answer = await fetch(`${url}${path}`, { method: 'POST', body, headers });
-    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${(await answer.text()).slice(0, 1_000)}`);
+    const response = await fetch(`${url}${path}`, { method: 'POST', body, headers });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${(await response.text()).slice(0, 1_000)}`);
   };
   let streams = new Map<string, [string, string][]>();
   let [count, bytes] = [0, 0];
@@ -32,7 +32,7 @@ export async function push(
     streams = new Map();
     [count, bytes] = [0, 0];
   };
-  // A stream takes nothing that is far behind its newest.
+  // A stream rejects records far older than its newest.
   const inTime = records.toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
   for (const record of inTime) {
     const { time, namespace, pod, container, log } = record;
@@ -51,7 +51,7 @@ export async function push(
     if (count >= perRequest || bytes > mostBytes) await pushed();
   }
   await pushed();
-  // What is of long ago is read from the files alone.
+  // Old records are read only from files.
   await send('/flush', '');
   await until(
     'Loki has written everything',

@@ -1,4 +1,4 @@
-/** What the answers must be, by looking at each record. */
+/** Expected responses, computed by checking each record. */
 import type {
   Histogram,
   Interval,
@@ -34,7 +34,7 @@ const kindOf = (character: string): 'letter' | 'digit' | 'joiner' | 'sign' | 'ot
 const contains = (all: readonly string[], name: string): boolean =>
   all.length === 0 || all.some((keyword) => name.toLowerCase().includes(keyword.toLowerCase()));
 
-/** As UAX #29 cuts it, as far as the records here have need of it; in small letters. */
+/** Splits text into lower-case words according to UAX #29, as far as these records need it. */
 export function wordsIn(text: string): string[] {
   const found: string[] = [];
   const characters = Array.from(text);
@@ -59,12 +59,15 @@ export function wordsIn(text: string): string[] {
   return found;
 }
 
-/** What each of the words must match that stand beside each other. */
+/** Patterns that consecutive words must match. */
 type Phrase = readonly RegExp[];
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** A keyword as a store takes it that finds no signs: those that can be in no word, at its ends, say where a word begins and ends. */
+/**
+ * Returns a keyword as seen by a store that ignores punctuation: punctuation at either end of it marks the start or end
+ * of a word.
+ */
 function phraseIn(keyword: string): Phrase {
   const words = wordsIn(keyword);
   const text = keyword.toLowerCase();
@@ -89,14 +92,14 @@ export class Model {
     this.#findsSigns = findsSigns;
   }
 
-  /** The oldest first. */
+  /** Sorted oldest first. */
   select(selection: Selection): readonly LogRecord[] {
-    const found = this.#found.get(selection) ?? this.#look(selection);
+    const found = this.#found.get(selection) ?? this.#find(selection);
     this.#found.set(selection, found);
     return found;
   }
 
-  #look(selection: Selection): readonly LogRecord[] {
+  #find(selection: Selection): readonly LogRecord[] {
     const { namespaces, workloads, pods, containers, keywords } = selection;
     const start = selection.start === undefined ? '' : at(selection.start, 0);
     const end = at(selection.end, 0);
@@ -154,7 +157,7 @@ export class Model {
     const histograms: { time: number; count: number }[] = [];
     for (let time = times[0] ?? 1; time <= (times.at(-1) ?? 0);) {
       histograms.push({ time, count: counts.get(time) ?? 0 });
-      // An hour more than the longest of its kind is in the next one.
+      // One more hour than the longest unit has ends up in the next bucket.
       let next = time;
       while (bucketOf(next, interval) === time)
         next += Math.min(interval.count * 1_000, 1_000) * (interval.unit === 's' ? 1 : 60);

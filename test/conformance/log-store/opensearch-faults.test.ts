@@ -9,9 +9,9 @@ faultsSuite('opensearch', {
     await load(store.url, records, { shards: 1, isTyped: false });
     return store;
   },
-  async asked(url) {
-    const answer = await fetch(`${url}/_stats/search`);
-    const { _all: all } = (await answer.json()) as { _all: { total: { search: { query_total: number } } } };
+  async countRequests(url) {
+    const response = await fetch(`${url}/_stats/search`);
+    const { _all: all } = (await response.json()) as { _all: { total: { search: { query_total: number } } } };
     return all.total.search.query_total;
   },
 });

@@ -11,14 +11,14 @@ import { indexPrefix, load } from './fluent-bit.ts';
 import { tokensOf } from '../../../src/logs/stores/search/words.ts';
 import { storeSuite, type Stand } from './suite.ts';
 
-/** `shards`: of each index. */
+/** `shards` is the number per index. */
 export function searchSuite(name: SearchServerName, count: number, shards: number): void {
   storeSuite(name, {
     count,
     digits: 3,
     begin: (records) => searchStand(name, records, shards),
     more: (stand) =>
-      test('words are cut as the analyzer of the server cuts them', async () => {
+      test('the model splits words like the analyzer of the server', async () => {
         const signs = fc.constantFrom(...Array.from(`ab1_.:',;-/ "Z`), 'x'.repeat(130));
         await fc.assert(
           fc.asyncProperty(
@@ -38,18 +38,18 @@ export function searchSuite(name: SearchServerName, count: number, shards: numbe
 
 async function analyzed(url: string, text: string): Promise<object[]> {
   const body = JSON.stringify({ analyzer: 'standard', text });
-  const answer = await fetch(`${url}/_analyze`, {
+  const response = await fetch(`${url}/_analyze`, {
     method: 'POST',
     body,
     headers: { 'Content-Type': 'application/json' },
   });
-  const { tokens } = (await answer.json()) as {
+  const { tokens } = (await response.json()) as {
     tokens: { token: string; start_offset: number; end_offset: number }[];
   };
   return tokens.map(({ token: word, start_offset: start, end_offset: end }) => ({ word, start, end }));
 }
 
-/** The store over a real server that has these records. */
+/** Starts a real server with these records. */
 async function searchStand(name: SearchServerName, records: readonly LogRecord[], shards: number): Promise<Stand> {
   const dir = await mkdtemp(join(tmpdir(), 'platform-apiserver-log-store-'));
   const server = await startSearchServer(name, dir, await freePort(29_000 + seed(dir, 1_000)));

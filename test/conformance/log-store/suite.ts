@@ -1,4 +1,4 @@
-/** The contract of src/logs/stores/log-store.ts, asked of a store that has the records of corpus.ts. */
+/** The contract of src/logs/stores/log-store.ts, tested with a store that contains the records of corpus.ts. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   type Interval,
@@ -8,25 +8,27 @@ import {
   type Selection,
 } from '../../../src/logs/stores/log-store.ts';
 import { corpus, createRecords, megabyte, tenantName, tenantSince } from './corpus.ts';
-import { podsOfAny } from '../../../src/logs/query/workloads.ts';
+import { podPatternContaining } from '../../../src/logs/query/workloads.ts';
 import { everything, Model } from './model.ts';
 
 export interface Stand {
   readonly store: LogStore;
-  /** Of the server. */
+  /** URL of the server. */
   readonly url: string;
   close(): Promise<void>;
 }
 
 interface Facts {
-  /** How many records there are. */
+  /** Number of records. */
   readonly count: number;
-  /** The store finds keywords as they are written; else by their letters and digits, whatever else is between and around these. */
+  /**
+   * The store matches keywords literally; otherwise only by letters and digits, whatever is between and around them.
+   */
   readonly findsSigns?: boolean | undefined;
-  /** Digits of a second by which the store sorts; 9 unless stated. */
+  /** Digits of a second by which the store sorts; 9 by default. */
   readonly digits?: number;
   readonly begin: (records: readonly LogRecord[]) => Promise<Stand>;
-  /** Tests that other stores have no need of. */
+  /** Additional tests for this store. */
   readonly more?: (stand: () => Stand) => void;
 }
 
@@ -46,7 +48,7 @@ const log = (...keywords: string[]): Partial<Selection> => ({ keywords: { ...non
 const tenants = (from: number, to: number): ReadonlyMap<string, number> =>
   new Map(Array.from({ length: to - from }, (_, index) => [tenantName(from + index), tenantSince(from + index)]));
 const wide = { start, end } as const;
-/** So many names, of which only one is anywhere. */
+/** Returns many names, only one of which exists. */
 const many = (count: number, name: string): string[] => [
   ...Array.from({ length: count - 1 }, (_, index) => `${String.fromCharCode(97 + (index % 26))}${index}`),
   name,
@@ -55,19 +57,19 @@ const many = (count: number, name: string): string[] => [
 const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['everything', {}],
   ['everything since 1970', { start: 0, end }],
-  ['a time of which there is no index', { start: start - 864_000, end: start - 777_600 }],
-  ['nothing, before all', { end: start - 86_400 }],
-  ['nothing, after all', { start: end + 86_400 }],
-  ['a second, whose end is its beginning', { start: edge, end: edge }],
+  ['a time without an index', { start: start - 864_000, end: start - 777_600 }],
+  ['nothing, before the first record', { end: start - 86_400 }],
+  ['nothing, after the last record', { start: end + 86_400 }],
+  ['a single second', { start: edge, end: edge }],
   ['from a second on', { start: edge, end: edge + 1 }],
   ['up to a second', { start: edge - 1, end: edge }],
   ['up to the second after', { start: edge - 1, end: edge + 1 }],
   ['no namespace', { namespaces: new Map() }],
   ['one namespace', { namespaces: new Map([['ns-1', 0]]) }],
-  ['a namespace that there is not', { namespaces: new Map([['no-such', 0]]) }],
-  ['a namespace from its own second on', { ...wide, namespaces: new Map([['edges', edge]]) }],
+  ['a namespace that does not exist', { namespaces: new Map([['no-such', 0]]) }],
+  ['a namespace from a second on', { ...wide, namespaces: new Map([['edges', edge]]) }],
   [
-    'a namespace from the second after',
+    'a namespace from the following second on',
     {
       namespaces: new Map([
         ['edges', edge + 1],
@@ -75,7 +77,7 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
       ]),
     },
   ],
-  ['a namespace that begins after the end', { start, end: edge, namespaces: new Map([['edges', edge + 1]]) }],
+  ['a namespace that starts after the end', { start, end: edge, namespaces: new Map([['edges', edge + 1]]) }],
   [
     'two namespaces and a keyword',
     {
@@ -88,15 +90,12 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
     },
   ],
   ['pods', { pods: ['db-0', 'db-2', 'burst-3'] }],
-  [
-    'as many pods as can be named',
-    { ...wide, pods: ['db-1', ...Array.from({ length: 4_999 }, (_, i) => `none-${i}`)] },
-  ],
+  ['the maximum number of pods', { ...wide, pods: ['db-1', ...Array.from({ length: 4_999 }, (_, i) => `none-${i}`)] }],
   ['containers', { ...wide, containers: ['sidecar-proxy'] }],
   ['pods and containers', { pods: ['db-1'], containers: ['app'], namespaces: new Map([['ns-7', 0]]) }],
   ['a workload', { workloads: [workload('web')] }],
   ['a workload with pods of another name', { ...wide, workloads: [workload('db', ['edge-0', 'big-0'])] }],
-  ['a workload whose name others have', { workloads: [workload('web', [], ['web-7d9c5f6b84-x7k2p'])] }],
+  ['a workload whose name is a prefix of others', { workloads: [workload('web', [], ['web-7d9c5f6b84-x7k2p'])] }],
   ['workloads', { workloads: [workload('db'), workload('job'), workload('api', [], ['api-7d9c5f6b84-bcdfg'])] }],
   ['a keyword of workloads', { keywords: { ...none, workload: [workload('web-frontend')] } }],
   ['a keyword of namespaces', { ...wide, keywords: { ...none, namespace: ['S-1'] } }],
@@ -108,57 +107,57 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
       ...wide,
       keywords: {
         ...none,
-        workload: many(15, 'web').map((keyword) => ({ ...workload(keyword), pattern: podsOfAny(keyword) })),
+        workload: many(15, 'web').map((keyword) => ({ ...workload(keyword), pattern: podPatternContaining(keyword) })),
       },
     },
   ],
   ['many workloads', { workloads: many(15, 'db').map((name) => workload(name)) }],
   ['a keyword of containers', { ...wide, keywords: { ...none, container: ['Car-Pro'] } }],
   [
-    'a keyword of pods in the signs of patterns',
+    'a keyword of pods with pattern characters',
     { keywords: { ...none, pod: ['.*', '[a-z]', 'w?b', '"', '\\', '{1', '(', 'a|b', '~#@&<>'] } },
   ],
   [
-    'all kinds of keywords',
+    'keywords of all kinds',
     { ...wide, keywords: { ...none, namespace: ['ns-'], pod: ['api'], container: ['app'], log: ['panic'] } },
   ],
   ['a word', log('panic')],
-  ['a word in capitals', log('PANIC')],
-  ['the beginning of a word', log('conn')],
+  ['a word in upper case', log('PANIC')],
+  ['the start of a word', log('conn')],
   ['the middle of a word', log('onnectio')],
-  ['the end of a word, and the beginning of the next one', log('NECTION refu')],
-  ['the end of a word, a word, and the beginning of one', log('nection refused t')],
+  ['the end of a word and the start of the next', log('NECTION refu')],
+  ['the end of a word, a word, and the start of another', log('nection refused t')],
   ['the end of a word', log('nection ')],
-  ['a word as a whole', log(' ok ')],
-  ['words as a whole', log(' connection refused ')],
-  ['letters within a word, in other signs than they stand in', log('=onnectio')],
-  ['a word that is nowhere', log('xylophone')],
+  ['a whole word', log(' ok ')],
+  ['whole words', log(' connection refused ')],
+  ['letters within a word after a different sign', log('=onnectio')],
+  ['a word that does not occur', log('xylophone')],
   ['two keywords', { ...wide, ...log('panic', 'reconcile') }],
-  ['words beside each other', log('connection refused to')],
-  ['words that are not beside each other', log('connection to')],
-  ['words, the last of them begun', log('connection ref')],
+  ['adjacent words', log('connection refused to')],
+  ['words that are not adjacent', log('connection to')],
+  ['words with an incomplete last one', log('connection ref')],
   ['an address', log('10.20.30.40:5432')],
-  ['the beginning of an address', log('10.20.30')],
+  ['the start of an address', log('10.20.30')],
   ['digits with a comma', log('1,000')],
   ['words with an apostrophe', log("can't open")],
   ['words with a tab between them', log('tab\tand')],
   ['words in colours', log('\u001b[31mred')],
   ['words with underscores', log('session_start')],
-  ['words that begin with underscores', log('__x')],
+  ['words that start with underscores', log('__x')],
   ['letters with colons and points', log('a:b')],
   ['quotes', log('"double" \'single\'')],
-  ['signs of patterns', log('a+b*c?d [x-y] {1,2} (z|w) ^start')],
+  ['pattern characters', log('a+b*c?d [x-y] {1,2} (z|w) ^start')],
   ['a backslash', log('end back\\slash')],
-  ['what is no pattern', log('re.*ed', 'p[a]nic', 'panic|ERROR', 'pan?c', 'wind*')],
+  ['pattern characters taken literally', log('re.*ed', 'p[a]nic', 'panic|ERROR', 'pan?c', 'wind*')],
   ['markup and placeholders', log('<b>&amp;', '${variable}')],
   ['letters of other languages', log('GRÖSSER', 'déjà vu', 'Zürich')],
   ['letters of other languages within words', log('ÖSSE', 'éjà v', 'üric')],
-  ['signs of Chinese', log('节点 已经')],
-  ['what is behind colours', log('red alert')],
-  ['what was no UTF-8', log('not all of this was utf')],
+  ['Chinese characters', log('节点 已经')],
+  ['text after colours', log('red alert')],
+  ['text that was invalid UTF-8', log('not all of this was utf')],
   ['the second line', log('second line')],
-  ['both sides of the end of a line', log('first line second')],
-  ['a word longer than an index takes', log(`${'x'.repeat(300)}tail`)],
+  ['text across the end of a line', log('first line second')],
+  ['a word longer than the index limit', log(`${'x'.repeat(300)}tail`)],
   ['records of a megabyte', { namespaces: new Map([['special', 0]]), ...log('big') }],
   ['300 namespaces, each from its own time on', { namespaces: tenants(0, 300) }],
   ['5,000 namespaces, each from its own time on', { namespaces: tenants(0, corpus.tenants) }],
@@ -170,10 +169,10 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
 ];
 
 const milliseconds = ({ time }: LogRecord, digits: number): string => time.slice(0, 20 + digits);
-/** The records as they are told apart, in whatever order. */
+/** Comparable forms of records, in any order. */
 const sorted = (records: readonly LogRecord[]): string[] => records.map((record) => JSON.stringify(record)).toSorted();
 
-/** In the right order, as far as the store tells times apart. */
+/** Comparable forms of records in order, at the precision by which the store sorts. */
 function expectOrder(digits: number, records: readonly LogRecord[], expected: readonly LogRecord[]): void {
   const times = (all: readonly LogRecord[]): string[] => all.map((record) => milliseconds(record, digits));
   expect(times(records)).toEqual(times(expected));
@@ -193,7 +192,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
     let stand: Stand;
     let model: Model;
 
-    /** The same for the same, so that the model has to look only once. */
+    /** Caches expected results, so that the model computes each only once. */
     const whole = new WeakMap<Partial<Selection>, Selection>();
     const selected = (partial: Partial<Selection>): Selection => {
       const known = whole.get(partial) ?? { ...everything, ...partial };
@@ -219,15 +218,15 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       const expected = model.query(selection, { order, from: first, size: most });
       const found: LogRecord[] = [];
       for (let from = first; from < first + most; from += size) {
-        const asked = stand.store.query(selection, { order, from, size }, signal);
-        const page = await asked;
+        const result = stand.store.query(selection, { order, from, size }, signal);
+        const page = await result;
         expect(page.total).toBe(expected.total);
         expect(page.partial).toBeUndefined();
         found.push(...page.records);
         if (page.records.length < size) break;
       }
       expectOrder(digits, found, expected.records);
-      // Of a time that goes on behind the last page, any may be there.
+      // If a time continues beyond the last page, any of its records may be returned.
       const last = expected.records.at(-1);
       const isWhole = found.length === expected.total || last === undefined;
       const cut = (records: readonly LogRecord[]): readonly LogRecord[] =>
@@ -249,38 +248,38 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       return found;
     }
 
-    test.each(selections)('%s: the first pages', async (_what, partial) => {
+    test.each(selections)('returns the first pages of %s', async (_what, partial) => {
       const selection = selected(partial);
       for (const order of ['asc', 'desc'] as const) await expectPages(selection, order, 10, 30);
     });
 
-    test.each(selections)('%s: the statistics', async (_what, partial) => {
+    test.each(selections)('counts %s', async (_what, partial) => {
       const selection = selected(partial);
-      const asked = stand.store.statistics(selection, signal);
-      expect(await asked).toEqual(model.statistics(selection));
+      const result = stand.store.statistics(selection, signal);
+      expect(await result).toEqual(model.statistics(selection));
     });
 
-    test.each(selections)('%s: the histogram', async (_what, partial) => {
+    test.each(selections)('returns a histogram of %s', async (_what, partial) => {
       const selection = selected(partial);
       const interval = { count: 15, unit: 'm' } as const;
-      const asked = stand.store.histogram(selection, interval, signal);
-      expect(await asked).toEqual(model.histogram(selection, interval));
+      const result = stand.store.histogram(selection, interval, signal);
+      expect(await result).toEqual(model.histogram(selection, interval));
     });
 
-    test.each(intervals)('buckets of $count $unit', async (interval) => {
+    test.each(intervals)('returns buckets of $count $unit', async (interval) => {
       for (const partial of [{}, { start: edge, end: edge }, { namespaces: tenants(0, 900) }]) {
         const selection = selected(partial);
-        const asked = stand.store.histogram(selection, interval, signal);
-        expect(await asked).toEqual(model.histogram(selection, interval));
+        const result = stand.store.histogram(selection, interval, signal);
+        expect(await result).toEqual(model.histogram(selection, interval));
       }
     });
 
-    test('more buckets than an answer may have are refused', async () => {
-      const asked = stand.store.histogram(all, { count: 1, unit: 's' }, signal);
-      await expect(asked).rejects.toMatchObject({ code: 400 });
+    test('rejects more buckets than a response may have', async () => {
+      const result = stand.store.histogram(all, { count: 1, unit: 's' }, signal);
+      await expect(result).rejects.toMatchObject({ code: 400 });
     });
 
-    test.each(['asc', 'desc'] as const)('equal times across pages, %s', async (order) => {
+    test.each(['asc', 'desc'] as const)('pages records with equal times, %s', async (order) => {
       const selection = selected({ start: burst, end: burst + 1, namespaces: new Map([['burst', 0]]) });
       await expectPages(selection, order, 97, 10_000);
       await expectPages(selection, order, 1_000, 10_000);
@@ -293,7 +292,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect(sorted(pages)).toEqual(sorted(model.select(selection)));
     });
 
-    test.each(['asc', 'desc'] as const)('pages deeper than stores like, %s', async (order) => {
+    test.each(['asc', 'desc'] as const)('returns deep pages, %s', async (order) => {
       await expectPages(all, order, 10_000, 20_000);
       await expectPages(all, order, 100, 300, 9_900);
       await expectPages(all, order, 50, 100, Math.min(99_900, count - 100));
@@ -301,7 +300,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       await expectPages(all, order, 10, 10, count);
     });
 
-    test('as many keywords of all kinds as there can be, in 200 namespaces', async () => {
+    test('supports the maximum number of keywords of all kinds, in 200 namespaces', async () => {
       const selection = selected({
         namespaces: tenants(0, 200),
         workloads: many(100, 'web').map((one) => workload(one)),
@@ -316,12 +315,12 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       await expectPages(selection, 'desc', 10, 10);
     });
 
-    test('a page of nothing has the total', async () => {
+    test('returns the total with an empty page', async () => {
       const { total, records } = await stand.store.query(all, { order: 'desc', from: 0, size: 0 }, signal);
       expect([total, records]).toEqual([count, []]);
     });
 
-    test.each(['asc', 'desc'] as const)('5,000 namespaces across pages, %s', async (order) => {
+    test.each(['asc', 'desc'] as const)('pages over 5,000 namespaces, %s', async (order) => {
       const selection = selected({ namespaces: tenants(0, corpus.tenants) });
       await expectPages(selection, order, 3_000, 15_000);
       await expectPages(selection, order, 10, 30, 7_000);
@@ -329,9 +328,9 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
 
     test.each<[string, TimeOrder, Partial<Selection>]>([
       ['everything', 'asc', {}],
-      ['everything, the newest first', 'desc', {}],
+      ['everything, newest first', 'desc', {}],
       [
-        'what has no text in common',
+        'keywords of different containers',
         'asc',
         {
           namespaces: new Map([
@@ -343,7 +342,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       ['5,000 namespaces', 'desc', { namespaces: tenants(0, corpus.tenants) }],
       ['one time', 'desc', { start: burst, end: burst + 1 }],
       ['nothing', 'asc', { namespaces: new Map() }],
-    ])('export of %s (%s)', async (_what, order, partial) => {
+    ])('exports %s (%s)', async (_what, order, partial) => {
       const selection = selected(partial);
       const found = await exported(selection, order);
       const expected = model.inOrder(selection, order);
@@ -352,14 +351,14 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect(sorted(found)).toEqual(sorted(expected));
     });
 
-    test('an export that is left ends, and the next one is whole', async () => {
+    test('ends an abandoned export, and completes the next one', async () => {
       for (let left = 0; left < 3; left += 1)
         for await (const piece of stand.store.export(all, 'asc', signal)) if (piece.length > 0) break;
       const selection = selected({ namespaces: new Map([['special', 0]]) });
       expect((await exported(selection, 'asc')).length).toBe(model.select(selection).length);
     });
 
-    test('records of a megabyte are whole', async () => {
+    test('returns records of a megabyte completely', async () => {
       const selection = selected({ pods: ['big-0'] });
       const { records } = await stand.store.query(selection, { order: 'asc', from: 0, size: 10 }, signal);
       expect(records.map((record) => record.log.length)).toEqual([0, 1, 2].map(() => megabyte + 'big 0 '.length));
@@ -367,7 +366,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
 
     more?.(() => stand);
 
-    test('the store says that it can be asked', async () => {
+    test('passes its readiness check', async () => {
       await expect(stand.store.check(signal)).resolves.toBeUndefined();
     });
   });

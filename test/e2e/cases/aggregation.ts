@@ -13,7 +13,8 @@ export const aggregation: Case = {
       await cluster.until('the APIService is available', async () => {
         const { status } = await cluster.kube.json<{ status: { conditions?: Condition[] } }>(apiService);
         const available = status.conditions?.find(({ type }) => type === 'Available');
-        if (available?.status !== 'True') throw new Error(available?.message ?? 'it has no condition Available');
+        if (available?.status !== 'True')
+          throw new Error(available?.message ?? 'the APIService has no condition Available');
         return true;
       });
     }),
@@ -32,13 +33,13 @@ export const aggregation: Case = {
       const table = await cluster.kubectl(`get ${resource}`);
       match(table, new RegExp(`^NAME +STATUS +ROLES +AGE +VERSION\\n${nodeName} +Ready `));
     }),
-    step('who may read nothing is refused', async () => {
+    step('a user without rights is rejected', async () => {
       await rejects(cluster.kubectl(`get ${resource} --as jane`), /nodes\.resources\.platform\.io is forbidden/);
     }),
-    step('until the ClusterRole platform-node-reader is bound to her', async () => {
+    step('the user can read once the ClusterRole platform-node-reader is bound', async () => {
       const binding = 'clusterrolebinding jane-reads-nodes';
       await cluster.kubectl(`create ${binding} --clusterrole=platform-node-reader --user=jane`);
-      await cluster.until('jane may read nodes', async () => {
+      await cluster.until('jane is allowed to read nodes', async () => {
         const name = await cluster.kubectl(`get ${resource} --as jane --output name`);
         return name.trim() === `node.resources.platform.io/${nodeName}`;
       });

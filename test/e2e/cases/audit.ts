@@ -4,12 +4,12 @@ import { names, tag } from '../images/all.ts';
 import { adminPassword, helmInstall, host, logIn, namespace, nodesPath, pods } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
-/** Where pods may be as simple as they like. */
+/** Namespace that admits all pods. */
 const elsewhere = 'default';
 const receiver = 'audit-receiver';
 const path = '/var/log/platform-apiserver/audit.log';
-/** Such a node there is not, and nobody else asks for it. */
-const asked = `${nodesPath}/nobody`;
+/** A node that does not exist, so that no other request names it. */
+const requestPath = `${nodesPath}/nobody`;
 
 interface AuditEvent {
   readonly auditID: string;
@@ -18,31 +18,31 @@ interface AuditEvent {
   readonly responseStatus: { readonly code: number };
 }
 
-/** A container runtime keeps a line until it ends, or 16 KiB of it. */
+/** A container runtime buffers a line until it ends, or 16 KiB of it. */
 const print =
   'http.createServer((q, s) => q.on("end", () => { console.log(); s.end(); }).pipe(process.stdout, { end: false })).listen(8080)';
 
 export const audit: Case = {
-  title: 'The audit goes to a file and to a webhook',
+  title: 'The audit log is written to a file and sent to a webhook',
   steps: (cluster) => {
     let events: readonly AuditEvent[] = [];
     const eventOf = (lines: string): readonly AuditEvent[] =>
       lines
         .split('\n')
-        .filter((line) => line.includes(`"requestURI":"${asked}"`))
+        .filter((line) => line.includes(`"requestURI":"${requestPath}"`))
         .map((line) => JSON.parse(line) as AuditEvent);
     return [
-      step('helm upgrade to a volume for the file, and to somebody who takes what is sent', async () => {
+      step('helm upgrade configures a volume for the file and a receiver for the webhook', async () => {
         const url = `http://${await startReceiver(cluster)}:8080/`;
         const settings = ['auditVolume.emptyDir.sizeLimit=10Mi', `config.audit.log.path=${path}`];
         await helmInstall(cluster, ...settings, `config.audit.webhook.url=${url}`);
       }),
-      step('the file of the server that was asked says who asked, and what came of it', async () => {
+      step('the file of the server that handled the request names the user and the response', async () => {
         const base = `http://${host}`;
         const { access_token: token } = await logIn(cluster.inside, base, await adminPassword(cluster));
-        // A server that is being replaced may answer too, and writes to no file.
+        // A server that is being replaced may handle the request, and writes to no file.
         await cluster.until('the event is in a file', async () => {
-          strictEqual((await cluster.inside.request(`${base}${asked}`, { token })).status, 404);
+          strictEqual((await cluster.inside.request(`${base}${requestPath}`, { token })).status, 404);
           const files = await Promise.all((await pods(cluster)).map(({ metadata }) => fileOf(cluster, metadata.name)));
           events = files.flatMap(eventOf);
           return events.length > 0;
@@ -50,13 +50,13 @@ export const audit: Case = {
         strictEqual(events[0]?.user.username, 'admin');
         strictEqual(events[0].responseStatus.code, 404);
       }),
-      step('the webhook was told the same, in a list', async () => {
+      step('the webhook received the same event in a list', async () => {
         await cluster.until('the event was sent', async () => {
           const lists = await cluster.kubectl(`--namespace ${elsewhere} logs ${receiver}`);
           return lists.startsWith('{"kind":"EventList"') && lists.includes(`"auditID":"${events[0]?.auditID}"`);
         });
       }),
-      step('helm upgrade back, and nothing of it stays', async () => {
+      step('helm upgrade to the previous values removes both', async () => {
         await helmInstall(cluster);
         await cluster.kubectl(`--namespace ${elsewhere} delete pod ${receiver} --now`);
         await cluster.until('two servers without a volume run', async () => (await pods(cluster)).length === 2);
@@ -65,14 +65,14 @@ export const audit: Case = {
   },
 };
 
-/** Empty as long as nobody has asked that server. */
+/** Returns '' until that server has handled a request. */
 const fileOf = (cluster: Cluster, pod: string): Promise<string> =>
   cluster.kubectl(
     `--namespace ${namespace} exec ${pod} -- node --print`,
     `fs.existsSync('${path}') ? fs.readFileSync('${path}', 'utf8') : ''`,
   );
 
-/** The address at which it listens; what it is sent it prints. */
+/** Starts a server that prints what it receives, and returns its address. */
 async function startReceiver({ kube, until }: Cluster): Promise<string> {
   const pod = `/api/v1/namespaces/${elsewhere}/pods`;
   const containers = [{ name: receiver, image: `${names.server}:${tag}`, command: ['node', '-e', print] }];

@@ -6,7 +6,7 @@ import { step, type Case } from '../steps.ts';
 export const confinement: Case = {
   title: 'The server is confined',
   steps: (cluster) => [
-    step('it runs as 65532, without a capability, without a way to gain one, under a seccomp filter', async () => {
+    step('it runs as user 65532 without capabilities or a way to gain them, with a seccomp filter', async () => {
       const text = await inServer(cluster, "fs.readFileSync('/proc/1/status', 'utf8')");
       const status = Object.fromEntries(text.split('\n').map((line) => line.split(/:\s+/, 2) as [string, string]));
       const none = '0'.repeat(16);
@@ -15,15 +15,15 @@ export const confinement: Case = {
         [ids, ids, none, none, none, '1', '2'],
       );
     }),
-    step('it can write nowhere', async () => {
+    step('it cannot write to any folder', async () => {
       for (const folder of ['', '/app', '/tmp', '/usr/local/bin'])
         strictEqual((await inServer(cluster, attempt(folder))).trim(), 'EROFS', folder);
     }),
-    step('its image holds no shell', async () => {
+    step('its image has no shell', async () => {
       const shells = "['/bin/sh', '/bin/bash', '/usr/bin/sh'].some((path) => fs.existsSync(path))";
       strictEqual((await inServer(cluster, shells)).trim(), 'false');
     }),
-    step('the kubelet finds it alive and ready', async () => {
+    step('the kubelet reports it live and ready', async () => {
       for (const { status } of await pods(cluster))
         for (const path of ['livez', 'readyz'])
           strictEqual((await cluster.inside.request(`http://${status.podIP}:9090/${path}`)).status, 200);
@@ -32,7 +32,7 @@ export const confinement: Case = {
         `/api/v1/namespaces/${namespace}/events`,
         { query },
       );
-      // Before a server listens, its startup probe may fail, and until it has read the cluster it says that it is not ready.
+      // Before a server listens, its startup probe may fail, and until it has filled its caches it is unready.
       const messages = events.items
         .map(({ message }) => message)
         .filter((message) => !/^Startup|^Readiness.* 503$/.test(message));
@@ -46,6 +46,6 @@ const attempt = (folder: string): string =>
 
 const ids = Array.from({ length: 4 }, () => '65532').join('\t');
 
-/** An expression evaluated by a second process in the server's container. */
+/** Evaluates an expression in a second process in the server's container. */
 const inServer = (cluster: Cluster, expression: string): Promise<string> =>
   cluster.kubectl(`--namespace ${namespace} exec deployment/${release} -- node --print`, expression);

@@ -23,23 +23,23 @@ const group = 'shopkeepers';
 const shop = 'shop';
 const password = 'kim keeps 17 shops';
 
-/** How one and the same person asks: kube-apiserver itself, in her name, and the platform, with her token. */
+/** Ways to send a user's request: to kube-apiserver with impersonation, and to the platform with the user's token. */
 interface Way {
   readonly name: string;
   readonly flags: readonly string[];
 }
 
-/** kubectl's two ways to leave HTTP behind. */
+/** kubectl's two upgrade protocols. */
 const transports = {
   WebSockets: {},
   SPDY: { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false', KUBECTL_PORT_FORWARD_WEBSOCKETS: 'false' },
 } as const;
 
-/** So many characters, one like the other only after long. */
+/** Text of that length without short repetitions. */
 const much = Array.from({ length: 200_000 }, (_, index) => `${index * 7919}`).join('\n');
 
 export const gateway: Case = {
-  title: 'Somebody who is no administrator works with kubectl through the server',
+  title: 'A user without administrator rights works with kubectl through the server',
   steps: (cluster) => {
     let kubectl = '';
     let ways: readonly Way[] = [];
@@ -50,7 +50,7 @@ export const gateway: Case = {
       execute(kubectl, [...way.flags, ...args], { env: { ...env }, input, timeout: 60_000 });
     const start = (way: Way, args: readonly string[], env: object = {}): ChildProcessWithoutNullStreams =>
       spawn(kubectl, [...way.flags, ...args], { env: { ...process.env, ...env } });
-    /** Both ways say the same, and that is what it shall be. */
+    /** Expects the same, expected output both ways. */
     const same = async (args: readonly string[], env: object = {}, input = ''): Promise<Executed> => {
       const [one, other] = await Promise.all(ways.map((way) => run(way, args, env, input)));
       deepStrictEqual(other, one);
@@ -58,22 +58,22 @@ export const gateway: Case = {
     };
 
     return [
-      step('kim may edit one namespace, in which two pods run', async () => {
+      step('kim is allowed to edit one namespace with two running pods', async () => {
         kubectl = (await programs(['kubectl'])).kubectl;
         await prepare(cluster);
         ({ token, ways } = await waysOf(cluster));
         await cluster.kubectl(`--namespace ${shop} wait --for=condition=Ready pod/till --timeout=60s`);
       }),
-      step('auth whoami says that it is kim', async () => {
+      step('auth whoami prints kim', async () => {
         const { stdout } = await same(['auth', 'whoami', '-o', 'jsonpath={.status.userInfo.username}']);
         strictEqual(stdout, person);
       }),
-      step('logs, and logs -f to their end', async () => {
+      step('logs and logs -f print the log to its end', async () => {
         strictEqual((await same(['logs', 'talker', '-f'])).stdout, '1\n2\n3\n');
         strictEqual((await same(['logs', 'talker', '--tail=1'])).stdout, '3\n');
       }),
       ...Object.entries(transports).flatMap(([transport, env]) => [
-        step(`exec by ${transport}: what it prints, its errors, its exit code`, async () => {
+        step(`exec by ${transport} returns output, errors and the exit code`, async () => {
           const { code, stdout, stderr } = await same(
             ['exec', 'till', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7'],
             env,
@@ -81,13 +81,13 @@ export const gateway: Case = {
           deepStrictEqual({ code, stdout }, { code: 7, stdout: 'out\n' });
           match(stderr, /^err\n/);
         }),
-        step(`exec -i by ${transport} takes and gives megabytes`, async () => {
+        step(`exec -i by ${transport} transfers megabytes in both directions`, async () => {
           strictEqual((await same(['exec', '-i', 'till', '--', 'cat'], env, much)).stdout, much);
         }),
         step(`exec -it by ${transport} has a terminal`, async () => {
           for (const way of ways) {
             const words = [kubectl, ...way.flags, 'exec', '-it', 'till', '--', 'sh'];
-            // kubectl has a terminal only where it was started in one.
+            // kubectl needs a terminal to provide one.
             const { stdout } = await execute(tool('script'), ['-qec', words.join(' '), '/dev/null'], {
               env,
               input: '[ -t 1 ] && echo a "terminal"; exit\n',
@@ -96,7 +96,7 @@ export const gateway: Case = {
             match(stdout, /^a terminal\r?$/m);
           }
         }),
-        step(`attach by ${transport} sees what the pod says`, async () => {
+        step(`attach by ${transport} prints the output of the pod`, async () => {
           for (const way of ways) {
             const attached = start(way, ['attach', 'till'], env);
             const [first] = (await once(attached.stdout, 'data')) as [Buffer];
@@ -104,7 +104,7 @@ export const gateway: Case = {
             attached.kill();
           }
         }),
-        step(`cp by ${transport}, there and back`, async () => {
+        step(`cp by ${transport} copies files in both directions`, async () => {
           writeFileSync(file('there'), much);
           for (const way of ways) {
             const there = await run(way, ['cp', file('there'), 'till:/tmp/there'], env);
@@ -113,7 +113,7 @@ export const gateway: Case = {
             ok(readFileSync(file('back'), 'utf8') === much);
           }
         }),
-        step(`port-forward by ${transport}`, async () => {
+        step(`port-forward by ${transport} forwards requests`, async () => {
           for (const way of ways) {
             const forward = start(way, ['port-forward', 'pod/till', ':7777'], env);
             try {
@@ -125,27 +125,27 @@ export const gateway: Case = {
             }
           }
         }),
-        step(`exec by ${transport}: a round trip takes about as long as directly`, async () => {
+        step(`exec by ${transport} has about the same round-trip time as directly`, async () => {
           const figures: string[] = [];
           for (const way of ways) figures.push(`${way.name} ${(await roundTrip(start(way, echo, env))).toFixed(2)} ms`);
           return figures.join(', ');
         }),
       ]),
-      step("exec by Kubernetes' client for JavaScript", async () => {
+      step('exec by the Kubernetes client for JavaScript works', async () => {
         const [itself, through] = await Promise.all(
           ['kubeconfig', 'kim.kubeconfig'].map((name) => byScript(file(name))),
         );
         deepStrictEqual(through, itself);
         deepStrictEqual(itself, { causes: [{ message: '7', reason: 'ExitCode' }], stdout: 'out\n', stderr: 'err\n' });
       }),
-      step('is refused where RBAC says so, in the same words', async () => {
+      step('requests that RBAC forbids are rejected with the same message', async () => {
         const { code, stderr } = await same(['exec', '--namespace', 'kube-system', 'deploy/coredns', '--', 'true']);
         strictEqual(code, 1);
         match(stderr, /User "kim" cannot get resource/);
       }),
-      step('exec and logs -f end when the session of the token does', async () => {
+      step('exec and logs -f end when the session of the token is revoked', async () => {
         const [, way] = ways;
-        if (way === undefined) throw new Error('there is no way through the server');
+        if (way === undefined) throw new Error('the way through the server is missing');
         const streams = [
           ['exec', 'till', '--', 'sleep', '1000'],
           ['logs', '-f', 'till'],
@@ -157,7 +157,7 @@ export const gateway: Case = {
         await Promise.all(ended);
         strictEqual((await run(way, ['get', 'pods'])).code, 1);
       }),
-      step('nothing of all that stays', async () => {
+      step('everything is cleaned up', async () => {
         const uid = await cluster.kubectl(`get users.iam.platform.io ${person} -o jsonpath={.metadata.uid}`);
         await cluster.kubectl(`delete users.iam.platform.io ${person}`);
         await cluster.kubectl(`delete namespace ${shop} --timeout=60s`);
@@ -172,7 +172,7 @@ const passwordOf = (uid: string): string => `platform-user-${uid}`;
 
 const echo = ['exec', '-i', 'till', '--', 'cat'];
 
-/** How it ended, and what it printed. */
+/** Runs the script and returns its exit code and output. */
 async function byScript(kubeconfig: string): Promise<unknown> {
   const config = new KubeConfig();
   config.loadFromFile(kubeconfig);
@@ -188,14 +188,14 @@ async function byScript(kubeconfig: string): Promise<unknown> {
   return { causes: details?.causes?.map(({ message, reason }) => ({ message, reason })), stdout: out, stderr: err };
 }
 
-/** Milliseconds, the median. */
+/** Returns the median in milliseconds. */
 async function roundTrip(cat: ChildProcessWithoutNullStreams): Promise<number> {
   const times: number[] = [];
   for (let count = 0; count < 300; count += 1) {
     const begin = performance.now();
     cat.stdin.write('x\n');
     await once(cat.stdout, 'data');
-    // The first ones open the connection, and what it runs through is not warm yet.
+    // Warm up the connection.
     if (count >= 50) times.push(performance.now() - begin);
   }
   cat.stdin.end();
@@ -241,7 +241,7 @@ async function prepare({ kube }: Cluster): Promise<void> {
 async function waysOf(cluster: Cluster): Promise<{ readonly ways: readonly Way[]; readonly token: string }> {
   const { kube, folder, inside } = cluster;
   let token = '';
-  await cluster.until('kim may log in', async () => {
+  await cluster.until('kim can log in', async () => {
     token = (await logIn(inside, `http://${host}`, password, {}, person)).access_token;
   });
   const { spec } = await kube.json<{ spec: { clusterIP: string } }>(

@@ -11,7 +11,7 @@ import { nodePort } from './node-port.ts';
 import { replacement } from './replacement.ts';
 import { uninstallation } from './uninstallation.ts';
 
-/** In the order in which they run. `before`: what is in the cluster before the first. */
+/** Returns the cases in order. `before` is the content of the cluster before the first. */
 export const cases = (before: readonly Item[]): readonly Case[] => [
   installation,
   insideAPod,

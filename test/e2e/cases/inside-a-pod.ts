@@ -10,27 +10,27 @@ export const insideAPod: Case = {
     let token = '';
     return [
       step(`gets a token for admin at http://${host}/oauth/token`, async () => {
-        const answer = await logIn(client, `http://${host}`, await adminPassword(cluster));
-        strictEqual(answer.expires_in, 7200);
-        token = answer.access_token;
+        const response = await logIn(client, `http://${host}`, await adminPassword(cluster));
+        strictEqual(response.expires_in, 7200);
+        token = response.access_token;
       }),
       step(`lists the nodes at http://${host}${nodesPath}`, async () => {
         deepStrictEqual(await listNodes(client, `http://${host}`, token), [nodeName]);
       }),
-      step('is answered 401 without a token, and as OAuth says with a wrong password', async () => {
+      step('gets 401 without a token, and invalid_grant with a wrong password', async () => {
         strictEqual((await client.request(`http://${host}${nodesPath}`)).status, 401);
         const form = { grant_type: 'password', username: 'admin', password: 'wrong' };
         const credentials = { client_id: 'platform', client_secret: 'platform' };
-        const answer = await client.request(`http://${host}/oauth/token`, { form: { ...form, ...credentials } });
-        strictEqual(answer.status, 400);
-        strictEqual((JSON.parse(answer.body) as { error: string }).error, 'invalid_grant');
+        const response = await client.request(`http://${host}/oauth/token`, { form: { ...form, ...credentials } });
+        strictEqual(response.status, 400);
+        strictEqual((JSON.parse(response.body) as { error: string }).error, 'invalid_grant');
       }),
-      step('the same by https, verified by the authority in the ConfigMap platform-apiserver-ca', async () => {
+      step('does the same over https, verified by the CA in the ConfigMap platform-apiserver-ca', async () => {
         const verified = { authority: await authority(cluster) };
-        const answer = await logIn(client, `https://${host}`, await adminPassword(cluster), verified);
-        deepStrictEqual(await listNodes(client, `https://${host}`, answer.access_token, verified), [nodeName]);
+        const response = await logIn(client, `https://${host}`, await adminPassword(cluster), verified);
+        deepStrictEqual(await listNodes(client, `https://${host}`, response.access_token, verified), [nodeName]);
       }),
-      step('a token from one replica is good at the other at once, and can be refreshed there', async () => {
+      step('uses and refreshes a token of one replica at the other immediately', async () => {
         const [first = '', second = ''] = (await pods(cluster)).map(({ status }) => `http://${status.podIP}:9090`);
         for (const [from, to] of [
           [first, second],

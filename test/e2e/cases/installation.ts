@@ -5,19 +5,19 @@ import { step, type Case } from '../steps.ts';
 export const installation: Case = {
   title: 'helm installs the chart',
   steps: (cluster) => [
-    step('into a namespace that admits only pods of the restricted standard', async () => {
+    step('helm install succeeds in a namespace with the restricted pod security standard', async () => {
       await cluster.kubectl(`create namespace ${namespace}`);
       await cluster.kubectl(`label namespace ${namespace} pod-security.kubernetes.io/enforce=restricted`);
     }),
-    step('and it is done when both replicas are ready', async () => {
+    step('helm install returns when both replicas are ready', async () => {
       await helmInstall(cluster);
       deepStrictEqual((await pods(cluster)).map(isReady), [true, true]);
     }),
-    step('no container had to be started twice', async () => {
+    step('no container has restarted', async () => {
       const restarts = (await pods(cluster)).map(({ status }) => status.containerStatuses?.[0]?.restartCount);
       deepStrictEqual(restarts, [0, 0]);
     }),
-    step('the notes say how to read the generated password, and that works', async () => {
+    step('the command in the notes prints the generated password', async () => {
       const notes = await cluster.helm(`get notes ${release} --namespace ${namespace}`);
       const [, command = ''] = /^ +kubectl (.* get secret platform-admin .*) \| base64 -d$/m.exec(notes) ?? [];
       const encoded = await cluster.kubectl(command.replaceAll("'", ''));

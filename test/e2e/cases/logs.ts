@@ -7,29 +7,29 @@ const group = 'logging.platform.io/v1alpha2';
 const apiService = '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha2.logging.platform.io';
 const shop = 'logs';
 
-interface Answer {
+interface LogResponse {
   readonly query: {
     readonly total: number;
     readonly records: readonly { readonly log: string; readonly time: string; readonly container: string }[];
   };
 }
 
-const texts = ({ query }: Answer): string[] => query.records.map(({ log }) => log).toSorted();
+const texts = ({ query }: LogResponse): string[] => query.records.map(({ log }) => log).toSorted();
 
 const script = 'i=0; while [ $i -lt 5 ]; do i=$((i+1)); echo "line $i"; done; echo "Problem: none" >&2; sleep 3600';
 
 export const logs: Case = {
-  title: 'The logs of pods, read from their node',
+  title: 'Logs of pods are read from their node',
   steps: (cluster) => {
     let token = '';
-    const ask = async (query: string): Promise<Answer> => {
+    const fetchLogs = async (query: string): Promise<LogResponse> => {
       const { status, body } = await cluster.inside.request(`http://${host}/kapis/${group}/logs?${query}`, { token });
       strictEqual(status, 200, body);
-      return JSON.parse(body) as Answer;
+      return JSON.parse(body) as LogResponse;
     };
     const written = ['Problem: none', 'line 1', 'line 2', 'line 3', 'line 4', 'line 5'];
     return [
-      step('a Deployment writes some', async () => {
+      step('a Deployment writes logs', async () => {
         token = (await logIn(cluster.inside, `http://${host}`, await adminPassword(cluster))).access_token;
         const labels = { app: 'writer' };
         const containers = [{ name: 'writer', image: `${names.client}:${tag}`, command: ['sh', '-c', script] }];
@@ -44,14 +44,17 @@ export const logs: Case = {
             },
           },
         });
-        await cluster.until('all is written', async () => (await ask(`namespaces=${shop}`)).query.total === 6);
+        await cluster.until(
+          'all lines are written',
+          async () => (await fetchLogs(`namespaces=${shop}`)).query.total === 6,
+        );
       }),
-      step('they are found by the workload, with their times', async () => {
-        const found = await ask('workloads=writer&log_query=PROBLEM,line%201');
+      step('logs are found by workload, with their times', async () => {
+        const found = await fetchLogs('workloads=writer&log_query=PROBLEM,line%201');
         deepStrictEqual(texts(found), ['Problem: none', 'line 1']);
         for (const { time } of found.query.records) match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/);
       }),
-      step('the same through kube-apiserver, by the identity that kubectl has', async () => {
+      step('kubectl reads the same through kube-apiserver', async () => {
         await cluster.until('the APIService is available', async () => {
           const { status } = await cluster.kube.json<{
             status: { conditions?: readonly { type: string; status: string }[] };
@@ -59,18 +62,18 @@ export const logs: Case = {
           return status.conditions?.find(({ type }) => type === 'Available')?.status === 'True';
         });
         const text = await cluster.kubectl(`get --raw /apis/${group}/logs?namespaces=${shop}&size=100`);
-        deepStrictEqual(texts(JSON.parse(text) as Answer), written);
+        deepStrictEqual(texts(JSON.parse(text) as LogResponse), written);
       }),
-      step('and exported', async () => {
+      step('logs can be exported', async () => {
         const { body } = await cluster.inside.request(
           `http://${host}/kapis/${group}/logs?operation=export&start_time=0&namespaces=${shop}`,
           { token },
         );
         deepStrictEqual(body.trimEnd().split('\n').toSorted(), written);
       }),
-      step('what is gone is gone', async () => {
+      step('logs of a deleted pod are gone', async () => {
         await cluster.kube.json(`/api/v1/namespaces/${shop}`, { method: 'DELETE' });
-        await cluster.until('nothing is found', async () => (await ask(`namespaces=${shop}`)).query.total === 0);
+        await cluster.until('no log is found', async () => (await fetchLogs(`namespaces=${shop}`)).query.total === 0);
       }),
     ];
   },

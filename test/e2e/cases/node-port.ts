@@ -18,36 +18,36 @@ import {
 import { step, type Case } from '../steps.ts';
 
 export const nodePort: Case = {
-  title: 'People outside the cluster call the server at a port of the node',
+  title: 'Clients outside the cluster use the server at a port of the node',
   steps: (cluster) => {
     let before: { kept: unknown; tokens: Tokens };
     let ports: Record<string, string>;
     return [
-      step('helm upgrade makes the Service one of type NodePort, and starts no pod anew', async () => {
+      step('helm upgrade changes the Service to type NodePort and restarts no pod', async () => {
         const tokens = await logIn(cluster.inside, `http://${host}`, await adminPassword(cluster));
         before = { kept: await keeps(cluster), tokens };
         await helmInstall(cluster, 'service.type=NodePort');
         ports = await nodePorts(cluster);
       }),
-      step("the admin's password, the authority and the caBundle are what they were", async () => {
+      step("the admin's password, the CA and the caBundle are unchanged", async () => {
         deepStrictEqual(await keeps(cluster), before.kept);
       }),
-      step('whoever was logged in still is', async () => {
+      step('existing sessions continue', async () => {
         const { access_token, refresh_token } = before.tokens;
         deepStrictEqual(await listNodes(cluster.inside, `http://${host}`, access_token), [nodeName]);
         await refresh(cluster.inside, `http://${host}`, refresh_token);
       }),
-      step('a machine outside gets a token by http and lists the nodes', async () => {
+      step('a machine outside gets a token over http and lists the nodes', async () => {
         const base = `http://${ports['http']}`;
         // kube-proxy takes a moment to see the new port.
-        await cluster.until(`${base} answers`, async () => {
+        await cluster.until(`${base} responds`, async () => {
           const { status } = await cluster.outside.request(`${base}/readyz`);
           return status === 200;
         });
         const { access_token } = await logIn(cluster.outside, base, await adminPassword(cluster));
         deepStrictEqual(await listNodes(cluster.outside, base, access_token), [nodeName]);
       }),
-      step("and by https, under the server's name", async () => {
+      step("a machine outside does the same over https, under the server's name", async () => {
         const connection = { authority: await authority(cluster), connectTo: ports['https'] ?? '' };
         const base = `https://${host}`;
         const { access_token } = await logIn(cluster.outside, base, await adminPassword(cluster), connection);
@@ -57,7 +57,7 @@ export const nodePort: Case = {
   },
 };
 
-/** What an upgrade must not change. */
+/** Returns everything that an upgrade must not change. */
 async function keeps(cluster: Cluster): Promise<unknown> {
   const { spec } = await cluster.kube.json<{ spec: { caBundle: string } }>(apiService);
   return {

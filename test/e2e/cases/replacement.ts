@@ -6,7 +6,7 @@ import { adminPassword, host, isReady, logIn, namespace, nodesPath, pods, releas
 import { step, type Case } from '../steps.ts';
 
 export const replacement: Case = {
-  title: 'Servers are replaced while requests come in, and none fails',
+  title: 'Servers are replaced without a failed request',
   steps: (cluster) => {
     const loads = async (): Promise<Parameters<typeof under>[0]> => {
       const base = `http://${host}`;
@@ -32,7 +32,7 @@ export const replacement: Case = {
         );
         return report;
       }),
-      step('kubectl delete pod, one of the two', async () => {
+      step('kubectl delete pod of one replica', async () => {
         const [victim] = await pods(cluster);
         return under(await loads(), async () => {
           await cluster.kubectl(`--namespace ${namespace} delete pod ${victim?.metadata.name}`);
@@ -42,7 +42,7 @@ export const replacement: Case = {
           });
         });
       }),
-      step('a server that is asked to end does so by itself, with exit code 0', async () => {
+      step('a server exits with code 0 on SIGTERM', async () => {
         const [victim] = await pods(cluster);
         const { body } = await cluster.kube.stream(`/api/v1/namespaces/${namespace}/pods`, {
           query: { watch: true, fieldSelector: `metadata.name=${victim?.metadata.name}`, timeoutSeconds: 60 },
@@ -52,7 +52,7 @@ export const replacement: Case = {
       }),
     ];
 
-    /** A pod that ends still serves what it had accepted; the requests shall outlast it. */
+    /** Waits for terminating pods, which still serve accepted requests; the load must outlast them. */
     async function oldOnesAreGone(): Promise<void> {
       await cluster.until('the replaced pods are gone', async () => {
         const query = { labelSelector: `app.kubernetes.io/name=${release}` };
@@ -63,7 +63,7 @@ export const replacement: Case = {
   },
 };
 
-/** Of a pod's container, from a watch of the pod until it is deleted. */
+/** Returns the exit code of a pod's container from a watch of the pod until it is deleted. */
 async function lastExitCode(events: Readable): Promise<number | undefined> {
   for await (const line of createInterface({ input: events })) {
     const { type, object } = JSON.parse(line) as { type: string; object: Pod };

@@ -4,9 +4,9 @@ import { difference, inventory, type Item } from '../inventory.ts';
 import { adminPassword, found, helmInstall, host, logIn, namespace, release } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
-/** `before`: what was in the cluster before the chart was. */
+/** `before` is the content of the cluster before the chart was installed. */
 export const uninstallation = (before: readonly Item[]): Case => ({
-  title: 'helm uninstall leaves what the notes say and nothing else',
+  title: 'helm uninstall leaves only what the notes list',
   steps: (cluster) => {
     let notes = '';
     const elsewhere = async (): Promise<string[]> => {
@@ -21,7 +21,7 @@ export const uninstallation = (before: readonly Item[]): Case => ({
       strictEqual(await found(cluster, `/api/v1/namespaces/${namespace}`), undefined);
     };
     return [
-      step('of the whole cluster only the CRDs stay outside the namespace', async () => {
+      step('outside the namespace, only the CRDs remain', async () => {
         await uninstall();
         const kept = [
           '+ apiservices.apiregistration.k8s.io v1alpha2.iam.platform.io',
@@ -29,8 +29,8 @@ export const uninstallation = (before: readonly Item[]): Case => ({
         ];
         await cluster.until('nothing else is left', async () => deepStrictEqual(await elsewhere(), kept));
       }),
-      step('in the namespace the commands of the notes take away all that stayed, but what the CRDs hold', async () => {
-        // A server that is still ending might make them anew.
+      step('the commands in the notes delete everything in the namespace except custom resources', async () => {
+        // A terminating server could create them again.
         await cluster.until('the pods are gone', async () => !(await inNamespace(cluster)).includes('pods'));
         await follow(cluster, notes);
         const left = await inNamespace(cluster);
@@ -41,15 +41,15 @@ export const uninstallation = (before: readonly Item[]): Case => ({
         ok(left.includes('sessions.iam.platform.io'));
       }),
       step('deleting the namespace completes', deleteNamespace),
-      step('a new installation adopts the CRDs that stayed', async () => {
+      step('a new installation adopts the remaining CRDs', async () => {
         await helmInstall(cluster, 'crds.keep=false');
         await logIn(cluster.inside, `http://${host}`, await adminPassword(cluster));
       }),
-      step('with crds.keep=false it leaves no CRDs either', async () => {
+      step('helm uninstall with crds.keep=false also deletes the CRDs', async () => {
         await uninstall();
         await cluster.until('nothing is left', async () => deepStrictEqual(await elsewhere(), []));
       }),
-      step('deleting the namespace leaves the cluster as it was before', async () => {
+      step('deleting the namespace restores the original content of the cluster', async () => {
         await deleteNamespace();
         deepStrictEqual(difference(before, await inventory(cluster.kube)), []);
       }),
@@ -63,14 +63,14 @@ const isElsewhere = (item: Item): boolean =>
 const crds = 'customresourcedefinitions.apiextensions.k8s.io';
 const ownCRDs = ['loginfailuretables', 'loginhistories', 'sessions', 'users'].map((name) => `${name}.iam.platform.io`);
 
-/** Runs the commands by which the notes delete what the server made. */
+/** Runs the cleanup commands of the install notes. */
 async function follow(cluster: Cluster, notes: string): Promise<void> {
   const commands = [...notes.matchAll(/^ +kubectl (-n \S+ delete .*)$/gm)].map(([, command]) => command as string);
   if (commands.length === 0) throw new Error(`the notes name no command that deletes:\n${notes}`);
   for (const command of commands) await cluster.kubectl(command);
 }
 
-/** The resources of which the namespace holds objects, but for what every namespace holds. */
+/** Returns the resources with objects in the namespace, except those that every namespace has. */
 async function inNamespace(cluster: Cluster): Promise<string[]> {
   const everywhere = ['configmaps kube-root-ca.crt', 'serviceaccounts default'];
   const items = (await inventory(cluster.kube)).filter((item) => item.namespace === namespace);

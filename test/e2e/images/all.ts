@@ -1,4 +1,4 @@
-/** The images of the cluster, made from this machine's programs and this work tree. */
+/** Images of the cluster, built from this machine's programs and this work tree. */
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { execute } from '../../../hack/cluster/exec.ts';
@@ -21,7 +21,7 @@ export const names = {
 const text = (path: string, content: string): Entry => ({ path, content: Buffer.from(content) });
 const searchPath = 'PATH=/usr/local/bin:/usr/bin:/bin';
 
-/** The server as the Dockerfile lays it out, compiled from the sources as they are now; `dist` is where to. */
+/** The server laid out as in the Dockerfile, compiled from the current sources to `dist`. */
 export async function serverImage(dist: string): Promise<Image> {
   const tsc = join(root, 'node_modules/.bin/tsc');
   const flags = ['-p', 'tsconfig.build.json', '--outDir', dist];
@@ -61,10 +61,10 @@ export async function serverImage(dist: string): Promise<Image> {
   };
 }
 
-/** Packages within a package have their own place in the lock file. */
+/** Packages within a package have their own entry in the lock file. */
 const wanted = (path: string): boolean => !/\/node_modules$|\.d\.[cm]?ts$|\.map$/.test(path);
 
-/** What `npm ci --omit=dev` would install, taken from node_modules: the lock file knows which packages are whose. */
+/** Returns what `npm ci --omit=dev` would install, selected from node_modules by the lock file. */
 function productionModules(): Entry[] {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: boolean }>;
@@ -74,7 +74,7 @@ function productionModules(): Entry[] {
     .flatMap(([folder]) => tree(join('app', folder), join(root, folder), wanted));
 }
 
-/** A shell and curl. Left alone it sleeps, and so it is also what holds the namespaces of every pod. */
+/** A shell and curl. It sleeps by default, and so also serves as the pause container of every pod. */
 export async function clientImage(): Promise<Image> {
   const applets = ['sh', 'cat', 'kill', 'nc', 'sleep', 'tar', 'usleep'];
   return {

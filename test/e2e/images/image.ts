@@ -1,9 +1,9 @@
-/** Container images without a registry: an OCI image layout in a tar archive, as `ctr images import` takes it. */
+/** Container images without a registry: OCI image layouts in tar archives for `ctr images import`. */
 import { createHash } from 'node:crypto';
 import { tar, type Entry } from './tar.ts';
 
 export interface Image {
-  /** With its tag; nothing resolves the host name. */
+  /** Name with tag; the host name is never resolved. */
   readonly name: string;
   readonly layers: readonly (readonly Entry[])[];
   readonly config: {

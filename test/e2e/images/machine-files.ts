@@ -1,17 +1,17 @@
-/** Files of this machine as they stand in an image. */
+/** Files of this machine as entries of an image. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { output } from '../../../hack/cluster/exec.ts';
 import type { Entry } from './tar.ts';
 
-/** One file; links are followed. */
+/** Returns one file; links are followed. */
 export const file = (path: string, source: string, mode = statSync(source).mode & 0o755): Entry => ({
   path: path.replace(/^\//, ''),
   content: readFileSync(source),
   mode,
 });
 
-/** Every file below a folder that is `wanted`; links and empty folders are left out. */
+/** Returns every `wanted` file below a folder, without links and empty folders. */
 export function tree(path: string, source: string, wanted: (path: string) => boolean): Entry[] {
   return readdirSync(source, { withFileTypes: true }).flatMap((entry) => {
     const [inside, outside] = [join(path, entry.name), join(source, entry.name)];
@@ -21,17 +21,20 @@ export function tree(path: string, source: string, wanted: (path: string) => boo
   });
 }
 
-/** A program and the libraries that it and its `addons` are linked with, each where the loader looks for it. */
+/**
+ * Returns a program and the libraries with which it and its `addons` are linked, at the paths where the loader looks
+ * for them.
+ */
 export async function program(path: string, source: string, addons: readonly string[] = []): Promise<Entry[]> {
   const all = new Set((await Promise.all([source, ...addons].map(libraries))).flat());
   return [file(path, source, 0o755), ...[...all].map((library) => file(library, library, 0o755))];
 }
 
 async function libraries(source: string): Promise<string[]> {
-  // ldd fails for what is linked statically, or is for another kind of machine.
+  // ldd fails for statically linked files and other architectures.
   const text = await output('ldd', [source]).catch(() => '');
   const linked = [...text.matchAll(/^\s*(?:\S+ => )?(\/\S+) \(0x/gm)].map(([, path]) => path as string);
-  // glibc opens these by itself to resolve names; newer ones have them built in.
+  // glibc loads these dynamically to resolve names; newer versions have them built in.
   const libc = linked.find((path) => path.includes('/libc.so'));
   const resolving = ['libnss_files.so.2', 'libnss_dns.so.2', 'libresolv.so.2'].map((name) =>
     join(dirname(libc ?? '/'), name),

@@ -1,4 +1,4 @@
-/** Tar archives in memory, reproducible: everything belongs to root and is from 1970. */
+/** Reproducible tar archives in memory: all files belong to root and are dated 1970. */
 import { pack } from 'tar-stream';
 
 interface Common {
@@ -9,7 +9,7 @@ interface Common {
 
 export type Entry = Common & ({ readonly content: Buffer } | { readonly link: string } | { readonly folder: true });
 
-/** Returns the bytes of an archive, in pieces that are not copied. */
+/** Returns the bytes of an archive in pieces, without copies. */
 export async function tar(entries: readonly Entry[]): Promise<Buffer[]> {
   const archive = pack();
   for (const entry of entries) {

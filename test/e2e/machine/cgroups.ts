@@ -1,4 +1,4 @@
-/** The control group of the node: below it the kubelet makes one for each pod. */
+/** Control group of the node, below which the kubelet creates one per pod. */
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,7 +20,7 @@ function hierarchies(): Hierarchy[] {
     .map(({ folder, type }) => ({ folder, version: type === 'cgroup' ? 1 : 2 }));
 }
 
-/** Makes the group in every hierarchy. What is returned removes it, once its processes have ended. */
+/** Creates the group in every hierarchy. Returns a function that removes it after its processes have ended. */
 export function makeControlGroup(name: string): () => Promise<void> {
   const all = hierarchies();
   if (all.length === 0) throw new Error('no control groups are mounted');
@@ -41,13 +41,13 @@ function make({ folder, version }: Hierarchy, name: string): () => void {
     };
   }
   mkdirSync(group);
-  // Nothing runs in a group without processors and memory, and a new one has none.
+  // A group without processors and memory runs nothing, and a new one has none.
   for (const file of readdirSync(folder).filter((entry) => ['cpuset.cpus', 'cpuset.mems'].includes(entry)))
     writeFileSync(join(group, file), readFileSync(join(folder, file)));
   return () => undefined;
 }
 
-/** Gives the groups below `folder` the controllers that the kubelet insists on; answers those that they did not have. */
+/** Enables the controllers that the kubelet requires for groups below `folder`. Returns those that were disabled. */
 function delegate(folder: string): string[] {
   const words = (file: string): string[] => readFileSync(join(folder, file), 'utf8').trim().split(/\s+/);
   const [available, enabled] = [words('cgroup.controllers'), words('cgroup.subtree_control')];
@@ -58,7 +58,7 @@ function delegate(folder: string): string[] {
   return added;
 }
 
-/** The innermost first. The kernel takes a moment to forget a process that was killed. */
+/** Removes groups, innermost first. The kernel takes a moment to release a killed process. */
 async function remove(group: string): Promise<void> {
   for (const end = Date.now() + 10_000; ; await sleep(20)) {
     try {

@@ -1,10 +1,10 @@
-/** Folders of the machine into which a node writes, replaced within our mount namespace. */
+/** Folders of the machine to which a node writes, covered within the mount namespace. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { output } from '../../../hack/cluster/exec.ts';
 import { tool } from './packages.ts';
 
-/** What the kubelet sets for the whole machine at its start. */
+/** Settings that the kubelet applies to the whole machine at its start. */
 const tunables = [
   'kernel/keys/root_maxbytes',
   'kernel/keys/root_maxkeys',
@@ -21,11 +21,11 @@ function make(path: string): string {
   return path;
 }
 
-/** Where all that is large or short-lived goes. */
+/** Covers the folders with large or temporary files. */
 export const inMemory = (folder: string, name: string): string => join(folder, 'memory', name);
 
 export async function coverMachine(folder: string): Promise<void> {
-  // Mounts in volumes must reach the containers that are there already.
+  // Mounts in volumes must propagate to running containers.
   await mount('--make-rshared', '/');
   await mount('-t', 'tmpfs', 'tmpfs', make(join(folder, 'memory')));
   await mount('-t', 'tmpfs', 'tmpfs', '/run');

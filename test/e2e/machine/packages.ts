@@ -1,8 +1,8 @@
-/** What a node needs beside Kubernetes' own programs, from Debian's archive. */
+/** Packages that a node needs in addition to Kubernetes' programs, from Debian's archive. */
 import { join } from 'node:path';
 import { findProgram, installMissing } from '../../../hack/cluster/apt.ts';
 
-/** Each package and the program by which it is known to be there, because another package may have brought it. */
+/** Each package with the program that shows it is installed, since another package may provide it. */
 const packages = {
   containerd: 'containerd',
   runc: 'runc',
@@ -19,15 +19,15 @@ type Tool = (typeof packages)[keyof typeof packages];
 
 const pluginFolders = ['/usr/lib/cni', '/opt/cni/bin'];
 
-/** The path of a program; the folders of system programs are not in everybody's PATH. */
+/** Returns the path of a program; folders of system programs are not in every PATH. */
 export function tool(name: Tool | 'ctr' | 'nsenter' | 'setpriv' | 'mount'): string {
   const path = findProgram(name, pluginFolders);
   if (path === undefined) throw new Error(`${name} is not installed`);
   return path;
 }
 
-/** The folder with the network plugins that the container runtime calls. */
+/** Folder with the network plugins for the container runtime. */
 export const pluginFolder = (): string => join(tool('ptp'), '..');
 
-/** Installs what is missing. Throws where there is no apt-get. */
+/** Installs missing packages. Throws without apt-get. */
 export const installPackages = (): Promise<void> => installMissing(packages, pluginFolders);

@@ -1,4 +1,4 @@
-/** The container runtime and the pods' network. */
+/** Container runtime and pod network. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
@@ -16,7 +16,10 @@ import { pluginFolder, tool } from '../machine/packages.ts';
 
 export const socket = '/run/containerd/containerd.sock';
 
-/** Without AppArmor, whose profiles are the machine's; without the right to protect processes from being killed first. */
+/**
+ * Without AppArmor, whose profiles belong to the machine, and without the right to protect processes from the OOM
+ * killer.
+ */
 const configuration = (folder: string): string => `version = 2
 root = "${inMemory(folder, 'containerd')}"
 state = "/run/containerd"
@@ -46,7 +49,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   SystemdCgroup = false
 `;
 
-/** Each pod has a link of its own to the node, so that every packet between pods passes kube-proxy's rules. */
+/** Each pod has its own link to the node, so that kube-proxy's rules apply to every packet between pods. */
 const podNetwork = (block: Block): object => ({
   cniVersion: '0.4.0',
   name: 'pods',
@@ -74,7 +77,7 @@ export async function startContainerd(folder: string, block: Block): Promise<voi
     join(folder, 'containerd.toml'),
   ]);
   await until(
-    'containerd answers',
+    'containerd responds',
     () => assertAlive(folder, [containerd]),
     async () => (await execute(tool('ctr'), ['--address', socket, 'version'], { timeout: 5000 })).code === 0,
     20_000,
@@ -89,7 +92,7 @@ export async function importImage(image: Image): Promise<void> {
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
   const closed = once(child, 'close');
-  // What ctr does not read, it explains.
+  // ctr explains errors on its output, which is not parsed.
   await pipeline(Readable.from(await archive(image)), child.stdin).catch(() => undefined);
   const [code] = (await closed) as [number | null];
   if (code !== 0) throw new Error(`${image.name} cannot be imported: ${stderr}`);

@@ -1,4 +1,4 @@
-/** Names in the cluster. */
+/** DNS in the cluster. */
 import type { Block } from '../../../hack/cluster/network.ts';
 import { names, tag } from '../images/all.ts';
 

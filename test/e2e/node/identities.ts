@@ -1,4 +1,4 @@
-/** The node's certificates: what its programs are to kube-apiserver, and what it and kube-apiserver are to the kubelet. */
+/** Certificates of the node's programs for kube-apiserver, and of the node and kube-apiserver for the kubelet. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeKubeconfig } from '../../../hack/cluster/kubeconfig.ts';
@@ -14,7 +14,7 @@ export const kubeletFiles = (folder: string): { authority: string; certificate: 
   key: join(pki(folder), 'kubelet.key'),
 });
 
-/** Answers the flags with which kube-apiserver calls the kubelet. */
+/** Returns the flags with which kube-apiserver connects to the kubelet. */
 export async function writeKubeletPki(folder: string, address: string): Promise<string[]> {
   mkdirSync(pki(folder), { mode: 0o700 });
   const authority = await createAuthority('kubelet-ca');
@@ -44,7 +44,7 @@ export interface Kubeconfigs {
   readonly proxy: string;
 }
 
-/** From the authority of the control plane in `folder`, which must be there. */
+/** Issues certificates from the authority of the existing control plane in `folder`. */
 export async function writeKubeconfigs(folder: string, server: string): Promise<Kubeconfigs> {
   const read = (name: string): string => readFileSync(join(folder, 'pki', name), 'utf8');
   const authority = await loadAuthority({ certificate: read('ca.crt'), key: read('ca.key') });

@@ -1,4 +1,4 @@
-/** What makes this machine a node of the cluster: kube-scheduler, the kubelet and kube-proxy. */
+/** Programs that make this machine a node of the cluster: kube-scheduler, kubelet and kube-proxy. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Block } from '../../../hack/cluster/network.ts';
@@ -73,7 +73,7 @@ function kubeletConfiguration(folder: string, block: Block, controlGroup: string
     enforceNodeAllocatable: [],
     failCgroupV1: false,
     failSwapOn: false,
-    // The machine's memory and disk are not ours to save.
+    // Do not evict pods to save the machine's memory and disk.
     evictionHard: { ...never, 'nodefs.inodesFree': '0%', 'imagefs.inodesFree': '0%' },
     imageGCHighThresholdPercent: 100,
     volumePluginDir: inMemory(folder, 'volume-plugins'),
@@ -87,6 +87,6 @@ const proxyConfiguration = (block: Block, kubeconfig: string): object => ({
   clusterCIDR: block.pods,
   clientConnection: { kubeconfig },
   bindAddress: nodeAddress(block),
-  // Sizes of tables that all namespaces of the machine share.
+  // Sizes of tables shared by all namespaces of the machine.
   conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
 });

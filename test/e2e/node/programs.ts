@@ -1,6 +1,6 @@
 import type { Program } from '../../../hack/cluster/programs.ts';
 
-/** All that runs in the namespaces; none of it is built in there, where no network is. */
+/** Programs that run in the namespaces, built outside, since there is no network inside. */
 export const needed = [
   'etcd',
   'kube-apiserver',

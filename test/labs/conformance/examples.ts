@@ -1,11 +1,11 @@
 /**
- * A session with every operation that the platform's description has, over a cluster in memory. What it sends and gets is
- * api/examples/platform.json, with fixed values in place of those that differ from run to run.
+ * A session that uses every described operation of the platform with an in-memory cluster. Its requests and responses
+ * are recorded in api/examples/platform.json, with fixed values for those that differ between runs.
  */
 import { createHash } from 'node:crypto';
 import { parse } from 'yaml';
 import type { Example } from '../../../src/docs/openapi/examples.ts';
-import type { Answer, Ask } from '../../fakes/ask.ts';
+import type { AppResponse, AppRequest } from '../../fakes/request.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { clientID, OpenIDServer } from '../../fakes/openid-server.ts';
 import { asClient, asConsole, consoleCallback, issuer, login, startLab, type Lab } from './lab.ts';
@@ -16,8 +16,8 @@ interface Description {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>;
 }
 
-type Request = (path: string, more?: Ask) => Promise<Answer>;
-type Exchange = Ask & { readonly path: string; readonly answer: Answer };
+type Request = (path: string, more?: AppRequest) => Promise<AppResponse>;
+type Exchange = AppRequest & { readonly path: string; readonly response: AppResponse };
 
 const resources = '/kapis/resources.platform.io/v1alpha3';
 const iam = '/kapis/iam.platform.io/v1alpha2';
@@ -78,27 +78,27 @@ function prepare(cluster: MemoryCluster): void {
   cluster.podLogs.put(`${namespace}/${pod}/web`, line(1, 'GET /cart 200'), line(2, 'GET /checkout 500'));
 }
 
-/** Runs the session, and returns an example for each operation of the description, by its operationId. */
+/** Runs the session, and returns an example for each described operation by operationId. */
 export async function runExamples(): Promise<Readonly<Record<string, Example>>> {
   const provider = new OpenIDServer();
   await provider.start();
   const lab = await startLab({ sections: sectionsOf(provider), prepare });
   try {
     const exchanges: Exchange[] = [];
-    const ask: Request = async (path, more = {}) => {
-      const answer = await (more.secure === true ? lab.secureGateway(path, more) : lab.gateway(path, more));
-      exchanges.push({ ...more, path, answer });
-      return answer;
+    const request: Request = async (path, more = {}) => {
+      const response = await (more.secure === true ? lab.secureGateway(path, more) : lab.gateway(path, more));
+      exchanges.push({ ...more, path, response });
+      return response;
     };
     const token = String((await lab.token(login)).json()['access_token']);
-    const session = new Session(ask, token);
+    const session = new Session(request, token);
     await readServer(session);
     await useAccounts(session, lab);
-    await useOAuth(session, ask);
+    await useOAuth(session, request);
     const description = JSON.parse((await lab.gateway('/swagger/platform.v3.json')).text) as Description;
     await session.callRemoved(description);
-    // Ends the other sessions of the user.
-    await usePages(lab, ask, provider);
+    // Revokes the other sessions of the user.
+    await usePages(lab, request, provider);
     return examplesOf(description, exchanges);
   } finally {
     await lab.stop();
@@ -141,30 +141,30 @@ const sectionsOf = ({ issuer: providerIssuer, caCertificate }: OpenIDServer): ob
 });
 
 class Session {
-  readonly #ask: Request;
+  readonly #request: Request;
   readonly #token: string;
 
-  constructor(ask: Request, token: string) {
-    this.#ask = ask;
+  constructor(request: Request, token: string) {
+    this.#request = request;
     this.#token = token;
   }
 
-  /** A request as alice; an object is sent as JSON. */
-  call(method: string, path: string, body?: object, type = 'application/json'): Promise<Answer> {
-    return this.#ask(path, {
+  /** Sends a request as alice; objects are sent as JSON. */
+  call(method: string, path: string, body?: object, type = 'application/json'): Promise<AppResponse> {
+    return this.#request(path, {
       method,
       headers: { authorization: `Bearer ${this.#token}`, ...(body === undefined ? {} : { 'content-type': type }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   }
 
-  get(path: string): Promise<Answer> {
+  get(path: string): Promise<AppResponse> {
     return this.call('GET', path);
   }
 
-  post(path: string, fields: Readonly<Record<string, string>>): Promise<Answer> {
+  post(path: string, fields: Readonly<Record<string, string>>): Promise<AppResponse> {
     const body = new URLSearchParams(fields).toString();
-    return this.#ask(path, { method: 'POST', headers: { 'content-type': formType }, body });
+    return this.#request(path, { method: 'POST', headers: { 'content-type': formType }, body });
   }
 
   async callRemoved({ paths }: Description): Promise<void> {
@@ -224,7 +224,7 @@ async function useAccounts(session: Session, lab: Lab): Promise<void> {
   const spec = { displayName: 'Bob', email: 'bob@example.com', groups: ['developers'] };
   await session.call('POST', `${iam}/users`, { ...type, metadata: { name: 'bob' }, spec });
   await session.call('PUT', `${iam}/users/bob/password`, { password });
-  const logIn = (): Promise<Answer> => lab.token({ ...login, username: 'bob', password });
+  const logIn = (): Promise<AppResponse> => lab.token({ ...login, username: 'bob', password });
   await logIn();
   await session.get(`${iam}/users?limit=10`);
   await session.get(`${iam}/users/bob`);
@@ -244,17 +244,17 @@ async function useAccounts(session: Session, lab: Lab): Promise<void> {
   await session.get(`${iam}/whoami`);
 }
 
-async function useOAuth(session: Session, ask: Request): Promise<void> {
+async function useOAuth(session: Session, request: Request): Promise<void> {
   const tokens = (await session.post('/oauth/token', { ...login, scope: 'openid profile' })).json();
   const access = String(tokens['access_token']);
-  const own = new Session(ask, access);
+  const own = new Session(request, access);
   await own.get('/oauth/userinfo');
   await own.call('POST', '/oauth/userinfo');
   await session.post('/oauth/device_authorization', { client_id: 'platform-cli', scope: 'openid' });
   await session.post('/oauth/introspect', { token: access, ...asResourceServer });
   const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: access } };
   const basic = Buffer.from(`${asResourceServer.client_id}:${asResourceServer.client_secret}`).toString('base64');
-  await ask('/oauth/authenticate', {
+  await request('/oauth/authenticate', {
     method: 'POST',
     headers: { authorization: `Basic ${basic}`, 'content-type': 'application/json' },
     body: JSON.stringify(review),
@@ -271,8 +271,8 @@ async function useOAuth(session: Session, ask: Request): Promise<void> {
 
 const documents = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server'];
 
-async function usePages(lab: Lab, ask: Request, provider: OpenIDServer): Promise<void> {
-  const browser = new Browser(ask);
+async function usePages(lab: Lab, request: Request, provider: OpenIDServer): Promise<void> {
+  const browser = new Browser(request);
   const authorize = `/oauth/authorize?${new URLSearchParams({
     response_type: 'code',
     client_id: asConsole.client_id,
@@ -307,8 +307,8 @@ async function usePages(lab: Lab, ask: Request, provider: OpenIDServer): Promise
   await browser.submit(await browser.open('/oauth/logout'), {});
 }
 
-/** A login at the OpenID provider. */
-async function logInElsewhere(browser: Browser<Answer>, provider: OpenIDServer): Promise<void> {
+/** Logs in at the OpenID provider. */
+async function logInElsewhere(browser: Browser<AppResponse>, provider: OpenIDServer): Promise<void> {
   await browser.open('/oauth/login/sso');
   const { fields } = formIn((await browser.open('/oauth/account')).text);
   const away = await browser.send('/oauth/login/sso', { ...fields, next: '/oauth/account' });
@@ -319,7 +319,7 @@ async function logInElsewhere(browser: Browser<Answer>, provider: OpenIDServer):
   await browser.open(`/oauth/callback/sso?${query.toString()}`);
 }
 
-/** The first exchange of each operation that went well; one of an operation that no longer exists fails as it should. */
+/** Returns the first successful exchange of each operation; removed operations are expected to fail. */
 function examplesOf({ paths }: Description, exchanges: readonly Exchange[]): Readonly<Record<string, Example>> {
   const operations = Object.entries(paths)
     .flatMap(([path, item]) =>
@@ -330,11 +330,11 @@ function examplesOf({ paths }: Description, exchanges: readonly Exchange[]): Rea
     .map((operation) => ({ ...operation, pattern: patternOf(operation.path) }));
   const examples: Record<string, Example> = {};
   for (const exchange of exchanges) {
-    const { method = 'GET', path, answer } = exchange;
+    const { method = 'GET', path, response } = exchange;
     const found = operations.find((one) => one.method === method && one.pattern.test(path.replace(/\?.*/, '')));
     if (found === undefined) throw new Error(`${method} ${path} is not described`);
     const before = examples[found.operationId]?.response.status ?? 500;
-    if (before >= 400 && answer.status < 500) examples[found.operationId] = exampleOf(exchange);
+    if (before >= 400 && response.status < 500) examples[found.operationId] = exampleOf(exchange);
   }
   return Object.fromEntries(Object.entries(examples).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
@@ -342,19 +342,19 @@ function examplesOf({ paths }: Description, exchanges: readonly Exchange[]): Rea
 const patternOf = (path: string): RegExp =>
   new RegExp(`^${path.replaceAll(/[.]/g, String.raw`\.`).replaceAll(/\{\w+\}/g, '[^/]+')}$`);
 
-function exampleOf({ path, headers = {}, body, answer }: Exchange): Example {
+function exampleOf({ path, headers = {}, body, response }: Exchange): Example {
   const sent = headers['content-type'];
-  const type = answer.headers['content-type']?.replace(/;.*/, '');
-  const { location } = answer.headers;
+  const type = response.headers['content-type']?.replace(/;.*/, '');
+  const { location } = response.headers;
   return {
     request: {
       url: fixed(path),
       ...(body === undefined ? {} : { type: String(sent), body: bodyOf(String(sent), String(body)) }),
     },
     response: {
-      status: answer.status,
+      status: response.status,
       ...(location === undefined ? {} : { location: fixed(location) }),
-      ...(type === undefined || answer.text === '' ? {} : { type, body: bodyOf(type, answer.text) }),
+      ...(type === undefined || response.text === '' ? {} : { type, body: bodyOf(type, response.text) }),
     },
   };
 }
@@ -371,7 +371,7 @@ function bodyOf(type: string, text: string): unknown {
 
 const maxLines = 8;
 
-/** A description is shown by its head. */
+// Descriptions are abbreviated to their head.
 const abridged = (body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
   'paths' in body
     ? {
@@ -384,7 +384,7 @@ const abridged = (body: Readonly<Record<string, unknown>>): Readonly<Record<stri
       }
     : body;
 
-/** Values that differ from run to run, and what replaces them. */
+/** Values that differ between runs, and their replacements. */
 const volatile: readonly (readonly [RegExp, string])[] = [
   [/eyJ[\w-]+\.[\w-]+\.[\w-]*/g, 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJl'],
   [/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, '0f2b8f1c-6f0e-4c0a-9d53-7a1e2b9c4d10'],
@@ -400,7 +400,7 @@ const volatile: readonly (readonly [RegExp, string])[] = [
   [/(?<=\} )\d+$/gm, '7'],
   [/\buid-\d+\b/g, '0f2b8f1c-6f0e-4c0a-9d53-7a1e2b9c4d10'],
 ];
-/** Members of JSON whose values do. */
+/** JSON members whose values differ. */
 const volatileMembers: Readonly<Record<string, unknown>> = {
   resourceVersion: '1027',
   form_token: 'mN7pQ9rS1tU3vW5xY7zA9bC1dE3fG5hI7jK9lM1nO3p',

@@ -1,4 +1,7 @@
-/** The server over a cluster that has a number of everything that a list can show, and the clients of every protocol. */
+/**
+ * The server with a cluster that has a given number of every object that a list can contain, and clients for every
+ * protocol.
+ */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { sessionsPath, loginHistoriesPath, usersPath } from '../../../src/config/names.ts';
@@ -11,7 +14,7 @@ import type { MemoryCluster } from '../../fakes/cluster.ts';
 import { login, type Lab } from './lab.ts';
 import { line, resource, serveResources } from './logging-lab.ts';
 
-/** The first object of each list is named so, and so is the namespace of them all. */
+/** Name of the first object of each list, and of the namespace of all. */
 export const one = 'one';
 const release = 'platform-system';
 
@@ -21,14 +24,14 @@ export type Open = (request: Request) => Promise<Message>;
 
 interface Client {
   readonly open: Open;
-  /** Throws FramingError for what came behind the last response. */
+  /** Closes the client. Throws FramingError if data followed the last response. */
   readonly close: () => Promise<void>;
 }
 
-/** The routes of one listener: of the gateway, or of the aggregated API. */
+/** Routes of one listener: of the gateway, or of the aggregated API. */
 export interface Face {
   readonly routes: readonly Route[];
-  /** Who asks. */
+  /** Headers of the caller. */
   readonly headers: NonNullable<Request['headers']>;
   readonly client: (protocol: Protocol) => Client;
 }
@@ -36,7 +39,7 @@ export interface Face {
 export interface FramingLab {
   readonly gateway: Face;
   readonly aggregated: Face;
-  /** Resolves when each list has so many objects: as many as before, or more. */
+  /** Resolves when each list has this many objects. The number never decreases. */
   readonly grow: (size: number) => Promise<void>;
   readonly stop: () => Promise<void>;
 }
@@ -60,7 +63,7 @@ function clientOf({ plain, secure }: Listener, protocol: Protocol): Client {
   return { open: (request) => connection.request(request), close: () => connection.close() };
 }
 
-/** `routes`: of the gateway, and of the listener for kube-apiserver. */
+/** `routes` are those of the gateway and of the listener for kube-apiserver. */
 export async function framingLab(
   lab: Lab,
   [first = [], second = []]: readonly (readonly Route[])[],
@@ -98,7 +101,7 @@ export async function framingLab(
         putOneOfEach(cluster, n);
         const name = `${session.metadata.name}-${n}`;
         if (n > 1) cluster.put(sessionsPath(release), { ...session, metadata: { ...session.metadata, name } });
-        // The server runs in this process, and reads what is put.
+        // The server runs in this process and reads what is put.
         if (n % 100 === 0) await nextTurn();
       }
       present = size;
@@ -117,7 +120,7 @@ export async function framingLab(
 
 const resources = '/kapis/resources.platform.io/v1alpha3';
 const users = '/kapis/iam.platform.io/v1alpha2/users';
-/** Those that the server caches. */
+/** Collections that the server caches. */
 const lists = [
   ...['nodes', 'pods', 'namespaces'].map((plural) => `${resources}/${plural}?limit=0`),
   `${resources}/components`,
@@ -125,7 +128,7 @@ const lists = [
   `${users}/alice/sessions`,
 ];
 
-/** Of them there is always alice, and the session in which she asks. */
+/** Returns the length of a collection. Alice and the session of her requests always exist. */
 export const countIn = (path: string, size: number): number => (path.startsWith(users) ? Math.max(size, 1) : size);
 
 async function firstOf(cluster: MemoryCluster, collection: string): Promise<ReturnType<MemoryCluster['list']>[number]> {
@@ -143,13 +146,13 @@ const metadataOf = (
 ): KubeObject['metadata'] & Record<string, unknown> => ({
   name: n === 1 ? one : `${letter}${n}`,
   ...(namespace === undefined ? {} : { namespace }),
-  // A thousand objects with it are several batches, more of them need none.
+  // With this filling, a thousand objects are several batches; longer lists need no filling.
   annotations: { 'platform.io/alias-name': `Alias ${n}`, filling: 'x'.repeat(n > 1_000 ? 0 : 600) },
   labels: { 'app.kubernetes.io/part-of': 'platform' },
   managedFields: [{ manager: 'test', operation: 'Update', fieldsV1: { 'f:metadata': { 'f:annotations': {} } } }],
 });
 
-/** An empty cluster, for the start of the server. */
+/** Prepares an empty cluster for the start of the server. */
 export function prepare(cluster: MemoryCluster): void {
   serveResources(cluster, {
     core: [resource('secrets', 'Secret', 'Namespaced'), resource('services', 'Service', 'Namespaced')],

@@ -1,20 +1,20 @@
-/** The requests of the table, made of what the routes say of themselves: a new route is in it without a line here. */
+/** Requests derived from the routes' own descriptions: new routes are included automatically. */
 import { parameterOf } from '../../../src/docs/openapi/json-schema.ts';
 import type { ParameterDescription, Route } from '../../../src/http/route.ts';
 
 export interface Case {
-  /** With its query. */
+  /** Path with query. */
   readonly path: string;
   readonly accept: string;
   /** A stream that ends after `timeoutSeconds`. */
   readonly isWatch: boolean;
-  /** It shows all objects of its list. */
+  /** The response contains all objects of its list. */
   readonly isWholeList: boolean;
 }
 
 type Query = readonly (readonly [name: string, value: string])[];
 
-/** Values of parameters whose schema names none. */
+/** Values of parameters whose schema lists none. */
 const values: Readonly<Record<string, readonly string[]>> = {
   fields: ['metadata.name'],
   limit: ['257'],
@@ -37,10 +37,10 @@ const valuesOf = (parameter: ParameterDescription): readonly string[] => {
   return schema['type'] === 'integer' ? ['1'] : ['none'];
 };
 
-/** What changes the shape of a body: all of these are combined with each other. */
+/** Parameters that change the shape of a body; all are combined with each other. */
 const shapes = ['fields', 'managedFields', 'pretty', 'limit', 'operation', 'size'];
 const ofStreams = new Set(['text/event-stream', 'application/x-ndjson', 'application/jsonl']);
-/** They do not end by themselves, or are of a watch alone. */
+/** Parameters of endless responses, or only of watches. */
 const streams = new Set(['watch', 'follow', 'sendInitialEvents', 'allowWatchBookmarks', 'timeoutSeconds', 'continue']);
 const watch: Query = [
   ['watch', 'true'],
@@ -64,16 +64,16 @@ function combined(parameters: readonly ParameterDescription[]): Query[] {
   );
 }
 
-/** Values of a parameter in a path. */
+/** Returns values for a path parameter. */
 export type NamesOf = (path: string, parameter: string) => readonly string[];
 
 /**
- * How many cases a route has: `each` parameter and each combination of those that shape the body; only these
- * `shapes`, of routes that list objects; or fewer of these, in which each `pair` of values still occurs.
+ * Cases of a route: `each` parameter and each combination of those that shape the body; only these `shapes`, for routes
+ * that list objects; or fewer of them, in which each `pair` of values still occurs.
  */
 export type Extent = 'each' | 'shapes' | 'pairs';
 
-/** Returns the cases of a GET route, the same ones each time. */
+/** Returns the cases of a GET route, the same each time. */
 export function casesOf({ path, parameters = [], responses = {} }: Route, names: NamesOf, extent: Extent): Case[] {
   const isFull = extent === 'each';
   const inQuery = parameters.filter((one) => one.in === 'query');
@@ -95,7 +95,9 @@ export function casesOf({ path, parameters = [], responses = {} }: Route, names:
     : [];
   const rowsOf = (queries: readonly Query[], isWatch: boolean): Row[] =>
     queries.flatMap((query) =>
-      [...types].filter((type) => isWatch || !ofStreams.has(type)).map((accept) => ({ query, accept, isWatch })),
+      [...types]
+        .filter((type) => (isWatch ? type !== 'application/yaml' : !ofStreams.has(type)))
+        .map((accept) => ({ query, accept, isWatch })),
     );
   const lists = path.includes('/watch/') ? [] : rowsOf(reads, false);
   const rows = [...(extent === 'pairs' ? pairwise(lists) : lists), ...rowsOf(watches, true)];
@@ -115,7 +117,7 @@ interface Row {
   readonly isWatch: boolean;
 }
 
-/** Each two of the values of a row: the media type, and each parameter that shapes the body, set or not. */
+/** Returns each pair of a row's values: the media type, and each parameter that shapes the body, set or not. */
 function pairsIn({ query, accept }: Row): string[] {
   const given = new Map(query);
   const all = [accept, ...shapes.map((name) => `${name}=${given.get(name) ?? ''}`)];
@@ -135,7 +137,7 @@ function pairwise(rows: readonly Row[]): Row[] {
   return taken;
 }
 
-/** One for each combination of names. */
+/** Returns one path for each combination of names. */
 const pathsOf = (path: string, names: NamesOf): string[] =>
   path
     .slice(1)

@@ -1,4 +1,4 @@
-/** The whole server on loopback sockets, over a cluster in memory with three nodes and its front proxy. */
+/** The whole server on loopback sockets, with an in-memory cluster that has three nodes, and a front proxy. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2';
 import { createAuthority, type Pair } from '../../../hack/cluster/pki.ts';
 import { createLogger, type Logger } from '../../../src/runtime/logger.ts';
@@ -8,7 +8,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { connect, open, type Target } from '../../client/http1.ts';
 import { connectHTTP2, openHTTP2 } from '../../client/http2.ts';
 import type { Message, Request } from '../../client/message.ts';
-import { checked, type Answer, type Ask as LocalAsk } from '../../fakes/ask.ts';
+import { checked, type AppResponse, type AppRequest as LocalAsk } from '../../fakes/request.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { issuer } from '../../fakes/configuration.ts';
 import { signingKeysSecret } from '../../fakes/signing-keys.ts';
@@ -17,44 +17,46 @@ import { upstreamAt } from '../../fakes/upstream.ts';
 export { issuer };
 export const nodes = '/apis/resources.platform.io/v1alpha3/nodes';
 export const asClient = { client_id: 'platform', client_secret: 'platform' };
-/** A client of people. */
+/** An OAuth client with user logins. */
 export const asConsole = { client_id: 'console', client_secret: 'of-the-console' };
 export const consoleCallback = 'https://console.example/callback';
 export const login = { grant_type: 'password', username: 'alice', password: 'correct horse battery', ...asClient };
-/** bcrypt of that password, at a cost that suits a test only. */
+/** bcrypt hash of that password, at a cost suitable only for tests. */
 const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4tS';
 
-export type Ask = Omit<LocalAsk, 'from'>;
+export type LabRequest = Omit<LocalAsk, 'from'>;
 
 export interface Lab {
-  /** What the server reads. */
+  /** The cluster that the server reads. */
   readonly cluster: MemoryCluster;
-  /** Makes or changes a node with an annotation of that many bytes. */
+  /** Creates or updates a node with an annotation of this many bytes. */
   readonly putNode: (name: string, size: number) => void;
   readonly ports: RunningServer['ports'];
-  /** The same as `gateway`, over HTTP/2: the headers with the status among them, and the body. */
+  /** Like `gateway`, over HTTP/2; returns the headers, including the status, and the body. */
   readonly http2: (
     path: string,
     method: string,
     more?: OutgoingHttpHeaders,
   ) => Promise<readonly [IncomingHttpHeaders, string]>;
-  /** Resolves with the head of a response, over TLS except at `http`. The aggregator asks on behalf of alice. */
-  readonly open: (listener: Way, path: string, ask?: Ask) => Promise<Message>;
-  /** A request of a client at the gateway. */
-  readonly gateway: (path: string, ask?: Ask) => Promise<Answer>;
-  /** The same over TLS, where the pages are. */
-  readonly secureGateway: (path: string, ask?: Ask) => Promise<Answer>;
-  /** What the aggregator shows for itself. */
+  /**
+   * Resolves with the head of a response, over TLS except for `http`. The aggregator sends requests on behalf of alice.
+   */
+  readonly open: (listener: Way, path: string, request?: LabRequest) => Promise<Message>;
+  /** Sends a client's request to the gateway. */
+  readonly gateway: (path: string, request?: LabRequest) => Promise<AppResponse>;
+  /** Sends a client's request to the gateway over TLS, where the pages are served. */
+  readonly secureGateway: (path: string, request?: LabRequest) => Promise<AppResponse>;
+  /** Client certificate of the aggregator. */
   readonly frontProxy: { readonly key: string; readonly cert: string };
-  /** A request of the aggregator on behalf of alice. */
-  readonly aggregated: (path: string, ask?: Ask) => Promise<Answer>;
-  readonly token: (fields: Readonly<Record<string, string>>) => Promise<Answer>;
-  /** Ends the session of an access token. */
-  readonly revoke: (accessToken: string) => Promise<Answer>;
+  /** Sends a request of the aggregator on behalf of alice. */
+  readonly aggregated: (path: string, request?: LabRequest) => Promise<AppResponse>;
+  readonly token: (fields: Readonly<Record<string, string>>) => Promise<AppResponse>;
+  /** Revokes the session of an access token. */
+  readonly revoke: (accessToken: string) => Promise<AppResponse>;
   readonly stop: (times?: { readonly announce: number; readonly grace: number }) => Promise<void>;
 }
 
-/** A node, with an annotation of that many bytes. */
+/** Puts a node with an annotation of this many bytes. */
 function putNode(cluster: MemoryCluster, name: string, size?: number): void {
   const metadata = { name, ...(size === undefined ? {} : { annotations: { filling: 'x'.repeat(size) } }) };
   cluster.put('/api/v1/nodes', { kind: 'Node', apiVersion: 'v1', metadata, spec: {}, status: {} });
@@ -99,10 +101,10 @@ function fill(cluster: MemoryCluster, proxyCA: string, sections: object): void {
   }));
 }
 
-/** A listener by HTTP/1.1, or that of the gateway over TLS by HTTP/2. */
+/** A listener over HTTP/1.1, or the gateway's TLS listener over HTTP/2. */
 export type Way = 'http' | 'https' | 'aggregated' | 'HTTP/2';
 
-/** One request on a session of its own, which is closed behind it. */
+/** Sends one request on its own session, which is closed afterwards. */
 async function openOnSession(url: string, options: ConnectionOptions, request: Request): Promise<Message> {
   const session = connectHTTP2(url, options);
   try {
@@ -113,7 +115,10 @@ async function openOnSession(url: string, options: ConnectionOptions, request: R
   }
 }
 
-/** `kubeApiserver`: where requests are passed on to; nobody is there otherwise. `sections`: of the configuration. */
+/**
+ * `kubeApiserver` is the address to which requests are passed on; by default none is reachable. `sections` are those of
+ * the configuration.
+ */
 export async function startLab({
   kubeApiserver,
   sections,
@@ -122,7 +127,7 @@ export async function startLab({
 }: {
   readonly kubeApiserver?: string;
   readonly sections?: object;
-  /** Before the server starts. */
+  /** Runs before the server starts. */
   readonly prepare?: (cluster: MemoryCluster) => void;
   readonly log?: Logger;
 } = {}): Promise<Lab> {

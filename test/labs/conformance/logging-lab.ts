@@ -1,12 +1,13 @@
 /**
- * A cluster with pods that write logs, and callers of several rights: alice may do everything; bob may get pods/log in `shop` and `bank`,
- * where role bindings name him, and has one in `shut` that gives him something else; carol may nothing.
+ * A cluster with pods that write logs, and callers with different rights: alice is allowed to do everything; bob to get
+ * pods/log in `shop` and `bank`, where role bindings name him, and one in `shut` gives him another right; carol
+ * nothing.
  */
 import type { MemoryCluster } from '../../fakes/cluster.ts';
 import type { LogLine } from '../../fakes/pod-logs.ts';
-import type { Ask } from '../../fakes/ask.ts';
+import type { AppRequest } from '../../fakes/request.ts';
 
-/** Seconds; the logs lie just behind it. */
+/** Start time in seconds; the logs follow it. */
 export const begin = Math.floor(Date.now() / 1_000) - 600;
 
 export const at = (seconds: number, fraction = '000000000'): string =>
@@ -23,8 +24,8 @@ const tokenOf = (name: string): string =>
 const nameIn = (token: string): unknown =>
   (JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as { sub?: unknown }).sub;
 
-/** By a token that kube-apiserver knows. */
-export const as = (name: string, headers: Ask['headers'] = {}): Ask => ({
+/** Options with a token that kube-apiserver accepts. */
+export const as = (name: string, headers: AppRequest['headers'] = {}): AppRequest => ({
   headers: { authorization: `Bearer ${tokenOf(name)}`, ...headers },
 });
 
@@ -89,19 +90,22 @@ interface Review {
   };
 }
 
-/** By user, where pods/log may be got. */
+/** Namespaces in which each user is allowed to get pods/log. */
 export type Rights = Map<string, Set<string>>;
 
-export const resource = (name: string, kind: string, scope: string): object => ({
+const reads = ['get', 'list', 'watch'];
+const writes = ['create', 'update', 'patch', 'delete', 'deletecollection'];
+
+export const resource = (name: string, kind: string, scope: string, verbs = [...reads, ...writes]): object => ({
   resource: name,
   responseKind: { kind },
   scope,
   singularResource: kind.toLowerCase(),
-  verbs: ['get', 'list', 'watch'],
+  verbs,
 });
 
 interface OtherResources {
-  /** Of the core API. */
+  /** Resources of the core API. */
   readonly core?: readonly object[];
   readonly apps?: readonly object[];
 }
@@ -111,7 +115,7 @@ const group = (name: string, resources: readonly object[]): object => ({
   versions: [{ version: 'v1', freshness: 'Current', resources }],
 });
 
-/** Pods and namespaces, which may be cached, and others. */
+/** Serves discovery of pods and namespaces, which may be cached, and of other resources. */
 export function serveResources(cluster: MemoryCluster, { core = [], apps = [] }: OtherResources = {}): void {
   const always = [resource('pods', 'Pod', 'Namespaced'), resource('namespaces', 'Namespace', 'Cluster')];
   const root = (name: string, items: readonly object[]): void =>
@@ -131,11 +135,13 @@ export function prepareLogs(cluster: MemoryCluster, rights: Rights): void {
     return { status: { authenticated: true, user: { username, groups: ['people'] } } };
   });
   cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
-    const { user, resourceAttributes: asked } = spec as Review;
-    const isLog = asked?.verb === 'get' && asked.resource === 'pods' && asked.subresource === 'log';
-    const own = asked?.resource === 'logs' && user !== 'carol';
+    const { user, resourceAttributes: attributes } = spec as Review;
+    const isLog = attributes?.verb === 'get' && attributes.resource === 'pods' && attributes.subresource === 'log';
+    const own = attributes?.resource === 'logs' && user !== 'carol';
     return {
-      status: { allowed: user === 'alice' || own || (isLog && rights.get(user)?.has(asked.namespace ?? '') === true) },
+      status: {
+        allowed: user === 'alice' || own || (isLog && rights.get(user)?.has(attributes.namespace ?? '') === true),
+      },
     };
   });
 }

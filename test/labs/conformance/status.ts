@@ -1,10 +1,10 @@
 import { expect } from '@jest/globals';
-import type { Answer } from '../../fakes/ask.ts';
+import type { AppResponse } from '../../fakes/request.ts';
 
-/** A refusal as a metav1.Status, with the headers that go with its code and no others. */
-export function expectFailure(answer: Answer, code: number, reason: string): void {
-  expect(answer.status).toBe(code);
-  expect(answer.json()).toMatchObject({
+/** Expects an error as a metav1.Status with exactly the headers of its code. */
+export function expectFailure(response: AppResponse, code: number, reason: string): void {
+  expect(response.status).toBe(code);
+  expect(response.json()).toMatchObject({
     kind: 'Status',
     apiVersion: 'v1',
     metadata: {},
@@ -13,7 +13,7 @@ export function expectFailure(answer: Answer, code: number, reason: string): voi
     reason,
     code,
   });
-  expect(answer.headers['content-type']).toMatch(/^application\/json/);
-  expect(answer.headers['www-authenticate'] !== undefined).toBe(code === 401);
-  expect(answer.headers.allow !== undefined).toBe(code === 405);
+  expect(response.headers['content-type']).toMatch(/^application\/json/);
+  expect(response.headers['www-authenticate'] !== undefined).toBe(code === 401);
+  expect(response.headers.allow !== undefined).toBe(code === 405);
 }

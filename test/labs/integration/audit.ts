@@ -1,11 +1,11 @@
-/** The one namespace whose requests kube-apiserver writes into its audit log, in the state folder of the lab. */
+/** The only namespace whose requests kube-apiserver records in its audit log, in the state folder of the lab. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 
 export const auditedNamespace = 'through-the-gateway';
 
-/** The flags of kube-apiserver. */
+/** Returns the audit flags of kube-apiserver. */
 export function auditFlags(dir: string): string[] {
   const policy = join(dir, 'audit-policy.yaml');
   const rules = [{ level: 'Metadata', namespaces: [auditedNamespace] }, { level: 'None' }];

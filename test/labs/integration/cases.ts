@@ -1,16 +1,19 @@
-/** What the programs of test/clients saw of the core nodes, of the same through our gateway, and of ours, put side by side. */
+/**
+ * Compares the results of the programs in test/clients for core nodes directly and through the gateway, and for the
+ * platform's nodes.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { output } from '../../../hack/cluster/exec.ts';
 import type { Difference } from '../../clients/differences.ts';
 import { aggregated, secureGateway } from './http.ts';
-import { demand, lab } from './lab.ts';
+import { foundPath, lab } from './lab.ts';
 import { adminToken } from './login.ts';
 
 type Target = 'core' | 'gateway' | 'aggregated' | 'direct';
 
-/** A line of what such a program prints. */
+/** A line of a program's output. */
 interface Line {
   readonly case: string;
   readonly target: Target;
@@ -19,7 +22,7 @@ interface Line {
 
 export type Seen = ReadonlyMap<string, Readonly<Record<Target, unknown>>>;
 
-/** A kubeconfig for one of our ports, with a bearer token. */
+/** Writes a kubeconfig for one of the server's ports with a bearer token. */
 export async function kubeconfigOf(name: string, server: string): Promise<string> {
   const file = join(lab().dir, `${name}.kubeconfig`);
   const content = {
@@ -52,7 +55,7 @@ async function see(
   );
 }
 
-/** As the programs take them. */
+/** Arguments of the programs. */
 const kubeconfigs = async (): Promise<string[]> => [
   lab().kubeconfig,
   await kubeconfigOf('gateway', secureGateway()),
@@ -63,14 +66,14 @@ export const goCases = async (): Promise<Seen> => see(lab().go.cases, [...(await
 
 export const pythonCases = async (): Promise<Seen> =>
   see('python3', [join(import.meta.dirname, '../../clients/python/cases.py'), ...(await kubeconfigs())], {
-    PYTHONPATH: demand(lab().pythonPackages),
+    PYTHONPATH: foundPath(lab().pythonPackages),
     PYTHONDONTWRITEBYTECODE: '1',
   });
 
 const isBranch = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-/** The leaves in which two results differ, by their paths. */
+/** Returns the leaves by path in which two results differ. */
 function leaves(core: unknown, ours: unknown, at = ''): { at: string; core: unknown; ours: unknown }[] {
   if (isBranch(core) && isBranch(ours) && Array.isArray(core) === Array.isArray(ours))
     return [...new Set([...Object.keys(core), ...Object.keys(ours)])].flatMap((key) =>
@@ -79,11 +82,14 @@ function leaves(core: unknown, ours: unknown, at = ''): { at: string; core: unkn
   return core === ours ? [] : [{ at, core, ours }];
 }
 
-/** What the gateway changed, by the case. */
+/** Returns the changes made by the gateway, by case. */
 export const changedByGateway = (seen: Seen): unknown[] =>
   [...seen].flatMap(([name, { core, gateway }]) => leaves(core, gateway).map((leaf) => ({ case: name, ...leaf })));
 
-/** Every difference of ours, in the form of the written table. One by both ways is one. */
+/**
+ * Returns all differences of the platform's nodes in the form of the documented table. The same difference on both ways
+ * counts once.
+ */
 export function differencesIn(seen: Seen): Omit<Difference, 'why'>[] {
   return [...seen].flatMap(([name, { core, aggregated: through, direct }]) => {
     const found = { aggregated: leaves(core, through), direct: leaves(core, direct) };

@@ -1,4 +1,4 @@
-/** Client certificates: what the aggregator shows, and what others could show in its place. */
+/** Client certificates: the aggregator's, and others presented instead of it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAuthority, loadAuthority, type Authority, type Pair } from '../../../hack/cluster/pki.ts';
@@ -9,10 +9,10 @@ function pair(name: string): Pair {
   return { certificate: read('crt'), key: read('key') };
 }
 
-/** kube-apiserver's own, as an aggregator. */
+/** The certificate of kube-apiserver as aggregator. */
 export const aggregatorCertificate = (): Pair => pair('front-proxy-client');
 export const proxyAuthority = (): Promise<Authority> => loadAuthority(pair('front-proxy-ca'));
-/** The one of kube-apiserver's clients. */
+/** The CA of kube-apiserver's clients. */
 export const clientAuthority = (): Promise<Authority> => loadAuthority(pair('ca'));
-/** Of the same name as the aggregator's, but another. */
+/** A different CA with the same name as the aggregator's. */
 export const strangeAuthority = (): Promise<Authority> => createAuthority('front-proxy-ca');

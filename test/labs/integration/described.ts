@@ -1,11 +1,14 @@
-/** When nodes are described: kube-apiserver is late with that right after its start, and we describe ours by its description. */
+/**
+ * Waits for the descriptions of nodes: kube-apiserver publishes them some time after its start, and those of this
+ * server are based on them.
+ */
 import { eventually } from './eventually.ts';
 import { aggregated, apisPath, call } from './http.ts';
 import { kubectl, otherKubectl, succeed } from './kubectl.ts';
 import { adminToken } from './login.ts';
 import { apiVersion } from './served.ts';
 
-/** By each replica, since any of them may be asked, and by kube-apiserver, which keeps what it was told. */
+/** Waits for each replica, since any may serve a request, and for kube-apiserver, which caches their descriptions. */
 export async function described(): Promise<void> {
   for (const replica of [0, 1] as const)
     await eventually(`replica ${replica} describes nodes`, async () => {
@@ -15,7 +18,7 @@ export async function described(): Promise<void> {
   await eventually('kube-apiserver describes nodes', () =>
     succeed(kubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),
   );
-  // An older kubectl reads the one document that kube-apiserver merges, from what it was told up to a minute ago.
+  // An older kubectl reads the single document that kube-apiserver merges with up to a minute's delay.
   await eventually(
     'kube-apiserver describes nodes in Swagger 2.0',
     () => succeed(otherKubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),

@@ -1,17 +1,17 @@
-/** The same person at kube-apiserver itself and at the gateway. */
+/** The same user at kube-apiserver directly and at the gateway. */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import { parse } from 'yaml';
 import { openURL } from '../../client/http1.ts';
 import type { Message } from '../../client/message.ts';
-import { open, read, secureGateway, type Answer, type Call } from './http.ts';
+import { open, read, secureGateway, type HttpResponse, type Call } from './http.ts';
 import { lab } from './lab.ts';
 
 export interface Person {
   readonly username: string;
   readonly uid: string;
   readonly groups: readonly string[];
-  /** For the gateway. */
+  /** Token for the gateway. */
   readonly token: string;
 }
 
@@ -34,16 +34,16 @@ function administrator(): { readonly server: string; readonly identity: Connecti
   };
 }
 
-/** Address of kube-apiserver and the CA of its certificate. */
+/** Returns the address of kube-apiserver and the CA of its certificate. */
 export function kubeAPIServer(): { readonly server: string; readonly authority: string } {
   const { server, identity } = administrator();
   return { server, authority: String(identity.ca) };
 }
 
-/** How one asks; the answer comes as a stream. */
+/** Sends a request and returns the response as a stream. */
 export type Way = (person: Person, path: string, call?: Call) => Promise<Message>;
 
-/** kube-apiserver, asked by its administrator in that person's name. */
+/** Sends requests to kube-apiserver as its administrator who impersonates the user. */
 export const direct: Way = ({ username, uid, groups }, path, { headers = {}, ...call } = {}) => {
   const { server, identity } = administrator();
   const impersonation = { 'impersonate-user': username, 'impersonate-uid': uid, 'impersonate-group': groups };
@@ -52,17 +52,17 @@ export const direct: Way = ({ username, uid, groups }, path, { headers = {}, ...
 
 export const through: Way = ({ token }, path, call = {}) => open(`${secureGateway()}${path}`, { ...call, token });
 
-/** What differs between two equal requests, and what is of one connection. */
+/** Headers that differ between two equal requests, and hop-by-hop headers. */
 const ofOne = new Set(['audit-id', 'date', 'connection', 'keep-alive', 'transfer-encoding']);
 
-export interface Said {
+export interface Received {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: string;
 }
 
-export async function said(answer: Promise<Message>): Promise<Said> {
-  const { status, headers, body }: Answer = await read(await answer);
+export async function received(response: Promise<Message>): Promise<Received> {
+  const { status, headers, body }: HttpResponse = await read(await response);
   const kept = Object.entries(headers).filter(([name]) => !ofOne.has(name));
   return { status, headers: Object.fromEntries(kept), body: body.toString('latin1') };
 }

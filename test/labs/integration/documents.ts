@@ -1,4 +1,4 @@
-/** The fenced blocks of the documents, in their order. */
+/** Fenced blocks of the documents in order. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -9,7 +9,7 @@ export interface Block {
 
 export const docs = join(import.meta.dirname, '../../../docs');
 
-/** As it stands in that folder. */
+/** File name in the docs folder. */
 export const documentOf = (file: string): string => readFileSync(join(docs, file), 'utf8');
 
 export function blocksOf(file: string): Block[] {

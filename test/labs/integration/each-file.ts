@@ -1,4 +1,7 @@
-/** Runs around every test file: the lab must be healthy before it; after it the replicas run, and no log has a bug or a secret. */
+/**
+ * Hooks of every test file: the lab must be healthy before it; afterwards the replicas must run, and no log may report
+ * a bug or contain a secret.
+ */
 import { afterAll, jest } from '@jest/globals';
 import { assertHealthy } from './health.ts';
 import { lab } from './lab.ts';
@@ -6,18 +9,18 @@ import { advanceLogs, readLog, readLogText, type LogLine } from './log.ts';
 import { remembered } from './secrets.ts';
 import { replicaProcesses, serverLogs } from './servers.ts';
 
-// Each wait has a limit of its own; this only ends a test that hangs.
+// Each wait has its own limit; this one only ends a test that hangs.
 jest.setTimeout(150_000);
 
 await assertHealthy();
 
-/** Whether a server logs this line only because of a bug. */
+/** Reports if a server logs this line only because of a bug. */
 const isBug = ({ message, status, path }: LogLine): boolean =>
   (status === 500 && !fromKubeApiserver.test(String(path))) ||
-  message === 'a rejected promise was not handled' ||
-  message === 'an error was not caught';
+  message === 'unhandled promise rejection' ||
+  message === 'uncaught exception';
 
-/** kube-apiserver answers 500 to this, and so does the gateway. */
+// kube-apiserver returns 500 for this request, and the gateway passes it on.
 const fromKubeApiserver = /^\/api\/v1\/nodes.*[?&]resourceVersion=x(&|$)/;
 
 function problemsIn(file: string, secrets: readonly string[]): string[] {

@@ -2,8 +2,11 @@ import { until } from '../../../hack/cluster/until.ts';
 
 const nothing = (): Promise<void> => Promise.resolve();
 
-/** What `attempt` gives as soon as it does not throw. Never asserts a time: `patience` only ends a wait that is in vain. */
-export async function eventually<T>(what: string, attempt: () => Promise<T> | T, patience = 60_000): Promise<T> {
+/**
+ * Returns the result of `attempt` as soon as it does not throw. `timeout` only ends a hopeless wait; it asserts no
+ * duration.
+ */
+export async function eventually<T>(what: string, attempt: () => Promise<T> | T, timeout = 60_000): Promise<T> {
   let value: { readonly of: T } | undefined;
   await until(
     what,
@@ -12,7 +15,7 @@ export async function eventually<T>(what: string, attempt: () => Promise<T> | T,
       value = { of: await attempt() };
       return true;
     },
-    patience,
+    timeout,
   );
   return (value as { readonly of: T }).of;
 }

@@ -1,5 +1,5 @@
 /**
- * Clients that public generators make of the descriptions, by the commands that docs/api.md tells, beside a copy of the program of
+ * Clients generated from the descriptions by the commands in docs/reference/api.md, beside a copy of the program in
  * test/clients/generated that uses them.
  */
 import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -9,17 +9,17 @@ import { goBuildFlags } from '../../../hack/cluster/go-modules.ts';
 import { clients, obtainNpmPackages, obtainPythonPackages } from './clients.ts';
 import { blocksIn } from './documents.ts';
 import { gateway } from './http.ts';
-import { demand, lab } from './lab.ts';
+import { foundPath, lab } from './lab.ts';
 import { adminToken } from './login.ts';
 
 export type Language = 'typescript' | 'python' | 'go';
 type Env = Readonly<Record<string, string>>;
 
-/** Where what the generators made is, and who uses it. */
+/** Folder of the generated code and its user. */
 export interface Generated {
   readonly folder: string;
-  /** What a generator said. */
-  readonly said: string;
+  /** Output of a generator. */
+  readonly printed: string;
   readonly env: Env;
 }
 
@@ -30,29 +30,29 @@ const generators: Readonly<Record<Language, string>> = {
   go: 'go tool',
 };
 
-/** What the document says to type: how the descriptions are had, and what is made of them. */
+/** Returns the documented commands: fetch the descriptions, and generate a client. */
 function commandsFor(language: Language): readonly [string, string] {
-  const [fetch = '', ...others] = blocksIn('api.md', 'bash');
+  const [fetch = '', ...others] = blocksIn('reference/api.md', 'bash');
   const make = others.find((text) => text.includes(generators[language]));
-  if (make === undefined) throw new Error(`docs/api.md does not say how to use ${generators[language]}`);
+  if (make === undefined) throw new Error(`docs/reference/api.md does not say how to use ${generators[language]}`);
   return [fetch, make];
 }
 
 const path = (...folders: readonly string[]): string =>
   [...folders, dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter);
 
-/** What the generators are found by. */
+/** Prepares the environment in which the generators are found. */
 async function prepare(language: Language, folder: string): Promise<Env> {
   if (language === 'go') return { CGO_ENABLED: '0' };
   if (language === 'typescript') {
-    symlinkSync(join(demand(await obtainNpmPackages()), 'node_modules'), join(folder, 'node_modules'));
+    symlinkSync(join(foundPath(await obtainNpmPackages()), 'node_modules'), join(folder, 'node_modules'));
     return { PATH: path() };
   }
-  const packages = demand(await obtainPythonPackages('generated/python'));
+  const packages = foundPath(await obtainPythonPackages('generated/python'));
   return { PATH: path(join(packages, 'bin')), PYTHONPATH: packages, PYTHONDONTWRITEBYTECODE: '1' };
 }
 
-/** `change`: makes another description of platform.v3.json before it is read. */
+/** `change` modifies platform.v3.json before the generator reads it. */
 export async function generate(
   language: Language,
   change: (description: string) => string = (text) => text,
@@ -73,10 +73,10 @@ export async function generate(
   await paste(fetch);
   const file = join(folder, 'platform.v3.json');
   writeFileSync(file, change(readFileSync(file, 'utf8')));
-  return { folder, said: await paste(make), env };
+  return { folder, printed: await paste(make), env };
 }
 
-/** Judges types and what uses them by this project's own compiler and options. */
+/** Type-checks generated code and its user with this project's compiler and options. */
 export function checkTypes(folder: string): Promise<Executed> {
   const options = { rootDir: '.', typeRoots: [join(root, 'node_modules/@types')] };
   const config = { extends: join(root, 'tsconfig.json'), compilerOptions: options, include: ['*.ts'] };
@@ -84,7 +84,7 @@ export function checkTypes(folder: string): Promise<Executed> {
   return execute(process.execPath, [join(root, 'node_modules/.bin/tsc'), '--project', folder]);
 }
 
-/** Of the folder: a program that is asked by its URL. */
+/** Builds the folder's program, whose argument is a URL. */
 export async function build(language: Language, { folder, env }: Generated): Promise<readonly [string, ...string[]]> {
   if (language === 'typescript') return [process.execPath, join(folder, 'cases.ts')];
   if (language === 'python') return ['python3', join(folder, 'cases.py')];

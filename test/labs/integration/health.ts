@@ -1,4 +1,6 @@
-/** Whether a test file can run at all. If not, no further one can, and the run is aborted with the reason. */
+/**
+ * Health check before each test file. If it fails, all further files would fail, so the run is aborted with the reason.
+ */
 import { find, logEnd } from '../../../hack/cluster/processes.ts';
 import { until } from '../../../hack/cluster/until.ts';
 import { abortMark } from '../../reporter.ts';
@@ -13,7 +15,7 @@ async function assertRunning(): Promise<void> {
   const { dir } = lab();
   for (const name of [...controlPlane, ...replicaNames(dir)])
     if (find(dir, name) === undefined)
-      throw new Error(`${name} does not run. The end of its log:\n${await logEnd(dir, name)}`);
+      throw new Error(`${name} is not running. The end of its log:\n${await logEnd(dir, name)}`);
 }
 
 async function statusOfApiserver(): Promise<number> {
@@ -22,7 +24,9 @@ async function statusOfApiserver(): Promise<number> {
   return status;
 }
 
-/** Throws, so that the run is aborted, unless the control plane and both replicas run and are ready, or become so within a minute. */
+/**
+ * Aborts the run by an error unless the control plane and both replicas are running and become ready within a minute.
+ */
 export async function assertHealthy(): Promise<void> {
   const probes = [
     ['kube-apiserver is ready', statusOfApiserver],

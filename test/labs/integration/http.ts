@@ -1,11 +1,11 @@
-/** Requests by the client that checks each byte of a response. */
+/** Requests with the client that checks each byte of a response. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { openURL } from '../../client/http1.ts';
 import { whole, type Message } from '../../client/message.ts';
 import { lab } from './lab.ts';
 import { remember } from './secrets.ts';
 
-export class Answer {
+export class HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -20,7 +20,7 @@ export class Answer {
     return this.body.toString('utf8');
   }
 
-  /** Throws if it is no JSON. */
+  /** Parses the body. Throws if it is not JSON. */
   get json(): unknown {
     return JSON.parse(this.text) as unknown;
   }
@@ -30,26 +30,26 @@ export interface Call {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: string | Buffer;
-  /** A bearer token. */
+  /** Bearer token. */
   readonly token?: string;
-  /** A client certificate. */
+  /** Client certificate. */
   readonly certificate?: { readonly certificate: string; readonly key: string };
-  /** Of the CA of another server than the platform's. */
+  /** CA, if the server is not the platform's. */
   readonly authority?: string;
 }
 
-/** The gateway of a replica over plain HTTP. */
+/** Returns the URL of a replica's gateway over plain HTTP. */
 export const gateway = (replica: 0 | 1 = 0): string => `http://127.0.0.1:${lab().replicas[replica].http}`;
-/** The gateway of a replica over TLS. */
+/** Returns the URL of a replica's gateway over TLS. */
 export const secureGateway = (replica: 0 | 1 = 0): string => `https://127.0.0.1:${lab().replicas[replica].https}`;
-/** Where only kube-apiserver calls. */
+/** Returns the URL of the listener for kube-apiserver. */
 export const aggregated = (replica: 0 | 1 = 0): string =>
   `https://${lab().address}:${lab().replicas[replica].aggregated}`;
 
 export const nodesPath = '/kapis/resources.platform.io/v1alpha3/nodes';
 export const apisPath = '/apis/resources.platform.io/v1alpha3';
 
-/** Sends a request on a connection of its own, and resolves with the head of the response. */
+/** Sends a request on its own connection, and resolves with the head of the response. */
 export async function open(url: string, call: Call = {}): Promise<Message> {
   const { headers = {}, token, certificate, authority = lab().authority, ...request } = call;
   remember(token);
@@ -61,14 +61,14 @@ export async function open(url: string, call: Call = {}): Promise<Message> {
   });
 }
 
-export async function read(message: Message): Promise<Answer> {
+export async function read(message: Message): Promise<HttpResponse> {
   const { status, headers, body } = await whole(message);
-  return new Answer(status, headers, body);
+  return new HttpResponse(status, headers, body);
 }
 
-export const call = async (url: string, options?: Call): Promise<Answer> => read(await open(url, options));
+export const call = async (url: string, options?: Call): Promise<HttpResponse> => read(await open(url, options));
 
-/** metav1.Status, as far as tests look at it. */
+/** The fields of metav1.Status that tests check. */
 export interface Status {
   readonly kind: string;
   readonly apiVersion: string;

@@ -1,4 +1,4 @@
-/** The client-go program of test/clients/go/informers: two informers, and what they see. */
+/** The client-go program of test/clients/go/informers with two informers, and their events. */
 import { eventually } from './eventually.ts';
 import { lab } from './lab.ts';
 import { startProgram } from './program.ts';
@@ -9,15 +9,15 @@ interface Seen {
   readonly name?: string;
   readonly resourceVersion?: string;
   readonly labels?: readonly string[];
-  /** Of synced: everything in the store. */
+  /** For synced events: the content of the store. */
   readonly names?: readonly string[];
 }
 
 export interface Informers {
   readonly seen: () => readonly Seen[];
-  /** Waits until both informers have told this; `matches` judges each. */
+  /** Waits until both informers have reported an event that `matches`. */
   both(event: Seen['event'], name?: string, matches?: (seen: Seen) => boolean): Promise<readonly Seen[]>;
-  /** What both have told of this node, in order. */
+  /** Returns the events of both informers for this node, in order. */
   story(name: string): readonly (readonly string[])[];
   end(): Promise<void>;
 }
@@ -29,12 +29,12 @@ export function startInformers(): Informers {
   return {
     seen,
     both: (event, name, matches = () => true) =>
-      eventually(`both informers tell ${event} ${name ?? ''}`, () =>
+      eventually(`both informers report ${event} ${name ?? ''}`, () =>
         kinds.map((informer) => {
           const found = seen().find(
             (line) => line.informer === informer && line.event === event && line.name === name && matches(line),
           );
-          if (found === undefined) throw new Error(`${informer} told\n${program.lines().join('\n')}`);
+          if (found === undefined) throw new Error(`${informer} reported\n${program.lines().join('\n')}`);
           return found;
         }),
       ),

@@ -1,4 +1,4 @@
-/** JSON Web Tokens by node:crypto alone, so that the server's own library is not its judge. */
+/** JSON Web Tokens with node:crypto only, independent of the server's library. */
 import { createHash, createPublicKey, sign, verify, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { get, releasePath, type KubeObject } from './kube.ts';
 
@@ -19,7 +19,7 @@ const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toS
 
 export type Algorithm = 'ES256' | 'RS256';
 
-/** The private key, in PEM, of the Secret that all replicas share. */
+/** Returns the private key in PEM from the Secret that all replicas share. */
 export async function signingKey(algorithm: Algorithm): Promise<string> {
   const secret = await get<KubeObject & { data: Record<string, string> }>(
     `${releasePath}/secrets/platform-signing-keys`,
@@ -31,7 +31,7 @@ export async function publicKey(algorithm: Algorithm): Promise<KeyObject> {
   return createPublicKey(await signingKey(algorithm));
 }
 
-/** RFC 7515 section 5.2. */
+/** Verifies a signature (RFC 7515 section 5.2). */
 export function verifies(token: string, key: KeyObject): boolean {
   const [header, claims, signature] = token.split('.');
   return verify(
@@ -42,17 +42,17 @@ export function verifies(token: string, key: KeyObject): boolean {
   );
 }
 
-/** A token of any content, signed with this key. */
+/** Returns a token with any content, signed with this key. */
 export function forge(header: object, claims: object, key: string): string {
   const signed = `${encode(header)}.${encode(claims)}`;
   return `${signed}.${sign('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
 }
 
-/** Unsigned, or with whatever signature. */
+/** Returns an unsigned token, or one with any signature. */
 export const assemble = (header: object, claims: object, signature = ''): string =>
   `${encode(header)}.${encode(claims)}.${signature}`;
 
-/** RFC 7638. */
+/** Returns the key ID (RFC 7638). */
 export function thumbprint(key: KeyObject): string {
   const { crv, e, kty, n, x, y }: JsonWebKey = key.export({ format: 'jwk' });
   const members = kty === 'EC' ? { crv, kty, x, y } : { e, kty, n };

@@ -1,4 +1,7 @@
-/** kube-apiserver as its administrator. Not client-node, whose import costs every test file half a second. */
+/**
+ * Client of kube-apiserver with administrator rights. It is not client-node, whose import costs every test file half a
+ * second.
+ */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import { parse } from 'yaml';
@@ -64,7 +67,7 @@ class Administrator implements KubeClient {
   }
 
   async close(): Promise<void> {
-    // It keeps no connection.
+    // The client keeps no connection open.
   }
 }
 
@@ -104,7 +107,7 @@ export interface KubeList {
 }
 
 const core = '/api/v1';
-/** Of the release's namespace. */
+/** Objects in the release's namespace. */
 export const releasePath = `${core}/namespaces/${release.namespace}`;
 export const merge = 'application/merge-patch+json';
 
@@ -113,7 +116,7 @@ export const create = (path: string, body: object): Promise<KubeObject> => kube(
 export const patch = (path: string, body: object): Promise<KubeObject> =>
   kube().json(path, { method: 'PATCH', body, contentType: merge });
 
-/** What is not there is deleted already. */
+/** Deletes an object; absent ones count as deleted. */
 export async function remove(path: string): Promise<void> {
   try {
     await kube().json(path, { method: 'DELETE' });
@@ -125,7 +128,7 @@ export async function remove(path: string): Promise<void> {
 export const nodes = (): Promise<KubeList> => get<KubeList>(`${core}/nodes`);
 export const nodePath = (name: string): string => `${core}/nodes/${name}`;
 
-/** A node that no kubelet and no kwok writes to; the taint is the one that kube-controller-manager would add. */
+/** A node that neither a kubelet nor kwok updates; the taint is the one that kube-controller-manager would add. */
 export const createNode = (name: string, more: { metadata?: object; spec?: object } = {}): Promise<KubeObject> =>
   create(`${core}/nodes`, {
     apiVersion: 'v1',
@@ -136,7 +139,7 @@ export const createNode = (name: string, more: { metadata?: object; spec?: objec
 
 const serviceAccounts = `${core}/namespaces/default/serviceaccounts`;
 
-/** A ServiceAccount of namespace default. */
+/** A ServiceAccount in the namespace default. */
 export const createServiceAccount = (name: string): Promise<KubeObject> =>
   create(serviceAccounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } });
 
@@ -166,7 +169,7 @@ export interface Subject {
   readonly namespace?: string;
 }
 
-/** Gives the rights of a ClusterRole in the whole cluster. */
+/** Grants a ClusterRole in the whole cluster. */
 export const bind = (name: string, role: string, ...subjects: readonly Subject[]): Promise<KubeObject> =>
   create(`${rbac}/clusterrolebindings`, {
     metadata: { name },

@@ -1,17 +1,17 @@
 import { execute, type Executed } from '../../../hack/cluster/exec.ts';
-import { demand, lab } from './lab.ts';
+import { foundPath, lab } from './lab.ts';
 import { startProgram, type Program } from './program.ts';
 
-/** A kubectl of some version, with the administrator's kubeconfig. */
+/** kubectl in some version with the administrator's kubeconfig. */
 export interface Kubectl {
   (...args: readonly string[]): Promise<Executed>;
-  /** Runs beside the test until it is ended. */
+  /** Starts a kubectl that runs beside the test until it is ended. */
   start(...args: readonly string[]): Program;
 }
 
 const environment = (): Readonly<Record<string, string>> => ({
   KUBECONFIG: lab().kubeconfig,
-  // A cache of discovery that lives no longer than the run.
+  // The discovery cache lives no longer than the run.
   KUBECACHEDIR: `${lab().dir}/kubectl-cache`,
   HOME: lab().dir,
 });
@@ -23,20 +23,20 @@ const run = (program: () => string): Kubectl =>
     { start: (...args: readonly string[]): Program => startProgram(program(), args, environment()) },
   );
 
-/** Of the cluster's own version. */
+/** In the cluster's version. */
 export const kubectl: Kubectl = run(() => lab().kubectl);
 
-/** Of another version: Debian's, unless OTHER_KUBECTL names one. */
-export const otherKubectl: Kubectl = run(() => demand(lab().otherKubectl));
+/** In another version: Debian's, unless OTHER_KUBECTL is set. */
+export const otherKubectl: Kubectl = run(() => foundPath(lab().otherKubectl));
 
-/** The standard output of a call that must succeed. */
+/** Returns the standard output of a call that must succeed. */
 export async function succeed(client: Kubectl, ...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await client(...args);
   if (code !== 0) throw new Error(`kubectl ${args.join(' ')} ended with ${code}: ${stderr || stdout}`);
   return stdout;
 }
 
-/** The rows of a table that kubectl printed, each a cell per column. */
+/** Returns the rows of a table printed by kubectl, one cell per column. */
 export function rows(table: string): string[][] {
   const lines = table.trimEnd().split('\n');
   const header = lines[0] ?? '';

@@ -1,4 +1,4 @@
-/** What the setup started, as every test file finds it. */
+/** Everything that the setup has started, for all test files. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -8,49 +8,49 @@ export interface Ports {
   readonly aggregated: number;
 }
 
-/** Where something is that not every machine has, or why it is not there. */
+/** Location of a program that is not on every machine, or the reason why it is missing. */
 export type Found = { readonly path: string } | { readonly why: string };
 
 export interface Lab {
-  /** State of the control plane, and logs; removed at the end. */
+  /** Folder with the state of the control plane and logs; removed at the end. */
   readonly dir: string;
-  /** Of the administrator, in group system:masters. */
+  /** Kubeconfig of the administrator, in group system:masters. */
   readonly kubeconfig: string;
-  /** Of the chart's own ServiceAccount. */
+  /** Kubeconfig of the chart's ServiceAccount. */
   readonly serverKubeconfig: string;
-  /** Where the aggregated ports are opened. */
+  /** Address at which the aggregated ports listen. */
   readonly address: string;
-  /** PEM, from the ConfigMap platform-apiserver-ca. */
+  /** CA in PEM, from the ConfigMap platform-apiserver-ca. */
   readonly authority: string;
-  /** The same in a file. */
+  /** The same CA in a file. */
   readonly authorityFile: string;
   readonly adminPassword: string;
   readonly kubectl: string;
-  /** Of another version than the cluster's: Debian's, years older, unless OTHER_KUBECTL names one. */
+  /** kubectl in another version than the cluster's: Debian's, years older, unless OTHER_KUBECTL is set. */
   readonly otherKubectl: Found;
-  /** The programs of test/clients/go. */
+  /** Programs of test/clients/go. */
   readonly go: { readonly informers: string; readonly cases: string; readonly oauth: string };
-  /** What the programs of test/clients/python import. */
+  /** Packages that the programs of test/clients/python import. */
   readonly pythonPackages: Found;
-  /** The browser of the tests of pages. */
+  /** Browser for the tests of pages. */
   readonly chromium: Found;
-  /** The two servers that run for all files, behind the chart's Service. */
+  /** The two servers behind the chart's Service that run for all files. */
   readonly replicas: readonly [Ports, Ports];
 }
 
-/** Set by the setup for those who come after it. */
+/** Environment variable that the setup sets for the test files. */
 export const labVariable = 'PLATFORM_INTEGRATION_LAB';
 
 export const labFile = (dir: string): string => join(dir, 'lab.json');
 
 function readLab(): Lab {
   const dir = process.env[labVariable];
-  if (dir === undefined) throw new Error('integration tests are run by jest, whose setup starts what they need');
+  if (dir === undefined) throw new Error('integration tests must be run by jest, whose setup starts the lab');
   return JSON.parse(readFileSync(labFile(dir), 'utf8')) as Lab;
 }
 
-/** Throws where it cannot be had: a test that needs it fails and says so. */
-export function demand(found: Found): string {
+/** Returns the path, or throws if the program is missing, so that the test fails with the reason. */
+export function foundPath(found: Found): string {
   if ('why' in found) throw new Error(found.why);
   return found.path;
 }

@@ -1,4 +1,4 @@
-/** A node that serves the logs of pods which tests write. */
+/** A node that serves the logs of pods, written by tests. */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { logLine, startLogNode as start } from '../../../hack/cluster/log-node.ts';
@@ -10,14 +10,14 @@ import { lab } from './lab.ts';
 const name = 'node-with-logs';
 
 export interface LogNode {
-  /** For pods that are bound to it. */
+  /** Name of the node, to which pods are bound. */
   readonly name: string;
-  /** Puts lines into the log of a container, in the form of the CRI. */
+  /** Writes lines to the log of a container in CRI format. */
   readonly write: (namespace: string, container: string, ...lines: readonly { time: Date; log: string }[]) => void;
   readonly stop: () => Promise<void>;
 }
 
-/** Makes the namespaces too. The pods of one have a log together for each name of a container. */
+/** Starts the node and creates the namespaces. Pods of a namespace share one log per container name. */
 export async function startLogNode(containersOf: Readonly<Record<string, readonly string[]>>): Promise<LogNode> {
   const { dir, address, kubeconfig } = lab();
   const folder = join(dir, name);
@@ -48,7 +48,7 @@ export async function startLogNode(containersOf: Readonly<Record<string, readonl
       for (const namespace of namespaces) await remove(`/api/v1/namespaces/${namespace}`);
       await eventually('its pods are gone', async () => {
         const { items } = await get<KubeList>(`/api/v1/pods?fieldSelector=spec.nodeName=${name}`);
-        if (items.length > 0) throw new Error(`${items.length} are left`);
+        if (items.length > 0) throw new Error(`${items.length} remain`);
       });
       await remove(nodePath(name));
       await stop(dir, running, 'SIGTERM');
@@ -56,11 +56,11 @@ export async function startLogNode(containersOf: Readonly<Record<string, readonl
   };
 }
 
-/** The pods of a namespace, once so many run. */
+/** Returns the pods of a namespace once this number is running. */
 export const runningPods = (namespace: string, count: number): Promise<readonly string[]> =>
   eventually(`${count} pods run in ${namespace}`, async () => {
     const { items } = await get<KubeList>(`/api/v1/namespaces/${namespace}/pods`);
     const running = items.filter(({ status }) => status?.['phase'] === 'Running');
-    if (running.length !== count) throw new Error(`${running.length} do`);
+    if (running.length !== count) throw new Error(`${running.length} are running`);
     return running.map(({ metadata }) => metadata.name);
   });

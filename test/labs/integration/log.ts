@@ -1,11 +1,11 @@
-/** The logs of the servers, from where they stood when the test file began: each byte is read once in a run. */
+/** Logs of the servers since the test file started: each byte is read once per run. */
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { AuditEvent } from '../../fakes/audit-event.ts';
 import { lab } from './lab.ts';
 import { serverLogs } from './servers.ts';
 
-/** One line of a server's log. */
+/** A line of a server's log. */
 export interface LogLine {
   readonly time: string;
   readonly level: string;
@@ -46,13 +46,13 @@ class Log {
     return this.#lines;
   }
 
-  /** Reads the complete lines that were appended; throws for one that is not JSON. */
+  /** Reads appended complete lines. Throws for one that is not JSON. */
   #read(): void {
     const bytes = readFrom(this.#file, this.#position);
-    const whole = bytes.subarray(0, bytes.lastIndexOf('\n') + 1);
-    if (whole.length === 0) return;
-    const text = whole.toString('utf8');
-    this.#position += whole.length;
+    const complete = bytes.subarray(0, bytes.lastIndexOf('\n') + 1);
+    if (complete.length === 0) return;
+    const text = complete.toString('utf8');
+    this.#position += complete.length;
     this.#text += text;
     for (const line of text.slice(0, -1).split('\n')) this.#lines.push(JSON.parse(line) as Record<string, unknown>);
   }
@@ -78,18 +78,18 @@ function logOf(file: string): Log {
   return known;
 }
 
-/** Returns the lines that a server has logged since the test file began, without its audit events. */
+/** Returns the lines that a server has logged since the test file started, without audit events. */
 export const readLog = (file: string): LogLine[] =>
   logOf(file).lines.filter(({ kind }) => kind === undefined) as unknown as LogLine[];
 
-/** Returns the audit events that a server has logged since the test file began. */
+/** Returns the audit events that a server has logged since the test file started. */
 export const readAudit = (file: string): AuditEvent[] =>
   logOf(file).lines.filter(({ kind }) => kind === 'Event') as unknown as AuditEvent[];
 
-/** Returns what a server has logged since the test file began. */
+/** Returns everything that a server has logged since the test file started. */
 export const readLogText = (file: string): string => logOf(file).text;
 
-/** Lets the next test file read on from here. */
+/** Saves the positions for the next test file. */
 export function advanceLogs(): void {
   const now = serverLogs(lab().dir).map((file) => [basename(file), logOf(file).position]);
   writeFileSync(positionsFile(), JSON.stringify(Object.fromEntries(now)));

@@ -1,6 +1,6 @@
-/** The token endpoint, as clients use it. */
+/** The token endpoint as clients use it. */
 import { lab } from './lab.ts';
-import { call, gateway, type Answer, type Call } from './http.ts';
+import { call, gateway, type HttpResponse, type Call } from './http.ts';
 import { passwords } from './people.ts';
 import { remember } from './secrets.ts';
 
@@ -13,13 +13,13 @@ export interface Tokens {
   readonly id_token?: string;
 }
 
-/** RFC 6749 section 5.2. */
+/** Error response of RFC 6749 section 5.2. */
 export interface OAuthProblem {
   readonly error: string;
   readonly error_description: string;
 }
 
-/** Pairs, where one is to be repeated. */
+/** Fields as pairs, if one must be repeated. */
 export type Form = Readonly<Record<string, string>> | readonly (readonly [string, string])[];
 
 export const encode = (form: Form): string => {
@@ -29,33 +29,36 @@ export const encode = (form: Form): string => {
 
 export const platform = { client_id: 'platform', client_secret: 'platform' } as const;
 
-/** Sends a form to the token endpoint; what it holds and what comes back may stand in no log. */
-export async function postForm(form: Form | string, options: Call & { readonly base?: string } = {}): Promise<Answer> {
+/** Posts a form to the token endpoint; neither its secrets nor those of the response may appear in a log. */
+export async function postForm(
+  form: Form | string,
+  options: Call & { readonly base?: string } = {},
+): Promise<HttpResponse> {
   const { base = gateway(), headers = {}, ...rest } = options;
   const body = typeof form === 'string' ? form : encode(form);
-  const answer = await call(`${base}/oauth/token`, {
+  const response = await call(`${base}/oauth/token`, {
     method: 'POST',
     body,
     ...rest,
     headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
   });
-  rememberAnswer(answer.text);
+  rememberResponse(response.text);
   for (const [name, value] of new URLSearchParams(body))
     if (['password', 'client_secret', 'refresh_token'].includes(name)) remember(value);
-  return answer;
+  return response;
 }
 
-/** The tokens in an answer, if there are any. */
-export function rememberAnswer(text: string): void {
+/** Records the tokens in a response, if any. */
+export function rememberResponse(text: string): void {
   try {
     const { access_token, refresh_token, id_token } = JSON.parse(text) as Partial<Tokens>;
     remember(access_token, refresh_token, id_token);
   } catch {
-    // No JSON, no tokens.
+    // Not JSON, so no tokens.
   }
 }
 
-/** RFC 6749 section 2.3.1. */
+/** Basic credentials (RFC 6749 section 2.3.1). */
 export const basic = (id: string, secret: string): { readonly authorization: string } => {
   const credentials = Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64');
   if (secret !== id) remember(credentials);
@@ -78,11 +81,11 @@ export const refreshForm = (token: string): Record<string, string> => ({
   ...platform,
 });
 
-/** Throws unless tokens are given. */
+/** Returns the issued tokens. Throws if there are none. */
 export async function tokens(form: Form, base = gateway()): Promise<Tokens> {
-  const answer = await postForm(form, { base });
-  if (answer.status !== 200) throw new Error(`${answer.status} ${answer.text}`);
-  return answer.json as Tokens;
+  const response = await postForm(form, { base });
+  if (response.status !== 200) throw new Error(`${response.status} ${response.text}`);
+  return response.json as Tokens;
 }
 
 export const login = (username: string, base?: string, password?: string): Promise<Tokens> =>
@@ -90,7 +93,7 @@ export const login = (username: string, base?: string, password?: string): Promi
 
 let kept: Promise<Tokens> | undefined;
 
-/** An administrator's token, one for each test file. */
+/** Returns an administrator's token, one per test file. */
 export async function adminToken(): Promise<string> {
   kept ??= login('admin');
   return (await kept).access_token;

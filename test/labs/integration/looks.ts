@@ -1,8 +1,8 @@
-/** What can be seen of a page in a real browser. */
+/** Visual properties of a page in a real browser. */
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** What axe-core finds, by the rules of WCAG and the good practice beside it, contrast at the level AAA. */
+/** Returns problems found by axe-core with the rules of WCAG and best practices, contrast at level AAA. */
 export async function found(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<axe.AxeResults>(
@@ -11,7 +11,7 @@ export async function found(page: Page): Promise<string[]> {
   return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
 }
 
-/** As its text and what is behind it look. */
+/** Returns the color scheme, derived from the colors of the text and the background. */
 export async function colorSchemeOf(page: Page): Promise<'light' | 'dark'> {
   const [back = 0, text = 0] = await page.evaluate<number[]>(`(() => {
     const { backgroundColor, color } = getComputedStyle(document.body);

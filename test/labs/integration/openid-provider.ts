@@ -1,4 +1,7 @@
-/** A real OpenID provider, node-oidc-provider, in the process of the test; it lets in whomever the test says, without asking. */
+/**
+ * A real OpenID provider, node-oidc-provider, in the test's process; it logs in any user that the test names, without
+ * interaction.
+ */
 import jwt from 'jsonwebtoken';
 import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
@@ -14,11 +17,11 @@ export interface OpenIDProvider {
   readonly issuer: string;
   readonly caCertificate: string;
   readonly clientSecret: string;
-  /** What it says of people, by their subject. */
+  /** Claims by subject. */
   readonly people: Map<string, Readonly<Record<string, unknown>>>;
-  /** Goes where the platform sends people, is let in as `subject`, and answers with which query they are sent back. */
+  /** Follows the redirect to the provider, logs in as `subject`, and returns the query of the redirect back. */
   login(url: string, subject: string): Promise<URLSearchParams>;
-  /** From now on the token endpoint answers with an id_token of these claims, signed by the key of the provider or another. */
+  /** Makes the token endpoint return an id_token with these claims, signed by the provider's key or another. */
   forge(claims: object | undefined, key?: KeyObject): void;
   stop(): Promise<void>;
 }
@@ -72,16 +75,16 @@ export async function startOpenIDProvider(redirectURIs: readonly string[]): Prom
     async login(url, who) {
       subject = who;
       const browser = new Browser(async (path, { headers = {} }) => {
-        const answer = await call(`${issuer}${path}`, {
+        const response = await call(`${issuer}${path}`, {
           headers: headers as Record<string, string>,
           authority: authority.certificate,
         });
-        const location = answer.headers.location?.replace(issuer, '');
-        const all = { ...answer.headers, ...(location === undefined ? {} : { location }) };
-        return { status: answer.status, headers: all, text: answer.text };
+        const location = response.headers.location?.replace(issuer, '');
+        const all = { ...response.headers, ...(location === undefined ? {} : { location }) };
+        return { status: response.status, headers: all, text: response.text };
       });
       const { headers, text } = await browser.open(url.slice(issuer.length));
-      if (headers.location === undefined) throw new Error(`the provider sends nobody back: ${text}`);
+      if (headers.location === undefined) throw new Error(`the provider did not redirect: ${text}`);
       return new URL(headers.location).searchParams;
     },
     forge(claims, signing = keys.privateKey) {

@@ -1,4 +1,4 @@
-/** Every page of the server, and how people get to it: test/integration/each-page.test.ts tries on each of them what must hold of all. */
+/** Every page of the server and the way to reach it. test/integration/each-page.test.ts checks all of them. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { issuer } from './browser.ts';
@@ -10,17 +10,17 @@ import { remember } from './secrets.ts';
 export const consoleCallback = 'https://console.example/callback';
 export const trustedCallback = 'https://trusted.example/callback';
 
-/** A user with the password of alice. */
+/** A user with alice's password. */
 export const surfer = 'surfer';
-/** A User object with that password, who must change it; each test file makes one for itself. */
+/** A User object with that password, who must change it; each test file creates its own. */
 export const newcomer = 'newcomer';
-/** Another, who need not. */
+/** Another User object, without that obligation. */
 export const resident = 'resident';
 
-/** With a word that is wider than many a window. */
+/** A name with a word wider than many windows. */
 const longName = `console-${'x'.repeat(55)}`;
 
-/** The clients console, which asks for consent, and trusted, which does not, and the surfer. */
+/** Adds the clients console, which requires consent, and trusted, which does not, and a configured user. */
 export function addClients({ authentication: { clients, users } }: Configuration): void {
   const grantTypes = ['authorization_code', 'refresh_token'];
   clients.push(
@@ -34,7 +34,7 @@ export function addClients({ authentication: { clients, users } }: Configuration
 
 export const verifier = randomBytes(32).toString('base64url');
 
-/** Where a client has people begin; by default the client that has to ask for consent. */
+/** Returns the authorization URL of a client; by default one that requires consent. */
 export function authorize(fields: Readonly<Record<string, string>> = {}): string {
   const query = new URLSearchParams({
     response_type: 'code',
@@ -51,18 +51,18 @@ export function authorize(fields: Readonly<Record<string, string>> = {}): string
 
 export const trusted = { client_id: 'trusted', redirect_uri: trustedCallback } as const;
 
-/** Fills in the login page and sends it. */
+/** Fills in and submits the login page. */
 export async function logIn(page: Page, username: string = surfer, password: string = passwords.alice): Promise<void> {
   await page.getByLabel('Username').fill(username);
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Log in' }).click();
 }
 
-/** On a page for that. */
+/** Fills in and submits a page for a new password. */
 export async function choosePassword(page: Page, current: string, next: string): Promise<void> {
   await page.getByLabel('Current password').fill(current);
-  await page.getByLabel('New password').fill(next);
-  await page.getByLabel('The same again').fill(next);
+  await page.getByLabel('New password', { exact: true }).fill(next);
+  await page.getByLabel('Confirm new password').fill(next);
   await page.getByRole('button', { name: 'Change' }).click();
 }
 
@@ -70,31 +70,31 @@ const headed = (page: Page, name: string): Promise<void> => page.getByRole('head
 export const atLogin = (page: Page): Promise<void> => headed(page, 'Log in');
 export const atNewPassword = (page: Page): Promise<void> => headed(page, 'Choose a new password');
 export const atLoggedIn = (page: Page): Promise<void> => headed(page, 'You are logged in');
-export const atConsent = (page: Page): Promise<void> => headed(page, 'Let console in?');
+export const atConsent = (page: Page): Promise<void> => headed(page, 'Authorize console?');
 export const atAccount = (page: Page): Promise<void> => headed(page, 'Your account');
-export const atFailure = (page: Page): Promise<void> => headed(page, 'That did not work');
+export const atFailure = (page: Page): Promise<void> => headed(page, 'Something went wrong');
 export const atAlert = (page: Page): Promise<void> => page.getByRole('alert').waitFor();
 
-/** To the page of somebody's account, from nothing but the name of the server. */
+/** Goes to the account page, starting from the server's name. */
 export async function toAccount(page: Page, username: string = resident, password?: string): Promise<void> {
   await page.goto(issuer);
   await logIn(page, username, password);
   await atAccount(page);
 }
 
-/** To the question which device it is. */
+/** Goes to the page that asks for the user code of a device. */
 async function toDevice(page: Page): Promise<void> {
   await page.goto(`${issuer}/oauth/device`);
   await logIn(page);
-  await headed(page, 'Let a device in');
+  await headed(page, 'Authorize a device');
 }
 
 async function typeCode(page: Page, userCode: string): Promise<void> {
-  await page.getByLabel('The code that your device shows').fill(userCode);
-  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByLabel('Code shown on your device').fill(userCode);
+  await page.getByRole('button', { name: 'Continue' }).click();
 }
 
-/** To the question whether a device may come in that has just asked. */
+/** Goes to the consent page of a device that has just requested a code. */
 async function toDeviceConsent(page: Page): Promise<void> {
   const { json } = await call(`${secureGateway(1)}/oauth/device_authorization`, {
     method: 'POST',
@@ -105,10 +105,10 @@ async function toDeviceConsent(page: Page): Promise<void> {
   remember(device_code);
   await toDevice(page);
   await typeCode(page, user_code);
-  await headed(page, 'Let this device in?');
+  await headed(page, 'Authorize this device?');
 }
 
-/** To the question whether to log out. */
+/** Goes to the page that asks for confirmation of a logout. */
 async function toLogout(page: Page): Promise<void> {
   await toDevice(page);
   await page.goto(`${issuer}/oauth/logout`);
@@ -120,7 +120,7 @@ interface Node {
   readonly description?: { readonly value: string };
 }
 
-/** What readers say of what has the focus: its name, and what describes it. */
+/** Returns the accessible name and description of the focused element. */
 export async function focused(page: Page): Promise<readonly [string, string]> {
   const session = await page.context().newCDPSession(page);
   const { result } = await session.send('Runtime.evaluate', { expression: 'document.activeElement' });
@@ -132,37 +132,37 @@ export async function focused(page: Page): Promise<readonly [string, string]> {
   return [node?.name?.value ?? '', node?.description?.value ?? ''];
 }
 
-/** Each leads a new browser to the page, and resolves when it is there. */
+/** Functions that bring a new browser to each page. */
 export const pages: Readonly<Record<string, (page: Page) => Promise<void>>> = {
-  'the login': async (page) => {
+  login: async (page) => {
     await page.goto(authorize());
     await atLogin(page);
   },
-  'a login that failed': async (page) => {
+  'failed login': async (page) => {
     await page.goto(authorize());
-    // Nobody's guesses count against anybody.
+    // A unique name, so that failures do not count against other logins.
     await logIn(page, `nobody-${randomUUID()}`);
     await atAlert(page);
   },
-  'being logged in, for nothing else': async (page) => {
+  'login without a client': async (page) => {
     await page.goto(`${issuer}/oauth/login`);
     await logIn(page);
     await atLoggedIn(page);
   },
-  'a new password': async (page) => {
+  'password change': async (page) => {
     await page.goto(authorize());
     await logIn(page, newcomer);
     await atNewPassword(page);
   },
-  'a new password that is refused': async (page) => {
+  'rejected password change': async (page) => {
     await page.goto(authorize());
     await logIn(page, newcomer);
     await choosePassword(page, passwords.alice, 'password');
     await atAlert(page);
   },
-  'an account': (page) => toAccount(page),
-  'an account whose password stands in the configuration': (page) => toAccount(page, surfer),
-  'an account whose new password is refused': async (page) => {
+  account: (page) => toAccount(page),
+  'account with a configured password': (page) => toAccount(page, surfer),
+  'account after a rejected password change': async (page) => {
     await toAccount(page);
     await choosePassword(page, passwords.alice, 'password');
     await atAlert(page);
@@ -172,34 +172,34 @@ export const pages: Readonly<Record<string, (page: Page) => Promise<void>>> = {
     await logIn(page);
     await atConsent(page);
   },
-  'consent to a client of a long name': async (page) => {
+  'consent for a client with a long name': async (page) => {
     await page.goto(authorize({ client_id: longName }));
     await logIn(page);
-    await headed(page, `Let ${longName} in?`);
+    await headed(page, `Authorize ${longName}?`);
   },
-  'the code of a device': toDevice,
-  'a code that no device has': async (page) => {
+  'user code': toDevice,
+  'unknown user code': async (page) => {
     await toDevice(page);
     await typeCode(page, 'BCDF-GHJK');
     await atAlert(page);
   },
-  'consent to a device': toDeviceConsent,
-  'a device that is in': async (page) => {
+  'consent for a device': toDeviceConsent,
+  'authorized device': async (page) => {
     await toDeviceConsent(page);
     await page.getByRole('button', { name: 'Allow' }).click();
-    await headed(page, 'The device is in');
+    await headed(page, 'Device authorized');
   },
-  'the question whether to log out': toLogout,
-  'having logged out': async (page) => {
+  'logout confirmation': toLogout,
+  'after logout': async (page) => {
     await toLogout(page);
     await page.getByRole('button', { name: 'Log out' }).click();
     await headed(page, 'You are logged out');
   },
-  'a request that cannot be answered': async (page) => {
+  'invalid request': async (page) => {
     await page.goto(authorize({ client_id: 'nobody' }));
     await atFailure(page);
   },
-  'a form that is out of date': async (page) => {
+  'outdated form': async (page) => {
     await page.goto(authorize());
     await page.context().clearCookies();
     await logIn(page);

@@ -1,23 +1,23 @@
-/** The users and clients of the lab's configuration. Nothing of these passwords and secrets may ever stand in a log. */
+/** Users and clients of the lab's configuration. None of these passwords and secrets may appear in a log. */
 import { nativeHashFunctions } from '../../../src/accounts/passwords/passwords.ts';
 
 export const passwords = {
-  /** By a bcrypt hash in the configuration. */
+  /** With a bcrypt hash in the configuration. */
   alice: 'alice keeps 7431 bees',
-  /** By an argon2id hash in the configuration. */
+  /** With an argon2id hash in the configuration. */
   bob: 'bob’s über-geheim & 100% = + ?',
-  /** By the Secret carol-password. */
+  /** With the Secret carol-password. */
   carol: 'carol sails at 04:17',
   /** Disabled. */
   dave: 'dave is not welcome here',
 } as const;
 
 export const clientSecrets = {
-  /** May only refresh. */
+  /** Is allowed only to refresh. */
   'refresh-only': 'nothing but refreshing 5519',
-  /** By a bcrypt hash. */
+  /** With a bcrypt hash. */
   hashed: 'hashed secret 8823: with a colon & %41',
-  /** By the Secret referred-client. */
+  /** With the Secret referred-client. */
   referred: 'referred secret 1207',
 } as const;
 
@@ -27,11 +27,11 @@ export const referredSecret = 'referred-client';
 const cheap = 'bcrypt:4';
 const bcrypt = (text: string): Promise<string> => nativeHashFunctions.hash(text, cheap);
 
-/** For the chart's value `config`. */
+/** Returns the chart's value `config`. */
 export async function configuration(): Promise<object> {
   return {
     authentication: {
-      // All tests come from one address.
+      // All tests use one address.
       loginLimit: { maxTries: 5, perAddress: 100_000, perClient: 100_000 },
       clients: [
         { name: 'platform', secret: 'platform', grantTypes: ['password', 'refresh_token'] },
@@ -60,9 +60,9 @@ export async function configuration(): Promise<object> {
   };
 }
 
-/** The Secrets that the configuration refers to. */
+/** The Secrets that the configuration names. */
 export const secrets = async (): Promise<Readonly<Record<string, Readonly<Record<string, string>>>>> => ({
-  // As `kubectl create secret --from-file` makes it of a file that ends with a line end.
+  // As `kubectl create secret --from-file` creates it from a file with a trailing newline.
   [carolSecret]: { hash: `${await bcrypt(passwords.carol)}\n` },
   [referredSecret]: { secret: clientSecrets.referred },
 });

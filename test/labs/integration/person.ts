@@ -1,14 +1,14 @@
-/** Somebody who opens an address that an example has printed, logs in as the administrator and lets in whoever asks. */
+/** A user who opens an address printed by an example, logs in as administrator and consents. */
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { call, secureGateway } from './http.ts';
 import { passwordOf } from './login.ts';
 import { remember } from './secrets.ts';
 
-/** Where a browser is to be opened, in what has been printed. */
+/** Finds the address to open in the output. */
 export const addressIn = (printed: string): string | undefined =>
   /https:[^\s"]+\/oauth\/(?:authorize|device)\?[^\s"]+(?=[\s"])/.exec(printed)?.[0];
 
-/** Goes to the end, where the browser is shown a page or sent to the program that asked; then the answer is that address. */
+/** Follows the pages to the last one, or to the redirect to a client, whose address is returned. */
 export async function visit(address: string): Promise<string> {
   const at = new Browser(async (path, { method = 'GET', headers = {}, body }) =>
     call(`${secureGateway()}${path}`, {
@@ -20,12 +20,12 @@ export async function visit(address: string): Promise<string> {
   const { pathname, search } = new URL(address);
   const filledIn = { username: 'admin', password: passwordOf('admin'), decision: 'allow' };
   let page = await at.open(`${pathname}${search}`);
-  // The login, for a device its code, and consent.
+  // Pages: login, user code of a device, and consent.
   for (let forms = 0; forms < 3 && formIn(page.text).action !== ''; forms += 1) page = await at.submit(page, filledIn);
   const { location } = page.headers;
   if (location === undefined) return '';
   remember(new URL(location).searchParams.get('code'));
-  // A program that listens there has what it wants; else people copy the address.
+  // A program that listens there receives the response; otherwise users copy the address.
   await fetch(location).catch(() => undefined);
   return location;
 }

@@ -5,15 +5,15 @@ import { leash } from '../../../hack/run/server.ts';
 import { eventually } from './eventually.ts';
 
 export interface Program {
-  /** Its complete lines so far, of standard output. */
+  /** Returns the complete lines of standard output so far. */
   readonly lines: () => readonly string[];
-  /** Waits for a line that `matches`, from the line `from` on. */
+  /** Waits for a line that `matches`, starting at index `from`. */
   line(what: string, matches: (line: string) => boolean, from?: number): Promise<string>;
-  /** Ends it, if it has not ended by itself. */
+  /** Ends the program unless it has already ended. */
   end(): Promise<void>;
 }
 
-/** Its standard input stays open until it is ended. */
+/** Starts a program; its standard input stays open until it is ended. */
 export function startProgram(
   program: string,
   args: readonly string[],

@@ -1,11 +1,11 @@
-/** Bytes on a socket: what no HTTP client would send. */
+/** Raw bytes on a socket, which no HTTP client would send. */
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';
 import { lab } from './lab.ts';
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
-  /** Lower-case names. */
+  /** Headers by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
@@ -22,21 +22,21 @@ export function connect(url: string, alpn?: string): Socket {
     : net.connect({ host: hostname, port: Number(port) });
 }
 
-/** Everything that the server sends until it closes. */
+/** Returns everything that the server sends until it closes the connection. */
 export function drain(socket: Socket): Promise<string> {
   return new Promise((resolve) => {
     let text = '';
     socket.setEncoding('latin1');
     socket.on('data', (chunk: string) => (text += chunk));
-    // A reset after an answer is a way to close.
+    // The server may close by a reset after the response.
     socket.on('error', () => undefined);
     socket.on('close', () => resolve(text));
   });
 }
 
-/** The answers that a connection got, in their order. */
-export function answersIn(text: string): RawAnswer[] {
-  const answers: RawAnswer[] = [];
+/** Returns the responses on a connection in order. */
+export function responsesIn(text: string): RawResponse[] {
+  const responses: RawResponse[] = [];
   let rest = text;
   while (rest.startsWith('HTTP/1.1 ')) {
     const end = rest.indexOf('\r\n\r\n');
@@ -63,7 +63,7 @@ export function answersIn(text: string): RawAnswer[] {
       body = rest.slice(0, length);
       rest = rest.slice(length);
     }
-    answers.push({ status: Number(line.split(' ')[1]), headers, body: Buffer.from(body, 'latin1').toString('utf8') });
+    responses.push({ status: Number(line.split(' ')[1]), headers, body: Buffer.from(body, 'latin1').toString('utf8') });
   }
-  return answers;
+  return responses;
 }

@@ -6,10 +6,10 @@ import { clientSecrets, passwords } from './people.ts';
 
 const file = (): string => join(lab().dir, 'secrets');
 
-/** `platform` is the default client's secret, but its name too. */
+// `platform` is the default client's secret, but also its name.
 const isSecret = (text: unknown): text is string => typeof text === 'string' && text.length > 8;
 
-/** The secrets that this test file has written down. */
+/** Secrets recorded by this test file. */
 const written = new Set<string>();
 
 export function remember(...texts: readonly unknown[]): void {
@@ -23,7 +23,7 @@ export function remember(...texts: readonly unknown[]): void {
   if (lines.length > 0) appendFileSync(file(), lines.join(''), { mode: 0o600 });
 }
 
-/** Also as they look when they are encoded for a form. */
+/** Returns the secrets, also in form encoding. */
 export function remembered(): string[] {
   const lines = existsSync(file()) ? readFileSync(file(), 'utf8').trim().split('\n') : [];
   const kept = lines.filter((line) => line !== '').map((line) => JSON.parse(line) as string);

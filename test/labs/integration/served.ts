@@ -1,9 +1,9 @@
-/** The nodes as our own group must give them. */
+/** Nodes as the platform's API group must return them. */
 import { nodes, type KubeObject } from './kube.ts';
 
 export const apiVersion = 'resources.platform.io/v1alpha3';
 
-/** What the core API says of a node, as our group says it. */
+/** Converts a node of the core API. */
 export function served(node: KubeObject): object {
   const metadata = Object.fromEntries(Object.entries(node.metadata).filter(([key]) => key !== 'managedFields'));
   return { ...node, kind: 'Node', apiVersion, metadata };
@@ -11,7 +11,7 @@ export function served(node: KubeObject): object {
 
 export const servedNodes = async (): Promise<object[]> => (await nodes()).items.map(served);
 
-/** A rule that lets read the nodes of one API group. */
+/** Rule that allows to read the nodes of one API group. */
 export const readNodes = (apiGroup: string): object => ({
   apiGroups: [apiGroup],
   resources: ['nodes'],

@@ -1,4 +1,4 @@
-/** Servers of ours, as processes. */
+/** Server processes. */
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
@@ -10,7 +10,7 @@ const prefix = 'server-';
 
 export const isServer = (name: string): boolean => name.startsWith(prefix);
 
-/** Every start has a log of its own, so that nothing of a run is lost. */
+/** Returns a new name with its own log, so that nothing of a run is lost. */
 function newName(dir: string): string {
   for (let number = 1; ; number += 1) {
     const name = `${prefix}${number}`;
@@ -21,7 +21,7 @@ function newName(dir: string): string {
   }
 }
 
-/** The logs of all servers that were ever started in this run. */
+/** Returns the logs of all servers started in this run. */
 export const serverLogs = (dir: string): string[] =>
   readdirSync(dir)
     .filter((file) => isServer(file) && file.endsWith('.log'))
@@ -42,7 +42,7 @@ export async function startNamed(options: StartOptions): Promise<{ name: string;
 
 const replicasFile = (dir: string): string => join(dir, 'replicas.json');
 
-/** Which of the servers are the two replicas now. */
+/** Returns which of the servers are currently the two replicas. */
 export const writeReplicas = (dir: string, names: readonly string[]): void =>
   writeFileSync(replicasFile(dir), JSON.stringify(names));
 
@@ -50,14 +50,14 @@ export const replicaNames = (dir: string): string[] => JSON.parse(readFileSync(r
 
 const presenceFile = (dir: string): string => join(dir, 'presence.log');
 
-/** Writes down that a replica is ready, or is stopped from now on. */
+/** Records that a replica has become ready or is being stopped. */
 export const recordPresence = (dir: string, index: number, isReady: boolean): void =>
   appendFileSync(presenceFile(dir), `${JSON.stringify({ time: Date.now(), index, isReady })}\n`);
 
 /** Milliseconds that kube-apiserver may take to notice that a replica is back. */
 const noticed = 60_000;
 
-/** Whether both replicas were ready at that time, and had been for so long that kube-apiserver had noticed. */
+/** Reports if both replicas were ready at that time, and long enough for kube-apiserver to have noticed. */
 export function werePresent(time: number): boolean {
   const events = readFileSync(presenceFile(lab().dir), 'utf8')
     .trim()
@@ -69,11 +69,11 @@ export function werePresent(time: number): boolean {
   });
 }
 
-/** The processes of the two replicas; undefined for one that has ended. */
+/** Returns the processes of the two replicas; undefined for one that has ended. */
 export const replicaProcesses = (): (Running | undefined)[] =>
   replicaNames(lab().dir).map((name) => find(lab().dir, name));
 
-/** The logs of the two replicas since they were last started. */
+/** Returns the logs of the two replicas since their last start. */
 export const replicaLogs = (): string[] => replicaNames(lab().dir).map((name) => join(lab().dir, `${name}.log`));
 
 export async function stopReplica(index: 0 | 1, signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL' = 'SIGINT'): Promise<void> {
@@ -82,7 +82,7 @@ export async function stopReplica(index: 0 | 1, signal: 'SIGTERM' | 'SIGINT' | '
   if (running !== undefined) await stop(lab().dir, running, signal, 30_000);
 }
 
-/** Starts a replica that was stopped, at its old ports, and waits until it is ready. */
+/** Starts a stopped replica at its previous ports, and waits until it is ready. */
 export async function startReplica(index: 0 | 1): Promise<void> {
   const { dir, serverKubeconfig: kubeconfig, address, replicas } = lab();
   const { name, server } = await startNamed({ dir, kubeconfig, address, ports: replicas[index] });
@@ -95,7 +95,7 @@ export async function startReplica(index: 0 | 1): Promise<void> {
 
 export interface Extra extends Server {
   readonly ports: Ports;
-  /** By SIGKILL. */
+  /** Kills a replica with SIGKILL. */
   kill(): Promise<void>;
 }
 
@@ -104,7 +104,7 @@ async function freePorts(dir: string, address: string): Promise<Ports> {
   return { http, https: await freePort(http + 1), aggregated: await freePort(11_250, address) };
 }
 
-/** One more server beside the replicas, of which kube-apiserver does not know. The caller stops it. */
+/** Starts a server that is unknown to kube-apiserver. The caller stops it. */
 export async function startExtra(flags: readonly string[] = [], chosen?: Ports): Promise<Extra> {
   const { dir, serverKubeconfig: kubeconfig, address } = lab();
   const ports = chosen ?? (await freePorts(dir, address));

@@ -1,30 +1,30 @@
 /**
- * People who log in, refresh, log out and come back, at replicas any of which may be killed at any time. What must hold is checked at
- * each step; what did not is kept as a sentence.
+ * Users who log in, refresh, log out and come back, on replicas any of which may be killed at any time. Invariants are
+ * checked at each step; violations are recorded as sentences.
  */
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { call, type Answer } from './http.ts';
+import { call, type HttpResponse } from './http.ts';
 import { decodeToken } from './jwt.ts';
-import { passwordForm, platform, postForm, refreshForm, rememberAnswer, type Tokens } from './login.ts';
+import { passwordForm, platform, postForm, refreshForm, rememberResponse, type Tokens } from './login.ts';
 
 export interface Tally {
   logins: number;
   refreshes: number;
-  /** Sent to two replicas at once. */
+  /** Refreshes sent to two replicas at once. */
   doubleRefreshes: number;
   revocations: number;
-  /** Tokens that were presented again long after. */
+  /** Used refresh tokens that were sent again after the grace period. */
   reuses: number;
-  /** Requests that had no answer, or 503, and were made again elsewhere. */
+  /** Requests without a response, or with 503, that were retried elsewhere. */
   repeated: number;
-  /** Milliseconds after the answer to a revocation at which a replica last accepted the token. */
+  /** Milliseconds between the response to a revocation and the last time a replica accepted the token. */
   latestAcceptance: number;
   readonly broken: string[];
 }
 
-/** Every request is made again at another replica for so long. Milliseconds; shorter than the grace of a refresh. */
-const patience = 15_000;
+/** Milliseconds for which every request is retried at other replicas; shorter than the grace period of a refresh. */
+const retryTime = 15_000;
 const whoami = '/kapis/iam.platform.io/v1alpha2/whoami';
 
 export class SessionLoad {
@@ -39,16 +39,16 @@ export class SessionLoad {
     broken: [],
   };
   readonly #replicas: readonly string[];
-  /** What a refresh token was answered with: never two different ones. */
+  /** Successor of each refresh token; a second, different one is a violation. */
   readonly #successors = new Map<string, string>();
-  /** Access tokens of sessions that were revoked. */
+  /** Access tokens of revoked sessions. */
   readonly #revoked: string[] = [];
 
   constructor(replicas: readonly string[]) {
     this.#replicas = replicas;
   }
 
-  /** One person, until the signal is aborted. */
+  /** Simulates one user until the signal is aborted. */
   async person(username: string, signal: AbortSignal): Promise<void> {
     let tokens: Tokens | undefined;
     const old: string[] = [];
@@ -71,53 +71,53 @@ export class SessionLoad {
   }
 
   async #login(username: string): Promise<Tokens | undefined> {
-    const answer = await this.#ask((base) => postForm(passwordForm(username), { base }));
-    if (answer.status !== 200) {
-      this.#broke(`a login was answered ${answer.status} ${answer.text}`);
+    const response = await this.#request((base) => postForm(passwordForm(username), { base }));
+    if (response.status !== 200) {
+      this.#broke(`a login returned ${response.status} ${response.text}`);
       return undefined;
     }
     this.tally.logins += 1;
-    return answer.json as Tokens;
+    return response.json as Tokens;
   }
 
   async #refresh(tokens: Tokens, twice: boolean): Promise<Tokens | undefined> {
     const { refresh_token: presented } = tokens;
-    const ask = (): Promise<Answer> => this.#ask((base) => postForm(refreshForm(presented), { base }));
-    const answers = await Promise.all(twice ? [ask(), ask()] : [ask()]);
+    const refresh = (): Promise<HttpResponse> => this.#request((base) => postForm(refreshForm(presented), { base }));
+    const responses = await Promise.all(twice ? [refresh(), refresh()] : [refresh()]);
     this.tally.refreshes += 1;
     if (twice) this.tally.doubleRefreshes += 1;
-    for (const answer of answers) {
-      if (answer.status !== 200) {
-        this.#broke(`a session was lost: its refresh was answered ${answer.status} ${answer.text}`);
+    for (const response of responses) {
+      if (response.status !== 200) {
+        this.#broke(`a session was lost: its refresh returned ${response.status} ${response.text}`);
         return undefined;
       }
-      const { refresh_token: successor } = answer.json as Tokens;
+      const { refresh_token: successor } = response.json as Tokens;
       const before = this.#successors.get(presented);
       if (before !== undefined && before !== successor)
         this.#broke('a refresh token was used twice: it has two successors');
       this.#successors.set(presented, successor);
     }
-    return answers.at(-1)?.json as Tokens;
+    return responses.at(-1)?.json as Tokens;
   }
 
   async #revoke(tokens: Tokens): Promise<undefined> {
     const body = new URLSearchParams({ token: tokens.refresh_token, ...platform }).toString();
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    const answer = await this.#ask((base) => call(`${base}/oauth/revoke`, { method: 'POST', body, headers }));
-    if (answer.status !== 200) this.#broke(`a revocation was answered ${answer.status} ${answer.text}`);
+    const response = await this.#request((base) => call(`${base}/oauth/revoke`, { method: 'POST', body, headers }));
+    if (response.status !== 200) this.#broke(`a revocation returned ${response.status} ${response.text}`);
     this.tally.revocations += 1;
     await this.#expectEnded(tokens);
   }
 
-  /** RFC 9700 section 4.14.2: what was used before ends the session. */
+  /** RFC 9700 section 4.14.2: a token that was used before ends the session. */
   async #reuse(tokens: Tokens, token: string): Promise<undefined> {
-    const answer = await this.#ask((base) => postForm(refreshForm(token), { base }));
-    if (answer.status !== 400) this.#broke(`an old refresh token was answered ${answer.status}`);
+    const response = await this.#request((base) => postForm(refreshForm(token), { base }));
+    if (response.status !== 400) this.#broke(`an old refresh token returned ${response.status}`);
     this.tally.reuses += 1;
     await this.#expectEnded(tokens);
   }
 
-  /** Asks every replica until it has refused the token, or a second is long over. */
+  /** Polls every replica until it has rejected the token, well beyond the allowed second. */
   async #expectEnded({ access_token: token, refresh_token }: Tokens): Promise<void> {
     const revokedAt = performance.now();
     await Promise.all(
@@ -127,15 +127,15 @@ export class SessionLoad {
           const status = await statusAt(base, token);
           if (status === 200) this.tally.latestAcceptance = Math.max(this.tally.latestAcceptance, begun);
           if (status === 401) return;
-          // One that was killed may take long to come back.
+          // A killed replica may take long to come back.
           if (begun > 10_000) return;
           await sleep(20);
         }
       }),
     );
     this.#revoked.push(token);
-    const answer = await this.#ask((base) => postForm(refreshForm(refresh_token), { base }));
-    if (answer.status !== 400) this.#broke(`the refresh token of a revoked session was answered ${answer.status}`);
+    const response = await this.#request((base) => postForm(refreshForm(refresh_token), { base }));
+    if (response.status !== 400) this.#broke(`the refresh token of a revoked session returned ${response.status}`);
   }
 
   async #lookAtRevoked(): Promise<void> {
@@ -146,20 +146,20 @@ export class SessionLoad {
   }
 
   async #expectGood({ access_token: token }: Tokens): Promise<void> {
-    const { status } = await this.#ask((base) => call(`${base}${whoami}`, { token }));
+    const { status } = await this.#request((base) => call(`${base}${whoami}`, { token }));
     if (status !== 200)
-      this.#broke(`a good access token was answered ${status}, of session ${String(decodeToken(token).claims['sid'])}`);
+      this.#broke(`a good access token returned ${status}, of session ${String(decodeToken(token).claims['sid'])}`);
   }
 
-  /** At a replica taken by chance, and at others while it has no answer. */
-  async #ask(request: (base: string) => Promise<Answer>): Promise<Answer> {
-    const end = performance.now() + patience;
+  /** Sends a request to a random replica, and to others while there is no response. */
+  async #request(request: (base: string) => Promise<HttpResponse>): Promise<HttpResponse> {
+    const end = performance.now() + retryTime;
     for (;;) {
       const base = this.#replicas[randomInt(this.#replicas.length)] ?? '';
       try {
-        const answer = await request(base);
-        rememberAnswer(answer.text);
-        if (answer.status < 500 || performance.now() > end) return answer;
+        const response = await request(base);
+        rememberResponse(response.text);
+        if (response.status < 500 || performance.now() > end) return response;
       } catch (error) {
         if (performance.now() > end) throw error;
       }
@@ -173,7 +173,7 @@ export class SessionLoad {
   }
 }
 
-/** 0 for no answer. */
+/** Returns the status, or 0 without a response. */
 const statusAt = async (base: string, token: string): Promise<number> => {
   try {
     return (await call(`${base}${whoami}`, { token })).status;

@@ -1,4 +1,7 @@
-/** Before the first test file: the server compiled, a control plane, our chart in it, and two servers behind the chart's Service. */
+/**
+ * Setup before the first test file: compiles the server, starts a control plane, installs the chart, and starts two
+ * servers behind the chart's Service.
+ */
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +26,7 @@ const nodes = 7;
 
 let reaper: ChildProcess | undefined;
 
-/** Jest's `--shard`. */
+/** Value of Jest's `--shard`. */
 interface Sharded {
   readonly shard?: { readonly shardIndex: number };
 }
@@ -40,7 +43,7 @@ export default async function setup({ shard }: Sharded): Promise<void> {
   }
 }
 
-/** After the last one. */
+/** Teardown after the last test file. */
 export async function endLab(): Promise<void> {
   if (reaper !== undefined) await reap(reaper);
 }
@@ -62,7 +65,7 @@ async function startLab(dir: string): Promise<Lab> {
   try {
     await writeSecrets(kube);
     const identity = await serverIdentity(kube, kubeconfig, dir);
-    // Its first token outlives the tests.
+    // The first token outlives the tests.
     identity.close();
     const replicas = await startReplicas(kube, { dir, address, kubeconfig: identity.kubeconfig });
     const core = `/api/v1/namespaces/${release.namespace}`;
@@ -104,7 +107,7 @@ async function startReplicas(
   options: { readonly dir: string; readonly address: string; readonly kubeconfig: string },
 ): Promise<[Ports, Ports]> {
   const { address } = options;
-  // Two runs at a time begin their search in different places: a port is free until its server has started.
+  // Parallel runs start their search at different ports, since a port stays free until its server has started.
   const http = await freePort(20_000 + seed(options.dir, 8_000));
   const https = await freePort(http + 2);
   const first = { http, https, aggregated: await freePort(10_250, address) };

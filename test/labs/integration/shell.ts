@@ -1,11 +1,11 @@
-/** A shell in which a reader pastes one example after the other: what one sets, the next finds. */
+/** A shell in which a reader pastes examples one after the other; variables persist between them. */
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { leash } from '../../../hack/run/server.ts';
 
-/** Printed behind each block. */
+/** Marker printed after each block. */
 const end = '\u001e';
 
 export class Shell {
@@ -28,8 +28,8 @@ export class Shell {
   }
 
   /**
-   * What a block prints; `typed` is what its reader types in meanwhile, and `seen` is told of what it has printed so far. Throws when a
-   * command of it fails, which ends the shell.
+   * Returns the output of a block. `typed` is the reader's input, and `seen` receives the output so far. Throws when a
+   * command fails, which ends the shell.
    */
   async run(block: string, typed = '', seen: (printed: string) => void = () => undefined): Promise<string> {
     writeFileSync(join(this.#cwd, '.block'), block);
@@ -50,7 +50,7 @@ export class Shell {
     await this.#closed;
   }
 
-  /** Resolves when something has been printed, or nothing will be any more. */
+  /** Resolves when more output has arrived, or when no more can follow. */
   async #more(): Promise<void> {
     const waiting = new AbortController();
     const { signal } = waiting;

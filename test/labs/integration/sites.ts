@@ -1,22 +1,22 @@
-/** Servers of others that a browser goes to: the callbacks of clients, and pages that mean ill. */
+/** Other sites that a browser visits: callbacks of clients, and pages of attackers. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createAuthority } from '../../../hack/cluster/pki.ts';
 
-/** HTML, or where the browser is sent on. */
+/** HTML, or the target of a redirect. */
 type Shown = string | { readonly location: string };
 
 export interface Sites {
-  /** Where a server answers for the host of every https address. */
+  /** Port of a server that responds for the host of every https address. */
   readonly port: number;
   readonly certificate: string;
-  /** A callback at a port of its own, as a program on the machine of the user opens one. */
+  /** Callback at its own port, as a program on the user's machine opens one. */
   readonly loopback: string;
-  /** By address, without the query; everything else is a page that says so. */
+  /** Responses by address without the query; other addresses return a page that says so. */
   readonly pages: Map<string, Shown>;
-  /** What was asked for, in its order. */
+  /** Requested addresses in order. */
   readonly visits: URL[];
   readonly stop: () => Promise<void>;
 }
@@ -30,7 +30,7 @@ async function listen(server: Server): Promise<number> {
 export async function startSites(hosts: readonly string[]): Promise<Sites> {
   const pages = new Map<string, Shown>();
   const visits: URL[] = [];
-  const answerAt =
+  const responseAt =
     (scheme: string): RequestListener =>
     ({ headers: { host = '' }, url = '' }: IncomingMessage, res) => {
       const address = new URL(`${scheme}://${host}${url}`);
@@ -42,7 +42,10 @@ export async function startSites(hosts: readonly string[]): Promise<Sites> {
     };
   const authority = await createAuthority('sites');
   const { certificate, key } = await authority.issue({ commonName: 'sites', server: hosts });
-  const servers = [createSecureServer({ cert: certificate, key }, answerAt('https')), createServer(answerAt('http'))];
+  const servers = [
+    createSecureServer({ cert: certificate, key }, responseAt('https')),
+    createServer(responseAt('http')),
+  ];
   const [port = 0, loopback = 0] = await Promise.all(servers.map(listen));
   return {
     port,

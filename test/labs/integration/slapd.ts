@@ -1,4 +1,4 @@
-/** A real LDAP server: OpenLDAP's slapd, installed or unpacked from Debian's packages without root. */
+/** A real LDAP server: OpenLDAP's slapd, installed or unpacked without root from Debian's packages. */
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -16,11 +16,11 @@ export const suffix = 'dc=example,dc=com';
 export const service = { dn: `cn=platform,${suffix}`, password: 'looks people up 6204' } as const;
 
 export interface Slapd {
-  /** Of the CA that its certificate is of. */
+  /** CA of the server's certificate. */
   readonly caCertificate: string;
-  /** ldaps:// */
+  /** URL with ldaps://. */
   readonly secure: string;
-  /** ldap://, on which nothing is served before StartTLS. */
+  /** URL with ldap://, which requires StartTLS. */
   readonly plain: string;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -31,7 +31,7 @@ interface SecretKeyRef {
   readonly key: string;
 }
 
-/** Returns the configuration of a provider for this server. `ldap` replaces parts of its section. */
+/** Returns the configuration of an identity provider for this server. `ldap` replaces parts of its section. */
 export const ldapProvider = (
   { secure, caCertificate }: Slapd,
   bindPasswordRef: SecretKeyRef,
@@ -51,7 +51,7 @@ export const ldapProvider = (
   },
 });
 
-/** The folder below which slapd's files are as the package has them: the root, or one of the cache. */
+/** Returns the folder with slapd's installed files: the root, or one in the cache. */
 async function installation(): Promise<string> {
   if (existsSync('/usr/sbin/slapd') && existsSync('/etc/ldap/schema')) return '';
   const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver');
@@ -60,7 +60,7 @@ async function installation(): Promise<string> {
   return folder;
 }
 
-/** Debian's package with what it needs and the machine has not, as apt finds it; nothing of the machine is changed. */
+/** Unpacks Debian's package and its missing dependencies with apt, without changing the machine. */
 async function unpack(folder: string): Promise<void> {
   if (existsSync(folder)) return;
   const work = `${folder}.${process.pid}`;
@@ -86,10 +86,10 @@ const env = async (root: string): Promise<Record<string, string>> => {
   return { LD_LIBRARY_PATH: folders.map((name) => join(libraries, name)).join(delimiter) };
 };
 
-/** One with these entries, in LDIF, and an entry that may look them up. */
+/** Starts a server with these entries in LDIF and a service account that may search for them. */
 export async function createSlapd(entries: string): Promise<Slapd> {
   const root = await installation().catch((cause: unknown) => {
-    throw new Error('slapd is neither installed nor to be had from Debian packages: install it', { cause });
+    throw new Error('slapd is neither installed nor available from Debian packages: install it', { cause });
   });
   const dir = await mkdtemp(join(lab().dir, 'slapd-'));
   await mkdir(join(dir, 'data'), { mode: 0o700 });

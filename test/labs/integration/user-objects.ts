@@ -1,4 +1,4 @@
-/** User objects, made by the administrator of the cluster, with the password of alice. */
+/** User objects created by the cluster's administrator, with alice's password. */
 import { login, postForm, passwordForm } from './login.ts';
 import { gateway } from './http.ts';
 import { create, get, releasePath, remove, type KubeObject } from './kube.ts';
@@ -12,7 +12,7 @@ export const userPath = (name: string): string => `${usersPath}/${name}`;
 export const createUser = (name: string, spec: object = {}): Promise<KubeObject> =>
   create(usersPath, { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name }, spec });
 
-/** Until both replicas know of it. */
+/** Creates a user and waits until both replicas know it. */
 export async function createUserWithPassword(name: string, spec: object = {}): Promise<KubeObject> {
   const user = await createUser(name, spec);
   const { uid = '' } = user.metadata;
@@ -31,7 +31,7 @@ export async function createUserWithPassword(name: string, spec: object = {}): P
 
 export const removeUser = (name: string): Promise<void> => remove(userPath(name));
 
-/** The answers of both replicas to a login with the password of alice. */
+/** Returns the responses of both replicas to a login with alice's password. */
 export const loginStatuses = (name: string): Promise<number[]> =>
   Promise.all(
     [gateway(0), gateway(1)].map(

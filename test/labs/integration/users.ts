@@ -1,9 +1,9 @@
-/** Users for as long as a test file: configured, with the password of alice. */
+/** Configured users with alice's password, for the duration of a test file. */
 import { configure } from './configure.ts';
 import { login } from './login.ts';
 import { passwords } from './people.ts';
 
-/** Adds them, each with its groups; answers what takes them away. */
+/** Adds users with their groups, and returns a function that removes them. */
 export const addUsers = (users: Readonly<Record<string, readonly string[]>>): Promise<() => Promise<void>> =>
   configure(({ authentication }) => {
     const alice = authentication.users.find(({ username }) => username === 'alice');

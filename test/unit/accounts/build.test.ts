@@ -1,4 +1,4 @@
-/** What the parts of buildAccounts do for each other. */
+/** Wiring between the parts of buildAccounts. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { usersPath } from '../../../src/config/names.ts';
@@ -10,12 +10,12 @@ beforeEach(async () => {
 });
 afterEach(() => accounts.stop());
 
-/** Status of bob as it was sent, oldest first. */
+/** Statuses sent for bob, oldest first. */
 const statusesOfBob = (): unknown[] =>
-  accounts.client.asked('PATCH', '/users/bob/status').map(({ body }) => (body as { status: unknown }).status);
+  accounts.client.requestsTo('PATCH', '/users/bob/status').map(({ body }) => (body as { status: unknown }).status);
 
-describe('the condition of a User', () => {
-  test('is written when the User changes, and when the configuration does', async () => {
+describe('the status condition of a User', () => {
+  test('is written when the User changes and when the configuration changes', async () => {
     await accounts.putUser('bob');
     await accounts.clock.advance(1_000);
     accounts.configure({ users: [{ username: 'bob' }] });
@@ -30,7 +30,7 @@ describe('the condition of a User', () => {
 describe('a login', () => {
   const attempt = { guesses: 'password', username: 'bob', address: '192.0.2.1', client: 'platform' } as const;
 
-  test('that fails counts on all replicas', async () => {
+  test('is counted on all replicas when it fails', async () => {
     const other = await startAccounts({ beside: accounts });
     try {
       for (let time = 0; time < 5; time += 1) accounts.limiter.failed(attempt);
@@ -42,7 +42,7 @@ describe('a login', () => {
     }
   });
 
-  test('that succeeds sets the time of the last login in the status of the User', async () => {
+  test('sets the time of the last login in the status of the User when it succeeds', async () => {
     const uid = await accounts.putUser('bob');
     const login = { reason: 'LoggedIn', client: 'platform', sourceIP: '192.0.2.1', userAgent: 'curl/8' } as const;
     accounts.loginHistories.add({ username: 'bob', uid }, login);
@@ -51,7 +51,7 @@ describe('a login', () => {
   });
 });
 
-test('only the holder of the lease deletes sessions that are over', async () => {
+test('only the holder of the lease deletes expired sessions', async () => {
   const other = await startAccounts({ beside: accounts });
   try {
     const { username: userName, uid: userUID } = accounts.directory.account('alice') ?? { username: '', uid: '' };
@@ -61,7 +61,7 @@ test('only the holder of the lease deletes sessions that are over', async () => 
       if (method === 'DELETE') throw unreachable(new Error('reset'));
     };
     await accounts.clock.advance(5 * 60_000);
-    const deletions = ({ client }: Accounts): number => client.asked('DELETE', session.metadata.name).length;
+    const deletions = ({ client }: Accounts): number => client.requestsTo('DELETE', session.metadata.name).length;
     expect(deletions(accounts)).toBeGreaterThan(0);
     expect(deletions(other)).toBe(0);
   } finally {
@@ -69,7 +69,7 @@ test('only the holder of the lease deletes sessions that are over', async () => 
   }
 });
 
-test('Users are read only when the configured users are known', async () => {
+test('Users are read only after the configured users are known', async () => {
   const passwordRef = { name: 'platform-admin', key: 'passwordHash' };
   const admin = { username: 'admin', passwordHash: undefined, passwordRef };
   const other = await startAccounts({ authentication: { users: [admin] } });

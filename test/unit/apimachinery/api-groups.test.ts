@@ -17,7 +17,7 @@ describe.each([
   { prefix: '/apis', routes: apisRoutes(deps), others: [] },
   { prefix: '/kapis', routes: kapisRoutes(deps), others: componentResources },
 ])('discovery below $prefix', ({ prefix, routes, others }) => {
-  test('names the groups, their versions and their resources', async () => {
+  test('lists the groups, their versions and their resources', async () => {
     const list = await get(routes, prefix);
     expect(list.text.endsWith('}\n')).toBe(true);
     expect(list.body).toMatchObject({
@@ -40,13 +40,20 @@ describe.each([
       apiVersion: 'v1',
       groupVersion: 'resources.platform.io/v1alpha3',
       resources: [
-        { name: 'nodes', singularName: 'node', namespaced: false, kind: 'Node', verbs: ['get', 'list', 'watch'] },
+        {
+          name: 'nodes',
+          singularName: 'node',
+          namespaced: false,
+          kind: 'Node',
+          verbs: ['get', 'list', 'watch'],
+          categories: ['platform'],
+        },
         ...others,
       ],
     });
   });
 
-  test.each(['v2', 'v2beta1'])('has the aggregated form, %s', async (v) => {
+  test.each(['v2', 'v2beta1'])('supports the aggregated form %s', async (v) => {
     const accept = `application/json;g=apidiscovery.k8s.io;v=${v};as=APIGroupDiscoveryList;profile=nopeer,application/json`;
     const { body, headers } = await get(routes, prefix, { headers: { accept } });
     expect(headers).toMatchObject({
@@ -72,6 +79,7 @@ describe.each([
                   scope: 'Cluster',
                   singularResource: 'node',
                   verbs: ['get', 'list', 'watch'],
+                  categories: ['platform'],
                 },
                 ...others.map(({ name }) => ({ resource: name })),
               ],
@@ -87,12 +95,12 @@ describe.each([
     expect(again.response.text).toBe('');
   });
 
-  test('falls back to the old form, clause by clause', async () => {
+  test('returns the unaggregated form if an Accept clause does not match', async () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList, application/json;q=0.9';
     expect((await get(routes, prefix, { headers: { accept } })).body['kind']).toBe('APIGroupList');
   });
 
-  test('is 406 for what it cannot meet, which old aggregators fall back at', async () => {
+  test('responds 406 to an unsupported Accept header, so that old aggregators fall back', async () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList';
     expect(await refused(routes, prefix, { headers: { accept } })).toMatchObject({ code: 406 });
     expect(

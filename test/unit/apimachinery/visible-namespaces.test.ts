@@ -10,16 +10,16 @@ const namespacesOfAnotherGroup = {
 };
 const nodes = { underlying: { group: '', version: 'v1', resource: 'nodes' }, namespaced: false };
 
-/** `verb namespace/name`, '*' for all namespaces. */
+/** `verb namespace/name`, with '*' for all namespaces. */
 let allowed: Set<string>;
-let asked: string[];
-let most: number;
+let reviewed: string[];
+let maxOpen: number;
 let granted: string[];
 let synced: boolean;
 beforeEach(() => {
   allowed = new Set();
-  asked = [];
-  most = 0;
+  reviewed = [];
+  maxOpen = 0;
   granted = [];
   synced = true;
 });
@@ -33,8 +33,8 @@ async function visible(of: typeof pods, info: Partial<RequestInfo>, query = ''):
         async authorize(_, attributes: Attributes) {
           const { verb, namespace, name } = attributes as ResourceAttributes;
           const key = `${verb} ${namespace || '*'}${name === '' ? '' : `/${name}`}`;
-          asked.push(key);
-          most = Math.max(most, (open += 1));
+          reviewed.push(key);
+          maxOpen = Math.max(maxOpen, (open += 1));
           await new Promise((resolve) => setImmediate(resolve));
           open -= 1;
           return { allowed: allowed.has(key), reason: '' };
@@ -51,14 +51,14 @@ async function visible(of: typeof pods, info: Partial<RequestInfo>, query = ''):
   return found && [...found].toSorted();
 }
 
-test('the right to all namespaces shows all', async () => {
+test('a user with the right in all namespaces sees all namespaces', async () => {
   allowed.add('list *');
   granted = ['a'];
   expect(await visible(pods, {})).toBeUndefined();
-  expect(asked).toEqual(['list *']);
+  expect(reviewed).toEqual(['list *']);
 });
 
-test('a request about one namespace, one object or the cluster needs that right', async () => {
+test('a request for one namespace, one object or the cluster requires exactly that right', async () => {
   allowed = new Set(['list a', 'get a/p', 'list *']);
   expect(await visible(pods, { namespace: 'a' })).toBeUndefined();
   expect(await visible(pods, { verb: 'get', namespace: 'a', name: 'p' })).toBeUndefined();
@@ -80,19 +80,19 @@ test.each<[typeof pods, Partial<RequestInfo>]>([
   [pods, { verb: 'get', name: 'p' }],
   [nodes, {}],
   [nodes, { verb: 'get', name: 'n' }],
-  // A role can grant them by that name in a namespace, which kube-apiserver does not look at for what is cluster-scoped.
+  // A role in a namespace can grant cluster-scoped resources by this name, but kube-apiserver ignores it for them.
   [namespacesOfAnotherGroup, {}],
   [namespacesOfAnotherGroup, { name: 'b' }],
-])('a role in another namespace allows nothing of %j %j', async (of, info) => {
+])('a role in another namespace does not allow %j %j', async (of, info) => {
   granted = ['b'];
   const { verb = 'list', name = '' } = info;
   const key = `${verb} b${name === '' ? '' : `/${name}`}`;
   allowed = new Set([key, `${verb} b/b`, 'get b/b']);
   await expect(visible(of, info)).rejects.toMatchObject({ code: 403 });
-  expect(asked).toHaveLength(1);
+  expect(reviewed).toHaveLength(1);
 });
 
-test('a request without an identity is 401', async () => {
+test('a request without an identity is rejected with 401', async () => {
   const request = { user: undefined, info: { verb: 'list', namespace: '', name: '' }, query: new URLSearchParams() };
   const access = {
     granted: { of: () => [], hasSynced: () => true },
@@ -102,7 +102,7 @@ test('a request without an identity is 401', async () => {
   await expect(found).rejects.toMatchObject({ code: 401 });
 });
 
-test('of the namespaces, those are shown that a role in them lets one get', async () => {
+test('namespaces are visible if a role in them allows `get` for them', async () => {
   const namespaces = { underlying: { group: '', version: 'v1', resource: 'namespaces' }, namespaced: false };
   granted = ['a', 'b', 'c'];
   allowed = new Set(['get a/a', 'get c/c', 'watch b/b']);
@@ -110,24 +110,24 @@ test('of the namespaces, those are shown that a role in them lets one get', asyn
   expect(await visible(namespaces, { verb: 'watch' })).toEqual(['b']);
   expect(await visible(namespaces, { name: 'c' })).toEqual(['c']);
   await expect(visible(namespaces, { name: 'b' })).rejects.toMatchObject({ code: 403 });
-  expect(asked.filter((key) => key.includes('list'))).toEqual(['list *', 'list */c', 'list */b', 'list */b']);
+  expect(reviewed.filter((key) => key.includes('list'))).toEqual(['list *', 'list */c', 'list */b', 'list */b']);
 });
 
-test('else each candidate is confirmed, so many at once', async () => {
+test('other candidates are confirmed by reviews, with bounded concurrency', async () => {
   granted = Array.from({ length: 100 }, (_, index) => `n${index}`);
   allowed = new Set(['list n7', 'list n77']);
   expect(await visible(pods, {})).toEqual(['n7', 'n77']);
-  expect(asked).toHaveLength(101);
-  expect(most).toBe(32);
+  expect(reviewed).toHaveLength(101);
+  expect(maxOpen).toBe(32);
 });
 
-test('a list of one name is confirmed for that name', async () => {
+test('a list of one name is reviewed for that name', async () => {
   granted = ['a', 'b'];
   allowed = new Set(['watch b/p']);
   expect(await visible(pods, { verb: 'watch', name: 'p' })).toEqual(['b']);
 });
 
-test('none allowed is refused as at the cluster scope', async () => {
+test('a user without any visible namespace gets the error of the cluster scope', async () => {
   granted = ['a'];
   await expect(visible(pods, {})).rejects.toMatchObject({
     code: 403,
@@ -135,7 +135,7 @@ test('none allowed is refused as at the cluster scope', async () => {
   });
 });
 
-test('a namespace that is named needs no binding', async () => {
+test('a namespace named in the request needs no binding', async () => {
   synced = false;
   allowed = new Set(['list a', 'list b']);
   expect(await visible(pods, {}, 'namespace=a')).toEqual(['a']);
@@ -143,25 +143,27 @@ test('a namespace that is named needs no binding', async () => {
   await expect(visible(pods, {})).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
 });
 
-test('a thousand candidates are reviewed', async () => {
+test('up to a thousand candidates are reviewed', async () => {
   granted = Array.from({ length: 1000 }, (_, index) => `n${index}`);
   allowed = new Set(['list n999']);
   expect(await visible(pods, {})).toEqual(['n999']);
 });
 
-test('more candidates than can be asked about are too many', async () => {
+test('more candidates than the limit are rejected', async () => {
   granted = Array.from({ length: 1001 }, (_, index) => `n${index}`);
   await expect(visible(pods, {})).rejects.toMatchObject({
     code: 403,
-    message: expect.stringContaining('1001 namespaces, more than 1000: name one') as unknown,
+    message: expect.stringContaining(
+      'role bindings in more than 1000 namespaces (1001): specify a namespace',
+    ) as unknown,
     details: { kind: 'pods' },
   });
-  expect(asked).toEqual(['list *']);
+  expect(reviewed).toEqual(['list *']);
 });
 
 const set = (...members: string[]): Set<string> => new Set(members);
 
-test('sets are the same when they have the same members', () => {
+test('sets are equal when they have the same members', () => {
   expect(sameNamespaces(undefined, undefined)).toBe(true);
   expect(sameNamespaces(undefined, set())).toBe(false);
   expect(sameNamespaces(set('a'), undefined)).toBe(false);
@@ -170,7 +172,7 @@ test('sets are the same when they have the same members', () => {
   expect(sameNamespaces(set('a'), set('a', 'b'))).toBe(false);
 });
 
-test('no namespace is reviewed after a review that failed', async () => {
+test('no namespace is reviewed after a failed review', async () => {
   let reviews = 0;
   const candidates = Array.from({ length: 100 }, (_, index) => `ns-${index}`);
   const authorizer = {

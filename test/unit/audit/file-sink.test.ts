@@ -16,7 +16,7 @@ interface Lab {
   readonly path: string;
   readonly lost: number[];
   readonly sink: FileSink;
-  /** How many were logged. */
+  /** Number of events logged so far. */
   readonly errors: () => number;
 }
 
@@ -32,12 +32,12 @@ function lab(maxSize = 1_000_000, maxBackups = 2): Lab {
   return { dir, path, lost, sink, errors: () => error.mock.calls.length };
 }
 
-/** Until the event of this number is in the file. */
+/** Waits until the event with this number is in the file. */
 async function settled(path: string, number: number): Promise<void> {
   while (!textOf(path).includes(`event-${number}`)) await turn();
 }
 
-/** Nothing, too, while another file takes its place. */
+/** Returns an empty string while another file takes its place. */
 function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -48,8 +48,8 @@ function textOf(path: string): string {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe('a file of events', () => {
-  test('has each on a line, in their order, and is readable by its owner alone', async () => {
+describe('the audit log file', () => {
+  test('has one event per line, in order, and is readable only by its owner', async () => {
     const { path, sink } = lab();
     for (let i = 0; i < 100; i += 1) {
       sink.write(`{"n":${i}}`);
@@ -72,7 +72,7 @@ describe('a file of events', () => {
     expect(readFileSync(path, 'utf8')).toBe('1\n2\n');
   });
 
-  test('is followed by another when it is full, and the oldest goes', async () => {
+  test('is rotated when it is full, and the oldest file is deleted', async () => {
     const { dir, path, sink, lost } = lab(20);
     for (let i = 0; i < 10; i += 1) {
       sink.write(`event-${i}`);
@@ -84,7 +84,7 @@ describe('a file of events', () => {
     expect(lost).toEqual([]);
   });
 
-  test('that cannot be written is tried again, and nothing is lost', async () => {
+  test('is written again after an error, without losing an event', async () => {
     const { path, sink, lost, errors } = lab();
     await mkdir(path);
     sink.write('1');
@@ -98,7 +98,7 @@ describe('a file of events', () => {
     expect(readFileSync(path, 'utf8')).toBe('1\n2\n3\n');
   });
 
-  test('that cannot be written at the end loses what is left, counted', async () => {
+  test('that cannot be written at the end loses the remaining events, which are counted', async () => {
     const { path, sink, lost } = lab();
     await mkdir(path);
     sink.write('1');
@@ -111,9 +111,9 @@ describe('a file of events', () => {
     expect(readFileSync(path, 'utf8')).toBe('3\n');
   });
 
-  test('is continued where no other can follow it, and that is tried again after as much again', async () => {
+  test('is continued if rotation fails, and rotation is retried after another file size', async () => {
     const { path, sink, lost, errors } = lab(20);
-    // Nothing takes its place.
+    // A directory there makes the rotation fail.
     await mkdir(join(`${path}.2`, 'in the way'), { recursive: true });
     for (let i = 0; i < 6; i += 1) {
       sink.write(`event-${i}`);
@@ -133,7 +133,7 @@ describe('a file of events', () => {
     expect(lost).toEqual([]);
   });
 
-  test('takes no more than there is room for while the disk is slow', async () => {
+  test('accepts no more events than the buffer holds while the disk is slow', async () => {
     const { sink, lost, path } = lab();
     const large = 'x'.repeat(40 * 1024 * 1024);
     sink.write(large);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Audited } from '../../../src/audit/event.ts';
-import { judge } from '../../../src/audit/policy.ts';
+import { evaluatePolicy } from '../../../src/audit/policy.ts';
 import { audit } from '../../../src/config/audit.ts';
 import { requestInfo } from '../../../src/http/filters/request-info.ts';
 
@@ -12,18 +12,18 @@ const request = (method: string, url: string, user?: Audited['user']): Audited =
 
 const alice = { username: 'alice', groups: ['readers', 'system:authenticated'] };
 
-const levelOf = (rules: readonly object[], asked: Audited): string =>
-  judge(audit.parse({ policy: { rules } }).policy, asked).level;
+const levelOf = (rules: readonly object[], audited: Audited): string =>
+  evaluatePolicy(audit.parse({ policy: { rules } }).policy, audited).level;
 
 test.each([{ users: ['system:anonymous'] }, { userGroups: ['system:unauthenticated'] }])(
-  'of nobody a rule knows the names that Kubernetes gives them: %j',
+  'a rule matches requests without a user by the names that Kubernetes gives them: %j',
   (rule) => {
     expect(levelOf([{ level: 'Metadata', ...rule }], request('GET', '/metrics'))).toBe('Metadata');
     expect(levelOf([{ level: 'Metadata', ...rule }], request('GET', '/metrics', alice))).toBe('None');
   },
 );
 
-describe('a rule of a policy', () => {
+describe('an audit policy rule', () => {
   const pods = '/api/v1/namespaces/default/pods';
 
   test.each<[object, string, string, boolean]>([
@@ -64,7 +64,7 @@ describe('a rule of a policy', () => {
     [{ nonResourceURLs: ['*'] }, 'GET', pods, false],
     [{ nonResourceURLs: ['/oauth'] }, 'POST', '/oauth/token', false],
     [{ resources: [{ group: '', resources: ['pods'] }] }, 'GET', '/metrics', false],
-  ])('%j and %s %s: %s', (rule, method, url, matches) => {
+  ])('%j matches %s %s: %s', (rule, method, url, matches) => {
     const rules = [{ level: 'Request', ...rule }, { level: 'Metadata' }];
     expect(levelOf(rules, request(method, url, alice))).toBe(matches ? 'Request' : 'Metadata');
   });
@@ -75,11 +75,11 @@ describe('a rule of a policy', () => {
     expect(levelOf(rules, request('GET', pods))).toBe('RequestResponse');
   });
 
-  test('that is nowhere means that nothing is written', () => {
+  test('no event is written if no rule matches', () => {
     expect(levelOf([{ level: 'Metadata', users: ['bob'] }], request('GET', pods, alice))).toBe('None');
   });
 
-  test('leaves out stages beside those of the policy, and has its own word on managedFields', () => {
+  test('omits stages in addition to those of the policy, and overrides its managedFields setting', () => {
     const { policy } = audit.parse({
       policy: {
         rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'], omitManagedFields: false }],
@@ -87,13 +87,13 @@ describe('a rule of a policy', () => {
         omitManagedFields: true,
       },
     });
-    const verdict = judge(policy, request('GET', pods, alice));
+    const verdict = evaluatePolicy(policy, request('GET', pods, alice));
     expect([...verdict.omitStages].toSorted()).toEqual(['RequestReceived', 'ResponseStarted']);
     expect(verdict.omitManagedFields).toBe(false);
   });
 });
 
-describe('one level for everything', () => {
+describe('one audit level for all requests', () => {
   const { policy } = audit.parse({ policy: { level: 'Request' } });
 
   test.each([
@@ -102,18 +102,18 @@ describe('one level for everything', () => {
     ['/healthz/ping', 'None'],
     ['/oauth/token', 'Request'],
     ['/api/v1/nodes', 'Request'],
-  ])('%s: %s', (url, level) => expect(judge(policy, request('GET', url)).level).toBe(level));
+  ])('%s: %s', (url, level) => expect(evaluatePolicy(policy, request('GET', url)).level).toBe(level));
 
-  test('is told when the answer is there', () => {
-    expect(judge(policy, request('GET', '/')).omitStages).toEqual(['RequestReceived']);
+  test('omits the stage RequestReceived', () => {
+    expect(evaluatePolicy(policy, request('GET', '/')).omitStages).toEqual(['RequestReceived']);
   });
 
-  test('is Metadata unless stated', () => {
+  test('is Metadata unless configured', () => {
     expect(audit.parse({}).policy.rules.at(-1)).toMatchObject({ level: 'Metadata' });
   });
 });
 
-describe('the configuration of the audit', () => {
+describe('the audit configuration', () => {
   test.each<[object, string]>([
     [{ policy: { level: 'Everything' } }, 'policy.level'],
     [{ policy: { level: 'None', rules: [{ level: 'None' }] } }, 'policy.level'],
@@ -126,12 +126,12 @@ describe('the configuration of the audit', () => {
     [{ webhook: {} }, 'webhook.url'],
     [{ webhook: { url: 'ftp://x' } }, 'webhook.url'],
     [{ webhook: { url: 'https://x', caCertificate: 'none' } }, 'webhook.caCertificate'],
-  ])('%j is refused at %s', (value, path) => {
+  ])('%j is rejected at %s', (value, path) => {
     const result = audit.safeParse(value);
     expect(result.error?.issues.map((issue) => issue.path.join('.'))).toEqual([path]);
   });
 
-  test('takes a policy file of Kubernetes as it is', () => {
+  test('accepts a policy file of Kubernetes unchanged', () => {
     const { policy } = audit.parse({
       policy: {
         apiVersion: 'audit.k8s.io/v1',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
 import type { Audited } from '../../../src/audit/event.ts';
-import { AuditBody, BodyRoom, largestShown } from '../../../src/audit/bodies.ts';
+import { AuditBody, BodyBudget, maxShown } from '../../../src/audit/bodies.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { requestInfo } from '../../../src/http/filters/request-info.ts';
 import { shownURL } from '../../../src/runtime/redaction.ts';
@@ -9,7 +9,7 @@ import type { AuditEvent } from '../../fakes/audit-event.ts';
 import { auditor } from '../../fakes/auditor.ts';
 
 const json = { type: 'application/json', encoding: '' };
-const answered = { failure: undefined, isWhole: true };
+const responded = { failure: undefined, isWhole: true };
 
 interface Recorded {
   readonly events: AuditEvent[];
@@ -37,8 +37,8 @@ function begin(policy: object, method: string, url: string, more: Partial<Audite
 const everything = { rules: [{ level: 'RequestResponse' }] };
 const bytes = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
-describe('an event', () => {
-  test('names users as they were authorized, also where a name looks like a secret', () => {
+describe('an audit event', () => {
+  test('names users as they were authorized, even if a name looks like a secret', () => {
     const user = {
       username: 'Bearer root',
       uid: 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl',
@@ -46,18 +46,18 @@ describe('an event', () => {
       extra: { password: ['of nobody'] },
     };
     const { events, record } = begin(everything, 'GET', '/api', { user, impersonated: user });
-    record.complete(2_000, 200, answered);
+    record.complete(2_000, 200, responded);
     expect(events).toMatchObject([{ user, impersonatedUser: user }]);
   });
 
-  test('says who asked what, when, and what came of it', () => {
+  test('records who requested what, when, and with which result', () => {
     const { events, record } = begin(
       { rules: [{ level: 'Metadata' }] },
       'GET',
       '/api/v1/namespaces/default/pods/p/log?follow=true',
     );
     record.received(1_001);
-    record.complete(2_000, 200, answered);
+    record.complete(2_000, 200, responded);
     const common = {
       kind: 'Event',
       apiVersion: 'audit.k8s.io/v1',
@@ -82,9 +82,12 @@ describe('an event', () => {
     ]);
   });
 
-  test('of what is no resource has no objectRef, and of nobody the name that Kubernetes gives them', () => {
+  test('has no objectRef without a resource, and the name of Kubernetes for a request without a user', () => {
     const { events, record } = begin(everything, 'GET', '/metrics', { user: undefined, userAgent: '' });
-    record.complete(2_000, 401, { ...answered, failure: { status: 'Failure', reason: 'Unauthorized', message: 'no' } });
+    record.complete(2_000, 401, {
+      ...responded,
+      failure: { status: 'Failure', reason: 'Unauthorized', message: 'no' },
+    });
     expect(events).toHaveLength(1);
     expect(events[0]).toMatchObject({
       user: { username: 'system:anonymous', groups: ['system:unauthenticated'] },
@@ -101,42 +104,42 @@ describe('an event', () => {
     ['/oauth/callback/p?code=abc&state=s', '/oauth/callback/p?code=redacted&state=s'],
     ['/x?a=%zz', '/x?a=%zz'],
     ['/x?jwt=eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln', '/x?jwt=[redacted]'],
-  ])('shows no secret of %s', (url, shown) => {
+  ])('redacts secrets in %s', (url, shown) => {
     const { events, record } = begin(everything, 'GET', url);
-    record.complete(0, 200, answered);
+    record.complete(0, 200, responded);
     expect(events[0]?.requestURI).toBe(shown);
   });
 
-  test('names who logged in, whose client that was and what became of it', () => {
+  test('records the user, the client and the outcome of a login', () => {
     const { events, record } = begin(everything, 'POST', '/oauth/token', { user: undefined });
     record.identify({ username: 'bob', uid: 'u', groups: [] });
     record.annotate('oauth.platform.io/client', 'platform');
-    record.complete(0, 200, answered);
+    record.complete(0, 200, responded);
     expect(events[0]).toMatchObject({
       user: { username: 'bob', uid: 'u' },
       annotations: { 'oauth.platform.io/client': 'platform' },
     });
   });
 
-  test('says that the answer was cut', () => {
+  test('records that the response was truncated', () => {
     const { events, record } = begin(everything, 'GET', '/x');
-    record.complete(0, 200, { ...answered, isWhole: false });
+    record.complete(0, 200, { ...responded, isWhole: false });
     expect(events[0]?.annotations).toEqual({ 'platform.io/aborted': 'true' });
   });
 
-  test('is not written of a stage that is left out, nor at the level None', () => {
+  test('is not written for an omitted stage, nor at the level None', () => {
     const started = begin({ rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'] }] }, 'GET', '/x');
     started.record.started(0, 200);
     expect(started.events).toEqual([]);
     const none = begin({ rules: [{ level: 'None' }] }, 'GET', '/x');
     none.record.received(0);
-    none.record.complete(0, 200, answered);
+    none.record.complete(0, 200, responded);
     expect(none.events).toEqual([]);
   });
 });
 
 function bodyOf(content: string | Uint8Array): AuditBody {
-  const body = new AuditBody(new BodyRoom());
+  const body = new AuditBody(new BodyBudget());
   body.add(Buffer.from(content));
   return body;
 }
@@ -145,32 +148,42 @@ function bodyOf(content: string | Uint8Array): AuditBody {
 const field = (number: number, content: Buffer): Buffer =>
   Buffer.concat([Buffer.from([(number << 3) | 2, content.length]), content]);
 
-describe('what was created', () => {
+describe('a created object', () => {
   const protobuf = 'application/vnd.kubernetes.protobuf';
+  const yaml = 'application/yaml';
   const envelope = (kind: string, object: Buffer): Buffer =>
     Buffer.concat([Buffer.from('k8s\0'), field(1, field(2, Buffer.from(kind))), field(2, object)]);
 
   test.each<[string, string, string | Buffer, string | undefined]>([
     ['JSON', 'application/json', '{"kind":"Secret","metadata":{"name":"s"}}', 's'],
     ['a Status', 'application/json', '{"kind":"Status","details":{"name":"s"}}', 's'],
+    ['YAML', yaml, 'kind: Secret\nmetadata:\n  labels:\n    name: x\n  name: s\ntype: Opaque\n', 's'],
+    [
+      'YAML with quotes',
+      yaml,
+      'metadata:\n  annotations:\n    a: |\n      kind: Status\n  name: "1"\ndetails:\n  name: x\n',
+      '1',
+    ],
+    ['a Status in YAML', yaml, 'kind: Status\nmetadata: {}\ndetails:\n  name: s\n', 's'],
+    ['YAML without a name', yaml, 'metadata: {}\nspec:\n  name: x\n', undefined],
     ['protobuf', protobuf, envelope('Secret', field(1, field(1, Buffer.from('s')))), 's'],
     ['a Status in protobuf', protobuf, envelope('Status', field(5, field(1, Buffer.from('s')))), 's'],
-    ['half of it', protobuf, Buffer.from('k8s\0\n\u00ff'), undefined],
-    ['no JSON', 'application/json', '{', undefined],
-  ])('is named by the answer, at every level: %s', (_, type, answer, name) => {
+    ['a truncated message', protobuf, Buffer.from('k8s\0\n\u00ff'), undefined],
+    ['invalid JSON', 'application/json', '{', undefined],
+  ])('is named from the response, at every level: %s', (_, type, response, name) => {
     const secrets = '/api/v1/namespaces/default/secrets';
     for (const level of ['Metadata', 'RequestResponse']) {
       const { events, record } = begin({ rules: [{ level }] }, 'POST', secrets);
-      record.responseBody?.add(Buffer.from(answer));
+      record.responseBody?.add(Buffer.from(response));
       record.describeResponse({ type, encoding: '' });
-      record.complete(0, 201, answered);
+      record.complete(0, 201, responded);
       expect(events[0]?.objectRef?.['name']).toBe(name);
       expect(events[0]).not.toHaveProperty('responseObject');
     }
   });
 });
 
-describe('the bodies', () => {
+describe('recorded bodies', () => {
   const pods = '/api/v1/namespaces/default/pods';
   const pod = { kind: 'Pod', metadata: { name: 'p', managedFields: [{}] } };
   const bare = { kind: 'Pod', metadata: { name: 'p' } };
@@ -179,17 +192,17 @@ describe('the bodies', () => {
     const { events, record } = begin(policy, 'POST', url);
     record.describeRequest({ type, encoding: '' });
     const sent = bytes(pod);
-    const body = new AuditBody(new BodyRoom());
+    const body = new AuditBody(new BodyBudget());
     body.add(sent.subarray(0, 10));
     record.showRequest(body);
     body.add(sent.subarray(10));
     record.responseBody?.add(gzipSync(bytes({ kind: 'PodList', items: [pod] })));
     record.describeResponse({ ...json, encoding: 'gzip' });
-    record.complete(0, 201, answered);
+    record.complete(0, 201, responded);
     return events[0];
   }
 
-  test('are shown as the level has it', () => {
+  test('depend on the level', () => {
     expect(passed(everything)).toMatchObject({ requestObject: pod, responseObject: { items: [pod] } });
     const request = passed({ rules: [{ level: 'Request' }] });
     expect(request).toMatchObject({ level: 'Request', requestObject: pod });
@@ -197,26 +210,26 @@ describe('the bodies', () => {
     expect(passed({ rules: [{ level: 'Metadata' }] })).not.toHaveProperty('requestObject');
   });
 
-  test('leave out managedFields where the policy says so', () => {
+  test('omit managedFields if the policy says so', () => {
     const event = passed({ rules: [{ level: 'RequestResponse' }], omitManagedFields: true });
     expect([event?.requestObject, event?.responseObject]).toEqual([bare, { kind: 'PodList', items: [bare] }]);
   });
 
   test.each(['application/merge-patch+json', 'application/strategic-merge-patch+json; charset=utf-8'])(
-    'of the type %s are shown',
+    'of the type %s are recorded',
     (type) => expect(passed(everything, pods, type)?.requestObject).toEqual(pod),
   );
 
-  test.each(['', 'Application/JSON'])('of the type %j are shown too', (type) => {
+  test.each(['', 'Application/JSON'])('of the type %j are recorded too', (type) => {
     expect(passed(everything, pods, type)?.requestObject).toEqual(pod);
   });
 
   test.each(['application/vnd.kubernetes.protobuf', 'application/apply-patch+yaml'])(
-    'of the type %j are not',
+    'of the type %j are not recorded',
     (type) => {
       const event = passed(everything, pods, type);
       expect(event).not.toHaveProperty('requestObject');
-      expect(event?.annotations).toEqual({ 'platform.io/request-not-shown': `it is ${type}, not JSON` });
+      expect(event?.annotations).toEqual({ 'platform.io/request-not-shown': `content type is ${type}, not JSON` });
     },
   );
 
@@ -224,53 +237,53 @@ describe('the bodies', () => {
     ['a Secret', { kind: 'Secret', data: { a: 'aGlkZGVu' } }],
     ['an array with one', [{ kind: 'Secret', data: { a: 'aGlkZGVu' } }]],
     ['a list with one', { kind: 'List', items: [pod, { kind: 'Secret', data: { a: 'aGlkZGVu' } }] }],
-  ])('with %s in them are not, wherever they were sent', (_, object) => {
+  ])('with %s are not recorded, whatever the URL', (_, object) => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     record.showRequest(bodyOf(JSON.stringify(object)));
-    record.complete(0, 400, answered);
+    record.complete(0, 400, responded);
     expect(JSON.stringify(events)).not.toContain('aGlkZGVu');
-    expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'it holds what is never shown' });
+    expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'contains data that is never shown' });
   });
 
-  test('nested deeper than anybody can write are left out', () => {
+  test('nested deeper than the limit are omitted', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     record.showRequest(bodyOf('['.repeat(30_000) + ']'.repeat(30_000)));
-    record.complete(0, 400, answered);
-    expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'it cannot be read' });
+    record.complete(0, 400, responded);
+    expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'cannot be decoded' });
   });
 
   test.each(['Bearer abc', 'bearer abc', 'a line\nBearer abc', '\teyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln'])(
-    'say nothing of the token in %j',
+    'do not contain the token in %j',
     (value) => {
       const { events, record } = begin(everything, 'POST', pods);
       record.describeRequest(json);
       record.showRequest(bodyOf(JSON.stringify({ value })));
-      record.complete(0, 200, answered);
+      record.complete(0, 200, responded);
       expect(JSON.stringify(events[0]?.requestObject)).toMatch(/\[redacted\]/);
       expect(JSON.stringify(events)).not.toMatch(/earer abc|eyJhbGci/);
     },
   );
 
-  test('have a room that they share, and give back', () => {
-    const room = new BodyRoom();
-    const large = Buffer.alloc(largestShown, 'a');
+  test('share one buffer limit, and release their share', () => {
+    const room = new BodyBudget();
+    const large = Buffer.alloc(maxShown, 'a');
     const bodies = Array.from({ length: 1_200 }, () => {
       const body = new AuditBody(room);
       body.add(large);
       return body;
     });
     const reasons = new Set(bodies.map((body) => body.show(json, false).why));
-    expect(reasons).toEqual(new Set(['it cannot be read', 'too many bodies are under way']));
-    for (const body of bodies) body.giveUp();
+    expect(reasons).toEqual(new Set(['cannot be decoded', 'too many bodies in memory']));
+    for (const body of bodies) body.discard();
     const another = new AuditBody(room);
     another.add(large);
-    expect(another.show(json, false).why).toBe('it cannot be read');
+    expect(another.show(json, false).why).toBe('cannot be decoded');
   });
 
-  test('that come in single bytes are kept as one', () => {
-    const body = new AuditBody(new BodyRoom());
+  test('that arrive in single bytes are stored as one chunk', () => {
+    const body = new AuditBody(new BodyBudget());
     for (const byte of bytes(pod)) body.add(Uint8Array.of(byte));
     expect(body.show(json, false)).toEqual({ text: JSON.stringify(pod) });
   });
@@ -290,38 +303,38 @@ describe('the bodies', () => {
     '/api/v1/namespaces/default/services/grafana/proxy/login',
     '/oauth/token',
     '/oauth/login',
-  ])('of %s are never shown', (url) => {
+  ])('of %s are never recorded', (url) => {
     const event = passed(everything, url);
     expect(event?.level).toBe('Metadata');
     expect(event).not.toHaveProperty('requestObject');
     expect(event).not.toHaveProperty('responseObject');
   });
 
-  test('that are too large are not held, and the event says so', () => {
+  test('that are too large are not buffered, and the event says so', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
-    const body = new AuditBody(new BodyRoom());
+    const body = new AuditBody(new BodyBudget());
     record.showRequest(body);
-    for (let size = 0; size <= largestShown; size += 1024) body.add(Buffer.alloc(1024, 'a'));
-    record.responseBody?.add(gzipSync(Buffer.from(JSON.stringify('a'.repeat(largestShown * 2)))));
+    for (let size = 0; size <= maxShown; size += 1024) body.add(Buffer.alloc(1024, 'a'));
+    record.responseBody?.add(gzipSync(Buffer.from(JSON.stringify('a'.repeat(maxShown * 2)))));
     record.describeResponse({ ...json, encoding: 'gzip' });
-    record.complete(0, 201, answered);
+    record.complete(0, 201, responded);
     expect(events[0]).not.toHaveProperty('requestObject');
     expect(events[0]).not.toHaveProperty('responseObject');
     expect(events[0]?.annotations).toEqual({
       'audit.k8s.io/truncated': 'true',
-      'platform.io/request-not-shown': 'it has more than 65536 bytes',
-      'platform.io/response-not-shown': 'it has more than 65536 bytes',
+      'platform.io/request-not-shown': 'larger than 65536 bytes',
+      'platform.io/response-not-shown': 'larger than 65536 bytes',
     });
   });
 
-  test('that are no JSON although they say so are left out', () => {
+  test('with invalid JSON are omitted', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
-    const body = new AuditBody(new BodyRoom());
+    const body = new AuditBody(new BodyBudget());
     body.add(Buffer.from('{"a":'));
     record.showRequest(body);
-    record.complete(0, 400, answered);
+    record.complete(0, 400, responded);
     expect(events[0]).not.toHaveProperty('requestObject');
   });
 });

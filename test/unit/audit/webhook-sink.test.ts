@@ -34,13 +34,13 @@ interface Lab {
   readonly sink: WebhookSink;
 }
 
-/** A receiver that answers with these one after the other, the last of them for ever; 0 hangs up. */
+/** A receiver that sends these status codes in turn and repeats the last one; 0 closes the connection. */
 async function lab(
-  answers: readonly number[] = [200],
+  responses: readonly number[] = [200],
   { body = 'thanks', ...options }: Partial<WebhookSinkOptions> & { readonly body?: string } = {},
 ): Promise<Lab> {
   const received: Received[] = [];
-  const left = [...answers];
+  const left = [...responses];
   const receive = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     const list = JSON.parse(await text(req)) as Record<string, unknown> & { items: { n: number }[] };
     received.push({ headers: req.headers, items: list.items.map(({ n }) => n), list });
@@ -74,8 +74,8 @@ async function until(check: () => boolean): Promise<void> {
   while (!check()) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
-describe('a webhook', () => {
-  test('gets lists of events, none larger than a batch, all of them once and in their order', async () => {
+describe('the audit webhook', () => {
+  test('gets event lists, none larger than a batch, with each event once and in order', async () => {
     const { received, lost, sink } = await lab([200], { token: () => 'of-the-receiver' });
     write(sink, 1, 8);
     await sink.close();
@@ -89,7 +89,7 @@ describe('a webhook', () => {
     expect(lost).toEqual([]);
   });
 
-  test('gets what came when a batch has waited long enough', async () => {
+  test('gets a partial batch after the maximum wait', async () => {
     const { received, sink } = await lab();
     write(sink, 1, 1);
     await until(() => received.length === 1);
@@ -100,18 +100,18 @@ describe('a webhook', () => {
   });
 
   test.each([[[503, 0, 429, 200]], [[0, 200]], [[500, 500, 500, 500, 200]]])(
-    'that answers %j gets the same again until it takes them',
-    async (answers) => {
-      const { received, lost, sink } = await lab(answers);
+    'that responds with %j gets the same batch again until it accepts it',
+    async (responses) => {
+      const { received, lost, sink } = await lab(responses);
       write(sink, 1, 2);
-      await until(() => received.length === answers.length);
+      await until(() => received.length === responses.length);
       expect(received.every(({ items }) => items.join() === '1,2')).toBe(true);
       await sink.close();
       expect(lost).toEqual([]);
     },
   );
 
-  test('that does not take them when the server ends is asked once, and not for each batch that waits', async () => {
+  test('that accepts nothing gets one request at shutdown, not one for each queued batch', async () => {
     const { received, lost, sink } = await lab([503], { batchMaxWait: 60_000, batchMaxSize: 2, firstPause: 60_000 });
     write(sink, 1, 8);
     await until(() => received.length === 1);
@@ -120,14 +120,14 @@ describe('a webhook', () => {
     expect(lost.reduce((sum, events) => sum + events, 0)).toBe(8);
   });
 
-  test('that accepts them with a response of over 1 MiB gets them once', async () => {
+  test('that accepts a batch with a response of over 1 MiB gets it once', async () => {
     const { received, lost, sink } = await lab([200], { body: 'x'.repeat(1024 * 1024 + 1) });
     write(sink, 1, 3);
     await sink.close();
     expect([received.length, lost]).toEqual([1, []]);
   });
 
-  test('that refuses them is not asked again, and the loss is counted', async () => {
+  test('that rejects a batch does not get it again, and the loss is counted', async () => {
     const { received, lost, sink } = await lab([400, 200]);
     write(sink, 1, 3);
     await until(() => lost.length > 0);
@@ -137,7 +137,7 @@ describe('a webhook', () => {
     expect(received.map(({ items }) => items)).toEqual([[1, 2, 3], [4]]);
   });
 
-  test('that redirects is not followed: the events are lost, and the log does not name the token', async () => {
+  test('that redirects is not followed: the events are lost, and the log does not contain the token', async () => {
     const { log, lines } = logOfLines();
     const { received, lost, sink } = await lab([307], { token: () => 'of-the-receiver', log });
     write(sink, 1, 3);
@@ -148,7 +148,7 @@ describe('a webhook', () => {
     expect(lines()[0]).not.toContain('of-the-receiver');
   });
 
-  test('is not sent events with a certificate of another CA than its own', async () => {
+  test('gets no events if its certificate is from a CA other than the configured one', async () => {
     const authority = await createAuthority('receivers');
     const { certificate: cert, key } = await authority.issue({ commonName: 'receiver', server: ['127.0.0.1'] });
     let requests = 0;
@@ -169,17 +169,17 @@ describe('a webhook', () => {
     expect([sent, requests]).toEqual([[0, 1], 1]);
   });
 
-  test('that is down for long loses them, counted, and so does a full buffer', async () => {
+  test('that is down for long loses events, as does a full buffer; both are counted', async () => {
     const { received, lost, sink } = await lab([503]);
     write(sink, 1, 15);
-    // Three are under way, ten wait.
+    // Three are being sent, ten are queued.
     expect(lost.reduce((sum, events) => sum + events, 0)).toBeGreaterThanOrEqual(2);
     await until(() => received.length >= 5);
     await sink.close();
     expect(lost.reduce((sum, events) => sum + events, 0)).toBe(15);
   });
 
-  test('is tried once more at the end', async () => {
+  test('gets one more attempt at shutdown', async () => {
     const { received, lost, sink } = await lab([503], { firstPause: 600_000 });
     write(sink, 1, 3);
     await until(() => received.length === 1);

@@ -23,7 +23,7 @@ test.each([
   ['system:serviceaccount::robot', 'user system:serviceaccount::robot'],
   ['system:serviceaccount:team-a:robot:x', 'user system:serviceaccount:team-a:robot:x'],
   ['x-system:serviceaccount:team-a:robot', 'user x-system:serviceaccount:team-a:robot'],
-])('%s takes the slots of %j', (username, holder) => {
+])('%s uses the slots of %j', (username, holder) => {
   expect(holderOf({ username })).toBe(holder);
 });
 

@@ -20,12 +20,12 @@ const figures = (cpu: number): Figures => ({
 const nothing: Findings = { cases: {}, terms: {}, others: {} };
 const columns = (line: string): string[] => line.split(/ {2,}/);
 
-test('what was not measured has no verdict', () => {
+test('a goal without a measurement has no verdict', () => {
   expect(verdicts(nothing)).toEqual([]);
   expect(verdicts({ ...nothing, cases: { list: { [labels.plain]: figures(1) } } })).toEqual([]);
 });
 
-test('a figure is met or missed by its factor, whichever side of the limit is the good one', () => {
+test('a result is met or missed by its factor, whether higher or lower is better', () => {
   const lines = verdicts({
     ...nothing,
     cases: {
@@ -41,13 +41,13 @@ test('a figure is met or missed by its factor, whichever side of the limit is th
   ]);
 });
 
-test('where nothing may be lost, what was lost has no factor', () => {
+test('a result for losses has no factor, as none are allowed', () => {
   const name = 'watchers: lost';
   expect(columns(verdicts({ ...nothing, others: { [name]: 3 } })[0] ?? '').at(-1)).toBe('MISSED');
   expect(columns(verdicts({ ...nothing, others: { [name]: 0 } })[0] ?? '').at(-1)).toBe('met');
 });
 
-test('a term costs what the first answer takes beyond the same again, shared among objects and terms', () => {
+test('termCost is the extra time of the first response over a repeated one, per object and term', () => {
   const cases = {
     in: { [labels.first]: figures(0.35), [labels.again]: figures(0.1) },
     exists: { [labels.first]: figures(0.35) },

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { managedFields } from '../../bench/managed-fields.ts';
 
-test('fields are written as kube-apiserver writes them', () => {
+test('fieldsV1 has the format that kube-apiserver writes', () => {
   const written = { manager: 'kubectl-create', time: '2026-01-01T00:00:00Z' };
   const pod = {
     apiVersion: 'v1',
@@ -14,7 +14,7 @@ test('fields are written as kube-apiserver writes them', () => {
       containers: [{ name: 'app', image: 'x', ports: [{ containerPort: 80, name: 'http', protocol: 'TCP' }] }],
     },
   };
-  // From kube-apiserver v1.36.3's own answer to kubectl create.
+  // From a response of kube-apiserver v1.36.3 to kubectl create.
   expect(managedFields(pod, written)).toEqual({
     manager: 'kubectl-create',
     operation: 'Update',
@@ -48,7 +48,7 @@ test('fields are written as kube-apiserver writes them', () => {
   });
 });
 
-test('a status is an entry of its own', () => {
+test('a status has its own entry', () => {
   const entry = managedFields(
     { status: { phase: 'Running' } },
     { manager: 'kubelet', time: 't', subresource: 'status' },

@@ -12,18 +12,18 @@ describe('quantile', () => {
     [0.5, 3],
     [0.99, 5],
     [1, 5],
-  ])('%d of 1 to 5 do not exceed %d', (share, value) => {
+  ])('at %d of 1 to 5 is %d', (share, value) => {
     expect(quantile(sorted, share)).toBe(value);
   });
 
-  test('the median of an even number is the lower one in the middle, and there is none of nothing', () => {
+  test('the median of an even count is the lower middle value, and undefined for no values', () => {
     expect(median([4, 1, 3, 2])).toBe(2);
     expect(median([])).toBeNaN();
   });
 });
 
 describe('Histogram', () => {
-  test('finds the same quantiles as the sorted times, to a tenth of a millisecond', () => {
+  test('has the quantiles of the sorted times, to a tenth of a millisecond', () => {
     const histogram = new Histogram();
     const times = Array.from({ length: 1000 }, (_, index) => ((index * 7919) % 1000) / 10);
     for (const time of times) histogram.add(time);
@@ -31,7 +31,7 @@ describe('Histogram', () => {
       expect(histogram.quantile(share)).toBeCloseTo(quantile(ascending(times), share), 6);
   });
 
-  test('adds up what several processes counted', () => {
+  test('merges the counts of several processes', () => {
     const all = new Histogram();
     for (const times of [[1, 2], [3], [4, 100]]) {
       const part = new Histogram();
@@ -43,7 +43,7 @@ describe('Histogram', () => {
     expect(all.quantile(1)).toBe(100);
   });
 
-  test('counts what comes before its time as at once and what takes too long as the longest', () => {
+  test('counts a negative time as zero and an excessive one as the longest', () => {
     const histogram = new Histogram();
     histogram.add(-5);
     expect(histogram.quantile(1)).toBe(0);
@@ -51,7 +51,7 @@ describe('Histogram', () => {
     expect(histogram.quantile(1)).toBe(60_000);
   });
 
-  test('has no quantile of nothing', () => {
+  test('has no quantile without values', () => {
     expect(new Histogram().quantile(0.5)).toBeNaN();
   });
 });

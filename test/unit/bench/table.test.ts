@@ -35,7 +35,7 @@ test.each([
   expect(figure(value)).toBe(text);
 });
 
-test('a ratio is the median of the ratios of the rounds, with the least and the most of the CPU', () => {
+test('a ratio is the median of the ratios of the rounds, with the minimum and maximum of the CPU', () => {
   const rows = [row('ours', [2, 4, 9]), row('nginx', [1, 1, 3])];
   expect(ratiosOf(rows)).toMatchObject(
     [{ label: 'ours', peer: 'nginx', ratios: { cpu: 3, perSecond: 0.333, rss: 1 }, least: 2, most: 4 }].map((one) => ({
@@ -46,7 +46,7 @@ test('a ratio is the median of the ratios of the rounds, with the least and the 
   expect(ratioTable([{ name: 'get', ratios: ratiosOf(rows) }])).toMatch(/^get: ours ÷ nginx +×3 .* 2–4$/m);
 });
 
-test('what was answered wrongly has neither figures nor ratios', () => {
+test('a case with wrong responses has neither figures nor ratios', () => {
   const rows = [row('ours', [2, 4, 9], ['status 500']), row('nginx', [1, 1, 3])];
   expect(ratiosOf(rows)).toEqual([]);
   expect(table('get', rows)).toMatch(/^ {2}ours: WRONG: status 500$/m);

@@ -7,15 +7,15 @@ import { checkConfig } from '../../../src/cli/check-config.ts';
 import { UsageError } from '../../../src/config/flags.ts';
 
 let folder = '';
-const said: string[] = [];
+const printed: string[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-cli-'));
   for (const method of ['log', 'error'] as const)
-    jest.spyOn(console, method).mockImplementation((text: string) => void said.push(`${method}: ${text}`));
+    jest.spyOn(console, method).mockImplementation((text: string) => void printed.push(`${method}: ${text}`));
 });
 afterEach(async () => {
   jest.restoreAllMocks();
-  said.splice(0);
+  printed.splice(0);
   await rm(folder, { recursive: true });
 });
 
@@ -27,37 +27,42 @@ async function check(text: string): Promise<number> {
 
 const head = 'apiVersion: config.platform.io/v1alpha1\nkind: PlatformConfiguration\n';
 
-describe('a configuration', () => {
-  test('that is valid is said to be', async () => {
+describe('check-config with a configuration', () => {
+  test('confirms a valid one', async () => {
     expect(await check(`${head}authentication: {issuer: "https://platform.example"}\n`)).toBe(0);
-    expect(said).toEqual([`log: ${join(folder, 'platform.yaml')} is valid`]);
+    expect(printed).toEqual([`log: ${join(folder, 'platform.yaml')} is valid`]);
   });
 
-  test('that is not has every problem on a line of its own, with its path', async () => {
+  test('prints every problem of an invalid one on its own line, with its path', async () => {
     expect(
       await check(`${head}authentication: {issuer: "http://x", accessTokenMaxAge: soon}\ncache: {idle: never}\n`),
     ).toBe(1);
     for (const path of ['authentication.issuer', 'authentication.accessTokenMaxAge', 'cache.idle'])
-      expect(said.filter((line) => line.startsWith('error: ') && line.includes(path))).toHaveLength(1);
+      expect(printed.filter((line) => line.startsWith('error: ') && line.includes(path))).toHaveLength(1);
   });
 
-  test.each(['{', '', '- a', head.replace('Platform', 'Other')])('that is none is refused: %j', async (text) => {
-    expect(await check(text)).toBe(1);
-    expect(said).not.toEqual([]);
-  });
+  test.each(['{', '', '- a', head.replace('Platform', 'Other')])(
+    'rejects a file that is not a PlatformConfiguration: %j',
+    async (text) => {
+      expect(await check(text)).toBe(1);
+      expect(printed).not.toEqual([]);
+    },
+  );
 
-  test('is read from standard input when it is named "-"', async () => {
+  test('reads standard input for the file name "-"', async () => {
     expect(await checkConfig(['-'], Readable.from([Buffer.from(`${head}authentication: {issuer: x}\n`)]))).toBe(1);
-    expect(said).toEqual([expect.stringContaining('standard input: authentication.issuer: ')]);
+    expect(printed).toEqual([expect.stringContaining('standard input: authentication.issuer: ')]);
   });
 
-  test('that cannot be read is told with its name', async () => {
+  test('names a file that cannot be read', async () => {
     expect(await checkConfig([join(folder, 'nowhere.yaml')])).toBe(2);
-    expect(said).toEqual([expect.stringContaining('ENOENT')]);
+    expect(printed).toEqual([
+      `error: check-config: cannot read ${join(folder, 'nowhere.yaml')}: no such file or directory`,
+    ]);
   });
 
   test.each([[[]], [['a', 'b']], [['--nonsense']], [['--nonsense', 'a']]])(
-    'is one file, and %j is a wrong command line',
+    'expects exactly one file, not the arguments %j',
     async (args) => {
       await expect(checkConfig(args)).rejects.toThrow(UsageError);
     },
@@ -66,48 +71,64 @@ describe('a configuration', () => {
 
 const configMap = (data: unknown): string => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', data });
 
-describe('a ConfigMap', () => {
+describe('check-config with a ConfigMap', () => {
   test.each([
     ['valid', 'https://platform.example', 0, 'is valid'],
     ['wrong', 'http://platform.example', 1, 'authentication.issuer: '],
-  ])('is as %s as the configuration that it holds', async (_, issuer, code, word) => {
+  ])('reports the configuration in it as %s', async (_, issuer, code, word) => {
     expect(await check(configMap({ 'platform.yaml': `${head}authentication: {issuer: "${issuer}"}\n` }))).toBe(code);
-    expect(said).toEqual([expect.stringContaining(word)]);
+    expect(printed).toEqual([expect.stringContaining(word)]);
   });
 
-  test('is found among other objects, as "helm template" prints them', async () => {
+  test('reports the position of broken YAML inside the ConfigMap', async () => {
+    expect(await check(configMap({ 'platform.yaml': `${head}authentication: [\n` }))).toBe(1);
+    expect(printed).toEqual([expect.stringContaining("data['platform.yaml'], line 4, column 1: is not valid YAML: ")]);
+  });
+
+  test('reports the position of broken YAML in the file, also after other documents', async () => {
+    expect(await check('# Source: a\na: 1\n---\nb: 1\n--- # Source: c\nkind: ConfigMap\ndata: "\n')).toBe(1);
+    expect(printed).toEqual([expect.stringContaining('platform.yaml: line 8, column 1: is not valid YAML: ')]);
+  });
+
+  test('finds it among other objects, as "helm template" prints them', async () => {
     const wrong = `${head}authentication: {issuer: "http://platform.example"}\n`;
     const objects = [{ kind: 'ServiceAccount' }, { kind: 'ConfigMap', data: { other: 'a' } }].map((one) =>
       JSON.stringify(one),
     );
     const all = [...objects, configMap({ 'platform.yaml': wrong }), '# no object', '{}'];
     expect(await check(`---\n# Source: a\n${all.join('\n---\n# Source: b\n')}\n`)).toBe(1);
-    expect(said).toEqual([expect.stringContaining('authentication.issuer: ')]);
+    expect(printed).toEqual([expect.stringContaining('authentication.issuer: ')]);
   });
 
   test.each([[{}], [undefined], [null], [{ 'platform.yaml': 1 }], [{ 'other.yaml': head }]])(
-    'that holds none is refused in one sentence: %j',
+    'rejects one without a configuration in one sentence: %j',
     async (data) => {
       expect(await check(configMap(data))).toBe(1);
-      expect(said).toEqual([
-        expect.stringMatching(/is no cluster configuration.*PlatformConfiguration.*platform\.yaml/),
+      expect(printed).toEqual([
+        expect.stringMatching(/is not a cluster configuration.*PlatformConfiguration.*platform\.yaml/),
       ]);
     },
   );
 });
 
-describe('something else', () => {
+describe('check-config with another file', () => {
   test.each([
     ["Helm's values", 'replicaCount: 2\nconfig: {authentication: {issuer: ""}}\nimage: {tag: x}\n'],
     ['another object', 'apiVersion: v1\nkind: Secret\ndata: {platform.yaml: eA==}\n'],
-  ])('is refused in one sentence that says what is expected: %s', async (_, text) => {
+  ])('rejects it in one sentence that says what is expected: %s', async (_, text) => {
     expect(await check(text)).toBe(1);
-    expect(said).toEqual([expect.stringMatching(/is no cluster configuration.*PlatformConfiguration.*platform\.yaml/)]);
+    expect(printed).toEqual([
+      expect.stringMatching(/is not a cluster configuration.*PlatformConfiguration.*platform\.yaml/),
+    ]);
   });
 
-  test('is not what only forgot its kind', async () => {
+  test.each(['---\n', '# comment\n---\n'])('accepts a configuration after %j', async (start) => {
+    expect(await check(`${start}${head}authentication: {issuer: "https://platform.example"}\n`)).toBe(0);
+  });
+
+  test('treats a configuration that lacks only its kind as a configuration', async () => {
     expect(await check('authentication: {issuer: x}\n')).toBe(1);
     for (const path of ['apiVersion', 'kind', 'authentication.issuer'])
-      expect(said.filter((line) => line.includes(`: ${path}: `))).toHaveLength(1);
+      expect(printed.filter((line) => line.includes(`: ${path}: `))).toHaveLength(1);
   });
 });

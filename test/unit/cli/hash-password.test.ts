@@ -3,31 +3,47 @@ import { PassThrough } from 'node:stream';
 import { hashPassword } from '../../../src/cli/hash-password.ts';
 import { UsageError } from '../../../src/config/flags.ts';
 
-const said: string[] = [];
+const printed: string[] = [];
 beforeEach(() => {
   for (const method of ['log', 'error'] as const)
-    jest.spyOn(console, method).mockImplementation((text: string) => void said.push(`${method}: ${text}`));
-  jest.spyOn(process.stderr, 'write').mockImplementation((text) => said.push(`stderr: ${String(text)}`) > 0);
+    jest.spyOn(console, method).mockImplementation((text: string) => void printed.push(`${method}: ${text}`));
+  jest.spyOn(process.stderr, 'write').mockImplementation((text) => printed.push(`stderr: ${String(text)}`) > 0);
 });
 afterEach(() => {
   jest.restoreAllMocks();
-  said.splice(0);
+  printed.splice(0);
 });
 
-/** What a person types; `raw` are the modes that the terminal was set to. */
-function terminal(typed: string): { input: PassThrough; raw: boolean[] } {
+/** A terminal with this input, a text for each prompt. `raw` records the modes that were set. */
+function terminal(...typed: string[]): { input: PassThrough; raw: boolean[] } {
   const raw: boolean[] = [];
-  const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (mode: boolean) => void raw.push(mode) });
-  input.write(typed);
+  const setRawMode = (mode: boolean): void => {
+    raw.push(mode);
+    if (mode) setImmediate(() => input.write(typed.shift() ?? '\u0004'));
+  };
+  const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode });
   return { input, raw };
 }
 
 describe('hash-password at a terminal', () => {
-  test('asks on stderr, and nothing that is typed is shown, by the terminal or by us', async () => {
-    const { input, raw } = terminal('correct horsf\u007Fe\r');
+  test('rejects two different passwords', async () => {
+    const { input, raw } = terminal('correct horse\r', 'correct house\r');
+    expect(await hashPassword([], input)).toBe(2);
+    expect(printed.at(-1)).toBe('error: hash-password: the passwords do not match');
+    expect(raw).toEqual([true, false, true, false]);
+  });
+
+  test('prompts twice on stderr, and neither the terminal nor the command echoes the password', async () => {
+    const { input, raw } = terminal('correct horsf\u007Fe\r', 'correct horse\r');
     expect(await hashPassword([], input)).toBe(0);
-    expect(said).toEqual(['stderr: Password: ', 'stderr: \n', expect.stringMatching(/^log: \$argon2id\$\S+$/)]);
-    expect(raw).toEqual([true, false]);
+    expect(printed).toEqual([
+      'stderr: Password: ',
+      'stderr: \n',
+      'stderr: Confirm password: ',
+      'stderr: \n',
+      expect.stringMatching(/^log: \$argon2id\$\S+$/),
+    ]);
+    expect(raw).toEqual([true, false, true, false]);
   });
 
   test.each([
@@ -35,28 +51,28 @@ describe('hash-password at a terminal', () => {
     ['Ctrl-D', '\u0004'],
     ['an empty line', '\r'],
     ['two lines at once', 'correct horse\rbattery staple\r'],
-  ])('%s gives no hash, and the terminal is as before', async (_, typed) => {
+  ])('prints no hash and restores the terminal after %s', async (_, typed) => {
     const { input, raw } = terminal(typed);
     expect(await hashPassword([], input)).toBe(2);
-    expect(said.filter((line) => line.startsWith('log: '))).toEqual([]);
+    expect(printed.filter((line) => line.startsWith('log: '))).toEqual([]);
     expect(raw).toEqual([true, false]);
   });
 });
 
 describe('hash-password', () => {
   test.each(['correct horse\nbattery staple', 'correct horse\r\n\r\n', '\ncorrect horse'])(
-    'refuses more than one line: %j',
+    'rejects more than one line: %j',
     async (text) => {
       expect(await hashPassword([], new PassThrough().end(text))).toBe(2);
-      expect(said).toEqual([expect.stringContaining('one line')]);
+      expect(printed).toEqual([expect.stringContaining('single line')]);
     },
   );
 
-  test('does not repeat a password that is given as an argument', async () => {
+  test('does not repeat a password that is passed as an argument', async () => {
     await expect(hashPassword(['correct horse'], new PassThrough())).rejects.toThrow(/^(?!.*correct)/);
   });
 
-  test.each([[['foo']], [['--nonsense']]])('takes no argument such as %j', async (args) => {
+  test.each([[['foo']], [['--nonsense']]])('rejects the arguments %j', async (args) => {
     await expect(hashPassword(args, new PassThrough())).rejects.toThrow(UsageError);
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { informationFor } from '../../../src/cli/help.ts';
-import { flagsTable, parseFlags } from '../../../src/config/flags.ts';
+import { informationFor, rejectUnknownCommand } from '../../../src/cli/help.ts';
+import { credentialFlagsTable, flagsTable, parseFlags, UsageError } from '../../../src/config/flags.ts';
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8')) as {
   version: string;
@@ -11,47 +11,73 @@ const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../
 describe('the help', () => {
   const help = informationFor(['--help']) ?? '';
 
-  test('shows how each command is called', () => {
-    for (const call of ['[flags]', 'check-config FILE', 'hash-password'])
-      expect(help).toContain(`platform-apiserver ${call}`);
+  test('shows the usage of each command', () => {
+    expect(help).toContain('Usage: platform-apiserver [flags]\n');
+    for (const call of ['check-config FILE', 'credential [flags]', 'hash-password', 'version'])
+      expect(help).toMatch(new RegExp(String.raw`^ {2}${call.replaceAll(/[[\]]/g, String.raw`\$&`)} +\S`, 'm'));
   });
 
-  test('has one line for each flag, which says what it is and what holds without it', () => {
-    for (const [flag] of flagsTable())
-      expect(help.split('\n').filter((line) => line.startsWith(`  ${flag} `))).toEqual([
-        expect.stringMatching(/^ {2}\S+ +\S.* \(default: .+\)$/),
-      ]);
+  test('lists each flag once, with its meaning and default', () => {
+    const text = help.replaceAll(/\s+/g, ' ');
+    for (const [flag, meaning] of flagsTable()) {
+      expect(help.split('\n').filter((line) => line.split(' ').includes(flag))).toHaveLength(1);
+      expect(text).toContain(`${flag} ${meaning}`);
+      expect(meaning).toMatch(/\S \(default: .+\)$/);
+    }
   });
 
-  test('names every flag that the server takes, and no other', () => {
+  test.each(['', 'check-config', 'credential', 'hash-password', 'version'])('fits into 80 columns: %j', (command) => {
+    const text = informationFor([...(command === '' ? [] : [command]), '--help']) ?? '';
+    expect(text.split('\n').filter((line) => line.length > 80 || line.trimEnd() !== line)).toEqual([]);
+  });
+
+  test('lists every flag that the server accepts, and no other', () => {
     const parsed = parseFlags(['--namespace=ns'], {});
     const names = Object.keys(parsed).map((name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
-    expect(flagsTable().map(([flag]) => flag)).toEqual(names.map((name) => `--${name}`));
+    expect(flagsTable().map(([flag]) => flag.replace(/=.*/, ''))).toEqual(names.map((name) => `--${name}`));
   });
 
-  test.each(['check-config', 'hash-password'])('of %s is about that alone', (command) => {
+  test('of credential lists its flags', () => {
+    const text = (informationFor(['credential', '--help']) ?? '').replaceAll(/\s+/g, ' ');
+    for (const [flag, meaning] of credentialFlagsTable()) expect(text).toContain(`${flag} ${meaning}`);
+  });
+
+  test.each(['check-config', 'hash-password', 'version'])('of %s covers only that command', (command) => {
     const text = informationFor([command, '--help']) ?? '';
-    expect(text).toContain(`usage: platform-apiserver ${command}`);
+    expect(text).toContain(`Usage: platform-apiserver ${command}`);
     expect(text).not.toContain('--http-port');
   });
 });
 
 describe('a command line', () => {
   test.each([['--help'], ['-h'], ['--namespace=ns', '-h'], ['--nonsense', '--help'], ['hash-password', '-h']])(
-    'that asks for help anywhere gets it: %j',
+    'prints help for --help in any position: %j',
     (...args) => {
-      expect(informationFor(args)).toMatch(/^usage: platform-apiserver /);
+      expect(informationFor(args)).toMatch(/^Usage: platform-apiserver /);
     },
   );
 
-  test('that asks for the version gets it', () => {
+  test('prints the version on request', () => {
     expect(informationFor(['--version'])).toBe(`platform-apiserver ${version}`);
   });
 
   test.each([[[]], [['--namespace=ns']], [['--', '--help']], [['check-config', '--', '-h']], [['--config', 'help']]])(
-    'that asks for neither gets neither: %j',
+    'prints neither help nor version: %j',
     (args) => {
       expect(informationFor(args)).toBeUndefined();
     },
   );
+
+  test.each([
+    ['versoin', 'unknown command "versoin"; did you mean "version"?'],
+    ['serve', 'unknown command "serve"; the commands are check-config, credential, hash-password, version'],
+    ['toString', 'unknown command "toString"; the commands are '],
+  ])('with the unknown command %s is rejected', (command, message) => {
+    expect(() => rejectUnknownCommand([command])).toThrow(UsageError);
+    expect(() => rejectUnknownCommand([command])).toThrow(message);
+  });
+
+  test.each([[[]], [['--namespace', 'ns']], [['-x']]])('without a command is not rejected: %j', (args) => {
+    expect(() => rejectUnknownCommand(args)).not.toThrow();
+  });
 });

@@ -1,4 +1,4 @@
-/** One faulty server for each fault that the checking client claims to find. */
+/** One faulty server for each fault that the checking client can detect. */
 import { once } from 'node:events';
 import http2, { type ServerHttp2Stream } from 'node:http2';
 import net, { type AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ import { Connection, open } from '../../client/http1.ts';
 import { connectHTTP2, openHTTP2 } from '../../client/http2.ts';
 import { whole, type Request, type Whole } from '../../client/message.ts';
 
-/** A server that sends these bytes to any request, in these parts, and then closes. */
+/** A server that responds to any request with these parts and then closes. */
 function server(...parts: readonly (string | Buffer)[]): Duplex {
   const [client, far] = duplexPair();
   far.once('data', () => {
@@ -25,7 +25,7 @@ const chunked = `HTTP/1.1 200 OK\r\n${plain}Transfer-Encoding: chunked\r\n\r\n`;
 const sized = (length: number | string, more = plain): string =>
   `HTTP/1.1 200 OK\r\n${more}Content-Length: ${length}\r\n\r\n`;
 
-const ask = async (request: Request, ...parts: readonly (string | Buffer)[]): Promise<Whole> =>
+const exchange = async (request: Request, ...parts: readonly (string | Buffer)[]): Promise<Whole> =>
   whole(await open(server(...parts), request));
 
 const member = gzipSync('{"a":1}');
@@ -41,7 +41,7 @@ describe('over HTTP/1.1 the client accepts', () => {
     ['chunked without a body for HEAD', 'HEAD', '', [chunked]],
     ['204', 'DELETE', '', ['HTTP/1.1 204 No Content\r\n\r\n']],
     [
-      '304 with the length of what did not change',
+      '304 with the length of the unchanged content',
       'GET',
       '',
       ['HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n'],
@@ -50,12 +50,14 @@ describe('over HTTP/1.1 the client accepts', () => {
     ['JSON', 'GET', '{}', [sized(2, json), '{}']],
     ['gzip', 'GET', '{"a":1}', [sized(member.length, `${json}Content-Encoding: gzip\r\n`), member]],
   ])('%s', async (_, method, content, parts) => {
-    expect((await ask({ method, path: '/' }, ...parts)).content.toString()).toBe(content);
+    expect((await exchange({ method, path: '/' }, ...parts)).content.toString()).toBe(content);
   });
 
   test('a watch of JSON lines', async () => {
     const body = '{"a":1}\n{"a":2}\n';
-    expect((await ask({ path: '/nodes?watch=true' }, sized(body.length, json), body)).content.toString()).toBe(body);
+    expect((await exchange({ path: '/nodes?watch=true' }, sized(body.length, json), body)).content.toString()).toBe(
+      body,
+    );
   });
 });
 
@@ -64,15 +66,15 @@ describe('over HTTP/1.1 the client reports', () => {
     ['a body that is shorter than announced', /ended after 3 bytes of 5/, [sized(5), 'hel']],
     ['a body that is longer than announced', /1 bytes follow the end of a message: "o"/, [sized(4), 'hello']],
     [
-      'bytes that follow a body later',
+      'bytes that arrive after a body',
       /follow the end of a message: "c\\r\\nsecond third/,
       [chunked, '6\r\nfirst \r\n0\r\n\r\n', 'c\r\nsecond third\r\n'],
     ],
     ['a second response to one request', /follow the end of a message/, [sized(1), 'a', sized(1), 'a']],
-    ['a body for HEAD', /follow the end of a message/, [sized(5), 'hello'], 'HEAD'],
-    ['a body of 304', /follow the end of a message/, ['HTTP/1.1 304 Not Modified\r\n\r\n', 'hello']],
-    ['a length of 204', /204 must not announce a body/, ['HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n']],
-    ['a body whose end nothing tells', /where the body ends/, [`HTTP/1.1 200 OK\r\n${plain}\r\n`, 'hello']],
+    ['a body in a response to HEAD', /follow the end of a message/, [sized(5), 'hello'], 'HEAD'],
+    ['a body with 304', /follow the end of a message/, ['HTTP/1.1 304 Not Modified\r\n\r\n', 'hello']],
+    ['a length with 204', /204 must not announce a body/, ['HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n']],
+    ['a body without length or chunks', /where the body ends/, [`HTTP/1.1 200 OK\r\n${plain}\r\n`, 'hello']],
     ['a chunked body without a last chunk', /ended after 1 bytes in a chunked body/, [chunked, '1\r\na\r\n']],
     ['a last chunk without its empty line', /ended after 1 bytes in a chunked body/, [chunked, '1\r\na\r\n0\r\n']],
     ['a chunk that is longer than its size', /a chunk is longer than its size/, [chunked, '1\r\nab\r\n0\r\n\r\n']],
@@ -81,19 +83,19 @@ describe('over HTTP/1.1 the client reports', () => {
       /not a chunk size|longer than its size/,
       [chunked, '3\r\na\r\n0\r\n\r\n'],
     ],
-    ['a chunk size that is no number', /not a chunk size: "hello"/, [chunked, 'hello\r\n']],
-    ['an empty line in the place of a chunk size', /not a chunk size: ""/, [chunked, '\r\n0\r\n\r\n']],
+    ['a chunk size that is not a number', /not a chunk size: "hello"/, [chunked, 'hello\r\n']],
+    ['an empty line instead of a chunk size', /not a chunk size: ""/, [chunked, '\r\n0\r\n\r\n']],
     ['a chunk extension', /not a chunk size/, [chunked, '1;a=b\r\na\r\n0\r\n\r\n']],
     ['a line without CR', /without CR/, [chunked, '1\na\r\n0\r\n\r\n']],
     ['two lengths', /2 Content-Length fields/, [sized(5, `${plain}Content-Length: 5\r\n`), 'hello']],
     [
-      'a length beside chunks',
+      'a length with chunked encoding',
       /both Content-Length and Transfer-Encoding/,
       [sized(5, `${plain}Transfer-Encoding: chunked\r\n`)],
     ],
-    ['a length that is no number', /not a length: Content-Length: 5x/, [sized('5x'), 'hello']],
+    ['a length that is not a number', /not a length: Content-Length: 5x/, [sized('5x'), 'hello']],
     [
-      'another transfer coding',
+      'a different transfer coding',
       /must be chunked, not gzip/,
       [`HTTP/1.1 200 OK\r\n${plain}Transfer-Encoding: gzip\r\n\r\n`],
     ],
@@ -103,18 +105,14 @@ describe('over HTTP/1.1 the client reports', () => {
     ['a folded header field', /not a header field/, [`HTTP/1.1 200 OK\r\n${plain} folded\r\n\r\n`]],
     ['a space before a colon', /not a header field/, ['HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n']],
     ['JSON that is cut off', /the body is not JSON.*ends with "\{\\"a\\":"/s, [sized(5, json), '{"a":']],
-    ['a JSON document without a byte', /the body is not JSON/, [sized(0, json)]],
+    ['an empty JSON document', /the body is not JSON/, [sized(0, json)]],
     ['two JSON documents', /the body is not JSON/, [sized(5, json), '{}\n{}']],
     [
       'gzip that is cut off',
       /the body is not gzip/,
       [sized(member.length - 1, 'Content-Encoding: gzip\r\n'), member.subarray(0, -1)],
     ],
-    [
-      'bytes behind gzip',
-      /the body is not gzip/,
-      [sized(member.length + 1, 'Content-Encoding: gzip\r\n'), member, 'a'],
-    ],
+    ['bytes after gzip', /the body is not gzip/, [sized(member.length + 1, 'Content-Encoding: gzip\r\n'), member, 'a']],
     [
       'gzip with a wrong checksum',
       /the body is not gzip/,
@@ -124,15 +122,17 @@ describe('over HTTP/1.1 the client reports', () => {
       ],
     ],
   ])('%s', async (_, message, parts, method = 'GET') => {
-    await expect(ask({ method, path: '/' }, ...parts)).rejects.toThrow(message);
+    await expect(exchange({ method, path: '/' }, ...parts)).rejects.toThrow(message);
   });
 
   test('a line of a watch that is not JSON', async () => {
     const body = '{"a":1}\n{"a":\n';
-    await expect(ask({ path: '/nodes?watch=true' }, sized(body.length, json), body)).rejects.toThrow(/is not JSON/);
+    await expect(exchange({ path: '/nodes?watch=true' }, sized(body.length, json), body)).rejects.toThrow(
+      /is not JSON/,
+    );
   });
 
-  test('bytes that come after a whole response on a connection that is kept', async () => {
+  test('bytes that follow a complete response on a keep-alive connection', async () => {
     const [client, far] = duplexPair();
     far.once('data', () => far.write(`${sized(1)}a`));
     const connection = new Connection(client);
@@ -141,13 +141,13 @@ describe('over HTTP/1.1 the client reports', () => {
     await expect(connection.close()).rejects.toThrow(/follow the end of a message: "b"/);
   });
 
-  test('a request behind a response that was left unread', async () => {
+  test('a request that is sent before the previous response was read', async () => {
     const connection = new Connection(server(sized(5), 'hel'));
     (await connection.request({ path: '/' })).destroy();
     await expect(connection.request({ path: '/' })).rejects.toThrow('left unread');
   });
 
-  test('bytes that the next response would begin with', async () => {
+  test('bytes that precede the next response', async () => {
     const [client, far] = duplexPair();
     far.once('data', () => {
       far.write(`${sized(1)}a`);
@@ -159,7 +159,7 @@ describe('over HTTP/1.1 the client reports', () => {
   });
 });
 
-async function askHTTP2(respond: (stream: ServerHttp2Stream) => void, method = 'GET'): Promise<Whole> {
+async function requestHTTP2(respond: (stream: ServerHttp2Stream) => void, method = 'GET'): Promise<Whole> {
   const server2 = http2.createServer();
   server2.on('stream', (stream) => {
     stream.on('error', () => undefined);
@@ -183,10 +183,10 @@ const send =
   };
 
 describe('over HTTP/2 the client', () => {
-  test('accepts a body of its announced length, one without a length, and none for HEAD', async () => {
-    expect((await askHTTP2(send({ 'content-length': 5 }, 'hello'))).content.toString()).toBe('hello');
-    expect((await askHTTP2(send({}, 'hello'))).content.toString()).toBe('hello');
-    expect((await askHTTP2(send({ 'content-length': 5 }, ''), 'HEAD')).content.toString()).toBe('');
+  test('accepts a body of its announced length, a body without a length, and none for HEAD', async () => {
+    expect((await requestHTTP2(send({ 'content-length': 5 }, 'hello'))).content.toString()).toBe('hello');
+    expect((await requestHTTP2(send({}, 'hello'))).content.toString()).toBe('hello');
+    expect((await requestHTTP2(send({ 'content-length': 5 }, ''), 'HEAD')).content.toString()).toBe('');
   });
 
   test.each<[string, (stream: ServerHttp2Stream) => void]>([
@@ -201,15 +201,15 @@ describe('over HTTP/2 the client', () => {
     ],
     ['a stream without a response', (stream) => stream.close(http2.constants.NGHTTP2_REFUSED_STREAM)],
     ['JSON that is cut off', send({ 'content-type': 'application/json' }, '{"a":')],
-    ['bytes behind gzip', send({ 'content-encoding': 'gzip' }, Buffer.concat([member, member.subarray(0, 1)]))],
+    ['bytes after gzip', send({ 'content-encoding': 'gzip' }, Buffer.concat([member, member.subarray(0, 1)]))],
   ])('reports %s', async (_, respond) => {
-    await expect(askHTTP2(respond)).rejects.toThrow(
+    await expect(requestHTTP2(respond)).rejects.toThrow(
       /Protocol error|of \d|INTERNAL_ERROR|closed with|not JSON|not gzip|Stream closed/,
     );
   });
 });
 
-test('over a socket the client works as it does over a pipe', async () => {
+test('the client works the same over a socket and over a pipe', async () => {
   const faulty = net.createServer((socket) => socket.once('data', () => socket.end(`${sized(4)}hello`)));
   faulty.listen(0, '127.0.0.1');
   await once(faulty, 'listening');

@@ -16,7 +16,7 @@ const valid = JSON.stringify({
 let source: PlatformConfigSource | undefined;
 afterEach(() => source?.stop());
 
-test('a refusal and a warning are Events on the ConfigMap, and that all is well is none', async () => {
+test('a rejection and a warning are Events on the ConfigMap; a valid configuration causes none', async () => {
   const cluster = new MemoryCluster();
   const client = cluster.client();
   const live = new LiveConfiguration();
@@ -37,7 +37,7 @@ test('a refusal and a warning are Events on the ConfigMap, and that all is well 
   put('{}');
   await settle();
   const { uid } = cluster.get(configMaps, 'platform-config')?.metadata ?? {};
-  expect(client.asked('POST', '/events').map(({ body }) => body)).toMatchObject([
+  expect(client.requestsTo('POST', '/events').map(({ body }) => body)).toMatchObject([
     {
       reason: 'ConfigurationIncomplete',
       type: 'Warning',

@@ -43,10 +43,10 @@ const apps = group(
   { version: 'v1beta1', resources: [{ resource: 'deployments' }, { resource: 'scales' }] },
 );
 
-/** Answers the documents that are there; the two watches are held for the test. */
+/** Responds with the documents; the test controls the two watches. */
 class Cluster {
   documents: Record<string, object | undefined> = { '/api': aggregated(core), '/apis': aggregated(apps, events) };
-  readonly asked: { path: string; headers: KubeRequest['headers']; status: number }[] = [];
+  readonly requests: { path: string; headers: KubeRequest['headers']; status: number }[] = [];
   readonly watches: FakeRequest[] = [];
 
   async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
@@ -55,11 +55,11 @@ class Cluster {
         this.watches.push(new FakeRequest(path, options, resolve, reject));
       });
     const document = this.documents[path];
-    if (document === undefined) throw unreachable(new Error('no answer'));
+    if (document === undefined) throw unreachable(new Error('no response'));
     const body = JSON.stringify(document);
     const etag = `"${hash('sha256', body)}"`;
     const status = options.headers?.['if-none-match'] === etag ? 304 : 200;
-    this.asked.push({ path, headers: options.headers, status });
+    this.requests.push({ path, headers: options.headers, status });
     return { status, headers: { etag }, body: Readable.from(status === 304 ? [] : [Buffer.from(body)]) };
   }
 
@@ -80,7 +80,7 @@ beforeEach(async () => {
 });
 afterEach(() => discovery.stop());
 
-/** The first question after a change, and its two answers. */
+/** The first discovery request after a change, and its two responses. */
 async function soon(): Promise<void> {
   await clock.advance(50);
   await settle();
@@ -96,7 +96,7 @@ const gvr = (name: string): string | undefined => {
   return found && `${found.group}/${found.version}/${found.resource}`;
 };
 
-describe('a name', () => {
+describe('the resource name', () => {
   test.each([
     ['pods', '/v1/pods'],
     ['pods.v1.', '/v1/pods'],
@@ -114,13 +114,13 @@ describe('a name', () => {
     ['deployments.', undefined],
     ['.apps', undefined],
     ['__proto__', undefined],
-  ])('%s is %s', async (name, expected) => {
+  ])('%s resolves to %s', async (name, expected) => {
     await start();
     expect(gvr(name)).toBe(expected);
   });
 });
 
-test('a resource has what discovery says of it', async () => {
+test('a resource has the properties that discovery reports', async () => {
   await start();
   expect(discovery.resolve('pods')).toEqual({
     group: '',
@@ -136,13 +136,13 @@ test('a resource has what discovery says of it', async () => {
   expect(discovery.find({ group: 'apps', version: 'v1', resource: 'deployments' })?.kind).toBe('Deployment');
 });
 
-test('what has subresources alone is no resource', async () => {
+test('an entry with subresources only is not a resource', async () => {
   cluster.documents['/apis'] = aggregated(group('x', { version: 'v1', resources: [{ resource: 'things', kind: '' }] }));
   await start();
   expect(discovery.resolve('things')).toBeUndefined();
 });
 
-test('a document in another form is not taken for an empty one', async () => {
+test('a document in another format is not treated as an empty one', async () => {
   await start();
   cluster.documents['/apis'] = { kind: 'APIGroupList', groups: [] };
   await clock.advance(80_000);
@@ -161,25 +161,37 @@ const bookmark = {
   object: { metadata: { resourceVersion: '1', annotations: { 'k8s.io/initial-events-end': 'true' } } },
 };
 
-describe('what changes', () => {
-  test('is seen within a minute, and what did not change is not sent again', async () => {
+/** Starts with revision 1 of a custom resource. Returns the watch of definitions. */
+async function startWithDefinition(): Promise<FakeRequest> {
+  cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
+  await start();
+  const watch = cluster.watch('customresourcedefinitions');
+  await watch.open();
+  await watch.send({ type: 'ADDED', object: definition(1) }, bookmark);
+  await soon();
+  expect(discovery.resolve('gizmos')?.revision).toBe('u/1');
+  return watch;
+}
+
+describe('a changed resource', () => {
+  test('is seen within a minute, and unchanged documents are not sent again', async () => {
     await start();
-    let told = 0;
-    discovery.changed.subscribe(() => (told += 1));
+    let notifications = 0;
+    discovery.changed.subscribe(() => (notifications += 1));
     await clock.advance(20_000);
-    expect(told).toBe(0);
-    expect(cluster.asked.filter(({ status }) => status === 200)).toHaveLength(2);
+    expect(notifications).toBe(0);
+    expect(cluster.requests.filter(({ status }) => status === 200)).toHaveLength(2);
     cluster.documents['/apis'] = aggregated(apps, events, gizmos('Current', [{ resource: 'gizmos' }]));
     await clock.advance(60_000);
     expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
-    expect(told).toBe(1);
+    expect(notifications).toBe(1);
     cluster.documents['/apis'] = aggregated(apps, events);
     await clock.advance(60_000);
     expect(gvr('gizmos')).toBeUndefined();
-    expect(told).toBe(2);
+    expect(notifications).toBe(2);
   });
 
-  test('is not what is only stale', async () => {
+  test('is kept while its group is only stale', async () => {
     cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
     await start();
     cluster.documents['/apis'] = aggregated(apps, gizmos('Stale', []));
@@ -190,7 +202,7 @@ describe('what changes', () => {
     expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
   });
 
-  test('is asked for soon after a CustomResourceDefinition or an APIService', async () => {
+  test('is requested soon after a change of a CustomResourceDefinition or an APIService', async () => {
     await start();
     await clock.advance(20_000);
     for (const path of ['customresourcedefinitions', 'apiservices']) {
@@ -211,35 +223,23 @@ describe('what changes', () => {
     expect(gvr('gizmos')).toBeUndefined();
   });
 
-  test('is also how a definition looks, a second after it', async () => {
-    cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
-    await start();
-    const watch = cluster.watch('customresourcedefinitions');
-    await watch.open();
-    await watch.send({ type: 'ADDED', object: definition(1) }, bookmark);
-    await soon();
-    expect(discovery.resolve('gizmos')?.revision).toBe('u/1');
-    let told = 0;
-    discovery.changed.subscribe(() => (told += 1));
+  test('is reported a second after a change of its definition', async () => {
+    const watch = await startWithDefinition();
+    let notifications = 0;
+    discovery.changed.subscribe(() => (notifications += 1));
     await watch.send({ type: 'MODIFIED', object: definition(1) });
     await clock.advance(10_000);
-    expect(told).toBe(0);
+    expect(notifications).toBe(0);
     await watch.send({ type: 'MODIFIED', object: definition(2) });
     await clock.advance(999);
-    expect(told).toBe(0);
+    expect(notifications).toBe(0);
     await clock.advance(1);
-    expect(told).toBe(1);
+    expect(notifications).toBe(1);
     expect(discovery.resolve('gizmos')?.revision).toBe('u/2');
   });
 
-  test('a resource has no revision after a list without its definition', async () => {
-    cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
-    await start();
-    const watch = cluster.watch('customresourcedefinitions');
-    await watch.open();
-    await watch.send({ type: 'ADDED', object: definition(1) }, bookmark);
-    await soon();
-    expect(discovery.resolve('gizmos')?.revision).toBe('u/1');
+  test('has no revision after a list without its definition', async () => {
+    const watch = await startWithDefinition();
     await watch.send({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } });
     await clock.advance(0);
     const next = cluster.watch('customresourcedefinitions');
@@ -250,8 +250,8 @@ describe('what changes', () => {
   });
 });
 
-describe('before the first answer', () => {
-  test('who waits has it with the first', async () => {
+describe('before the first discovery response', () => {
+  test('waitForSync returns with the first response', async () => {
     const { documents } = cluster;
     cluster.documents = {};
     await start();
@@ -279,7 +279,7 @@ describe('before the first answer', () => {
     expect(discovery.hasSynced()).toBe(true);
   });
 
-  test('who waits no longer is let go', async () => {
+  test('waitForSync ends when its signal is aborted', async () => {
     const limit = new AbortController();
     const waited = discovery.waitForSync(limit.signal);
     limit.abort(new Error('enough'));

@@ -39,7 +39,7 @@ function lab() {
 
 const held = (...replicas: readonly Replica[]): boolean[] => replicas.map(({ lease }) => lease.isHeld());
 
-test('one of two holds it, and goes on holding it', async () => {
+test('one of two candidates holds the Lease, and keeps it', async () => {
   const { clock, replica, spec } = lab();
   const [one, two] = [await replica('one'), await replica('two')];
   for (let time = 0; time < 20; time += 1) {
@@ -56,14 +56,14 @@ test('one of two holds it, and goes on holding it', async () => {
   });
 });
 
-test('of those that begin at once one gets it', async () => {
+test('one of several concurrent candidates gets the Lease', async () => {
   const { clock, replica } = lab();
   const all = await Promise.all(['a', 'b', 'c'].map(replica));
   await clock.advance(10 * second);
   expect(held(...all).filter(Boolean)).toHaveLength(1);
 });
 
-test('another takes over from one that is gone, but not before it believes so itself', async () => {
+test('a candidate takes over from a holder that is gone, but only after the holder itself considers the Lease lost', async () => {
   const { clock, replica } = lab();
   const [one, two] = [await replica('one'), await replica('two')];
   one.client.before = () => {
@@ -77,10 +77,10 @@ test('another takes over from one that is gone, but not before it believes so it
   one.client.before = () => undefined;
   await clock.advance(20 * second);
   expect(held(one, two)).toEqual([false, true]);
-  expect(one.lines().filter((line) => line.includes('cannot be read or written'))).toHaveLength(1);
+  expect(one.lines().filter((line) => line.includes('lease read or write failed'))).toHaveLength(1);
 });
 
-test('it is let go at the end, and free at once', async () => {
+test('a stop releases the Lease, which is free at once', async () => {
   const { clock, replica, spec } = lab();
   const [one, two] = [await replica('one'), await replica('two')];
   await one.lease.stop();
@@ -94,7 +94,7 @@ test('it is let go at the end, and free at once', async () => {
 test.each([
   ['acquired', 'POST', 0],
   ['renewed', 'PUT', 6 * second],
-])('stop releases a Lease that is being %s', async (_, write, later) => {
+])('a stop releases a Lease that is being %s', async (_, write, later) => {
   const { clock, cluster, spec } = lab();
   const client = cluster.client();
   const lease = new Lease({ client, namespace, name, identity: 'one', clock, log: logOfLines().log });
@@ -117,7 +117,7 @@ test.each([
   expect(spec()['holderIdentity']).toBe('');
 });
 
-test('what an earlier process left behind expires, whatever its clock said', async () => {
+test('the Lease of an earlier process expires, whatever its clock said', async () => {
   const { clock, cluster, replica } = lab();
   cluster.put(path, { metadata: { name }, spec: { holderIdentity: 'gone', renewTime: '2999-01-01T00:00:00.000000Z' } });
   const one = await replica('one');
@@ -127,7 +127,7 @@ test('what an earlier process left behind expires, whatever its clock said', asy
   expect(held(one)).toEqual([true]);
 });
 
-test('it is made again when it was deleted', async () => {
+test('a deleted Lease is created again', async () => {
   const { clock, cluster, replica } = lab();
   const one = await replica('one');
   cluster.delete(path, name);

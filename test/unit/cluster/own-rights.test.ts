@@ -6,12 +6,12 @@ import { FakeClock } from '../../labs/cluster-fakes.ts';
 
 const pods = { group: '', resource: 'pods' };
 let clock: FakeClock;
-let asked: string[];
+let reviewed: string[];
 let allowed: ReadonlySet<string>;
 let rights: OwnRights;
 beforeEach(() => {
   clock = new FakeClock();
-  asked = [];
+  reviewed = [];
   allowed = new Set(['list', 'watch']);
   rights = new OwnRights({
     clock,
@@ -20,7 +20,7 @@ beforeEach(() => {
         const { spec } = body as { spec: { resourceAttributes: { verb: string; resource: string } } };
         const { verb, resource } = spec.resourceAttributes;
         if (path !== '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews') throw new Error(path);
-        asked.push(`${verb} ${resource}`);
+        reviewed.push(`${verb} ${resource}`);
         if (allowed.has('nothing')) throw new KubeError(0, {});
         return { status: { allowed: allowed.has(verb), denied: allowed.has('denied') } } as T;
       },
@@ -28,18 +28,18 @@ beforeEach(() => {
   });
 });
 
-test('both rights are needed', async () => {
+test('mayListAndWatch requires both rights', async () => {
   expect(await rights.mayListAndWatch(pods)).toBe(true);
-  expect(asked).toEqual(['list pods', 'watch pods']);
+  expect(reviewed).toEqual(['list pods', 'watch pods']);
   allowed = new Set(['list']);
   expect(await rights.mayListAndWatch({ group: 'apps', resource: 'pods' })).toBe(false);
   allowed = new Set(['list', 'watch', 'denied']);
   expect(await rights.mayListAndWatch({ group: 'batch', resource: 'pods' })).toBe(false);
 });
 
-test('reviews are kept for 5 s, or until they prove wrong', async () => {
+test('reviews of own rights are cached for 5 s, or until a request contradicts them', async () => {
   await Promise.all([rights.mayListAndWatch(pods), rights.mayListAndWatch(pods)]);
-  expect(asked).toHaveLength(2);
+  expect(reviewed).toHaveLength(2);
   allowed = new Set();
   await clock.advance(4_000);
   expect(await rights.mayListAndWatch(pods)).toBe(true);
@@ -50,7 +50,7 @@ test('reviews are kept for 5 s, or until they prove wrong', async () => {
   expect(await rights.mayListAndWatch(pods)).toBe(true);
 });
 
-test('a question without an answer is asked again', async () => {
+test('a failed review of own rights is repeated', async () => {
   allowed = new Set(['nothing']);
   await expect(rights.mayListAndWatch(pods)).rejects.toThrow(KubeError);
   allowed = new Set(['list', 'watch']);

@@ -73,7 +73,7 @@ test.each([
   expect(secretValue(secret, key)).toBeUndefined();
 });
 
-describe('the Secrets that are followed', () => {
+describe('the referenced Secrets', () => {
   test('are read, and every change is reported', async () => {
     put('a', 'first');
     await follow('a');
@@ -102,7 +102,7 @@ describe('the Secrets that are followed', () => {
     expect(changes).toBe(before);
   });
 
-  test('are settled once all were read, though one is missing', async () => {
+  test('are synced once all were read, even if one is missing', async () => {
     put('b', 'b');
     hold('b');
     await follow('a', 'b');
@@ -141,7 +141,7 @@ describe('the Secrets that are followed', () => {
   });
 });
 
-test('a value that cannot be used is explained', async () => {
+test('an unusable value is explained', async () => {
   cluster.put(path, { metadata: { name: 'a' }, data: { [key]: encoded('x'), empty: '' } });
   await follow('a', 'b');
   const problems = [
@@ -153,10 +153,10 @@ test('a value that cannot be used is explained', async () => {
   ].map((ref) => secrets.problemOf(ref));
   expect(problems).toEqual([
     undefined,
-    'the key "empty" of the Secret "a" is empty',
-    'the Secret "a" has no key "other"',
-    'there is no Secret "b" in the namespace platform-system',
-    'there is no Secret "c" in the namespace platform-system',
+    'key "empty" of Secret "a" is empty',
+    'Secret "a" has no key "other"',
+    'Secret "b" not found in namespace "platform-system"',
+    'Secret "c" not found in namespace "platform-system"',
   ]);
   expect(secrets.read({ name: 'c', key })).toBeUndefined();
 });

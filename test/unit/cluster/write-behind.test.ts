@@ -34,7 +34,7 @@ afterEach(() => writes.stop());
 
 const values = (): string[] => written.map(({ key, value }) => `${key}=${value}`);
 
-test('what comes for a key in the meantime is one write, and no key is written more than once a second', async () => {
+test('changes of a key are combined into one write, and no key is written more than once a second', async () => {
   for (let time = 0; time < 50; time += 1) {
     writes.put('a', 'x');
     if (time % 10 === 0) writes.put('b', 'y');
@@ -53,7 +53,7 @@ test('what comes for a key in the meantime is one write, and no key is written m
   ).toBe('x'.repeat(50));
 });
 
-test('what is not written yet can be read, also while it is being written', async () => {
+test('unwritten values can be read, also during their write', async () => {
   writes.put('a', 'x');
   expect(writes.unwritten('a')).toBe('x');
   let during: string | undefined;
@@ -71,7 +71,7 @@ test('what is not written yet can be read, also while it is being written', asyn
   expect(writes.unwritten('a')).toBeUndefined();
 });
 
-test('a failure is tried again, with what came since; others are not held up by it', async () => {
+test('a failed write is retried with newer values; other keys are not delayed', async () => {
   fail = (key) => (key === 'a' ? unreachable(new Error('down')) : undefined);
   writes.put('a', 'x');
   writes.put('b', 'y');
@@ -84,7 +84,7 @@ test('a failure is tried again, with what came since; others are not held up by 
   expect(values()).toEqual(['b=y', 'a=xz']);
 });
 
-test('what the cluster will never take is given up', async () => {
+test('a write that the cluster rejects for good is given up', async () => {
   fail = (key) => (key === 'a' ? new KubeError(422, { message: 'invalid' }) : undefined);
   writes.put('a', 'x');
   writes.put('b', 'y');
@@ -94,7 +94,7 @@ test('what the cluster will never take is given up', async () => {
   expect(values()).toEqual(['b=y']);
 });
 
-test('only so many keys wait', async () => {
+test('the number of waiting keys is limited', async () => {
   fail = () => unreachable(new Error('down'));
   for (let index = 0; index < 5_000; index += 1) writes.put(`key-${index}`, 'x');
   fail = () => undefined;
@@ -102,7 +102,7 @@ test('only so many keys wait', async () => {
   expect(written).toHaveLength(2_000);
 });
 
-test('the end writes what is left, at once, and tries nothing again', async () => {
+test('a stop writes the remaining values at once, and retries nothing', async () => {
   writes.put('a', 'x');
   writes.put('b', 'y');
   await writes.stop();
@@ -115,20 +115,20 @@ test('the end writes what is left, at once, and tries nothing again', async () =
   expect(written).toHaveLength(2);
 });
 
-test('a key that waits takes more while no other key can be added', async () => {
+test('a waiting key accepts more values while no other key can be added', async () => {
   for (let index = 0; index < 2_000; index += 1) writes.put(`key-${index}`, 'x');
   writes.put('key-7', 'y');
   await clock.advance(1_200);
   expect(values()).toContain('key-7=xy');
 });
 
-test('a slow write is the only one, whatever is put meanwhile', async () => {
+test('a slow write stays the only one, whatever is added meanwhile', async () => {
   const { promise: first, resolve: endFirst } = Promise.withResolvers<void>();
   let open = 0;
-  let most = 0;
+  let maxOpen = 0;
   slowly = async () => {
     open += 1;
-    most = Math.max(most, open);
+    maxOpen = Math.max(maxOpen, open);
     await first;
     open -= 1;
   };
@@ -142,10 +142,10 @@ test('a slow write is the only one, whatever is put meanwhile', async () => {
   await clock.advance(2_000);
   await clock.advance(2_000);
   expect(values()).toEqual(['a=x', 'b=y']);
-  expect([openMeanwhile, most]).toEqual([1, 1]);
+  expect([openMeanwhile, maxOpen]).toEqual([1, 1]);
 });
 
-test('a value that is put while its key fails is written with the earlier one, after the other keys', async () => {
+test('a value added while its key fails is written with the earlier one, after the other keys', async () => {
   fail = (key) => {
     if (key !== 'a') return undefined;
     fail = () => undefined;
@@ -158,7 +158,7 @@ test('a value that is put while its key fails is written with the earlier one, a
   expect(values()).toEqual(['b=z', 'a=xy']);
 });
 
-test('a failure is logged with its key and its cause', async () => {
+test('a failed write is logged with its key and its cause', async () => {
   fail = () => unreachable(new Error('connection refused'));
   writes.put('a', 'x');
   await clock.advance(1_000);
@@ -167,7 +167,7 @@ test('a failure is logged with its key and its cause', async () => {
   ]);
 });
 
-test('after a stop nothing is scheduled', async () => {
+test('after a stop no write is scheduled', async () => {
   writes.put('a', 'x');
   await writes.stop();
   writes.put('b', 'y');

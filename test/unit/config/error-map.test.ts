@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { formatProblem, parseConfiguration } from '../../../src/config/parse.ts';
 
-/** What is said of these lines of YAML under `authentication`. */
-function told(lines: string, more = ''): string[] {
+/** Returns the messages about these lines of YAML under `authentication`. */
+function messagesFor(lines: string, more = ''): string[] {
   const parsed = parseConfiguration(`apiVersion: config.platform.io/v1alpha1
 kind: PlatformConfiguration
 authentication:
@@ -15,7 +15,7 @@ ${more}`);
 const erin = 'username: erin, passwordRef: {name: a, key: b}';
 const web = 'name: web, secret: x';
 
-describe('what is of another type', () => {
+describe('a value of the wrong type is reported', () => {
   test.each([
     ['accessTokenMaxAge: 7200', 'accessTokenMaxAge: must be a duration such as "2h", with a unit and in quotes'],
     ['accessTokenMaxAge: true', 'accessTokenMaxAge: must be a duration such as "2h"'],
@@ -44,34 +44,34 @@ describe('what is of another type', () => {
       `users: [{${erin}, groups: [${Array.from({ length: 101 }, (_, at) => `g${at}`).join(', ')}]}]`,
       'users[0] (erin).groups: must have at most 100 entries',
     ],
-  ])('%s', (line, message) => {
-    expect(told(line)).toEqual([`authentication.${message}`]);
+  ])('for %s', (line, message) => {
+    expect(messagesFor(line)).toEqual([`authentication.${message}`]);
   });
 });
 
-describe('what is missing is said to be', () => {
+describe('missing keys are reported', () => {
   test.each([
     ['', ['apiVersion: is missing', 'kind: is missing', 'authentication: is missing']],
     [
       'kind: PlatformConfiguration\napiVersion: config.platform.io/v1alpha1\nauthentication: {}',
       ['authentication.issuer: is missing'],
     ],
-  ])('%j', (text, messages) => {
+  ])('for %j', (text, messages) => {
     const parsed = parseConfiguration(`${text}\nrequests: {}\n`);
     expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual(messages);
   });
 
   test('in a list too', () => {
-    expect(told('users: [{username: erin, passwordRef: {name: a}}]')).toEqual([
+    expect(messagesFor('users: [{username: erin, passwordRef: {name: a}}]')).toEqual([
       'authentication.users[0] (erin).passwordRef.key: is missing',
     ]);
-    expect(told('identityProviders: [{name: corp, type: LDAP}]')).toEqual([
+    expect(messagesFor('identityProviders: [{name: corp, type: LDAP}]')).toEqual([
       'authentication.identityProviders[0] (corp).ldap: is missing',
     ]);
   });
 });
 
-describe('a wrong choice', () => {
+describe('an invalid choice is reported with the accepted values', () => {
   test.each([
     ['signingAlgorithm: HS256', 'signingAlgorithm: must be one of ES256, RS256; did you mean "ES256"?'],
     [
@@ -81,11 +81,11 @@ describe('a wrong choice', () => {
     [`users: [{${erin}, state: 5}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
     [`users: [{${erin}, state: [x]}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
     [`users: [{${erin}, state: ${'x'.repeat(65)}}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
-  ])('%s', (line, message) => {
-    expect(told(line)).toEqual([`authentication.${message}`]);
+  ])('for %s', (line, message) => {
+    expect(messagesFor(line)).toEqual([`authentication.${message}`]);
   });
 
-  test('of one', () => {
+  test('for a single accepted value', () => {
     const parsed = parseConfiguration(
       'apiVersion: v1\nkind: PlatformConfiguration\nauthentication: {issuer: https://a}',
     );
@@ -96,13 +96,13 @@ describe('a wrong choice', () => {
   });
 });
 
-test.each(['x', 'a@', '@b', '""'])('the e-mail address %s is none', (email) => {
-  expect(told(`users: [{${erin}, email: ${JSON.stringify(email)}}]`)).toEqual([
+test.each(['x', 'a@', '@b', '""'])('the e-mail address %s is rejected', (email) => {
+  expect(messagesFor(`users: [{${erin}, email: ${JSON.stringify(email)}}]`)).toEqual([
     'authentication.users[0] (erin).email: must be an e-mail address',
   ]);
 });
 
-describe('an unknown key', () => {
+describe('an unknown key is reported', () => {
   test.each([
     ['multiplelogin', 'multipleLogin'],
     ['MULTIPLELOGIN', 'multipleLogin'],
@@ -110,28 +110,28 @@ describe('an unknown key', () => {
     ['multipleLgoin', 'multipleLogin'],
     ['user', 'users'],
     ['clients2', 'clients'],
-  ])('%s is told with the one that is near', (key, near) => {
-    expect(told(`${key}: 1`)).toEqual([`authentication.${key}: is no known key; did you mean "${near}"?`]);
+  ])('with the closest match: %s', (key, near) => {
+    expect(messagesFor(`${key}: 1`)).toEqual([`authentication.${key}: is not a known key; did you mean "${near}"?`]);
   });
 
-  test.each(['colour', 'multipleLoginsss', 'x', '__proto__'])('%s is told alone where none is', (key) => {
-    expect(told(`${key}: 1`)).toEqual([`authentication.${key}: is no known key`]);
+  test.each(['colour', 'multipleLoginsss', 'x', '__proto__'])('without a suggestion if none is close: %s', (key) => {
+    expect(messagesFor(`${key}: 1`)).toEqual([`authentication.${key}: is not a known key`]);
   });
 
-  test('of several each has its own', () => {
-    expect(told(`users: [{${erin}, shell: bash, group: [], Email: x}]`, 'cach: {}\n')).toEqual([
-      'authentication.users[0] (erin).shell: is no known key',
-      'authentication.users[0] (erin).group: is no known key; did you mean "groups"?',
-      'authentication.users[0] (erin).Email: is no known key; did you mean "email"?',
-      'cach: is no known key; did you mean "cache"?',
+  test('with its own suggestion for each of several', () => {
+    expect(messagesFor(`users: [{${erin}, shell: bash, group: [], Email: x}]`, 'cach: {}\n')).toEqual([
+      'authentication.users[0] (erin).shell: is not a known key',
+      'authentication.users[0] (erin).group: is not a known key; did you mean "groups"?',
+      'authentication.users[0] (erin).Email: is not a known key; did you mean "email"?',
+      'cach: is not a known key; did you mean "cache"?',
     ]);
   });
 });
 
-describe('where it is', () => {
-  test('is told by the names of users, clients and providers too', () => {
+describe('the path of a problem', () => {
+  test('contains the names of users, clients and providers', () => {
     expect(
-      told(
+      messagesFor(
         `users: [{${erin}, state: x}, {passwordRef: {name: a, key: b}}, {username: 5, passwordRef: {name: a, key: b}}]`,
       ),
     ).toEqual([
@@ -139,18 +139,18 @@ describe('where it is', () => {
       'authentication.users[1].username: is missing',
       'authentication.users[2].username: must be text: put it in quotes',
     ]);
-    expect(told(`clients: [{${web}, consent: "no"}, {name: web}]`)).toEqual([
+    expect(messagesFor(`clients: [{${web}, consent: "no"}, {name: web}]`)).toEqual([
       'authentication.clients[0] (web).consent: must be true or false',
       'authentication.clients[1] (web): must have exactly one of secret, secretHash and secretRef, or public: true',
-      'authentication.clients[1] (web): repeats the client name "web"',
+      'authentication.clients[1] (web): duplicate client name "web"',
     ]);
   });
 
-  test('is told by no name that would not stay on the line', () => {
-    expect(told(`users: [{username: "a\\nb", passwordRef: {name: a, key: b}}]`)[0]).toMatch(
+  test('omits names that would break the line', () => {
+    expect(messagesFor(`users: [{username: "a\\nb", passwordRef: {name: a, key: b}}]`)[0]).toMatch(
       /^authentication\.users\[0\]\.username: /,
     );
-    expect(told(`users: [{username: ${'x'.repeat(254)}, passwordRef: {name: a, key: b}}]`)[0]).toMatch(
+    expect(messagesFor(`users: [{username: ${'x'.repeat(254)}, passwordRef: {name: a, key: b}}]`)[0]).toMatch(
       /^authentication\.users\[0\]\.username: /,
     );
   });
@@ -158,20 +158,20 @@ describe('where it is', () => {
 
 describe('a redirect URI', () => {
   test.each(['https://*.example.com/cb', 'https://console.example.com/*', 'com.example.app:/*', '*'])(
-    '%s is not exact',
+    'is rejected as not exact: %s',
     (uri) => {
       for (const key of ['redirectURIs', 'postLogoutRedirectURIs'])
-        expect(told(`clients: [{${web}, ${key}: ["${uri}"]}]`)).toEqual([
-          `authentication.clients[0] (web).${key}[0]: must be exact: no "*"`,
+        expect(messagesFor(`clients: [{${web}, ${key}: ["${uri}"]}]`)).toEqual([
+          `authentication.clients[0] (web).${key}[0]: must be exact, without "*"`,
         ]);
     },
   );
 });
 
-test('no value that may be a secret is told, whatever is wrong with it', () => {
+test('no value that may be a secret is repeated, whatever is wrong with it', () => {
   const secret = '7301994433';
   for (const value of [secret, `"${secret}"`, `[${secret}]`, `{a: ${secret}}`, `"${secret}${'x'.repeat(300)}"`]) {
-    const messages = told(`users:
+    const messages = messagesFor(`users:
   - {username: a, passwordHash: ${value}}
   - {username: b, passwordRef: ${value}}
   - {username: c, passwordRef: {name: ${value}, key: [${value}]}}

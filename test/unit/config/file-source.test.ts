@@ -27,13 +27,13 @@ afterEach(async () => {
   await rm(dir, { recursive: true });
 });
 
-test('the configuration of a file is in force after the start', async () => {
+test('a configuration file is in force after the start', async () => {
   await writeFile(file, yaml);
   await source.start();
   expect(live.value.authentication.issuer).toBe('https://platform.example');
 });
 
-test('a later version of the file is in force once it is read', async () => {
+test('a new version of the configuration file is in force once it is read', async () => {
   await writeFile(file, yaml);
   await source.start();
   const replaced = new Promise<string>((resolve) => {
@@ -45,11 +45,11 @@ test('a later version of the file is in force once it is read', async () => {
   expect(await replaced).toBe('https://other.example');
 });
 
-test('the start fails and names the file and its problems where the configuration is invalid', async () => {
+test('the start fails with the file name and its problems if the configuration is invalid', async () => {
   await writeFile(file, yaml.replace('PlatformConfiguration', 'Other'));
   await expect(source.start()).rejects.toThrow(`${file} is invalid:\nkind`);
 });
 
-test('the start fails where there is no file', async () => {
-  await expect(source.start()).rejects.toThrow('ENOENT');
+test('the start fails if the configuration file does not exist', async () => {
+  await expect(source.start()).rejects.toThrow(`--config: cannot read ${file}: no such file or directory`);
 });

@@ -16,26 +16,26 @@ const defaults = {
   config: undefined,
 };
 
-describe('the command line', () => {
-  test('has defaults for all but the namespace', () => {
+describe('parsing the command line', () => {
+  test('has defaults for everything except the namespace', () => {
     expect(parseFlags(['--namespace=ns'], {})).toEqual(defaults);
     expect(parseFlags([], { POD_NAMESPACE: 'ns' })).toEqual(defaults);
   });
 
-  test('reads POD_NAMESPACE and nothing else from the environment, and the flag wins', () => {
-    const asked: string[] = [];
+  test('reads only POD_NAMESPACE from the environment, and the flag takes precedence', () => {
+    const requestedNames: string[] = [];
     const environment = new Proxy<Record<string, string>>(
       { POD_NAMESPACE: 'pod' },
       {
         get: (target, name) => {
-          asked.push(String(name));
+          requestedNames.push(String(name));
           return target[String(name)];
         },
       },
     );
     expect(parseFlags([], environment).namespace).toBe('pod');
     expect(parseFlags(['--namespace', 'flag'], environment).namespace).toBe('flag');
-    expect([...new Set(asked)]).toEqual(['POD_NAMESPACE']);
+    expect([...new Set(requestedNames)]).toEqual(['POD_NAMESPACE']);
   });
 
   test.each([
@@ -49,7 +49,7 @@ describe('the command line', () => {
     ['--service-name=s', { serviceName: 's' }],
     ['--config-map=c', { configMap: 'c' }],
     ['--config=f', { config: 'f' }],
-  ])('%s', (line, expected) => {
+  ])('accepts %s', (line, expected) => {
     expect(parseFlags(['--namespace=ns', ...line.split(' ')], {})).toEqual({ ...defaults, ...expected });
   });
 
@@ -74,14 +74,14 @@ describe('the command line', () => {
     ['--no-such-flag=1', '--no-such-flag'],
     ['-x', '-x'],
     ['serve', 'serve'],
-  ])('%s is an error that names %s', (line, named) => {
+  ])('rejects %s with an error that names %s', (line, named) => {
     const parse = (): unknown => parseFlags(['--namespace=ns', ...line.split(' ')], {});
     expect(parse).toThrow(UsageError);
     expect(parse).toThrow(named);
   });
 
   test.each([{}, { POD_NAMESPACE: '' }, { NAMESPACE: 'x' }])(
-    'without a namespace says where to give it: %j',
+    'without a namespace fails and says how to set it: %j',
     (environment) => {
       expect(() => parseFlags([], environment)).toThrow(/--namespace.*POD_NAMESPACE/);
     },

@@ -20,8 +20,8 @@ const problem = (...providers: object[]): string => {
   }
 };
 
-describe('an LDAP directory', () => {
-  test('needs its URL and where people are; all else has defaults', () => {
+describe('an LDAP identity provider', () => {
+  test('requires its URL and a search base, and has defaults for everything else', () => {
     expect(parse(ldap())).toEqual([
       {
         ...base,
@@ -44,47 +44,47 @@ describe('an LDAP directory', () => {
   });
 
   test.each<[string, object]>([
-    ['plain on this machine', { url: 'ldap://127.0.0.1:3389' }],
-    ['plain on this machine, by IPv6', { url: 'ldap://[::1]' }],
+    ['without TLS on the loopback interface', { url: 'ldap://127.0.0.1:3389' }],
+    ['without TLS on the loopback interface (IPv6)', { url: 'ldap://[::1]' }],
     ['with StartTLS', { url: 'ldap://ldap.example', startTLS: true }],
-    ['with an account', { bindDN: 'cn=a', bindPasswordRef: { name: 'a', key: 'b' } }],
+    ['with a service account', { bindDN: 'cn=a', bindPasswordRef: { name: 'a', key: 'b' } }],
     [
-      'of Active Directory',
+      'for Active Directory',
       { userSearch: { base: 'dc=a', filter: '(&(objectClass=user)(sAMAccountName={username}))' } },
     ],
-    ['by an extensible match', { groupSearch: { base: 'dc=a', filter: '(member:1.2.840.113556.1.4.1941:={dn})' } }],
+    ['with an extensible match', { groupSearch: { base: 'dc=a', filter: '(member:1.2.840.113556.1.4.1941:={dn})' } }],
   ])('is accepted %s', (_, changes) => {
     expect(problem(ldap(changes))).toBe('accepted');
   });
 
   test.each<[string, object, string]>([
-    ['readable for the network', { url: 'ldap://ldap.example' }, 'ldap.url: must be ldaps://'],
-    ['readable for the network, in capitals', { url: 'LDAP://ldap.example' }, 'ldap.url: must be ldaps://'],
-    ['with TLS in TLS, in capitals', { url: 'LDAPS://ldap.example', startTLS: true }, 'ldap.startTLS'],
-    ['of another scheme', { url: 'https://ldap.example' }, 'ldap.url'],
+    ['without TLS over the network', { url: 'ldap://ldap.example' }, 'ldap.url: must be ldaps://'],
+    ['without TLS over the network (scheme in capitals)', { url: 'LDAP://ldap.example' }, 'ldap.url: must be ldaps://'],
+    ['with StartTLS inside TLS (scheme in capitals)', { url: 'LDAPS://ldap.example', startTLS: true }, 'ldap.startTLS'],
+    ['with another scheme', { url: 'https://ldap.example' }, 'ldap.url'],
     ['with a search in its URL', { url: 'ldaps://ldap.example/dc=a' }, 'ldap.url'],
     ['with a password in its URL', { url: 'ldaps://a:b@ldap.example' }, 'ldap.url'],
-    ['with TLS in TLS', { startTLS: true }, 'ldap.startTLS'],
+    ['with StartTLS inside TLS', { startTLS: true }, 'ldap.startTLS'],
     ['with a DN without password', { bindDN: 'cn=a' }, 'must have both'],
     ['with a password without DN', { bindPasswordRef: { name: 'a', key: 'b' } }, 'must have both'],
-    ['with a CA that is none', { caCertificate: 'PEM' }, 'ldap.caCertificate'],
+    ['with an invalid CA', { caCertificate: 'PEM' }, 'ldap.caCertificate'],
     ['without the name in its filter', { userSearch: { base: 'a', filter: '(uid=erin)' } }, '={username}'],
-    ['with the name in the place of a filter', { userSearch: { base: 'a', filter: '({username})' } }, '={username}'],
-    ['with a filter that does not end', { userSearch: { base: 'a', filter: '(&(uid={username})' } }, 'in parentheses'],
+    ['with the name instead of a filter', { userSearch: { base: 'a', filter: '({username})' } }, '={username}'],
+    ['with an unterminated filter', { userSearch: { base: 'a', filter: '(&(uid={username})' } }, 'in parentheses'],
     ['with two filters', { userSearch: { base: 'a', filter: '(uid={username})(a=b)' } }, 'in parentheses'],
-    ['with a filter that is none', { userSearch: { base: 'a', filter: 'uid={username}' } }, 'in parentheses'],
-    ['with no attribute', { userSearch: { base: 'a', attributes: { subject: 'a)(b' } } }, 'name of an attribute'],
-    ['that waits for ever', { timeout: '10m' }, 'ldap.timeout'],
+    ['with an invalid filter', { userSearch: { base: 'a', filter: 'uid={username}' } }, 'in parentheses'],
+    ['with an invalid attribute', { userSearch: { base: 'a', attributes: { subject: 'a)(b' } } }, 'an attribute name'],
+    ['with an excessive timeout', { timeout: '10m' }, 'ldap.timeout'],
     ['with an unknown key', { tls: false }, 'ldap.tls'],
-  ])('is refused %s', (_, changes, message) => {
+  ])('is rejected %s', (_, changes, message) => {
     expect(problem(ldap(changes))).toContain(message);
   });
 
-  test('may have a CA of its own', async () => {
+  test('may have its own CA', async () => {
     const authority = await createAuthority('directory-ca');
     expect(problem(ldap({ caCertificate: authority.certificate }))).toBe('accepted');
     const leaf = await authority.issue({ commonName: 'ldap.example', server: ['ldap.example'] });
-    expect(problem(ldap({ caCertificate: leaf.certificate }))).toContain('of a CA');
+    expect(problem(ldap({ caCertificate: leaf.certificate }))).toContain('CA certificate');
   });
 });
 
@@ -100,7 +100,7 @@ const openID = (changes: object = {}): object => ({
 });
 
 describe('an OpenID provider', () => {
-  test('needs its issuer and what the platform is there; all else has defaults', () => {
+  test('requires its issuer and its client, and has defaults for everything else', () => {
     expect(parse(openID())).toMatchObject([
       {
         mapping: 'lookup',
@@ -116,22 +116,22 @@ describe('an OpenID provider', () => {
     ['over plain HTTP', { issuer: 'http://sso.example' }, 'oidc.issuer'],
     ['with a query in its issuer', { issuer: 'https://sso.example?a' }, 'oidc.issuer'],
     ['without a secret', { clientSecretRef: undefined }, 'oidc.clientSecretRef'],
-    ['without the scope openid', { scopes: ['profile'] }, 'must have "openid"'],
+    ['without the scope openid', { scopes: ['profile'] }, 'must contain "openid"'],
     ['with two scopes in one', { scopes: ['openid profile'] }, 'oidc.scopes[0]'],
     ['with a claim without a name', { claims: { groups: '' } }, 'oidc.claims.groups'],
-    ['with a subject of choice', { claims: { subject: 'email' } }, 'oidc.claims.subject'],
-  ])('is refused %s', (_, changes, message) => {
+    ['with a configured subject claim', { claims: { subject: 'email' } }, 'oidc.claims.subject'],
+  ])('is rejected %s', (_, changes, message) => {
     expect(problem(openID(changes))).toContain(message);
   });
 });
 
-describe('a provider', () => {
-  test.each(['system', 'platform', 'Corp', 'a:b', '', '-a', 'x'.repeat(64)])('is not called %j', (name) => {
+describe('an identity provider', () => {
+  test.each(['system', 'platform', 'Corp', 'a:b', '', '-a', 'x'.repeat(64)])('cannot have the name %j', (name) => {
     expect(problem({ ...ldap(), name })).toMatch(/identityProviders\[0\][^.]*\.name: /);
   });
 
-  test('is there once, and of a type that is served', () => {
-    expect(problem(ldap(), ldap())).toContain('repeats the name "corp"');
+  test('has a unique name and a supported type', () => {
+    expect(problem(ldap(), ldap())).toContain('duplicate name "corp"');
     expect(problem({ ...ldap(), type: 'SAML' })).toContain('identityProviders[0] (corp).type: must be LDAP or OIDC');
     expect(problem({ ...ldap(), type: 'OIDC' })).toContain('identityProviders[0] (corp).oidc: is missing');
     expect(problem({ ...ldap(), mapping: 'mixed' })).toContain('mapping');

@@ -1,8 +1,8 @@
-/** What kube-apiserver is served: tokens for its audience, and its token webhook. */
+/** Tokens for the audience of kube-apiserver, and the token webhook that kube-apiserver calls. */
 import { describe, expect, test } from '@jest/globals';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { sessionsPath } from '../../../src/config/names.ts';
-import { ask, type Answer } from '../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { issuer } from '../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
 import { namespace } from '../../labs/accounts.ts';
@@ -51,9 +51,14 @@ const review = (
   token: unknown,
   headers: OutgoingHttpHeaders = basic('webhook'),
   audiences?: readonly string[],
-): Promise<Answer> => send(made, JSON.stringify({ ...type, spec: { token, audiences } }), headers);
-const send = (made: Lab, body: string, headers: OutgoingHttpHeaders, path = '/oauth/authenticate'): Promise<Answer> =>
-  ask(made.app, path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
+): Promise<AppResponse> => send(made, JSON.stringify({ ...type, spec: { token, audiences } }), headers);
+const send = (
+  made: Lab,
+  body: string,
+  headers: OutgoingHttpHeaders,
+  path = '/oauth/authenticate',
+): Promise<AppResponse> =>
+  sendRequest(made.app, path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
 
 const type = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview' };
 const no = { ...type, status: { authenticated: false } };
@@ -69,25 +74,25 @@ describe('a token for kube-apiserver', () => {
       'refresh_token',
       async (made: Lab) => refreshWith((await made.token({ ...login, scope: 'openid' })).json()['refresh_token']),
     ],
-  ] as const)('is given by the grant %s, lives ten minutes, and is for nobody else', async (_, fields) => {
+  ] as const)('is issued by the grant %s, is valid for ten minutes, and has no other audience', async (_, fields) => {
     const made = await lab();
-    const answer = await made.token({ ...(await fields(made)), audience: 'kubernetes', scope: 'openid' });
-    const body = answer.json() as { access_token: string; expires_in: number };
+    const response = await made.token({ ...(await fields(made)), audience: 'kubernetes', scope: 'openid' });
+    const body = response.json() as { access_token: string; expires_in: number };
     const token = body.access_token;
     expect(body.expires_in).toBe(600);
     expect(readJWT(token).claims).toMatchObject({ iss: issuer, aud: 'kubernetes', username: 'alice', groups: ['a'] });
-    await expect(made.accessTokens.judge(token)).resolves.toBeUndefined();
-    const userinfo = await ask(made.app, '/oauth/userinfo', { headers: bearer(token) });
+    await expect(made.accessTokens.validate(token)).resolves.toBeUndefined();
+    const userinfo = await sendRequest(made.app, '/oauth/userinfo', { headers: bearer(token) });
     expect(userinfo.status).toBe(401);
     const introspected = await made.post('/oauth/introspect', { token, ...asClient });
     expect(introspected.json()).toEqual({ active: false });
   });
 
-  describe('of who must change the password', () => {
+  describe('for a user who must change the password', () => {
     const carol = { ...login, username: 'carol' };
 
     // evidence: password-change-login
-    test('is not given at a login, which begins nothing, nor is an id_token', async () => {
+    test('is refused at a login without creating a session, as is an id_token', async () => {
       const made = await lab();
       await must(made);
       const refused = await made.token({ ...carol, audience: 'kubernetes' });
@@ -106,7 +111,7 @@ describe('a token for kube-apiserver', () => {
     });
 
     // evidence: password-change-refresh
-    test('is not given for a refresh token, which is not spent', async () => {
+    test('is refused for a refresh token, which stays valid', async () => {
       const made = await lab();
       await made.putUser('carol');
       const { refresh_token: token } = (await made.token({ ...carol, scope: 'openid' })).json();
@@ -117,32 +122,35 @@ describe('a token for kube-apiserver', () => {
       const own = await made.token(refreshWith(token));
       expect(own.status).toBe(200);
       expect(own.json()).not.toHaveProperty('id_token');
-      expect(await made.accessTokens.judge(String(own.json()['access_token']))).toBeUndefined();
+      expect(await made.accessTokens.validate(String(own.json()['access_token']))).toBeUndefined();
     });
   });
 
   // evidence: kubernetes-token-not-ours
-  test('is known to nobody as one for us after it was judged as what it is', async () => {
+  test('is never accepted as a token for this server, even after it was validated for kube-apiserver', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
-    expect(await made.accessTokens.judgeForAny(token)).toBeDefined();
-    await expect(made.accessTokens.judge(token)).resolves.toBeUndefined();
+    expect(await made.accessTokens.validateForAny(token)).toBeDefined();
+    await expect(made.accessTokens.validate(token)).resolves.toBeUndefined();
   });
 
   // evidence: default-audience
-  test.each([{}, { audience: issuer }, { resource: 'kubernetes' }])('is not given for %j', async (fields) => {
+  test.each([{}, { audience: issuer }, { resource: 'kubernetes' }])('is not issued for %j', async (fields) => {
     expect(readJWT(await tokenOf(await lab(), fields)).claims['aud']).toBe(issuer);
   });
 
-  test('or for anybody else is refused before anything is spent', async () => {
+  test('is refused together with another audience before the refresh token is used', async () => {
     const made = await lab();
     const first = (await made.token(login)).json()['refresh_token'];
-    const answer = await made.token({ ...refreshWith(first), audience: 'https://evil.example' });
-    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_target' });
+    const response = await made.token({ ...refreshWith(first), audience: 'https://evil.example' });
+    expect({ status: response.status, error: response.json()['error'] }).toEqual({
+      status: 400,
+      error: 'invalid_target',
+    });
     expect((await made.token(refreshWith(first))).status).toBe(200);
   });
 
-  test('revoked ends the session', async () => {
+  test('revokes its session when it is revoked', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     await made.post('/oauth/revoke', { token, ...asClient });
@@ -152,17 +160,17 @@ describe('a token for kube-apiserver', () => {
 
 describe('the token webhook', () => {
   test.each([
-    ['a client that may introspect', basic('webhook')],
-    ['who may create tokenreviews', bearer(serviceToken)],
-  ])('tells %s whose a token is', async (_, headers) => {
+    ['a client with introspection', basic('webhook')],
+    ['a user who may create tokenreviews', bearer(serviceToken)],
+  ])('reports the user of a token to %s', async (_, headers) => {
     const made = await lab();
     const token = await tokenOf(made);
-    const answer = await review(made, token, headers);
-    expect({ status: answer.status, body: answer.json() }).toEqual({
+    const response = await review(made, token, headers);
+    expect({ status: response.status, body: response.json() }).toEqual({
       status: 200,
       body: { ...type, status: { authenticated: true, user: alice(token) } },
     });
-    expect(answer.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+    expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
   });
 
   test.each<[readonly string[], readonly string[] | undefined]>([
@@ -170,7 +178,7 @@ describe('the token webhook', () => {
     [[issuer, 'https://else.example'], [issuer]],
     [['https://else.example'], undefined],
     [['kubernetes'], undefined],
-  ])('asked for the audiences %j says %j', async (wanted, meant) => {
+  ])('for the audiences %j responds with %j', async (wanted, meant) => {
     const made = await lab();
     const { status } = (await review(made, await tokenOf(made), basic('webhook'), wanted)).json() as {
       status: { authenticated: boolean; audiences?: readonly string[] };
@@ -178,7 +186,7 @@ describe('the token webhook', () => {
     expect([status.authenticated, status.audiences]).toEqual([meant !== undefined, meant]);
   });
 
-  test('names no audience while those of kube-apiserver are unknown', async () => {
+  test('returns no audience while those of kube-apiserver are unknown', async () => {
     const made = await lab();
     made.client.ownAudiences = [];
     const token = await tokenOf(made);
@@ -188,7 +196,7 @@ describe('the token webhook', () => {
     });
   });
 
-  test('judges tokens for kube-apiserver too', async () => {
+  test('validates tokens for kube-apiserver too', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     expect((await review(made, token, basic('webhook'), ['kubernetes'])).json()).toMatchObject({
@@ -196,7 +204,7 @@ describe('the token webhook', () => {
     });
   });
 
-  test('tells the groups of now, and that a token is none any more', async () => {
+  test('reports the current groups, and rejects a token that is no longer valid', async () => {
     const made = await lab();
     const token = await tokenOf(made);
     made.configure({ clients, users: [{ username: 'alice', groups: ['b'] }] });
@@ -206,14 +214,14 @@ describe('the token webhook', () => {
   });
 
   // evidence: token-review-introspection
-  test('tells a client without introspection of its own tokens only', async () => {
+  test('validates only tokens of the same client for a client without introspection', async () => {
     const made = await lab();
     const own = await tokenOf(made, { client_id: 'other', client_secret: 'other' });
     expect((await review(made, own, basic('other'))).json()).toMatchObject({ status: { authenticated: true } });
     expect((await review(made, await tokenOf(made), basic('other'))).json()).toEqual(no);
   });
 
-  test('of whatever is no token of ours says no, and asks nobody', async () => {
+  test('rejects other tokens without a request to kube-apiserver', async () => {
     const made = await lab();
     const body = (await made.token({ ...login, scope: 'openid' })).json();
     const claims = readJWT(String(body['access_token'])).claims;
@@ -224,20 +232,20 @@ describe('the token webhook', () => {
       body['refresh_token'],
       craftJWT({ alg: 'none' }, claims),
     ]) {
-      const answer = await review(made, token);
-      expect({ status: answer.status, body: answer.json() }).toEqual({ status: 200, body: no });
+      const response = await review(made, token);
+      expect({ status: response.status, body: response.json() }).toEqual({ status: 200, body: no });
     }
-    expect(made.client.asked('POST', '/tokenreviews')).toHaveLength(0);
+    expect(made.client.requestsTo('POST', '/tokenreviews')).toHaveLength(0);
   });
 
-  test('does not ask kube-apiserver about the very token that it is asked about', async () => {
+  test("does not send the reviewed token to kube-apiserver when it is also the caller's credential", async () => {
     const made = await lab();
     expect((await review(made, serviceToken, bearer(serviceToken))).json()).toEqual(no);
-    expect(made.client.asked('POST', '/tokenreviews')).toHaveLength(0);
+    expect(made.client.requestsTo('POST', '/tokenreviews')).toHaveLength(0);
   });
 
   // evidence: token-review-callers
-  test('is not for callers that prove nothing or may not', async () => {
+  test('rejects callers without a valid credential or permission', async () => {
     const made = await lab();
     const token = await tokenOf(made);
     const callers: [OutgoingHttpHeaders, number][] = [
@@ -248,32 +256,32 @@ describe('the token webhook', () => {
       [bearer(token), 403],
     ];
     for (const [headers, status] of callers) {
-      const answer = await review(made, token, headers);
-      expect([headers, answer.status]).toEqual([headers, status]);
-      expect(answer.text).not.toContain('alice"');
+      const response = await review(made, token, headers);
+      expect([headers, response.status]).toEqual([headers, status]);
+      expect(response.text).not.toContain('alice"');
     }
   });
 
   test.each<[string, string, number]>([
-    ['no JSON', '{', 400],
-    ['nothing', 'null', 400],
-    ['a text', JSON.stringify('x'.repeat(60_000)), 400],
+    ['invalid JSON', '{', 400],
+    ['null', 'null', 400],
+    ['a string', JSON.stringify('x'.repeat(60_000)), 400],
     [
-      'another version',
+      'a different version',
       JSON.stringify({ ...type, apiVersion: 'authentication.k8s.io/v1beta1', spec: { token: 'x' } }),
       400,
     ],
-    ['another kind', JSON.stringify({ ...type, kind: 'TokenRequest', spec: { token: 'x' } }), 400],
+    ['a different kind', JSON.stringify({ ...type, kind: 'TokenRequest', spec: { token: 'x' } }), 400],
     ['no spec', JSON.stringify(type), 400],
     ['no token', JSON.stringify({ ...type, spec: {} }), 400],
     ['an empty token', JSON.stringify({ ...type, spec: { token: '' } }), 400],
-    ['audiences that are no list', JSON.stringify({ ...type, spec: { token: 'x', audiences: 'a' } }), 400],
+    ['audiences that are not a list', JSON.stringify({ ...type, spec: { token: 'x', audiences: 'a' } }), 400],
     ['a number', JSON.stringify({ ...type, spec: { token: 1 } }), 400],
     ['bad audiences', JSON.stringify({ ...type, spec: { token: 'x', audiences: [1] } }), 400],
-    ['too much', JSON.stringify({ ...type, spec: { token: 'x'.repeat(65_536) } }), 413],
-  ])('refuses %s', async (_, body, status) => {
-    const answer = await send(await lab(), body, basic('webhook'));
-    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status, error: 'invalid_request' });
+    ['an oversized body', JSON.stringify({ ...type, spec: { token: 'x'.repeat(65_536) } }), 413],
+  ])('rejects %s', async (_, body, status) => {
+    const response = await send(await lab(), body, basic('webhook'));
+    expect({ status: response.status, error: response.json()['error'] }).toEqual({ status, error: 'invalid_request' });
   });
 
   test.each([
@@ -281,23 +289,23 @@ describe('the token webhook', () => {
     '['.repeat(65),
     JSON.stringify({ ...type, spec: {} }),
     JSON.stringify({ ...type, spec: { token: '' } }),
-  ])('answers 401 to a caller without credentials before it parses %s', async (body) => {
-    const answer = await send(await lab(), body, {});
-    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
+  ])('responds 401 to a caller without credentials before it parses %s', async (body) => {
+    const response = await send(await lab(), body, {});
+    expect({ status: response.status, error: response.json()['error'] }).toEqual({
       status: 401,
       error: 'invalid_client',
     });
   });
 
-  test('refuses JSON nested deeper than 64 levels', async () => {
-    const answer = await send(await lab(), '['.repeat(65) + ']'.repeat(65), basic('webhook'));
-    expect({ status: answer.status, body: answer.json() }).toEqual({
+  test('rejects JSON nested deeper than 64 levels', async () => {
+    const response = await send(await lab(), '['.repeat(65) + ']'.repeat(65), basic('webhook'));
+    expect({ status: response.status, body: response.json() }).toEqual({
       status: 400,
       body: { error: 'invalid_request', error_description: 'the body is nested deeper than 64 levels' },
     });
   });
 
-  test('takes the timeout that client-go adds, and no other parameter', async () => {
+  test('accepts the parameter timeout that client-go adds, and no other', async () => {
     const made = await lab();
     const body = JSON.stringify({ ...type, spec: { token: 'x' } });
     const statuses = await Promise.all(
@@ -308,12 +316,12 @@ describe('the token webhook', () => {
     expect(statuses).toEqual([200, 400]);
   });
 
-  test('refuses what is no JSON by its type', async () => {
-    const answer = await send(await lab(), 'token=x', { 'content-type': 'application/x-www-form-urlencoded' });
-    expect(answer.status).toBe(415);
+  test('rejects a content type other than JSON', async () => {
+    const response = await send(await lab(), 'token=x', { 'content-type': 'application/x-www-form-urlencoded' });
+    expect(response.status).toBe(415);
   });
 
-  test('of an expired token says no', async () => {
+  test('rejects an expired token', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     await made.clock.advance(11 * minute);

@@ -4,17 +4,17 @@ import { configuration } from '../../fakes/configuration.ts';
 
 const [first, second] = [configuration({}), configuration({ requests: { maxInFlight: 7 } })];
 
-describe('the configuration in force', () => {
-  test('is none before the first one', () => {
+describe('the live configuration', () => {
+  test('is undefined before the first valid document', () => {
     const live = new LiveConfiguration();
     expect(live.accepted).toBe(false);
-    expect(() => live.value).toThrow('no configuration was accepted yet');
+    expect(() => live.value).toThrow('no configuration has been accepted yet');
     live.refuse([{ path: 'kind', message: 'is wrong' }]);
     expect(live.accepted).toBe(false);
-    expect(() => live.value).toThrow('no configuration was accepted yet');
+    expect(() => live.value).toThrow('no configuration has been accepted yet');
   });
 
-  test('is the last good one while the newest is refused, whose problems are told until one is accepted', () => {
+  test('is the last valid one while the newest is rejected, and reports its problems until one is accepted', () => {
     const live = new LiveConfiguration();
     live.accept(first);
     const problems = [{ path: 'kind', message: 'is wrong' }];
@@ -27,7 +27,7 @@ describe('the configuration in force', () => {
     expect(live.problems).toEqual([]);
   });
 
-  test('is told to every subscriber, at once if there is one, and refusals are not', () => {
+  test('is sent to every subscriber, immediately if there is one; rejected ones are not sent', () => {
     const live = new LiveConfiguration();
     const early: unknown[] = [];
     const late: unknown[] = [];
@@ -41,7 +41,7 @@ describe('the configuration in force', () => {
     expect(late).toEqual([first, second]);
   });
 
-  test('is in force already when it is told', () => {
+  test('is in force before subscribers are called', () => {
     const live = new LiveConfiguration();
     const seen: unknown[] = [];
     live.subscribe(() => seen.push(live.value));
@@ -50,28 +50,28 @@ describe('the configuration in force', () => {
   });
 });
 
-describe('a warning', () => {
+describe('a configuration warning', () => {
   const missing = { path: 'a', message: 'there is no Secret "a"' };
   const refused = { path: 'b', message: 'is refused' };
 
-  test('is told when it comes, changes and goes, and not again in between', () => {
+  test('is reported when it appears, changes and disappears, and not in between', () => {
     const live = new LiveConfiguration();
-    const told: unknown[] = [];
-    live.warned.subscribe((warnings) => told.push(warnings));
+    const reported: unknown[] = [];
+    live.warned.subscribe((warnings) => reported.push(warnings));
     live.accept(first);
     live.warn('references', []);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     live.warn('references', [missing]);
     live.warn('references', [missing]);
     live.warn('corp', [refused]);
-    expect(told).toEqual([[missing], [missing, refused]]);
+    expect(reported).toEqual([[missing], [missing, refused]]);
     live.warn('references', []);
     expect(live.warnings).toEqual([refused]);
     live.warn('corp', []);
-    expect(told.slice(2)).toEqual([[refused], []]);
+    expect(reported.slice(2)).toEqual([[refused], []]);
   });
 
-  test('does not refuse the configuration, and is gone with it', () => {
+  test('does not reject the configuration, and disappears with it', () => {
     const live = new LiveConfiguration();
     live.accept(first);
     live.warn('corp', [refused]);
@@ -79,11 +79,11 @@ describe('a warning', () => {
     expect(live.problems).toEqual([]);
     live.refuse([missing]);
     expect(live.warnings).toEqual([refused]);
-    const told: unknown[] = [];
-    live.warned.subscribe((warnings) => told.push(warnings));
+    const reported: unknown[] = [];
+    live.warned.subscribe((warnings) => reported.push(warnings));
     live.subscribe(() => live.warn('references', []));
     live.accept(second);
     expect(live.warnings).toEqual([]);
-    expect(told).toEqual([[]]);
+    expect(reported).toEqual([[]]);
   });
 });

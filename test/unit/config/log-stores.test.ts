@@ -23,7 +23,7 @@ test.each([
   ['opensearch', { indexPrefix: 'ks-whizard-logging', timeField: '@timestamp' }],
   ['elasticsearch', { indexPrefix: 'ks-logstash-log', timeField: '@timestamp' }],
   ['loki', { labels: { namespace: 'namespace', pod: 'pod', container: 'container' } }],
-])('%s needs to be told no more than where it is', (store, defaults) => {
+])('%s requires only its URL', (store, defaults) => {
   const parsed = parse({ store, [store]: { url: 'https://logs.example:9200/below' } });
   expect(parsed).toMatchObject({
     ok: true,
@@ -33,34 +33,34 @@ test.each([
 
 test.each<[string, object, string]>([
   ['an unknown store', { store: 'splunk' }, 'logging.store: '],
-  ['no section', { store: 'opensearch' }, 'logging.opensearch: is missing: it says where the store "opensearch" is'],
-  ['no URL', { store: 'opensearch', opensearch: {} }, 'logging.opensearch.url: '],
+  ['a missing section', { store: 'opensearch' }, 'logging.opensearch: is required for the log store "opensearch"'],
+  ['a missing URL', { store: 'opensearch', opensearch: {} }, 'logging.opensearch.url: '],
   ['another scheme', { opensearch: { url: 'ftp://logs' } }, 'logging.opensearch.url: must be an http or https URL'],
   ['a password in the URL', { elasticsearch: { url: 'https://a:b@logs' } }, 'logging.elasticsearch.url: '],
-  ['a pattern', { opensearch: { url: 'https://logs', indexPrefix: '*' } }, 'logging.opensearch.indexPrefix: '],
+  ['a wildcard pattern', { opensearch: { url: 'https://logs', indexPrefix: '*' } }, 'logging.opensearch.indexPrefix: '],
   [
     'two credentials',
     { elasticsearch: { url: 'https://logs', tokenRef: ref, basicAuth: { username: 'a', passwordRef: ref } } },
-    'logging.elasticsearch: must not have both of basicAuth and tokenRef',
+    'logging.elasticsearch: must not have both basicAuth and tokenRef',
   ],
-  ['what is no tenant', { loki: { url: 'https://logs', tenant: 'a b' } }, 'logging.loki.tenant: '],
-  ['what is no label', { loki: { url: 'https://logs', labels: { pod: 'k8s.pod' } } }, 'logging.loki.labels.pod: '],
-  ['what ends a text', { loki: { url: 'https://logs', textField: 'a"]' } }, 'logging.loki.textField: '],
+  ['an invalid tenant', { loki: { url: 'https://logs', tenant: 'a b' } }, 'logging.loki.tenant: '],
+  ['an invalid label', { loki: { url: 'https://logs', labels: { pod: 'k8s.pod' } } }, 'logging.loki.labels.pod: '],
+  ['a field with a quote', { loki: { url: 'https://logs', textField: 'a"]' } }, 'logging.loki.textField: '],
   [
     'a password',
     { elasticsearch: { url: 'https://logs', basicAuth: { username: 'a', password: 'b' } } },
     'logging.elasticsearch.basicAuth',
   ],
   [
-    'no CA',
+    'an invalid CA',
     { elasticsearch: { url: 'https://logs', caCertificate: 'x' } },
-    'logging.elasticsearch.caCertificate: must be the certificate',
+    'logging.elasticsearch.caCertificate: must be a CA certificate',
   ],
-])('%s is refused', (_what, logging, problem) => {
+])('%s is rejected', (_what, logging, problem) => {
   expect(problems(logging).some((one) => one.startsWith(problem))).toBe(true);
 });
 
-test('the Secrets of the store in use are followed', () => {
+test('the Secrets of the configured log store are watched', () => {
   const section = { url: 'https://logs', basicAuth: { username: 'reader', passwordRef: ref } };
   const parsed = parse({
     store: 'opensearch',

@@ -37,7 +37,7 @@ cache: {allResources: false, maxBytes: 1Gi, idle: 10m}
 audit: {policy: {level: Metadata}, log: {path: "-"}, webhook: null}
 `;
 
-/** A rule of the audit's policy that leaves nobody and nothing out. */
+/** A rule of the audit policy that matches everything. */
 const everyRequest = {
   users: [],
   userGroups: [],
@@ -121,7 +121,7 @@ const problems = (text: string): string[] => {
   const parsed = parseConfiguration(text);
   return parsed.ok ? [] : parsed.problems.map(formatProblem);
 };
-/** Without the names that stand beside the numbers: test/unit/config/error-map.test.ts has those. */
+/** Removes the names beside the indexes; test/unit/config/error-map.test.ts covers them. */
 const unnamed = (path: string): string => path.replaceAll(/ \([^)]*\)/g, '');
 const paths = (text: string): string[] => {
   const parsed = parseConfiguration(text);
@@ -129,11 +129,11 @@ const paths = (text: string): string[] => {
 };
 
 describe('the configuration document', () => {
-  test('of the contract is accepted as it stands', () => {
+  test('of the contract is accepted', () => {
     expect(parseConfiguration(example)).toEqual({ ok: true, value: expected });
   });
 
-  test('needs only an issuer: all else has the value that the contract shows', () => {
+  test('requires only an issuer; everything else has the default of the contract', () => {
     const { authentication, ...rest } = expected;
     expect(parseConfiguration(withAuthentication(''))).toEqual({
       ok: true,
@@ -141,12 +141,12 @@ describe('the configuration document', () => {
     });
   });
 
-  test('gives no client when the list is empty, so that the default one can be removed', () => {
+  test('has no client if the list is empty, so that the default one can be removed', () => {
     const parsed = parseConfiguration(withAuthentication('  clients: []'));
     expect(parsed).toMatchObject({ ok: true, value: { authentication: { clients: [] } } });
   });
 
-  test('is refused with every problem at once, each with its path', () => {
+  test('is rejected with all problems at once, each with its path', () => {
     expect(
       paths(`apiVersion: config.platform.io/v2
 kind: Configuration
@@ -225,7 +225,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     ['issuer: ""', 'issuer'],
     ['issuer: 5', 'issuer'],
     ['issuer: {}', 'issuer'],
-  ])('refuses the issuer %s', (line, path) => {
+  ])('rejects the issuer %s', (line, path) => {
     expect(new Set(paths(withAuthentication('').replace('issuer: https://a.example', line)))).toEqual(
       new Set([`authentication.${path}`]),
     );
@@ -289,7 +289,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
       'clients[0].redirectURIs[0]',
     ]),
     ['clients: [{name: a, secret: x, secretRef: {name: a, key: b}}]', 'clients[0]'],
-  ])('refuses %s', (line, path) => {
+  ])('rejects %s', (line, path) => {
     expect(paths(withAuthentication(`  ${line}\n`))).toEqual([`authentication.${path}`]);
   });
 
@@ -307,15 +307,15 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
   });
 
   test.each(['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty'])(
-    'does not know the key %s',
+    'rejects the unknown key %s',
     (key) => {
-      expect(problems(withAuthentication(`${key}: {}\n`))).toEqual([`${key}: is no known key`]);
-      expect(problems(withAuthentication(`  ${key}: {}\n`))).toEqual([`authentication.${key}: is no known key`]);
+      expect(problems(withAuthentication(`${key}: {}\n`))).toEqual([`${key}: is not a known key`]);
+      expect(problems(withAuthentication(`  ${key}: {}\n`))).toEqual([`authentication.${key}: is not a known key`]);
     },
   );
 
   // evidence: client-name-unique
-  test('says of a repeated name where it is repeated', () => {
+  test('reports the position of a repeated name', () => {
     expect(
       problems(
         withAuthentication(`  users:
@@ -326,12 +326,12 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
 `),
       ),
     ).toEqual([
-      'authentication.clients[1] (x): repeats the client name "x"',
-      'authentication.users[2] (a): repeats the username "a"',
+      'authentication.clients[1] (x): duplicate client name "x"',
+      'authentication.users[2] (a): duplicate username "a"',
     ]);
   });
 
-  test('never tells a secret that stands in it', () => {
+  test('never repeats a secret in a message', () => {
     const secret = 'correct-horse-battery';
     const text = withAuthentication(`  users:
   - {username: a, passwordHash: ${secret}}
@@ -348,7 +348,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
   });
 });
 
-describe('a text that is no YAML mapping', () => {
+describe('text that is not a YAML mapping', () => {
   test.each([
     ['a: b: c', 'line 1, column 4'],
     ['a: 1\nb: 2\na: 3', 'line 3, column 1'],
@@ -360,7 +360,7 @@ describe('a text that is no YAML mapping', () => {
     ['a: 1\n[b]: 2', 'line 2, column 1'],
     ['a: 1\nb: *nobody', 'line 2, column 4'],
     ['a: [*b, &b 1]', 'line 1, column 5'],
-  ])('%j is refused at %s', (text, line) => {
+  ])('is rejected with its position: %j at %s', (text, line) => {
     const parsed = parseConfiguration(text);
     expect(parsed).toMatchObject({ ok: false });
     expect(paths(text)[0]).toBe(line);
@@ -368,17 +368,17 @@ describe('a text that is no YAML mapping', () => {
   });
 
   test.each(['', ' \n', '# nothing', 'null', '[]', '- a', '5', 'text', '"', '{}x', 'x: *nobody'])(
-    '%j is refused',
+    'is rejected: %j',
     (text) => {
       expect(problems(text).length).toBeGreaterThan(0);
     },
   );
 
-  test('is refused when it is larger than a ConfigMap can be', () => {
-    expect(problems(`# ${'x'.repeat(1024 * 1024)}`)).toEqual(['must be smaller than 1 MiB']);
+  test('is rejected when it is larger than a ConfigMap can be', () => {
+    expect(problems(`# ${'x'.repeat(1024 * 1024)}`)).toEqual(['must not be larger than 1 MiB']);
   });
 
-  test('is refused when its aliases would fill the memory', () => {
+  test('is rejected when its aliases would fill the memory', () => {
     const bomb = Array.from(
       { length: 30 },
       (_, at) => `a${at}: &a${at} [${at === 0 ? '1' : `*a${at - 1}, *a${at - 1}`}]`,
@@ -386,7 +386,7 @@ describe('a text that is no YAML mapping', () => {
     expect(problems(bomb.join('\n')).join()).toMatch(/alias/i);
   });
 
-  test('is refused, whatever it is, and nothing is thrown', () => {
+  test('is rejected without an exception, whatever it is', () => {
     fc.assert(
       fc.property(
         fc.oneof(

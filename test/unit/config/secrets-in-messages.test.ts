@@ -1,4 +1,4 @@
-/** No message about a document repeats a value of it: the document may hold a secret, and messages go to logs, Events and /readyz. */
+/** No message about a document repeats one of its values: it may be a secret, and messages go to logs, Events and /readyz. */
 // evidence: config-messages-without-secrets
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -11,7 +11,7 @@ import { fileAccess } from '../../../src/cluster/client/access.ts';
 
 const secret = 'hunter2';
 
-/** Returns the messages about a text as the configuration, from the command line and as a kubeconfig. */
+/** Returns the messages about a text as configuration, from the command line and as kubeconfig. */
 function messagesOf(text: string): string {
   const parsed = [parseConfiguration(text), parseWrapped(text)];
   const problems = parsed.flatMap((one) => (one.ok ? [] : one.problems.map(formatProblem)));
@@ -129,10 +129,10 @@ function withValue(path: Path, change: (value: unknown) => unknown): unknown {
   return copy['root'];
 }
 
-/** The names that messages tell entries of a list by. */
+/** The names by which messages identify list entries. */
 const isName = (path: Path): boolean => ['username', 'name'].includes(String(path.at(-1)));
 
-test('a value in the wrong place is not quoted, whatever its place and form', () => {
+test('a misplaced value is not quoted, whatever its position and form', () => {
   const paths = pathsOf(document).filter((path) => !isName(path));
   const wrong = fc.constantFrom<(value: unknown) => unknown>(
     () => secret,

@@ -1,4 +1,4 @@
-/** A password in a URL would be published (issuer, external URL), logged, or ignored without notice. */
+/** A password in a URL would be published (issuer, external URL), logged or silently ignored. */
 import { expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { AuthorizationServer } from '../../../src/cli/credential/authorization-server.ts';
@@ -27,12 +27,12 @@ test.each<[string, Sections, string]>([
   [
     'authentication.clients[0] (web).redirectURIs[0]',
     { authentication: client({ redirectURIs: ['com.example.app://erin:hunter2@a/'] }) },
-    'without fragment, user or spaces',
+    'without fragment, username and spaces',
   ],
   [
     'authentication.clients[0] (web).postLogoutRedirectURIs[0]',
     { authentication: client({ postLogoutRedirectURIs: [http] }) },
-    'without fragment, user or spaces',
+    'without fragment, username and spaces',
   ],
   [
     'authentication.identityProviders[0] (corp).oidc.issuer',
@@ -48,8 +48,8 @@ test.each<[string, Sections, string]>([
   ],
   ['logging.opensearch.url', { logging: { store: 'opensearch', opensearch: { url: http } } }, 'without user'],
   ['requests.corsAllowedOrigins[0]', { requests: { corsAllowedOrigins: [http] } }, 'must be an origin'],
-  ['audit.webhook.url', { audit: { webhook: { url: http } } }, 'without a name and password'],
-])('%s refuses a URL with a password, and does not repeat it', (path, { authentication, ...sections }, message) => {
+  ['audit.webhook.url', { audit: { webhook: { url: http } } }, 'without username and password'],
+])('%s rejects a URL with a password, and does not repeat it', (path, { authentication, ...sections }, message) => {
   const parsed = parseConfiguration(
     stringify({
       apiVersion: 'config.platform.io/v1alpha1',
@@ -67,6 +67,6 @@ test.each<[string, Sections, string]>([
 test.each([
   ['--server', () => parseCredentialFlags([`--server=${http}`])],
   ['the server', () => new AuthorizationServer(http, undefined)],
-])('%s of the credential plugin refuses a URL with a password, and does not repeat it', (name, parse) => {
+])('%s of the credential plugin rejects a URL with a password, and does not repeat it', (name, parse) => {
   expect(parse).toThrow(new RegExp(`^${name} ${expected}$`));
 });

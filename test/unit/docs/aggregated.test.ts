@@ -43,18 +43,18 @@ const cluster = {
   },
 };
 
-const answered = described('What was found', eitherOf(object({ a: text }), object({ b: named('Count', count) })));
+const responseSchema = described('What was found', eitherOf(object({ a: text }), object({ b: named('Count', count) })));
 
-let answers: (() => Promise<unknown>)[];
-let asked: string[];
+let responses: (() => Promise<unknown>)[];
+let requested: string[];
 let routes: Route[];
 beforeEach(() => {
-  answers = [];
-  asked = [];
+  responses = [];
+  requested = [];
   const client = {
     json: <T>(path: string): Promise<T> => {
-      asked.push(path);
-      return (answers.shift() ?? (() => Promise.resolve(cluster)))() as Promise<T>;
+      requested.push(path);
+      return (responses.shift() ?? (() => Promise.resolve(cluster)))() as Promise<T>;
     },
   };
   const apis = apisRoutes({ authorizer: new FakeAuthorizer(), resources: [fakeResource()] });
@@ -71,7 +71,7 @@ beforeEach(() => {
         version: 'v1',
         resource: 'logs',
         kind: 'LogQuery',
-        schema: named('Query', answered),
+        schema: named('Query', responseSchema),
       },
     ],
   });
@@ -87,8 +87,8 @@ async function document(path: string): Promise<Record<string, Record<string, Rec
   return (await get(routes, path)).body as unknown as Record<string, Record<string, Record<string, unknown>>>;
 }
 
-describe('OpenAPI 3', () => {
-  test('has the schema of the cluster under a name of our own', async () => {
+describe('the OpenAPI 3 document', () => {
+  test('contains the schema of the cluster under a name of this server', async () => {
     const { components } = await document(groupPath);
     expect(components?.['schemas']).toEqual({
       [`${own}.Node`]: {
@@ -115,10 +115,10 @@ describe('OpenAPI 3', () => {
       [`${own}.ObjectMeta`]: { type: 'object', properties: { name: { type: 'string' } } },
       [`${own}.Quantity`]: { oneOf: [{ type: 'string' }, { type: 'number' }] },
     });
-    expect(asked).toEqual(['/openapi/v3/api/v1']);
+    expect(requested).toEqual(['/openapi/v3/api/v1']);
   });
 
-  test('says of each path what kubectl explain looks for', async () => {
+  test('contains the properties that kubectl explain requires for each path', async () => {
     const { paths } = await document(groupPath);
     const base = '/apis/resources.platform.io/v1alpha3';
     expect(
@@ -139,7 +139,7 @@ describe('OpenAPI 3', () => {
     });
   });
 
-  test('has the parameters of a watch also where it is of one object', async () => {
+  test('lists the parameters of a watch for single objects too', async () => {
     const { paths } = await document(groupPath);
     const namesOf = (path: string): string[] => {
       const operation = paths?.[path]?.['get'] as { parameters: { in: string; name: string }[] } | undefined;
@@ -150,8 +150,8 @@ describe('OpenAPI 3', () => {
     expect(namesOf(`${base}/nodes/{name}`)).toEqual(['resourceVersion', 'pretty', 'timeout']);
   });
 
-  test('has the schema that a route has of its own, in both forms', () => {
-    const answer = { type: 'object', properties: { total: { type: 'integer', nullable: true } } };
+  test('contains the schema of a route in both versions', () => {
+    const response = { type: 'object', properties: { total: { type: 'integer', nullable: true } } };
     const schema = object({ total: integer.nullable() });
     const route: Route = {
       method: 'get',
@@ -163,7 +163,9 @@ describe('OpenAPI 3', () => {
     };
     const description = { title: '', version: '', routes: [route], resources: [], schemas: {} };
     expect(openapi3(description)).toMatchObject({
-      paths: { '/kapis/sum': { get: { responses: { 200: { content: { 'application/json': { schema: answer } } } } } } },
+      paths: {
+        '/kapis/sum': { get: { responses: { 200: { content: { 'application/json': { schema: response } } } } } },
+      },
     });
     expect(swagger2(description)).toMatchObject({
       paths: {
@@ -174,7 +176,7 @@ describe('OpenAPI 3', () => {
     });
   });
 
-  test('is found by its hash from the root, and may then be kept for ever', async () => {
+  test('is available under its hash from the index, and may be cached forever there', async () => {
     const { paths } = await document('/openapi/v3');
     const url = String(paths?.['apis/resources.platform.io/v1alpha3']?.['serverRelativeURL']);
     expect(url).toMatch(/^\/openapi\/v3\/apis\/resources\.platform\.io\/v1alpha3\?hash=[0-9A-F]{128}$/);
@@ -194,7 +196,7 @@ describe('OpenAPI 3', () => {
   });
 });
 
-test('a kind that is in no API of the cluster is described for kubectl explain', async () => {
+test('describes a kind of no API of the cluster for kubectl explain', async () => {
   const wanted = {
     'io.platform.logging.v1.LogQuery': {
       description: 'What was found',
@@ -209,8 +211,8 @@ test('a kind that is in no API of the cluster is described for kubectl explain',
   expect((await document('/openapi/v2'))['definitions']).toMatchObject(wanted);
 });
 
-describe('Swagger 2', () => {
-  test('has the same in its own words', async () => {
+describe('the Swagger 2 document', () => {
+  test('has the same contents in its own format', async () => {
     const { definitions, paths } = await document('/openapi/v2');
     expect(JSON.stringify([definitions, paths])).not.toMatch(/#\/components|allOf|oneOf/);
     expect(definitions?.[`${own}.Node`]?.['properties']).toEqual({
@@ -225,7 +227,7 @@ describe('Swagger 2', () => {
     expect(list.parameters).toContainEqual({
       name: 'limit',
       in: 'query',
-      description: 'Items of a chunk',
+      description: 'Maximum number of items per chunk',
       type: 'integer',
       minimum: 0,
       uniqueItems: true,
@@ -233,7 +235,7 @@ describe('Swagger 2', () => {
   });
 
   test.each(['/openapi/v2', '/openapi/v3', groupPath])(
-    '%s is 406 without a body for who takes only protobuf',
+    '%s is 406 without a body for a client that accepts only protobuf',
     async (path) => {
       const accept = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
       const { response, done } = call(routes, path, { headers: { accept } });
@@ -244,10 +246,10 @@ describe('Swagger 2', () => {
   );
 });
 
-describe('a cluster whose schemas cannot be had', () => {
-  test('is described loosely, and asked again later', async () => {
+describe('when the schemas of the cluster are unavailable', () => {
+  test('a kind is described loosely, and the schemas are requested again later', async () => {
     jest.useFakeTimers({ now: 0, doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
-    answers = [() => Promise.reject(new Error('unreachable'))];
+    responses = [() => Promise.reject(new Error('unreachable'))];
     const loose = await document(groupPath);
     expect(loose['components']?.['schemas']?.[`${own}.Node`]).toMatchObject({
       type: 'object',
@@ -255,20 +257,20 @@ describe('a cluster whose schemas cannot be had', () => {
       'x-kubernetes-group-version-kind': [{ kind: 'Node' }],
     });
     await document(groupPath);
-    expect(asked).toHaveLength(1);
+    expect(requested).toHaveLength(1);
     jest.setSystemTime(10_000);
     await document(groupPath);
     await new Promise((resolve) => setImmediate(resolve));
-    expect(asked).toHaveLength(2);
+    expect(requested).toHaveLength(2);
     const full = await document(groupPath);
     expect(full['components']?.['schemas']?.[`${own}.Node`]).toHaveProperty('description', 'A node');
     jest.setSystemTime(10_000 + 599_000);
     await document(groupPath);
-    expect(asked).toHaveLength(2);
+    expect(requested).toHaveLength(2);
   });
 
-  test('that lacks the kind is described loosely too', async () => {
-    answers = [() => Promise.resolve({ components: { schemas: {} } })];
+  test('a kind that they lack is described loosely too', async () => {
+    responses = [() => Promise.resolve({ components: { schemas: {} } })];
     const { components } = await document(groupPath);
     expect(Object.keys(components?.['schemas'] ?? {})).toEqual([`${own}.Node`, `${own}.NodeList`]);
   });

@@ -9,8 +9,8 @@ const path = '/swagger/custom-resources.v3.json';
 
 let resources: DiscoveredResource[];
 let sync: (signal: AbortSignal) => Promise<void>;
-/** What was asked for, and what cannot be had. */
-let asked: string[];
+/** Requested definitions, and those that fail. */
+let requested: string[];
 let broken: Set<string>;
 let schemas: Map<string, object>;
 let routes: readonly Route[];
@@ -31,12 +31,12 @@ beforeEach(() => {
   jest.useFakeTimers();
   resources = [resource('ants', 'a/1'), resource('bees', 'b/1'), { ...resource('pods', ''), group: '' }];
   sync = () => Promise.resolve();
-  asked = [];
+  requested = [];
   broken = new Set();
   schemas = new Map();
   const json = async <T>(url: string): Promise<T> => {
     const [plural = ''] = url.split('/').at(-1)?.split('.') ?? [];
-    asked.push(plural);
+    requested.push(plural);
     if (broken.has(plural)) throw new Error('not now');
     const names = { kind: plural, plural };
     const versions = [{ name: 'v1', served: true, schema: { openAPIV3Schema: schemas.get(plural) } }];
@@ -66,27 +66,27 @@ async function described(): Promise<string[]> {
     .map((one) => one.split('/').at(-1) ?? '');
 }
 
-test('each definition is read once, also by many who ask at once', async () => {
+test('each definition is read once, even for concurrent requests', async () => {
   expect(await Promise.all([described(), described()])).toEqual([
     ['ants', 'bees'],
     ['ants', 'bees'],
   ]);
   expect(await described()).toEqual(['ants', 'bees']);
-  expect(asked).toEqual(['ants', 'bees']);
+  expect(requested).toEqual(['ants', 'bees']);
 });
 
-test('what changed is read again, what came is there and what went is not', async () => {
+test('changed definitions are read again, new ones appear and deleted ones disappear', async () => {
   await described();
   resources = [resource('bees', 'b/2'), resource('cats', 'c/1')];
   expect(await described()).toEqual(['bees', 'cats']);
-  expect(asked).toEqual(['ants', 'bees', 'bees', 'cats']);
+  expect(requested).toEqual(['ants', 'bees', 'bees', 'cats']);
 });
 
-test('what cannot be read is left out, or as it was, until it can be; nobody asks all the time', async () => {
+test('an unreadable definition is omitted or kept as it was, and is retried with a delay', async () => {
   broken.add('bees');
   expect(await described()).toEqual(['ants']);
   expect(await described()).toEqual(['ants']);
-  expect(asked).toEqual(['ants', 'bees']);
+  expect(requested).toEqual(['ants', 'bees']);
   jest.advanceTimersByTime(1_000);
   broken.clear();
   expect(await described()).toEqual(['ants', 'bees']);
@@ -95,26 +95,26 @@ test('what cannot be read is left out, or as it was, until it can be; nobody ask
   expect(await described()).toEqual(['ants', 'bees']);
 });
 
-test('where nothing can be read, nobody waits until all has been asked for', async () => {
+test('when nothing is readable, a request does not wait for all definitions', async () => {
   resources = Array.from({ length: 100 }, (_, at) => resource(`plural${at}`, '1'));
   broken = new Set(resources.map((one) => one.resource));
   expect(await described()).toEqual([]);
-  expect(asked.length).toBeLessThan(20);
+  expect(requested.length).toBeLessThan(20);
   broken.clear();
   jest.advanceTimersByTime(1_000);
   expect((await described()).length).toBe(100);
 });
 
-test('of a schema that is too deep to be written nothing is said, and all else is', async () => {
+test('a definition whose schema is too deep is omitted, and all others are described', async () => {
   let deep: object = { type: 'string' };
   for (let depth = 0; depth < 20_000; depth += 1) deep = { type: 'array', items: deep };
   schemas.set('ants', { type: 'object', properties: { spec: { type: 'object', properties: { deep } } } });
   expect(await described()).toEqual(['ants', 'bees']);
   expect(await described()).toEqual(['ants', 'bees']);
-  expect(asked).toEqual(['ants', 'bees']);
+  expect(requested).toEqual(['ants', 'bees']);
 });
 
-test('it is 503 while nobody knows what the cluster serves', async () => {
+test('the response is 503 until discovery has succeeded', async () => {
   sync = () => Promise.reject(new Error('too late'));
   expect(await refused(routes, path)).toMatchObject({ code: 503 });
 });

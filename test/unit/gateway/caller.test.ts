@@ -13,22 +13,22 @@ const names: readonly Pick<UserInfo, 'username' | 'groups'>[] = [
   { username: 'anna', groups: ['system:masters'] },
 ];
 
-test.each(names)('the gateway passes %j on only if kube-apiserver proved it', (name) => {
+test.each(names)('the gateway passes %j on only if kube-apiserver verified it', (name) => {
   expect(() => headersOf({ ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
   for (const via of ['token-review', 'request-header'] as const)
     expect(headersOf({ ...name, via })).toHaveProperty('impersonate-user', name.username);
 });
 
-test.each(names)('a proved caller cannot become %j at the gateway', (name) => {
+test.each(names)('a verified caller cannot become %j at the gateway', (name) => {
   const caller: UserInfo = { username: 'system:admin', groups: ['system:masters'], via: 'token-review' };
   expect(() => headersOf(caller, { ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
 });
 
-test('the gateway passes nothing on without an identity', () => {
+test('the gateway forwards no request without an identity', () => {
   expect(() => callerOf({ user: undefined } as RequestContext)).toThrow(expect.objectContaining({ code: 401 }));
 });
 
-test('a user has one identity at the gateway, by which the headers that name it are cached', () => {
+test('a user has one identity object at the gateway, which is the cache key of its headers', () => {
   const context = { user: { username: 'anna', groups: ['dev'], via: 'token' } } as unknown as RequestContext;
   expect(callerOf(context)).toBe(callerOf({ ...context }));
 });

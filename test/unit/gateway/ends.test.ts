@@ -1,11 +1,11 @@
-/** What ends a response of the gateway before kube-apiserver does: its session, a change of its user, or its client. */
+/** Events that end a response of the gateway before kube-apiserver does: its session, a change of its user, or its client. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import { once } from 'node:events';
 import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { StatusError } from '../../../src/runtime/errors.ts';
-import { pass } from '../../../src/gateway/proxy.ts';
+import { forward } from '../../../src/gateway/proxy.ts';
 import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
 import type { Upstream } from '../../../src/cluster/client/upstream.ts';
 import { FakeKubeApiserver, upstreamAt } from '../../fakes/upstream.ts';
@@ -21,9 +21,9 @@ afterAll(() => {
 });
 
 let server: Server;
-/** Ends the requests of the server that are open. */
+/** Ends the open requests of the server. */
 let ends: Record<'the user has changed' | 'the session is over', () => void>;
-/** How the handler of the request ended. */
+/** The outcome of the handler of the request. */
 let handled: Promise<unknown>;
 let info: Pick<RequestInfo, 'verb' | 'subresource' | 'isLongRunning'>;
 beforeEach(async () => {
@@ -45,7 +45,7 @@ beforeEach(async () => {
       onUserChange: (listener: () => void) => listeners.push(listener),
       onEnd: (cleanup: () => void) => res.once('close', cleanup),
     } as unknown as RequestContext;
-    handled = pass(upstream, req as Request, res as Response, context).catch((error: unknown) => {
+    handled = forward(upstream, req as Request, res as Response, context).catch((error: unknown) => {
       res.writeHead(500).end();
       return error;
     });
@@ -65,14 +65,14 @@ const list = { verb: 'list', subresource: '', isLongRunning: false };
 const request = (method = 'GET'): http.ClientRequest =>
   http.request({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', agent: false, method }).end();
 
-/** The response that kube-apiserver is about to give; `closed` resolves when its connection is gone. */
-function asked(): Promise<{ readonly response: ServerResponse; readonly closed: Promise<unknown> }> {
+/** Resolves when kube-apiserver gets the next request, with its response object; `closed` resolves when its connection is gone. */
+function nextRequest(): Promise<{ readonly response: ServerResponse; readonly closed: Promise<unknown> }> {
   return new Promise((resolve) => {
-    kube.answer = (_, response) => resolve({ response, closed: once(response, 'close') });
+    kube.serve = (_, response) => resolve({ response, closed: once(response, 'close') });
   });
 }
 
-/** What a client read, and whether that was the end of the response. */
+/** The text that a client read, and whether the response was complete. */
 async function read(message: IncomingMessage): Promise<readonly [text: string, isWhole: boolean]> {
   let text = '';
   try {
@@ -84,13 +84,13 @@ async function read(message: IncomingMessage): Promise<readonly [text: string, i
 }
 
 test.each([
-  ['the user has changed', 'a watch ends, as watches do', watch, true],
-  ['the session is over', 'a watch ends, as watches do', watch, true],
-  ['the user has changed', 'a log is broken off', log, false],
-  ['the session is over', 'a log is broken off', log, false],
-] as const)('when %s, %s, also at kube-apiserver', async (what, _, of, isWhole) => {
+  ['the user has changed', 'a watch ends normally', watch, true],
+  ['the session is over', 'a watch ends normally', watch, true],
+  ['the user has changed', 'a log is cut off', log, false],
+  ['the session is over', 'a log is cut off', log, false],
+] as const)('when %s, %s, and kube-apiserver notices', async (what, _, of, isWhole) => {
   info = of;
-  const begun = asked();
+  const begun = nextRequest();
   const sent = request();
   const { response, closed } = await begun;
   response.write('one');
@@ -106,9 +106,9 @@ test.each([
   ['the user has changed', 'GET', 503],
   ['the session is over', 'GET', 503],
   ['the session is over', 'POST', 502],
-] as const)('when %s before there is a response, a stream by %s is %d', async (what, method, code) => {
+] as const)('when %s before there is a response, a stream by %s gets %d', async (what, method, code) => {
   info = log;
-  const begun = asked();
+  const begun = nextRequest();
   request(method).on('error', () => undefined);
   const { closed } = await begun;
   ends[what]();
@@ -122,7 +122,7 @@ test.each(['the user has changed', 'the session is over'] as const)(
   'when %s after the end of a stream, nothing happens to it',
   async (what) => {
     info = watch;
-    kube.answer = (_, res) => void res.end('all');
+    kube.serve = (_, res) => void res.end('all');
     const [message] = (await once(request(), 'response')) as [IncomingMessage];
     expect(await read(message)).toEqual(['all', true]);
     ends[what]();
@@ -131,10 +131,10 @@ test.each(['the user has changed', 'the session is over'] as const)(
 );
 
 test.each(['the user has changed', 'the session is over'] as const)(
-  'when %s, a list that is on its way comes whole',
+  'when %s, a list in transfer is completed',
   async (what) => {
     info = list;
-    const begun = asked();
+    const begun = nextRequest();
     const sent = request();
     const { response } = await begun;
     response.write('one ');
@@ -151,7 +151,7 @@ test.each([
   ['a list', list],
 ])('when the client leaves, %s ends at kube-apiserver', async (_, of) => {
   info = of;
-  const begun = asked();
+  const begun = nextRequest();
   const sent = request().on('error', () => undefined);
   const { response, closed } = await begun;
   response.write('one');
@@ -166,7 +166,7 @@ test.each([
   ['a list', list],
 ])('when the client leaves before there is a response, %s ends at kube-apiserver', async (_, of) => {
   info = of;
-  const begun = asked();
+  const begun = nextRequest();
   const sent = request().on('error', () => undefined);
   const { closed } = await begun;
   sent.destroy();

@@ -4,7 +4,7 @@ import { headersDown, headersUp } from '../../../src/gateway/headers.ts';
 
 type Fields = readonly (readonly [name: string, value: string])[];
 
-/** Names and values in turns, as Node has them, and back. */
+/** Converts pairs to alternating names and values, as in Node, and back. */
 const raw = (fields: Fields): string[] => fields.flat();
 const pairs = (headers: readonly string[]): Fields =>
   Array.from({ length: headers.length / 2 }, (_, at) => [headers[2 * at] ?? '', headers[2 * at + 1] ?? '']);
@@ -30,7 +30,7 @@ const ofOneConnection = [
   'HTTP2-Settings',
 ];
 
-describe('of a request', () => {
+describe('the gateway and request headers', () => {
   test.each([
     ...ofOneConnection,
     'Host',
@@ -48,7 +48,7 @@ describe('of a request', () => {
     'IMPERSONATE-EXTRA-SCOPES',
     ':authority',
     ':path',
-  ])('kube-apiserver does not get the header %s of a client, in any case of its letters', (name) => {
+  ])('does not send the header %s of a client to kube-apiserver, in any case', (name) => {
     for (const spelled of [name, name.toLowerCase(), name.toUpperCase()])
       expect(
         up([
@@ -59,7 +59,7 @@ describe('of a request', () => {
       ).toEqual([['Accept', 'a'], ['X-Own', 'b'], ...added]);
   });
 
-  test('the others arrive as they came, in their order', () => {
+  test('sends other headers unchanged and in order', () => {
     const fields: Fields = [
       ['Accept', 'application/json'],
       ['user-agent', 'kubectl, accept'],
@@ -81,9 +81,9 @@ describe('of a request', () => {
     ['X-TWO ,X-One', ['X-Three']],
     [' , x-three,', ['X-One', 'X-Two']],
     ['x-one x-two', ['X-One', 'X-Two', 'X-Three']],
-    // Of ours nothing is taken away.
+    // Headers of the gateway itself cannot be removed.
     ['audit-id, x-forwarded-for', ['X-One', 'X-Two', 'X-Three']],
-  ])('and answer those that "Connection: %s" names stay on that connection', (value, names) => {
+  ])('removes headers that "Connection: %s" names, leaving %j', (value, names) => {
     const fields: Fields = [
       ['X-One', '1'],
       ['CONNECTION', value],
@@ -95,7 +95,7 @@ describe('of a request', () => {
     expect(down(fields)).toEqual(kept);
   });
 
-  test('two headers Connection both count', () => {
+  test('honors two Connection headers', () => {
     const fields: Fields = [
       ['Connection', 'x-one'],
       ['X-One', '1'],
@@ -114,13 +114,13 @@ describe('of a request', () => {
     [`not-${secret}`, `not-${secret}`],
     ['base64url-bearer.authorization.k8s.io.a', 'base64url-bearer.authorization.k8s.io.a'],
     [secret, undefined],
-  ])('the subprotocols %j arrive as %j, without the token', (offered, expected) => {
+  ])('sends the subprotocols %j as %j, without the token', (offered, expected) => {
     const fields = up([['Sec-WebSocket-Protocol', offered]]);
     expect(fields).toEqual([...(expected === undefined ? [] : [['Sec-WebSocket-Protocol', expected]]), ...added]);
   });
 });
 
-describe('of a response', () => {
+describe('the gateway and response headers', () => {
   test.each([
     ...ofOneConnection,
     'Set-Cookie',
@@ -128,7 +128,7 @@ describe('of a response', () => {
     'Alt-Svc',
     'Access-Control-Allow-Origin',
     'Access-Control-Expose-Headers',
-  ])('a client does not get the header %s, in any case of its letters', (name) => {
+  ])('does not send the header %s to a client, in any case', (name) => {
     for (const spelled of [name, name.toLowerCase(), name.toUpperCase()])
       expect(
         down([
@@ -142,7 +142,7 @@ describe('of a response', () => {
       ]);
   });
 
-  test('the others arrive as they came, in their order', () => {
+  test('sends other headers unchanged and in order', () => {
     const fields: Fields = [
       ['Audit-Id', 'a'],
       ['content-length', '2'],

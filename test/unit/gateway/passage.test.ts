@@ -1,21 +1,26 @@
-/** How the gateway uses the connection to kube-apiserver, which the test plays. */
+/** Use of the connection to kube-apiserver by the gateway. The test simulates the connection. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import { once } from 'node:events';
 import http, { type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { pass } from '../../../src/gateway/proxy.ts';
+import { forward } from '../../../src/gateway/proxy.ts';
 import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
-import type { ResponseFlow, ResponseHandler, PassedRequest, Upstream } from '../../../src/cluster/client/upstream.ts';
+import type {
+  ResponseFlow,
+  ResponseHandler,
+  ForwardedRequest,
+  Upstream,
+} from '../../../src/cluster/client/upstream.ts';
 
 interface Exchange {
-  readonly request: PassedRequest;
-  /** To which kube-apiserver answers. */
+  readonly request: ForwardedRequest;
+  /** The handler that receives the response of kube-apiserver. */
   readonly handler: ResponseHandler;
-  /** The request is on its way. */
+  /** Marks the request as being sent. */
   readonly start: () => void;
-  /** That of the connection. */
+  /** Aborts the request on its connection. */
   readonly abort: jest.Mock<() => void>;
   readonly pause: jest.Mock<() => void>;
   readonly resume: jest.Mock<() => void>;
@@ -41,7 +46,7 @@ beforeEach(async () => {
     } as unknown as RequestContext;
     const started = Promise.withResolvers<ResponseFlow>();
     const start = (): void => started.resolve({ pause, resume, abort });
-    const send = (request: PassedRequest, handler: ResponseHandler): Promise<ResponseFlow> => {
+    const send = (request: ForwardedRequest, handler: ResponseHandler): Promise<ResponseFlow> => {
       // The handler listens to its context once it has sent the request.
       setImmediate(() =>
         resolve({
@@ -57,7 +62,7 @@ beforeEach(async () => {
       );
       return started.promise;
     };
-    pass({ send } as unknown as Upstream, req as Request, res as Response, context).catch(() => res.destroy());
+    forward({ send } as unknown as Upstream, req as Request, res as Response, context).catch(() => res.destroy());
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -71,7 +76,7 @@ const watch = { verb: 'watch', subresource: '', isLongRunning: true };
 const log = { verb: 'get', subresource: 'log', isLongRunning: true };
 const list = { verb: 'list', subresource: '', isLongRunning: false };
 
-function ask(of: typeof info, method = 'GET', headers: http.OutgoingHttpHeaders = {}): http.ClientRequest {
+function sendRequest(of: typeof info, method = 'GET', headers: http.OutgoingHttpHeaders = {}): http.ClientRequest {
   info = of;
   const target = { port: (server.address() as AddressInfo).port, host: '127.0.0.1', agent: false, method, headers };
   return http.request(target).on('error', () => undefined);
@@ -81,8 +86,8 @@ async function textOf(message: IncomingMessage): Promise<string> {
   return Buffer.concat(await message.toArray()).toString();
 }
 
-test('a client that leaves before the request is on its way ends it then', async () => {
-  const sent = ask(list).end();
+test('a client that leaves before the request is sent ends it then', async () => {
+  const sent = sendRequest(list).end();
   const { start, abort, res } = await exchange;
   sent.destroy();
   await once(res, 'close');
@@ -93,7 +98,7 @@ test('a client that leaves before the request is on its way ends it then', async
 });
 
 test('a response that has ended is not aborted', async () => {
-  const sent = ask(list).end();
+  const sent = sendRequest(list).end();
   const { start, abort, handler, res } = await exchange;
   start();
   await nextTurn();
@@ -109,8 +114,8 @@ test('a response that has ended is not aborted', async () => {
 test.each([
   ['a watch', watch, true],
   ['a log', log, false],
-])('what comes of %s after its user has changed does not reach the client', async (_, of, isWhole) => {
-  const sent = ask(of).end();
+])('data of %s that arrives after its user has changed does not reach the client', async (_, of, isWhole) => {
+  const sent = sendRequest(of).end();
   const { start, abort, handler, res, changeUser } = await exchange;
   const errors: unknown[] = [];
   res.on('error', (error) => errors.push(error));
@@ -136,8 +141,8 @@ test.each([
   expect(abort).toHaveBeenCalledTimes(1);
 });
 
-test('a head that comes after the client has left is not written', async () => {
-  const sent = ask(list).end();
+test('a response head that arrives after the client has left is not written', async () => {
+  const sent = sendRequest(list).end();
   const { start, handler, res } = await exchange;
   start();
   sent.destroy();
@@ -147,7 +152,7 @@ test('a head that comes after the client has left is not written', async () => {
 });
 
 test('kube-apiserver is paused once while a client does not read, and resumed once', async () => {
-  const sent = ask(list).end();
+  const sent = sendRequest(list).end();
   const { start, pause, resume, handler } = await exchange;
   start();
   await nextTurn();
@@ -165,11 +170,11 @@ test('kube-apiserver is paused once while a client does not read, and resumed on
   expect([length, pause.mock.calls.length, resume.mock.calls.length]).toEqual([32 * much.length, 1, 1]);
 });
 
-describe('small pieces', () => {
+describe('small chunks of a response', () => {
   const piece = Buffer.alloc(2_048, 'x');
 
   test('are written 64 KiB at a time', async () => {
-    const sent = ask(list).end();
+    const sent = sendRequest(list).end();
     const { start, handler, res } = await exchange;
     const written = jest.spyOn(res, 'write');
     start();
@@ -183,7 +188,7 @@ describe('small pieces', () => {
   });
 
   test('of a stream are written together in the next turn of the event loop', async () => {
-    ask(watch).end();
+    sendRequest(watch).end();
     const { start, handler, res } = await exchange;
     const written = jest.spyOn(res, 'write');
     start();
@@ -200,9 +205,9 @@ describe('small pieces', () => {
 describe('the body of a request', () => {
   test.each<[string, http.OutgoingHttpHeaders, number | undefined]>([
     ['with its length', { 'content-length': '4' }, 4],
-    ['without a length where there is none', { 'transfer-encoding': 'chunked' }, undefined],
+    ['without a length if the client sent none', { 'transfer-encoding': 'chunked' }, undefined],
   ])('is sent %s', async (_, headers, length) => {
-    ask(list, 'POST', headers).end('body');
+    sendRequest(list, 'POST', headers).end('body');
     const { request } = await exchange;
     expect(request.length).toBe(length);
     const chunks: Buffer[] = [];
@@ -210,8 +215,8 @@ describe('the body of a request', () => {
     expect(Buffer.concat(chunks).toString()).toBe('body');
   });
 
-  test('that is broken off is a fault of the client', async () => {
-    const sent = ask(list, 'POST', { 'content-length': '100' });
+  test('that is truncated is a client error', async () => {
+    const sent = sendRequest(list, 'POST', { 'content-length': '100' });
     sent.write('half');
     const { request, start } = await exchange;
     start();

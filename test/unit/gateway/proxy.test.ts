@@ -1,15 +1,15 @@
-/** The gateway behind the filters of production, before a server in the place of kube-apiserver. */
+/** The gateway behind the filters of production, before a server that stands for kube-apiserver. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type RequestListener, type ServerResponse } from 'node:http';
 import { duplexPair } from 'node:stream';
 import { gateway } from '../../../src/gateway/index.ts';
-import { passageEnded } from '../../../src/gateway/proxy.ts';
+import { requestAborted } from '../../../src/gateway/proxy.ts';
 import { createUpstream } from '../../../src/cluster/client/upstream.ts';
 import { addressOf } from '../../../src/cluster/wire/connections.ts';
 import { open } from '../../client/http1.ts';
 import type { Message } from '../../client/message.ts';
-import { ask } from '../../fakes/ask.ts';
+import { sendRequest } from '../../fakes/request.ts';
 import { FakeKubeApiserver } from '../../fakes/upstream.ts';
 import { as, face } from '../../labs/http.ts';
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
     address: addressOf(await kube.listen(), { rejectUnauthorized: true }),
     credential: { headers: async () => ({}), renew: () => (renewed += 1) },
   });
-  ({ app } = face({ gateway: gateway(upstream) }));
+  ({ app } = face({ gateway: gateway({ upstream, identity: async () => ({ username: 'the-server' }) }) }));
 });
 afterAll(() => kube.close());
 beforeEach(() => {
@@ -38,25 +38,25 @@ function opened(path: string): Promise<Message> {
   return open(client, { path, headers: as('anna').headers as Record<string, string> });
 }
 
-/** Holds the next response, which kube-apiserver has begun. */
+/** Holds the next response that kube-apiserver has begun. */
 function held(): Promise<ServerResponse> {
   return new Promise((resolve) => {
-    kube.answer = (_, res) => resolve(res);
+    kube.serve = (_, res) => resolve(res);
   });
 }
 
-test.each([1, 2, 1_000])('a response that comes in %d pieces arrives whole', async (count) => {
+test.each([1, 2, 1_000])('a response in %d pieces arrives complete', async (count) => {
   const pieces = Array.from({ length: count }, (_, at) => `${at} ${'x'.repeat(at % 400)}\n`);
-  kube.answer = (_, res) => {
+  kube.serve = (_, res) => {
     for (const piece of pieces) res.write(piece);
     res.end();
   };
-  const { status, text } = await ask(app, pods, as('anna'));
+  const { status, text } = await sendRequest(app, pods, as('anna'));
   expect([status, text]).toEqual([200, pieces.join('')]);
 });
 
 test.each([pods, `${pods}?watch=true`, `${pods}/p/log?follow=true`])(
-  'what has come of a response is passed on while the rest is not there: %s',
+  'received parts of a response are forwarded before the rest arrives: %s',
   async (path) => {
     const begun = held();
     const message = opened(path);
@@ -75,7 +75,7 @@ test.each([pods, `${pods}?watch=true`, `${pods}/p/log?follow=true`])(
 );
 
 test.each([`${pods}?watch=true`, `${pods}/p/log?follow=true`])(
-  'the head of a stream is passed on before there is any of it: %s',
+  'the head of a stream is forwarded before its first byte: %s',
   async (path) => {
     const begun = held();
     const message = opened(path);
@@ -87,34 +87,34 @@ test.each([`${pods}?watch=true`, `${pods}/p/log?follow=true`])(
   },
 );
 
-describe('401 of kube-apiserver', () => {
+describe('a 401 of kube-apiserver', () => {
   beforeEach(() => {
-    kube.answer = (_, res) => void res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end('of kube-apiserver');
+    kube.serve = (_, res) => void res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end('of kube-apiserver');
   });
 
-  test('is about our own credential, which is read again', async () => {
-    const { status, headers, text } = await ask(app, pods, as('anna'));
+  test('concerns the credential of the server, which is read again', async () => {
+    const { status, headers, text } = await sendRequest(app, pods, as('anna'));
     expect([status, headers['retry-after'], headers['www-authenticate']]).toEqual([503, '1', undefined]);
     expect(text).not.toContain('of kube-apiserver');
     expect(renewed).toBe(1);
   });
 
-  test('behind a proxy subresource is that of the server there', async () => {
-    const { status, headers, text } = await ask(app, '/api/v1/namespaces/d/services/s/proxy/', as('anna'));
+  test('behind a proxy subresource comes from the proxied server and is forwarded', async () => {
+    const { status, headers, text } = await sendRequest(app, '/api/v1/namespaces/d/services/s/proxy/', as('anna'));
     expect([status, headers['www-authenticate'], text]).toEqual([401, 'Basic', 'of kube-apiserver']);
     expect(renewed).toBe(0);
   });
 });
 
-test('the response has the headers of kube-apiserver in the place of ours', async () => {
-  kube.answer = (_, res) => {
+test('a response has the headers of kube-apiserver instead of those of the gateway', async () => {
+  kube.serve = (_, res) => {
     res.writeHead(200, 'Fine', { 'Cache-Control': 'max-age=5', 'Content-Type': 'text/plain', ETag: '"a"' });
     res.end('body');
   };
-  const { headers } = await ask(app, pods, as('anna'));
+  const { headers } = await sendRequest(app, pods, as('anna'));
   expect(headers).toMatchObject({ 'cache-control': 'max-age=5', 'content-type': 'text/plain', etag: '"a"' });
-  kube.answer = (_, res) => void res.end('body');
-  const plain = await ask(app, pods, as('anna'));
+  kube.serve = (_, res) => void res.end('body');
+  const plain = await sendRequest(app, pods, as('anna'));
   for (const name of ['cache-control', 'x-content-type-options']) expect(plain.headers).not.toHaveProperty(name);
 });
 
@@ -123,7 +123,7 @@ test.each([
   ['HEAD', 503, '1'],
   ['POST', 502, undefined],
   ['DELETE', 502, undefined],
-])('a %s that is ended is %d: only what changes nothing may be tried again', (method, code, retryAfter) => {
-  const { code: actual, headers } = passageEnded({ method });
+])('an aborted %s gets %d, since only requests without side effects may be retried', (method, code, retryAfter) => {
+  const { code: actual, headers } = requestAborted({ method });
   expect([actual, headers['Retry-After']]).toEqual([code, retryAfter]);
 });

@@ -1,4 +1,4 @@
-/** Connections of other protocols that the gateway joins, of which the test plays the end at kube-apiserver. */
+/** Upgraded connections of the gateway; the test simulates kube-apiserver. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import { once } from 'node:events';
@@ -8,30 +8,30 @@ import { duplexPair, PassThrough, Readable, type Duplex } from 'node:stream';
 import { upgrade } from '../../../src/gateway/upgrade.ts';
 import type { RequestContext } from '../../../src/http/route.ts';
 import { serveHandshakes } from '../../../src/http/listeners/web-socket.ts';
-import type { Upstream, UpgradeAnswer } from '../../../src/cluster/client/upstream.ts';
+import type { Upstream, UpgradeResponse } from '../../../src/cluster/client/upstream.ts';
 
-interface Asked {
+interface UpgradeRequest {
   readonly signal: AbortSignal;
-  /** Gives the response of kube-apiserver. */
-  readonly answer: (response: UpgradeAnswer) => void;
-  /** How the handler of the request ended: undefined unless it failed. */
+  /** Sends the response of kube-apiserver. */
+  readonly respond: (response: UpgradeResponse) => void;
+  /** The error of the handler of the request, undefined unless it failed. */
   readonly handled: Promise<unknown>;
 }
 
 let server: Server;
 let session: AbortController;
 let changeUser: () => void;
-let asked: Promise<Asked>;
+let upgradeRequest: Promise<UpgradeRequest>;
 const clients: Socket[] = [];
-/** Our end of the connection of the last client. */
+/** The server end of the connection of the last client. */
 let accepted: Socket;
 beforeEach(async () => {
   session = new AbortController();
-  const { promise, resolve } = Promise.withResolvers<Asked>();
-  asked = promise;
+  const { promise, resolve } = Promise.withResolvers<UpgradeRequest>();
+  upgradeRequest = promise;
   server = http.createServer().on('connection', (socket: Socket) => (accepted = socket));
   serveHandshakes(server, ((req: Request, res: Response) => {
-    const response = Promise.withResolvers<UpgradeAnswer>();
+    const response = Promise.withResolvers<UpgradeResponse>();
     const { promise: signalled, resolve: signalWith } = Promise.withResolvers<AbortSignal>();
     const upstream = {
       upgrade: (_request: unknown, _protocol: string, signal: AbortSignal) => {
@@ -50,7 +50,7 @@ beforeEach(async () => {
       res.destroy();
       return error;
     });
-    void signalled.then((signal) => resolve({ signal, answer: response.resolve, handled }));
+    void signalled.then((signal) => resolve({ signal, respond: response.resolve, handled }));
   }) as unknown as Parameters<typeof serveHandshakes>[1]);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -60,7 +60,7 @@ afterEach(() => {
   server.close();
 });
 
-/** A client that has asked for SPDY. */
+/** A client that has requested SPDY. */
 function connect(): Socket {
   const { port } = server.address() as AddressInfo;
   const client = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('utf8');
@@ -75,18 +75,18 @@ const headOf = (
   statusCode: number,
   headers: Readonly<Record<string, string>>,
   body: Readable = Readable.from([]),
-): { readonly answer: IncomingMessage; readonly destroy: jest.Mock<() => void> } => {
+): { readonly response: IncomingMessage; readonly destroy: jest.Mock<() => void> } => {
   const destroy = jest.fn<() => void>();
   const rawHeaders = Object.entries(headers).flat();
   const parts = { statusCode, statusMessage: 'Own', headers, rawHeaders, socket: { destroy } };
-  return { answer: Object.assign(body, parts) as unknown as IncomingMessage, destroy };
+  return { response: Object.assign(body, parts) as unknown as IncomingMessage, destroy };
 };
 
 interface Joined {
   readonly client: Socket;
   /** The other end of the connection to kube-apiserver. */
   readonly kube: Duplex;
-  /** Our end of it. */
+  /** The gateway's end of it. */
   readonly connection: Duplex;
   readonly handled: Promise<unknown>;
   readonly destroy: jest.Mock<() => void>;
@@ -95,10 +95,10 @@ interface Joined {
 
 async function join(first = ''): Promise<Joined> {
   const client = connect();
-  const { answer, handled } = await asked;
+  const { respond, handled } = await upgradeRequest;
   const [connection, kube] = duplexPair();
-  const { answer: response, destroy } = headOf(101, { upgrade: 'SPDY/3.1', connection: 'Upgrade', 'X-Own': 'kept' });
-  answer({ answer: response, granted: { connection, first: Buffer.from(first) } });
+  const { response, destroy } = headOf(101, { upgrade: 'SPDY/3.1', connection: 'Upgrade', 'X-Own': 'kept' });
+  respond({ response, granted: { connection, first: Buffer.from(first) } });
   let text = '';
   client.on('data', (chunk) => (text += String(chunk)));
   while (!text.includes('\r\n\r\n')) await once(client, 'data');
@@ -107,7 +107,7 @@ async function join(first = ''): Promise<Joined> {
 
 const bodyOf = (text: string): string => text.slice(text.indexOf('\r\n\r\n') + 4);
 
-test('a client gets the response of kube-apiserver and what came with it', async () => {
+test('a client gets the response of kube-apiserver and the data that came with it', async () => {
   const { client, kube, text } = await join('first ');
   kube.end('and last');
   await once(client, 'end');
@@ -117,8 +117,8 @@ test('a client gets the response of kube-apiserver and what came with it', async
   expect(bodyOf(text())).toBe('first and last');
 });
 
-describe('each side', () => {
-  test('may say more after the other has said all: kube-apiserver', async () => {
+describe('each side of an upgraded connection', () => {
+  test('may send more after the other has ended: kube-apiserver', async () => {
     const { client, kube, text, handled, destroy } = await join();
     client.end('from the client');
     kube.setEncoding('utf8');
@@ -130,7 +130,7 @@ describe('each side', () => {
     expect(destroy).toHaveBeenCalled();
   });
 
-  test('may say more after the other has said all: the client', async () => {
+  test('may send more after the other has ended: the client', async () => {
     const { client, kube, handled } = await join();
     kube.end('from kube-apiserver');
     await once(client, 'end');
@@ -143,7 +143,7 @@ describe('each side', () => {
 const gone = (stream: Duplex): Promise<unknown> =>
   new Promise((resolve) => (stream.closed ? resolve(undefined) : stream.once('close', resolve)));
 
-describe('both connections are closed', () => {
+describe('both sides of an upgraded connection are closed', () => {
   test.each<[string, (joined: Joined) => void]>([
     ['the client is gone', ({ client }) => client.resetAndDestroy()],
     ['kube-apiserver is gone', ({ connection }) => void connection.destroy()],
@@ -158,7 +158,7 @@ describe('both connections are closed', () => {
     expect(joined.destroy).toHaveBeenCalled();
   });
 
-  test('2 s after kube-apiserver has closed its own in good order, although the client does not', async () => {
+  test('2 s after kube-apiserver has closed its side normally, even if the client does not', async () => {
     const { client, kube, connection } = await join();
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance', 'Date'] });
     try {
@@ -176,24 +176,24 @@ describe('both connections are closed', () => {
   });
 });
 
-describe('before there is a response', () => {
+describe('before an upgrade gets a response', () => {
   test.each<[string, () => void]>([
     ['the session is over', () => session.abort()],
     ['the user has changed', () => changeUser()],
-  ])('nothing is asked for any more when %s', async (_, end) => {
+  ])('the request is aborted when %s', async (_, end) => {
     connect();
-    const { signal, handled } = await asked;
+    const { signal, handled } = await upgradeRequest;
     end();
     expect(signal.aborted).toBe(true);
     expect(await handled).toMatchObject({ code: 503 });
   });
 
-  test('one that comes at the moment when the session is over is not used', async () => {
+  test('a response that arrives as the session is revoked is not used', async () => {
     const client = connect();
-    const { answer, handled } = await asked;
-    const { answer: response, destroy } = headOf(101, { upgrade: 'SPDY/3.1' });
+    const { respond, handled } = await upgradeRequest;
+    const { response, destroy } = headOf(101, { upgrade: 'SPDY/3.1' });
     const [connection] = duplexPair();
-    answer({ answer: response, granted: { connection, first: Buffer.from('secret') } });
+    respond({ response, granted: { connection, first: Buffer.from('secret') } });
     session.abort();
     expect(await handled).toMatchObject({ code: 503 });
     expect(destroy).toHaveBeenCalled();
@@ -201,20 +201,20 @@ describe('before there is a response', () => {
     expect(await client.toArray()).toEqual([]);
   });
 
-  test('nothing is asked for when the session was over at the start', async () => {
+  test('no request is sent when the session was already revoked', async () => {
     session.abort();
     connect();
-    expect((await asked).signal.aborted).toBe(true);
+    expect((await upgradeRequest).signal.aborted).toBe(true);
   });
 });
 
-describe('a response that grants nothing', () => {
-  test('reaches the client as it comes, and ends both connections', async () => {
+describe('a response that rejects an upgrade', () => {
+  test('reaches the client unchanged, and ends both connections', async () => {
     const client = connect();
-    const { answer, handled } = await asked;
+    const { respond, handled } = await upgradeRequest;
     const body = new PassThrough();
-    const { answer: response, destroy } = headOf(403, { 'Content-Length': '2', 'X-Own': 'kept' }, body);
-    answer({ answer: response });
+    const { response, destroy } = headOf(403, { 'Content-Length': '2', 'X-Own': 'kept' }, body);
+    respond({ response });
     const [head] = (await once(client, 'data')) as [string];
     expect(head).toMatch(/^HTTP\/1\.1 403 Own\r\n[^]*X-Own: kept\r\n[^]*Connection: close\r\n/);
     expect(bodyOf(head)).toBe('');
@@ -224,11 +224,11 @@ describe('a response that grants nothing', () => {
     expect(destroy).toHaveBeenCalled();
   });
 
-  test('that breaks off breaks off at the client', async () => {
+  test('that is truncated is truncated for the client too', async () => {
     const client = connect();
-    const { answer, handled } = await asked;
+    const { respond, handled } = await upgradeRequest;
     const body = new PassThrough();
-    answer({ answer: headOf(403, { 'Content-Length': '9' }, body).answer });
+    respond({ response: headOf(403, { 'Content-Length': '9' }, body).response });
     await once(client, 'data');
     const closed = once(client, 'close');
     body.destroy(new Error('reset'));

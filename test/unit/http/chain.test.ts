@@ -2,77 +2,80 @@ import { describe, expect, test } from '@jest/globals';
 import type { Response } from 'express';
 import { authenticated, authorizedByPath } from '../../../src/http/access.ts';
 import type { ChainOptions } from '../../../src/http/chain.ts';
-import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
+import { sendRequest, type AppResponse, type AppRequest } from '../../fakes/request.ts';
 import { as, doing, face, resourcePath } from '../../labs/http.ts';
 
-describe('every answer', () => {
-  test.each<[string, string, Ask, number]>([
+describe('every response', () => {
+  test.each<[string, string, AppRequest, number]>([
     ['of a handler', resourcePath, as('alice'), 200],
-    ['to nobody', resourcePath, {}, 401],
+    ['to an anonymous request', resourcePath, {}, 401],
     ['to a bad token', resourcePath, as('bad'), 401],
     ['on an open path', '/livez', {}, 200],
-    ['on a path that there is not', '/nowhere', as('alice'), 404],
-    ['to a method that there is not', resourcePath, { ...as('alice'), method: 'POST' }, 405],
-    ['to a path that is none', '/%', {}, 400],
+    ['on an unknown path', '/nowhere', as('alice'), 404],
+    ['to an unsupported method', resourcePath, { ...as('alice'), method: 'POST' }, 405],
+    ['to an invalid path', '/%', {}, 400],
     ['to a preflight', resourcePath, { method: 'OPTIONS' }, 401],
-  ])('%s has the headers that all have, and no name of a program', async (_, path, options, status) => {
-    const answer = await ask(face().app, path, options);
-    expect(answer.status).toBe(status);
-    expect(answer.headers).toMatchObject({
+  ])('%s has the common headers, and none that names the software', async (_, path, options, status) => {
+    const response = await sendRequest(face().app, path, options);
+    expect(response.status).toBe(status);
+    expect(response.headers).toMatchObject({
       'audit-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
       'cache-control': 'no-cache, private',
       'x-content-type-options': 'nosniff',
     });
     for (const name of ['x-powered-by', 'server', 'etag', 'set-cookie'])
-      expect(answer.headers).not.toHaveProperty(name);
+      expect(response.headers).not.toHaveProperty(name);
   });
 });
 
 const parameters = (count: number): string => Array.from({ length: count }, () => 'a').join('&');
 
-describe('a query', () => {
+describe('a query string', () => {
   test.each([resourcePath, '/livez', '/oauth/open', '/nowhere'])(
     'of %s with more than 1,000 parameters is 400',
     async (path) => {
       const { app, handled } = face();
-      const answer = await ask(app, `${path}?${parameters(1_001)}`, as('alice'));
-      expect(answer.status).toBe(400);
-      expect(answer.text).toContain('the query has more than 1000 parameters');
+      const response = await sendRequest(app, `${path}?${parameters(1_001)}`, as('alice'));
+      expect(response.status).toBe(400);
+      expect(response.text).toContain('the query has more than 1000 parameters');
       expect(handled).toEqual([]);
-      expect((await ask(app, `${path}?${parameters(1_000)}`, as('alice'))).text).not.toContain('1000 parameters');
+      expect((await sendRequest(app, `${path}?${parameters(1_000)}`, as('alice'))).text).not.toContain(
+        '1000 parameters',
+      );
     },
   );
 });
 
-describe('who wants to be another', () => {
+describe('a request to impersonate another user', () => {
   // evidence: impersonation-headers
-  test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])('by %s is refused', async (name) => {
+  test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])('with %s is rejected', async (name) => {
     const { app, handled } = face();
     const { headers } = as('alice');
-    const answer = await ask(app, resourcePath, { headers: { ...headers, [name]: 'bob' } });
-    expect(answer.status).toBe(403);
-    expect(answer.json()).toMatchObject({ reason: 'Forbidden', details: { name: 'bob' } });
+    const response = await sendRequest(app, resourcePath, { headers: { ...headers, [name]: 'bob' } });
+    expect(response.status).toBe(403);
+    expect(response.json()).toMatchObject({ reason: 'Forbidden', details: { name: 'bob' } });
     expect(handled).toEqual([]);
-    expect((await ask(app, resourcePath, { headers: { [name]: 'bob' } })).status).toBe(401);
+    expect((await sendRequest(app, resourcePath, { headers: { [name]: 'bob' } })).status).toBe(401);
   });
 });
 
-describe('who asks to be many', () => {
+describe('requests that impersonate many users', () => {
   const gateway = {
     prefixes: new Set(['api']),
     access: authenticated,
     handler: (_: unknown, res: Response): void => void res.end(),
+    ownIdentity: async () => ({ username: 'the-server' }),
   };
 
   test.each([
     ['', 10],
     ['?watch=1', 50],
-  ])('at once (%j) has no more than so many rights asked about: %d', async (query, most) => {
+  ])('with the query %j cause at most this many concurrent access reviews per caller: %d', async (query, max) => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    let asked = 0;
+    let reviews = 0;
     const authorizer = {
       authorize: async () => {
-        asked += 1;
+        reviews += 1;
         await promise;
         return { allowed: true, reason: '' };
       },
@@ -80,49 +83,53 @@ describe('who asks to be many', () => {
     const { app } = face({
       gateway,
       authorizer,
-      // At once, as a token that was authenticated before.
+      // Concurrent requests, since the token was authenticated before.
       authenticator: () => ({ username: 'alice', groups: [], via: 'token' }),
       settings: { maxInFlightPerUser: 10 },
     });
-    const answers = Array.from({ length: 80 }, (_, index) =>
-      ask(app, `/api/v1/pods${query}`, as('alice', { 'impersonate-user': `bob-${index}` })),
+    const responses = Array.from({ length: 80 }, (_, index) =>
+      sendRequest(app, `/api/v1/pods${query}`, as('alice', { 'impersonate-user': `bob-${index}` })),
     );
-    const refused = (await Promise.race([Promise.all(answers.slice(most)), ...answers.slice(0, most)])) as Answer[];
+    const refused = (await Promise.race([
+      Promise.all(responses.slice(max)),
+      ...responses.slice(0, max),
+    ])) as AppResponse[];
     expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([429]));
-    expect(asked).toBe(most);
+    expect(reviews).toBe(max);
     resolve();
-    for (const { status } of await Promise.all(answers.slice(0, most))) expect(status).toBe(200);
+    for (const { status } of await Promise.all(responses.slice(0, max))) expect(status).toBe(200);
   });
 
-  test('in one request is told how many they may be', async () => {
-    const { app, asked } = face({ gateway });
+  test('with more than 100 names in one request are rejected with the limit', async () => {
+    const { app, reviews } = face({ gateway });
     const { headers } = as('alice', { 'impersonate-user': 'bob' });
-    const ofMany = (count: number): Promise<Answer> => {
+    const ofMany = (count: number): Promise<AppResponse> => {
       const groups = Array.from({ length: count }, (_, index) => `g-${index}`);
-      return ask(app, '/api/v1/pods', { headers: { ...headers, 'impersonate-group': groups } });
+      return sendRequest(app, '/api/v1/pods', { headers: { ...headers, 'impersonate-group': groups } });
     };
     expect((await ofMany(99)).status).toBe(200);
-    expect(asked).toHaveLength(100);
-    const answer = await ofMany(100);
-    expect([answer.status, answer.json()['message']]).toEqual([400, expect.stringContaining('more than 100 names')]);
-    expect(asked).toHaveLength(100);
+    expect(reviews).toHaveLength(100);
+    const response = await ofMany(100);
+    expect([response.status, response.json()['message']]).toEqual([400, expect.stringContaining('at most 100 names')]);
+    expect(reviews).toHaveLength(100);
   });
 });
 
-describe('who is nobody', () => {
+describe('an anonymous request', () => {
   test.each([resourcePath, '/metrics', '/nowhere', '/', '/livezz', '/LIVEZ', '/swagger', '/.well-known'])(
-    'has no answer at %s but 401 with the challenge of RFC 6750',
+    'gets only 401 with the challenge of RFC 6750 at %s',
     async (path) => {
       const { app, handled } = face();
-      const answer = await ask(app, path);
-      expect(answer.status).toBe(401);
-      expect(answer.headers['www-authenticate']).toBe('Bearer realm="platform"');
-      expect(answer.json()).toEqual({
+      const response = await sendRequest(app, path);
+      expect(response.status).toBe(401);
+      expect(response.headers['www-authenticate']).toBe('Bearer realm="platform"');
+      expect(response.json()).toEqual({
         kind: 'Status',
         apiVersion: 'v1',
         metadata: {},
         status: 'Failure',
-        message: 'Unauthorized',
+        message:
+          'the request has no credentials: send "Authorization: Bearer <access token>"; POST /oauth/token of the gateway issues access tokens',
         reason: 'Unauthorized',
         code: 401,
       });
@@ -130,25 +137,25 @@ describe('who is nobody', () => {
     },
   );
 
-  test.each(['/livez', '/kapis/version', '/oauth/open', '/version'])('is answered at %s', async (path) => {
+  test.each(['/livez', '/kapis/version', '/oauth/open', '/version'])('is served at %s', async (path) => {
     const { app } = face({ routes: [doing((_, res) => void res.end(), path)] });
-    expect((await ask(app, path)).status).toBe(200);
+    expect((await sendRequest(app, path)).status).toBe(200);
   });
 
-  test('is no longer nobody on an open path with a good token where that counts, and a bad one does no harm', async () => {
+  test('becomes authenticated with a valid token on an open path that uses identities; an invalid token does no harm', async () => {
     const { app, handled } = face();
     for (const [path, username] of [
       ['/livez?verbose', 'alice'],
       ['/livez?verbose', 'bad'],
       ['/livez', 'alice'],
     ] as const)
-      expect((await ask(app, path, as(username))).status).toBe(200);
+      expect((await sendRequest(app, path, as(username))).status).toBe(200);
     expect(handled.map(({ user }) => user?.username)).toEqual(['alice', undefined, undefined]);
   });
 });
 
 test.each([resourcePath, '/livez?verbose'])(
-  'a request of %s beyond those that may wait for authentication is 429, and is not served with a late identity',
+  'a request for %s beyond the queue for authentication gets 429, and is not served with a late identity',
   async (path) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const usernames = ['alice', 'bob', 'carol'];
@@ -159,7 +166,7 @@ test.each([resourcePath, '/livez?verbose'])(
     };
     // Twice the share may wait.
     const { app, handled } = face({ authenticator, settings: { maxInFlightPerUser: 1 } });
-    const responses = Array.from({ length: 3 }, () => ask(app, path));
+    const responses = Array.from({ length: 3 }, () => sendRequest(app, path));
     const refused = await Promise.race(responses);
     expect(refused.status).toBe(429);
     expect(handled).toEqual([]);
@@ -170,20 +177,20 @@ test.each([resourcePath, '/livez?verbose'])(
 );
 
 // evidence: token-in-query
-test.each([resourcePath, '/livez', '/oauth/open'])('a token in the query of %s is 400', async (path) => {
+test.each([resourcePath, '/livez', '/oauth/open'])('a request with a token in the query of %s is 400', async (path) => {
   const { app, handled } = face();
-  const answer = await ask(app, `${path}?access_token=alice`, as('alice'));
-  expect(answer.status).toBe(400);
+  const response = await sendRequest(app, `${path}?access_token=alice`, as('alice'));
+  expect(response.status).toBe(400);
   // RFC 6750 sections 3 and 3.1.
-  expect(answer.headers['www-authenticate']).toBe('Bearer realm="platform", error="invalid_request"');
+  expect(response.headers['www-authenticate']).toBe('Bearer realm="platform", error="invalid_request"');
   expect(handled).toEqual([]);
 });
 
-describe('who has an identity', () => {
+describe('an authenticated request', () => {
   test.each([
     ['/metrics', [{ verb: 'get', path: '/metrics' }]],
     ['/nowhere', [{ verb: 'get', path: '/nowhere' }]],
-    // What a path below /kapis reads is another resource, which its handler asks about.
+    // A path below /kapis reads another resource, which its handler authorizes.
     [resourcePath, []],
     ['/apis', []],
     ['/', []],
@@ -191,21 +198,21 @@ describe('who has an identity', () => {
       '/apis/resources.platform.io/v1alpha3/nodes/n1',
       [{ verb: 'get', group: 'resources.platform.io', resource: 'nodes', subresource: '', namespace: '', name: 'n1' }],
     ],
-  ])('is asked at %s for the right to %j', async (path, attributes) => {
-    const { app, asked } = face();
-    await ask(app, path, as('alice'));
-    expect(asked).toEqual(attributes);
+  ])('to %s requires the right %j', async (path, attributes) => {
+    const { app, reviews } = face();
+    await sendRequest(app, path, as('alice'));
+    expect(reviews).toEqual(attributes);
   });
 
   // evidence: access-review-each-request
-  test('and has no right is 403 before any handler, also where nothing is', async () => {
+  test('without the right is 403 before any handler, even if the path is unknown', async () => {
     const { app, handled } = face({ allowed: false });
     for (const path of ['/metrics', '/nowhere', '/apis/resources.platform.io/v1alpha3/nodes'])
-      expect((await ask(app, path, as('alice'))).status).toBe(403);
+      expect((await sendRequest(app, path, as('alice'))).status).toBe(403);
     expect(handled).toEqual([]);
   });
 
-  test('is refused before it is asked about when too many are there', async () => {
+  test('is rejected before its access review when too many are in flight', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
     const held = doing(async (_, res) => {
@@ -213,43 +220,43 @@ describe('who has an identity', () => {
       await promise;
       res.end();
     }, '/metrics');
-    const { app, asked } = face({ settings: { maxInFlightPerUser: 1 }, routes: [held] });
-    const first = ask(app, '/metrics', as('alice'));
+    const { app, reviews } = face({ settings: { maxInFlightPerUser: 1 }, routes: [held] });
+    const first = sendRequest(app, '/metrics', as('alice'));
     await entered.promise;
-    expect((await ask(app, '/metrics', as('alice'))).status).toBe(429);
+    expect((await sendRequest(app, '/metrics', as('alice'))).status).toBe(429);
     resolve();
     expect((await first).status).toBe(200);
-    expect(asked).toHaveLength(1);
+    expect(reviews).toHaveLength(1);
   });
 });
 
-describe('a method that there is not', () => {
+describe('an unsupported method', () => {
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE'])(
-    '%s is 405 with those that there are',
+    'on %s is 405 with the supported methods',
     async (method) => {
-      const answer = await ask(face().app, resourcePath, { ...as('alice'), method });
-      expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
-      expect(answer.json()).toMatchObject({ kind: 'Status', reason: 'MethodNotAllowed', code: 405 });
+      const response = await sendRequest(face().app, resourcePath, { ...as('alice'), method });
+      expect(response).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+      expect(response.json()).toMatchObject({ kind: 'Status', reason: 'MethodNotAllowed', code: 405 });
     },
   );
 
-  test('names all methods of several routes', async () => {
+  test('gets all methods of several routes', async () => {
     const routes = [doing(() => undefined), doing(() => undefined, '/kapis/version', 'post')];
-    const answer = await ask(face({ routes }).app, '/kapis/version', { method: 'DELETE' });
-    expect(answer.headers.allow).toBe('GET, HEAD, POST');
+    const response = await sendRequest(face({ routes }).app, '/kapis/version', { method: 'DELETE' });
+    expect(response.headers.allow).toBe('GET, HEAD, POST');
   });
 
-  test('is refused as the strictest of several routes demands', async () => {
+  test('is rejected as the strictest of several routes demands', async () => {
     const path = '/kapis/version';
     const routes = [doing(() => undefined), { ...doing(() => undefined, path, 'post'), access: authorizedByPath }];
     const { app } = face({ routes, allowed: false });
-    expect((await ask(app, path, { method: 'DELETE' })).status).toBe(401);
-    expect((await ask(app, path, { method: 'DELETE', ...as('alice') })).status).toBe(403);
+    expect((await sendRequest(app, path, { method: 'DELETE' })).status).toBe(401);
+    expect((await sendRequest(app, path, { method: 'DELETE', ...as('alice') })).status).toBe(403);
   });
 });
 
 test('HEAD is GET without the body', async () => {
   const { app } = face();
-  const [get, head] = [await ask(app, '/livez'), await ask(app, '/livez', { method: 'HEAD' })];
+  const [get, head] = [await sendRequest(app, '/livez'), await sendRequest(app, '/livez', { method: 'HEAD' })];
   expect([get.status, head.status, get.text, head.text]).toEqual([200, 200, 'answered', '']);
 });

@@ -12,7 +12,7 @@ import { forbiddenPath } from '../../../src/runtime/errors.ts';
 const query = queryParameters({ force: described('Even if it is in use', flagParameter.default(false)) });
 const body = jsonBody(object({ reason: text }));
 
-/** Calls a route that is defined so, and returns what its handler got. */
+/** Calls a route with this definition, and returns the arguments of its handler. */
 async function call(
   more: Partial<RouteDefinition<'/things/:name', Access, { force: boolean }, { reason: string }, string>>,
   { search = '', sent = '{"reason":"none"}' } = {},
@@ -39,7 +39,7 @@ async function call(
   return received;
 }
 
-test('a handler gets the path, query and body in their types, and what authorize returned', async () => {
+test('a handler gets the typed path, query and body, and the result of authorize', async () => {
   expect(await call({ authorize: () => 'as owner' }, { search: 'force=true' })).toEqual({
     path: { name: 'one' },
     query: { force: true },
@@ -52,7 +52,7 @@ const refuse = (): never => {
   throw forbiddenPath('not yours');
 };
 
-test('a request that is not authorized is refused before its query and body are parsed', async () => {
+test('an unauthorized request is rejected before its query and body are parsed', async () => {
   const wrong = { search: 'froce=1', sent: 'not JSON' };
   await expect(call({ authorize: refuse }, wrong)).rejects.toMatchObject({ code: 403 });
   await expect(call({}, wrong)).rejects.toMatchObject({
@@ -67,7 +67,7 @@ test.each([
   ['{"reason":1}', 'reason: must be'],
   ['{"reason":"a","more":"secret"}', 'more'],
   ['[]', 'body: must be'],
-])('a body %s is refused, and the message quotes no value', async (sent, expected) => {
+])('a body %s is rejected, and the message quotes no value', async (sent, expected) => {
   const error: unknown = await call({}, { sent }).catch((reason: unknown) => reason);
   expect(error).toMatchObject({ code: 400, message: expect.stringContaining(expected) as unknown });
   expect((error as Error).message).not.toContain('secret');

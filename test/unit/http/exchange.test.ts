@@ -7,7 +7,7 @@ import { Exchange } from '../../../src/http/exchange.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
 import { readBody } from '../../../src/runtime/promises.ts';
 
-test('cutting a refused request that is pipelined behind a watch ends the connection', async () => {
+test('rejecting a request that is pipelined behind a watch ends the connection', async () => {
   const refused = Promise.withResolvers<Exchange>();
   const server = http.createServer((req, res) => {
     const exchange = new Exchange(req as Request, res as Response, createLogger({ silent: true }));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Health } from '../../../src/http/health.ts';
 import type { HealthCheck } from '../../../src/runtime/lifecycle.ts';
-import { ask, type Answer } from '../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { as, face } from '../../labs/http.ts';
 
 const check = (name: string, problem = '', warning = ''): HealthCheck => ({
@@ -13,8 +13,8 @@ const good = check('good');
 const bad = check('bad', 'the reason');
 const warns = check('warns', '', 'take care');
 
-const probe = (checks: readonly HealthCheck[], path: string, username?: string): Promise<Answer> =>
-  ask(face({ routes: new Health(() => checks).routes }).app, path, username === undefined ? {} : as(username));
+const probe = (checks: readonly HealthCheck[], path: string, username?: string): Promise<AppResponse> =>
+  sendRequest(face({ routes: new Health(() => checks).routes }).app, path, username === undefined ? {} : as(username));
 
 describe('a probe', () => {
   test.each([
@@ -30,22 +30,22 @@ describe('a probe', () => {
     ['/readyz?exclude=bad', [good, bad], 200, 'ok'],
     ['/readyz?exclude=bad&exclude=other', [bad], 200, 'ok'],
     ['/readyz?exclude=good', [good, bad], 503, 'readyz check failed\n'],
-  ])('of %s is answered without an identity', async (path, checks, status, text) => {
-    const answer = await probe(checks, path);
-    expect([answer.status, answer.text]).toEqual([status, text]);
-    expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
-    expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
+  ])('of %s responds without an identity', async (path, checks, status, text) => {
+    const response = await probe(checks, path);
+    expect([response.status, response.text]).toEqual([status, text]);
+    expect(response.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+    expect(response.headers['content-type']).toBe('text/plain; charset=utf-8');
   });
 
-  test('of a check that there is not is 404', async () => {
+  test('of an unknown check is 404', async () => {
     for (const path of ['/readyz/other', '/livez/bad']) expect((await probe([bad], path)).status).toBe(404);
   });
 });
 
-describe('names and reasons', () => {
+describe('names and reasons of checks', () => {
   const all = '[+]good ok\n[+]warns ok (warning: take care)\n[-]bad failed: the reason\nreadyz check failed\n';
 
-  test('are told to who has an identity and asks', async () => {
+  test('are shown to an authenticated caller with ?verbose', async () => {
     expect((await probe([good, warns, bad], '/readyz?verbose', 'alice')).text).toBe(all);
     expect((await probe([good, bad], '/readyz/good?verbose', 'alice')).text).toBe('[+]good ok\nreadyz check passed\n');
   });
@@ -54,16 +54,16 @@ describe('names and reasons', () => {
     ['/readyz?verbose', undefined],
     ['/readyz?verbose', 'bad'],
     ['/readyz', 'alice'],
-  ])('are not told at %s to %j', async (path, username) => {
+  ])('are not shown at %s to %j', async (path, username) => {
     expect((await probe([good, warns, bad], path, username)).text).toBe('readyz check failed\n');
   });
 });
 
-test('a server that drains is not ready and still alive', async () => {
+test('a draining server is not ready but still alive', async () => {
   const health: Health = new Health(() => [{ ...good, problem: () => health.problem() }]);
   const { app } = face({ routes: health.routes });
-  expect((await ask(app, '/readyz')).status).toBe(200);
+  expect((await sendRequest(app, '/readyz')).status).toBe(200);
   health.drain();
-  expect((await ask(app, '/readyz')).status).toBe(503);
-  expect((await ask(app, '/livez')).status).toBe(200);
+  expect((await sendRequest(app, '/readyz')).status).toBe(503);
+  expect((await sendRequest(app, '/livez')).status).toBe(200);
 });

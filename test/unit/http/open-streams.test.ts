@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { kapisRoutes, apisRoutes } from '../../../src/resources/routes.ts';
-import { serviceUnavailable, tooManyRequests, unauthorized } from '../../../src/runtime/errors.ts';
+import { invalidToken, serviceUnavailable, tooManyRequests, unauthorized } from '../../../src/runtime/errors.ts';
 import { authenticated } from '../../../src/http/access.ts';
 import { OpenStreams } from '../../../src/http/open-streams.ts';
 import { gatewayAuthenticator, tokenReview, type Authenticator } from '../../../src/auth/authenticators/index.ts';
 import type { UserInfo } from '../../../src/auth/user.ts';
-import { ask, type Answer } from '../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { craftJWT } from '../../fakes/jwt.ts';
 import { emptyCluster, fakeResource, node } from '../../labs/resources.ts';
@@ -17,47 +17,47 @@ resource.store.replace([node('a')], 10);
 const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.platform.io/v1alpha3/nodes'];
 
 let openStreams: OpenStreams;
-let judge: () => UserInfo | undefined;
-/** What a group of users may read: `*` all, else the resources of one API group. */
+let authenticate: () => UserInfo | undefined;
+/** Rights of a group of users to read: `*` for everything, otherwise the resources of one API group. */
 let rights: Record<string, string>;
-/** Until then the authorizer does not answer. */
-let answers: Promise<void>;
+/** The authorizer responds once this resolves. */
+let responses: Promise<void>;
 beforeEach(() => {
   openStreams = new OpenStreams();
-  answers = Promise.resolve();
+  responses = Promise.resolve();
   rights = { readers: '*', halves: '' };
 });
 
 const member = (...groups: string[]): UserInfo => ({ username: 'alice', groups, via: 'token' });
 
-/** An open watch of a user who is a reader. */
+/** Opens a watch of a user in the group readers. */
 async function open(
   path: string,
   sessionID?: string,
   via: UserInfo['via'] = 'token',
-): Promise<{ answer: Promise<Answer>; asked: () => number }> {
-  let asked = 0;
-  judge = () => ({ ...member('readers'), via, ...(sessionID === undefined ? {} : { sessionID }) });
+): Promise<{ response: Promise<AppResponse>; reviews: () => number }> {
+  let reviews = 0;
+  authenticate = () => ({ ...member('readers'), via, ...(sessionID === undefined ? {} : { sessionID }) });
   const before = openStreams.size;
   const authorizer = {
     authorize: async ({ groups }: UserInfo, attributes: object) => {
-      asked += 1;
-      await answers;
+      reviews += 1;
+      await responses;
       const wanted = 'group' in attributes ? attributes.group : undefined;
       return { allowed: groups.some((group) => rights[group] === '*' || rights[group] === wanted), reason: '' };
     },
   };
-  const authenticator: Authenticator = async () => judge();
+  const authenticator: Authenticator = async () => authenticate();
   const deps = { authorizer, resources: [resource], ...emptyCluster };
   const { app } = face({ routes: [...kapisRoutes(deps), ...apisRoutes(deps)], authenticator, authorizer, openStreams });
-  const answer = ask(app, `${path}?watch=true&resourceVersion=10`);
+  const response = sendRequest(app, `${path}?watch=true&resourceVersion=10`);
   await settle();
   expect(openStreams.size).toBe(before + 1);
-  return { answer, asked: () => asked };
+  return { response, reviews: () => reviews };
 }
 
 const change = async (next: () => UserInfo | undefined): Promise<void> => {
-  judge = next;
+  authenticate = next;
   await openStreams.recheck();
   await settle();
 };
@@ -67,76 +67,76 @@ describe.each(paths)('an open watch of %s, when users change,', (path) => {
     ['no group', member()],
     ['another group', member('writers')],
     ['a group that may read only one of the two', member('halves')],
-  ])('ends with 403 at once if its user has now %s', async (_, user) => {
-    const { answer } = await open(path);
-    // Below /kapis the right to the core group is all that is needed.
+  ])('ends with 403 at once if its user now has %s', async (_, user) => {
+    const { response } = await open(path);
+    // Below /kapis only the right to the core group is required.
     if (path.startsWith('/kapis')) rights = { readers: '*' };
     await change(() => user);
-    expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } });
+    expect((await response).json()).toMatchObject({ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } });
     expect(openStreams.size).toBe(0);
   });
 
   test.each<[string, () => UserInfo | undefined]>([
     [
-      'is refused',
+      'is rejected',
       () => {
         throw unauthorized();
       },
     ],
-    ['is nobody', () => undefined],
+    ['yields no user', () => undefined],
   ])('ends if its credential %s', async (_, next) => {
-    const { answer } = await open(path);
+    const { response } = await open(path);
     await change(next);
-    expect(await answer).toMatchObject({ status: 200, text: '' });
+    expect(await response).toMatchObject({ status: 200, text: '' });
   });
 
   test.each([serviceUnavailable('not now'), tooManyRequests('no slot', 1)])(
-    'goes on while a recheck has no decision: %s',
+    'continues while a recheck has no decision: %s',
     async (refusal) => {
-      const { answer } = await open(path);
-      answers = Promise.reject(refusal);
-      answers.catch(() => undefined);
+      const { response } = await open(path);
+      responses = Promise.reject(refusal);
+      responses.catch(() => undefined);
       await change(() => member('readers', 'writers'));
       expect(openStreams.size).toBe(1);
-      answers = Promise.resolve();
+      responses = Promise.resolve();
       await change(() => member());
-      expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
+      expect((await response).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
     },
   );
 
-  test('goes on, and is asked about as its present user, if that may still read', async () => {
-    const { answer, asked } = await open(path);
-    const before = asked();
+  test('continues and is rechecked as the changed user, if that user is allowed to read', async () => {
+    const { response, reviews } = await open(path);
+    const before = reviews();
     await change(() => member('readers'));
-    expect(asked()).toBe(before);
+    expect(reviews()).toBe(before);
     await change(() => {
       throw serviceUnavailable('the sessions are not known now');
     });
-    expect(asked()).toBe(before);
+    expect(reviews()).toBe(before);
     await change(() => member('readers', 'writers'));
-    expect(asked()).toBeGreaterThan(before);
+    expect(reviews()).toBeGreaterThan(before);
     expect(openStreams.size).toBe(1);
-    // What was asked about is the fresh one: it is refused as soon as it loses the right.
+    // The changed user was rechecked: the watch ends as soon as this user loses the right.
     await change(() => member('writers'));
-    expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
+    expect((await response).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
   });
 });
 
-test('a user who changes while the watch begins is rechecked at once', async () => {
+test('a user who changes while the watch starts is rechecked at once', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
   try {
     const { promise, resolve } = Promise.withResolvers<void>();
-    answers = promise;
-    const { answer } = await open(paths[0] as string);
+    responses = promise;
+    const { response } = await open(paths[0] as string);
     await change(() => member());
     resolve();
-    expect((await answer).json()).toMatchObject({ object: { code: 403 } });
+    expect((await response).json()).toMatchObject({ object: { code: 403 } });
   } finally {
     jest.useRealTimers();
   }
 });
 
-test('a session that ends takes its own watches with it and no others', async () => {
+test('a revoked session ends its own watches and no others', async () => {
   const path = paths[0] as string;
   const [first, second] = [await open(path, 'one'), await open(path, 'one')];
   const other = await open(path, 'two');
@@ -144,29 +144,29 @@ test('a session that ends takes its own watches with it and no others', async ()
   openStreams.endSession('none');
   expect(openStreams.size).toBe(4);
   openStreams.endSession('one');
-  expect(await Promise.all([first.answer, second.answer])).toMatchObject([{ status: 200 }, { status: 200 }]);
+  expect(await Promise.all([first.response, second.response])).toMatchObject([{ status: 200 }, { status: 200 }]);
   expect(openStreams.size).toBe(2);
   openStreams.endSession('one');
   const again = await open(path, 'one');
   openStreams.endSession('two');
-  expect(await other.answer).toMatchObject({ status: 200, text: '' });
+  expect(await other.response).toMatchObject({ status: 200, text: '' });
   expect(openStreams.size).toBe(2);
   openStreams.endSession('one');
-  expect(await again.answer).toMatchObject({ status: 200, text: '' });
+  expect(await again.response).toMatchObject({ status: 200, text: '' });
   expect(openStreams.size).toBe(1);
   openStreams.endAll(0);
-  await rest.answer;
+  await rest.response;
 });
 
 describe('all open watches', () => {
   test.each([0, 5])('end, spread over %i ms', async (spread) => {
-    const { answer } = await open(paths[0] as string);
+    const { response } = await open(paths[0] as string);
     openStreams.endAll(spread);
-    expect(await answer).toMatchObject({ status: 200, text: '' });
+    expect(await response).toMatchObject({ status: 200, text: '' });
   });
 });
 
-test('all open watches of a user are rechecked every ten seconds, in the same moment', async () => {
+test('all open watches of a user are rechecked together every ten seconds', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
   try {
     const opened: Awaited<ReturnType<typeof open>>[] = [];
@@ -174,44 +174,44 @@ test('all open watches of a user are rechecked every ten seconds, in the same mo
       opened.push(await open(paths[turn % 2] as string));
       await jest.advanceTimersByTimeAsync(1_700);
     }
-    const asked = (): number[] => opened.map((one) => one.asked());
-    const before = asked();
+    const reviews = (): number[] => opened.map((one) => one.reviews());
+    const before = reviews();
     let rechecks = 0;
     for (let elapsed = 0; elapsed < 30_000; elapsed += 100) {
-      const now = asked();
+      const now = reviews();
       await jest.advanceTimersByTimeAsync(100);
       await settle();
-      const changed = asked().filter((count, index) => count !== now[index]).length;
+      const changed = reviews().filter((count, index) => count !== now[index]).length;
       expect([0, opened.length]).toContain(changed);
       if (changed > 0) rechecks += 1;
     }
     expect(rechecks).toBe(3);
-    expect(asked().every((count, index) => count > (before[index] ?? 0))).toBe(true);
+    expect(reviews().every((count, index) => count > (before[index] ?? 0))).toBe(true);
     rights = {};
     await jest.advanceTimersByTimeAsync(10_100);
-    for (const { answer } of opened) expect((await answer).text).toContain('"code":403');
+    for (const { response } of opened) expect((await response).text).toContain('"code":403');
     expect([openStreams.size, jest.getTimerCount()]).toEqual([0, 0]);
   } finally {
     jest.useRealTimers();
   }
 });
 
-test('a watch by a token of kube-apiserver ends within ten seconds after kube-apiserver refuses the token', async () => {
+test('a watch with a token of kube-apiserver ends within ten seconds after kube-apiserver rejects the token', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
   try {
-    const { answer } = await open(paths[0] as string);
+    const { response } = await open(paths[0] as string);
     const reviewed = await open(paths[0] as string, undefined, 'token-review');
-    judge = () => {
-      throw unauthorized({ error: 'invalid_token' });
+    authenticate = () => {
+      throw invalidToken();
     };
     await jest.advanceTimersByTimeAsync(10_100);
     await settle();
     // The session of the other watch reports its own end.
     expect(openStreams.size).toBe(1);
-    expect((await reviewed.answer).status).toBe(200);
+    expect((await reviewed.response).status).toBe(200);
     openStreams.endAll(0);
     await jest.advanceTimersByTimeAsync(1);
-    await answer;
+    await response;
   } finally {
     jest.useRealTimers();
   }
@@ -219,7 +219,7 @@ test('a watch by a token of kube-apiserver ends within ten seconds after kube-ap
 
 const tokenOf = (sub: string): string => craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.default.svc', sub });
 
-test('a watch by a refused token ends while reviews of forged tokens fill the queue of its address', async () => {
+test('a watch with a rejected token ends even while reviews of forged tokens fill the queue of its address', async () => {
   const reviewPath = '/apis/authentication.k8s.io/v1/tokenreviews';
   const cluster = new MemoryCluster();
   let isDeleted = false;
@@ -241,7 +241,7 @@ test('a watch by a refused token ends while reviews of forged tokens fill the qu
     authenticator: gatewayAuthenticator([review]),
     openStreams,
   });
-  const answer = ask(app, `${path}?watch=true&resourceVersion=10`, {
+  const response = sendRequest(app, `${path}?watch=true&resourceVersion=10`, {
     headers: { authorization: `Bearer ${tokenOf('robot')}` },
   });
   await settle();
@@ -266,22 +266,22 @@ test('a watch by a refused token ends while reviews of forged tokens fill the qu
   release();
   await settled;
   expect(remaining).toBe(0);
-  expect((await answer).status).toBe(200);
+  expect((await response).status).toBe(200);
 });
 
 test.each<[string, () => Promise<void> | void]>([
   ['its session ends', () => openStreams.endSession('s')],
   ['its user is gone', () => change(() => undefined)],
   ['the server drains', () => openStreams.endAll(0)],
-])('a stream that is not let in yet, because rights are asked about, is 503 if %s', async (_, end) => {
-  const { promise: asked, resolve: answer } = Promise.withResolvers<void>();
-  judge = () => ({ ...member('readers'), sessionID: 's' });
+])('a stream that still waits for its access review gets 503 if %s', async (_, end) => {
+  const { promise: reviewed, resolve: response } = Promise.withResolvers<void>();
+  authenticate = () => ({ ...member('readers'), sessionID: 's' });
   let passed = 0;
   const { app } = face({
-    authenticator: async () => judge(),
+    authenticator: async () => authenticate(),
     authorizer: {
       authorize: async () => {
-        await asked;
+        await reviewed;
         return { allowed: true, reason: '' };
       },
     },
@@ -290,13 +290,14 @@ test.each<[string, () => Promise<void> | void]>([
       prefixes: new Set(['api']),
       access: authenticated,
       handler: (_req, res) => void res.end(String((passed += 1))),
+      ownIdentity: async () => ({ username: 'the-server' }),
     },
   });
-  const told = ask(app, '/api/v1/nodes?watch=true', { headers: { 'impersonate-user': 'bob' } });
+  const pending = sendRequest(app, '/api/v1/nodes?watch=true', { headers: { 'impersonate-user': 'bob' } });
   await settle();
   await end();
   await new Promise((resolve) => setTimeout(resolve, 5));
-  answer();
-  expect([(await told).status, passed]).toEqual([503, 0]);
+  response();
+  expect([(await pending).status, passed]).toEqual([503, 0]);
   expect(openStreams.size).toBe(0);
 });

@@ -1,12 +1,17 @@
 import { expect, test } from '@jest/globals';
 import type { Route } from '../../../src/http/route.ts';
-import { ask } from '../../fakes/ask.ts';
+import { sendRequest } from '../../fakes/request.ts';
 import { as, doing, face } from '../../labs/http.ts';
 
 const route = (path: string, hot: boolean): Route => ({ ...doing((_, res) => void res.end(path), path), hot });
 
+const echo = (hot: boolean): Route => ({
+  ...doing((req, res) => void res.end(JSON.stringify(req.params)), '/kapis/a/:name'),
+  hot,
+});
+
 const responseOf = async (routes: readonly Route[], path: string): Promise<readonly [number, string]> => {
-  const { status, text } = await ask(face({ routes: [...routes] }).app, path, as('alice'));
+  const { status, text } = await sendRequest(face({ routes: [...routes] }).app, path, as('alice'));
   return [status, text];
 };
 
@@ -27,6 +32,18 @@ test.each(['/kapis/a/b', '/kapis/a/b/', '/kapis/a/b%2E', '/kapis/a/%ZZ', '/kapis
 );
 
 test.each([
+  '/kapis/a/b',
+  '/kapis/a/b-c.d_1',
+  '/kapis/a/%62',
+  '/kapis/a/b~c',
+  '/kapis/a/',
+  '/kapis/a/b/c',
+  '/kapis/a/%ZZ',
+])('a hot route with a parameter reads the name in %s as Express does', async (path) => {
+  expect(await responseOf([echo(true)], path)).toEqual(await responseOf([echo(false)], path));
+});
+
+test.each([
   [
     'throws',
     (): void => {
@@ -34,7 +51,7 @@ test.each([
     },
   ],
   ['rejects', (): Promise<void> => Promise.reject(new Error('a bug'))],
-])('a handler that %s gives 500', async (_, handler) => {
+])('a handler that %s causes 500', async (_, handler) => {
   const { app } = face({ routes: [doing(handler)] });
-  expect(await ask(app, '/kapis/version')).toMatchObject({ status: 500 });
+  expect(await sendRequest(app, '/kapis/version')).toMatchObject({ status: 500 });
 });

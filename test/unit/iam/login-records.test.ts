@@ -18,13 +18,13 @@ const reasons = async (by: string, name: string, query = ''): Promise<unknown[]>
     ({ reason }) => reason,
   );
 
-test('one’s own are shown, the newest first, with limit', async () => {
-  await lab.loginAnswer('bob', 'wrong');
+test('users see their own login records, the newest first, with limit', async () => {
+  await lab.loginResponse('bob', 'wrong');
   await lab.clock.advance(10);
   const token = await lab.login('bob');
-  const answer = await lab.call(token, 'GET', 'users/~/loginrecords');
-  expect(answer.json()).toMatchObject({ kind: 'LoginRecordList', metadata: {}, totalItems: 2 });
-  expect((answer.json()['items'] as unknown[])[0]).toEqual({
+  const response = await lab.call(token, 'GET', 'users/~/loginrecords');
+  expect(response.json()).toMatchObject({ kind: 'LoginRecordList', metadata: {}, totalItems: 2 });
+  expect((response.json()['items'] as unknown[])[0]).toEqual({
     kind: 'LoginRecord',
     apiVersion: 'iam.platform.io/v1alpha2',
     time: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -41,7 +41,7 @@ test('one’s own are shown, the newest first, with limit', async () => {
     expect((await lab.call(token, 'GET', `users/~/loginrecords?${query}`)).status).toBe(400);
 });
 
-test('another’s need the right', async () => {
+test('login records of another user require the right', async () => {
   const alice = await lab.login('alice');
   for (const name of ['bob', 'nobody'])
     expect((await lab.call(alice, 'GET', `users/${name}/loginrecords`)).status).toBe(403);
@@ -50,13 +50,13 @@ test('another’s need the right', async () => {
   expect((await lab.call(alice, 'GET', 'users/nobody/loginrecords')).status).toBe(404);
 });
 
-test('say why a login was refused', async () => {
+test('login records contain the reason of a failed login', async () => {
   const alice = await lab.login('alice');
   lab.rights.set('alice', ['get users/loginrecords']);
-  await lab.loginAnswer('dave', rightPassword);
-  await lab.loginAnswer('erin', rightPassword);
+  await lab.loginResponse('dave', rightPassword);
+  await lab.loginResponse('erin', rightPassword);
   for (let time = 0; time < 5; time += 1) {
-    await lab.loginAnswer('bob', 'wrong');
+    await lab.loginResponse('bob', 'wrong');
     await lab.clock.advance(1);
   }
   expect(await reasons(alice, 'dave')).toEqual(['Disabled']);
@@ -64,17 +64,17 @@ test('say why a login was refused', async () => {
   expect(await reasons(alice, 'bob')).toEqual(['Limited', 'WrongPassword', 'WrongPassword', 'WrongPassword']);
 });
 
-test('are of the user whatever the login called them, and never of nobody', async () => {
+test('login records belong to the user whatever the login name was, and unknown names have none', async () => {
   await lab.putUser('fay', { email: 'Fay@example.org' });
-  await lab.loginAnswer('fay@example.org', rightPassword);
-  await lab.loginAnswer('nobody', rightPassword);
+  await lab.loginResponse('fay@example.org', rightPassword);
+  await lab.loginResponse('nobody', rightPassword);
   await lab.clock.advance(1);
   expect(await reasons(await lab.login('fay'), '~')).toEqual(['LoggedIn', 'LoggedIn']);
   await lab.clock.advance(2_000);
   expect(lab.cluster.list(loginHistoriesPath(namespace))).toHaveLength(1);
 });
 
-test('are 503 while they cannot be read, and a login does not care', async () => {
+test('login records are 503 while they cannot be read, and logins still work', async () => {
   lab.client.before = ({ path }) => {
     if (path.includes('loginhistories')) throw unreachable(new Error('down'));
   };

@@ -21,51 +21,51 @@ beforeEach(async () => {
 
 const status = async (token: string): Promise<number> => (await lab.call(token, 'GET', 'whoami')).status;
 
-describe('one’s own password', () => {
-  test('is changed by the current one, which ends every session', async () => {
+describe("the caller's own password", () => {
+  test('is changed with the current one, which revokes every session', async () => {
     const [one, other] = [await lab.login('bob'), await lab.login('bob')];
-    const answer = await lab.call(one, 'PUT', 'users/~/password', change);
-    expect(answer).toMatchObject({ status: 200 });
-    expect(answer.json()).toEqual({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
+    const response = await lab.call(one, 'PUT', 'users/~/password', change);
+    expect(response).toMatchObject({ status: 200 });
+    expect(response.json()).toEqual({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
     expect([await status(one), await status(other)]).toEqual([401, 401]);
-    expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 400 });
-    expect(await lab.loginAnswer('bob', next)).toMatchObject({ status: 200 });
+    expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 400 });
+    expect(await lab.loginResponse('bob', next)).toMatchObject({ status: 200 });
     expect(parametersOf(lab.directory.account('bob')?.passwordHash ?? '')).toBe(preferred);
   });
 
   test.each([
-    ['without the current one', { password: next }, 422],
-    ['with a wrong current one', { currentPassword: 'not that one', password: next }, 403],
-    ['to one that is too short', { ...change, password: 'sho₂rt!' }, 422],
-    ['to one that is too long', { ...change, password: 'ü'.repeat(513) }, 422],
-    ['to a common one', { ...change, password: 'Password123' }, 422],
-    ['to the name', { ...change, password: 'bob-the-builder@example.COM' }, 422],
-    ['to the current one', { ...change, password: rightPassword }, 422],
+    ['without the current password', { password: next }, 422],
+    ['with a wrong current password', { currentPassword: 'not that one', password: next }, 403],
+    ['to a short password', { ...change, password: 'sho₂rt!' }, 422],
+    ['to a long password', { ...change, password: 'ü'.repeat(513) }, 422],
+    ['to a common password', { ...change, password: 'Password123' }, 422],
+    ['to the username', { ...change, password: 'bob-the-builder@example.COM' }, 422],
+    ['to the current password', { ...change, password: rightPassword }, 422],
     ['to nothing', {}, 400],
     ['to a number', { ...change, password: 12345678 }, 400],
-    ['with more', { ...change, groups: ['x'] }, 400],
+    ['with additional fields', { ...change, groups: ['x'] }, 400],
     ['with a list', [], 400],
-  ])('is not changed %s', async (_, body, code) => {
+  ])('is not changed %s: %j gets %d', async (_, body, code) => {
     lab.rights.set('bob', ['update users/password']);
     const token = await lab.login('bob');
-    const answer = await lab.call(token, 'PUT', 'users/bob/password', body);
-    expect(answer).toMatchObject({ status: code });
-    for (const text of Object.values(body)) expect(answer.text).not.toContain(`${String(text)}"`);
+    const response = await lab.call(token, 'PUT', 'users/bob/password', body);
+    expect(response).toMatchObject({ status: code });
+    for (const text of Object.values(body)) expect(response.text).not.toContain(`${String(text)}"`);
     expect(await status(token)).toBe(200);
-    expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 200 });
+    expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 200 });
   });
 
   test('may have eight characters of several bytes, or 1,024 bytes', async () => {
     for (const password of ['パスワードは短い', 'ü'.repeat(512)]) {
       const currentPassword = password.startsWith('パ') ? rightPassword : 'パスワードは短い';
-      const token = String((await lab.loginAnswer('bob', currentPassword)).json()['access_token']);
+      const token = String((await lab.loginResponse('bob', currentPassword)).json()['access_token']);
       expect(await lab.call(token, 'PUT', 'users/~/password', { currentPassword, password })).toMatchObject({
         status: 200,
       });
     }
   });
 
-  test('is guarded by the limits of the login, in the same work', async () => {
+  test('is protected by the login limit, at the same cost', async () => {
     const token = await lab.login('bob');
     for (let attempt = 0; attempt < 5; attempt += 1) {
       await lab.call(token, 'PUT', 'users/~/password', { ...change, currentPassword: 'wrong' });
@@ -74,10 +74,10 @@ describe('one’s own password', () => {
     const limited = await lab.call(token, 'PUT', 'users/~/password', change);
     expect(limited).toMatchObject({ status: 429 });
     expect(limited.headers['retry-after']).toMatch(/^\d+$/);
-    expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 429 });
+    expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 429 });
   });
 
-  test('that an identity provider keeps is changed there, and that is said', async () => {
+  test('that an identity provider manages cannot be changed here, and the error says so', async () => {
     const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
     const other = await createLab({
       authentication: { identityProviders: [{ name: 'corp', displayName: 'Corp.', type: 'LDAP', ldap }] },
@@ -88,11 +88,11 @@ describe('one’s own password', () => {
       const session = await other.sessions.createFixed({ userName: 'erin', userUID, clientID: 'platform', identity });
       const erin = other.directory.account('erin');
       const { token } = other.tokens.issueAccess(session, erin as NonNullable<typeof erin>, undefined);
-      const answer = await other.call(token, 'PUT', 'users/~/password', change);
-      expect(answer).toMatchObject({ status: 403 });
-      expect(answer.json()['message']).toContain('kept by the identity provider Corp., and is changed there');
+      const response = await other.call(token, 'PUT', 'users/~/password', change);
+      expect(response).toMatchObject({ status: 403 });
+      expect(response.json()['message']).toContain('managed by the identity provider Corp.; change it there');
       expect(other.hashes.tried).not.toContain(rightPassword);
-      // Who has one here as well changes that.
+      // A user who also has a local password can change that.
       await other.putUser('erin', { identities: [identity] });
       expect(await other.call(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
     } finally {
@@ -100,7 +100,7 @@ describe('one’s own password', () => {
     }
   });
 
-  test('stands in no log', async () => {
+  test('is never logged', async () => {
     const { log, lines } = logOfLines();
     const logged = await createLab({ log });
     try {
@@ -110,7 +110,7 @@ describe('one’s own password', () => {
       await logged.call(token, 'PUT', 'users/~/password', '{"password": "half a secr');
       await logged.call(token, 'PUT', 'users/~/password', change);
       const text = lines().join('\n');
-      expect(text).toContain('a password was changed');
+      expect(text).toContain('password changed');
       for (const secret of [rightPassword, next, 'wrong secret', 'half a secr', token, '$argon2id'])
         expect(text).not.toContain(secret);
     } finally {
@@ -120,19 +120,19 @@ describe('one’s own password', () => {
 });
 
 // evidence: password-set
-describe('another’s password', () => {
+describe('setting the password of another user', () => {
   beforeEach(async () => {
     await lab.putUser('carol', { groups: ['helpers'] });
   });
 
-  test('needs the right to it', async () => {
+  test('requires the right to it', async () => {
     const token = await lab.login('carol');
     for (const name of ['bob', 'nobody'])
       expect(await lab.call(token, 'PUT', `users/${name}/password`, { password: next })).toMatchObject({ status: 403 });
   });
 
   // evidence: password-set-group-rights
-  test('needs the right to act as the groups of that user', async () => {
+  test('requires the right to impersonate the groups of that user', async () => {
     lab.rights.set('carol', ['update users/password']);
     const token = await lab.login('carol');
     const refused = await lab.call(token, 'PUT', 'users/bob/password', { password: next });
@@ -140,32 +140,38 @@ describe('another’s password', () => {
     expect(refused.text).toContain('impersonate');
     lab.rights.set('carol', ['update users/password', 'impersonate groups b']);
     expect(await lab.call(token, 'PUT', 'users/bob/password', { password: next })).toMatchObject({ status: 200 });
-    expect(await lab.loginAnswer('bob', next)).toMatchObject({ status: 200 });
+    expect(await lab.loginResponse('bob', next)).toMatchObject({ status: 200 });
     expect(await lab.call(token, 'PUT', 'users/nobody/password', { password: next })).toMatchObject({ status: 404 });
   });
 
   // evidence: password-set-root-equivalent
-  test.each(['a configured user', 'a User'])('needs it too for %s who must change the password', async (who) => {
-    lab.rights.set('carol', ['update users/password', 'get users']);
-    if (who === 'a User') await lab.putUser('erin', { groups: ['platform:admins'], passwordChangeRequired: true });
-    else {
-      lab.cluster.put(secrets, { metadata: { name: 'erin' }, data: { hash: base64(lab.hashes.of('x', 'bcrypt:4')) } });
-      const passwordRef = { name: 'erin', key: 'hash' };
-      const groups = ['platform:admins'];
-      const erin = { username: 'erin', groups, passwordHash: undefined, passwordRef, passwordChangeRequired: true };
-      lab.configure({ users: [erin] });
-      await settle();
-    }
-    const token = await lab.login('carol');
-    const before = lab.directory.account('erin')?.passwordHash;
-    const refused = await lab.call(token, 'PUT', 'users/erin/password', { password: next });
-    expect(refused).toMatchObject({ status: 403 });
-    expect(refused.text).toContain('platform:admins');
-    expect(lab.directory.account('erin')?.passwordHash).toBe(before);
-    expect((await lab.call(token, 'GET', 'users/erin')).json()).toMatchObject({
-      spec: { groups: ['platform:admins'] },
-    });
-  });
+  test.each(['a configured user', 'a User'])(
+    'requires the right to impersonate the groups of %s even if a password change is due',
+    async (who) => {
+      lab.rights.set('carol', ['update users/password', 'get users']);
+      if (who === 'a User') await lab.putUser('erin', { groups: ['platform:admins'], passwordChangeRequired: true });
+      else {
+        lab.cluster.put(secrets, {
+          metadata: { name: 'erin' },
+          data: { hash: base64(lab.hashes.of('x', 'bcrypt:4')) },
+        });
+        const passwordRef = { name: 'erin', key: 'hash' };
+        const groups = ['platform:admins'];
+        const erin = { username: 'erin', groups, passwordHash: undefined, passwordRef, passwordChangeRequired: true };
+        lab.configure({ users: [erin] });
+        await settle();
+      }
+      const token = await lab.login('carol');
+      const before = lab.directory.account('erin')?.passwordHash;
+      const refused = await lab.call(token, 'PUT', 'users/erin/password', { password: next });
+      expect(refused).toMatchObject({ status: 403 });
+      expect(refused.text).toContain('platform:admins');
+      expect(lab.directory.account('erin')?.passwordHash).toBe(before);
+      expect((await lab.call(token, 'GET', 'users/erin')).json()).toMatchObject({
+        spec: { groups: ['platform:admins'] },
+      });
+    },
+  );
 
   describe.each([
     '* *',
@@ -189,7 +195,7 @@ describe('another’s password', () => {
     'patch deployments',
     'patch configmaps platform-config',
     'create sessions',
-  ])('of who may %s by name', (power) => {
+  ])('who may %s directly', (power) => {
     const set = async (...rights: string[]): Promise<number> => {
       lab.rights.set('boss', [power]);
       lab.rights.set('carol', ['update users/password', ...rights]);
@@ -199,8 +205,8 @@ describe('another’s password', () => {
     beforeEach(() => lab.putUser('boss'));
 
     // evidence: password-set-own-rights
-    test('is for who may do that too, or may act as that user', async () => {
-      // What everybody needs who sets passwords.
+    test('requires the same right, or the right to impersonate that user', async () => {
+      // Rights that everybody needs who sets passwords.
       const isOwn = power === 'update users/password';
       expect(await set()).toBe(isOwn ? 200 : 403);
       expect(await set('impersonate users bob', 'impersonate groups b', 'get secrets other')).toBe(isOwn ? 200 : 403);
@@ -226,7 +232,7 @@ describe('another’s password', () => {
     ['admissionregistration.k8s.io', 'validatingadmissionpolicybindings', 'delete', 'users.iam.platform.io'],
     ['', 'configmaps', 'delete', 'platform-config'],
     ['example.com', 'switches', 'flip', 'main'],
-  ])('of a user who has a right to one object by name: %s/%s %s %s', (group, path, verb, name) => {
+  ])('with a right to one object by name: %s/%s %s %s', (group, path, verb, name) => {
     const resource = path;
     const [plain = ''] = resource.split('/');
     beforeEach(async () => {
@@ -238,7 +244,7 @@ describe('another’s password', () => {
       lab.rights.set('boss', [`${verb} ${resource} ${name}`]);
     });
 
-    test('is for callers who have that right too, or may impersonate the user', async () => {
+    test('requires the same right, or the right to impersonate the user', async () => {
       const statuses: number[] = [];
       for (const right of [`${verb} ${plain} other`, `${verb} ${resource} ${name}`, 'impersonate users boss']) {
         lab.rights.set('carol', ['update users/password boss', right]);
@@ -249,7 +255,7 @@ describe('another’s password', () => {
     });
   });
 
-  test('of a user who may only read is for callers who may set passwords', async () => {
+  test('who may only read requires no more than the right to set passwords', async () => {
     await lab.putUser('dora');
     const rules = [
       { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['pods', 'pods/log', 'configmaps'] },
@@ -264,22 +270,22 @@ describe('another’s password', () => {
     expect(await lab.call(token, 'PUT', 'users/dora/password', { password: next })).toMatchObject({ status: 200 });
   });
 
-  test('reads the rights of the user in the name of the user, without groups', async () => {
+  test('reads the rights of the user as that user, without groups', async () => {
     lab.rights.set('carol', ['update users/password', 'impersonate groups']);
     const uid = await lab.putUser('dora', { groups: ['staff'] });
     const token = await lab.login('carol');
     await lab.call(token, 'PUT', 'users/dora/password', { password: next });
-    const asked = lab.client.asked('POST', '/selfsubjectrulesreviews');
-    expect(asked.map(({ body }) => body)).toEqual(
+    const reviews = lab.client.requestsTo('POST', '/selfsubjectrulesreviews');
+    expect(reviews.map(({ body }) => body)).toEqual(
       ['kube-system', namespace].map((one) => expect.objectContaining({ spec: { namespace: one } })),
     );
-    for (const { headers = {} } of asked) {
+    for (const { headers = {} } of reviews) {
       expect(headers).toMatchObject({ 'impersonate-user': 'dora', 'impersonate-uid': uid });
       expect([headers['impersonate-group']].flat()).toEqual(['system:authenticated']);
     }
   });
 
-  test('makes the Secret of a user who has none, which belongs to the user', async () => {
+  test('creates the Secret of a user without one, which the user owns', async () => {
     lab.rights.set('carol', ['update users/password']);
     const uid = await lab.putUser('dora', {}, false);
     const token = await lab.login('carol');
@@ -288,10 +294,10 @@ describe('another’s password', () => {
       type: 'iam.platform.io/password',
       metadata: { ownerReferences: [{ kind: 'User', name: 'dora', uid }] },
     });
-    expect(await lab.loginAnswer('dora', next)).toMatchObject({ status: 200 });
+    expect(await lab.loginResponse('dora', next)).toMatchObject({ status: 200 });
   });
 
-  test('of a configured user is changed where it is referred to, and nowhere else', async () => {
+  test('of a configured user changes only the referenced key', async () => {
     lab.rights.set('carol', ['update users/password', 'impersonate groups']);
     const token = await lab.login('carol');
     expect(await lab.call(token, 'PUT', 'users/alice/password', { password: next })).toMatchObject({ status: 403 });
@@ -313,12 +319,12 @@ describe('another’s password', () => {
     await settle();
     expect(await lab.call(token, 'PUT', 'users/admin/password', { password: next })).toMatchObject({ status: 200 });
     expect(Object.keys(lab.cluster.get(secrets, 'platform-admin')?.['data'] as object)).toEqual(['passwordHash']);
-    expect(await lab.loginAnswer('admin', next)).toMatchObject({ status: 200 });
+    expect(await lab.loginResponse('admin', next)).toMatchObject({ status: 200 });
   });
 });
 
-describe('a hash that is weaker than those made now', () => {
-  test('is made anew at a login, and the sessions go on', async () => {
+describe('a hash that is weaker than new ones', () => {
+  test('is replaced at a login, and sessions continue', async () => {
     const before = lab.directory.account('bob');
     const token = await lab.login('bob');
     await settle();
@@ -338,18 +344,18 @@ describe('a hash that is weaker than those made now', () => {
   test.each([
     [72, preferred],
     [74, 'bcrypt:4'],
-  ])('is not made anew of more than bcrypt has read: %d bytes leave %s', async (bytes, expected) => {
+  ])('is not replaced if the password exceeds the limit of bcrypt: %d bytes keep %s', async (bytes, expected) => {
     const password = 'ü'.repeat(bytes / 2);
     const uid = lab.directory.account('bob')?.uid ?? '';
     const data = { passwordHash: base64(lab.hashes.of(password, 'bcrypt:4')) };
     lab.cluster.put(secrets, { metadata: { name: `platform-user-${uid}` }, type: passwordSecretType, data });
     await settle();
-    expect(await lab.loginAnswer('bob', password)).toMatchObject({ status: 200 });
+    expect(await lab.loginResponse('bob', password)).toMatchObject({ status: 200 });
     await settle();
     expect(parametersOf(lab.directory.account('bob')?.passwordHash ?? '')).toBe(expected);
   });
 
-  test('that somebody replaced meanwhile stays replaced', async () => {
+  test('that is changed meanwhile is not replaced', async () => {
     const uid = lab.directory.account('bob')?.uid ?? '';
     const name = `platform-user-${uid}`;
     const stolen = lab.hashes.of('another password', preferred);
@@ -369,8 +375,8 @@ describe('a hash that is weaker than those made now', () => {
   });
 });
 
-describe('who must change the password', () => {
-  test('logs in, and may do that alone', async () => {
+describe('a user who must change the password', () => {
+  test('can log in, but only change the password', async () => {
     await lab.putUser('bob', { groups: ['b'], passwordChangeRequired: true }, false);
     lab.rights.set('bob', ['list users', 'get users', 'update users/password']);
     const token = await lab.login('bob');
@@ -390,14 +396,14 @@ describe('who must change the password', () => {
       status: { user: { passwordChangeRequired: true }, userInfo: { groups: ['system:authenticated'] } },
     });
     expect(await lab.call(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
-    const free = String((await lab.loginAnswer('bob', next)).json()['access_token']);
+    const free = String((await lab.loginResponse('bob', next)).json()['access_token']);
     expect(await lab.call(free, 'GET', 'users')).toMatchObject({ status: 200 });
     expect((await lab.call(free, 'GET', 'whoami')).json()).toMatchObject({
       status: { userInfo: { groups: ['b', 'system:authenticated'] } },
     });
   });
 
-  test('is not freed by somebody else', async () => {
+  test('stays restricted when somebody else sets the password', async () => {
     await lab.putUser('bob', { passwordChangeRequired: true });
     await lab.putUser('carol');
     lab.rights.set('carol', ['update users/password']);
@@ -405,7 +411,7 @@ describe('who must change the password', () => {
     expect(lab.directory.account('bob')?.passwordChangeRequired).toBe(true);
   });
 
-  test('as a configured user is free once it is done', async () => {
+  test('in the configuration is unrestricted after the change', async () => {
     const data = { hash: Buffer.from(lab.hashes.of(rightPassword, 'bcrypt:4')).toString('base64') };
     lab.cluster.put(secrets, { metadata: { name: 'erin' }, data });
     lab.configure({

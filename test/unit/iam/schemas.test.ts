@@ -6,7 +6,7 @@ import { userSchema } from '../../../src/iam/schemas.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** What both say: the names, their types and what they may be one of. */
+/** The common parts of both: names, types and enumerations. */
 function outline({ type, properties, items, enum: values }: Schema): unknown {
   if (type === 'object')
     return Object.fromEntries(
@@ -19,7 +19,7 @@ function outline({ type, properties, items, enum: values }: Schema): unknown {
   };
 }
 
-test('a User is described as its CustomResourceDefinition has it', () => {
+test('the schema of a User matches its CustomResourceDefinition', () => {
   const file = new URL('../../../manifests/crds/users.iam.platform.io.yaml', import.meta.url);
   const { spec } = parse(readFileSync(file, 'utf8')) as {
     spec: { versions: { schema: { openAPIV3Schema: { properties: Record<string, Schema> } } }[] };

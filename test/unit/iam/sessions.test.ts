@@ -23,19 +23,19 @@ const list = async (by: string, name = '~'): Promise<readonly Item[]> =>
   (await lab.call(by, 'GET', `users/${name}/sessions`)).json()['items'] as Item[];
 const status = async (by: string): Promise<number> => (await lab.call(by, 'GET', 'whoami')).status;
 
-test('one’s own are listed, without what could be taken over', async () => {
-  const answer = await lab.call(token, 'GET', 'users/~/sessions');
-  expect(answer.json()).toMatchObject({
+test('users see their own sessions, without credentials', async () => {
+  const response = await lab.call(token, 'GET', 'users/~/sessions');
+  expect(response.json()).toMatchObject({
     kind: 'SessionList',
     totalItems: 2,
     items: [{ spec: { sourceIP: '192.0.2.1', userAgent: '' } }, {}],
   });
-  expect(answer.text).not.toMatch(/[hH]ash|credential/);
+  expect(response.text).not.toMatch(/[hH]ash|credential/);
   expect((await list(token)).filter(({ current }) => current)).toHaveLength(1);
   expect((await lab.call(token, 'GET', 'users/~/sessions?pretty=true')).text).toMatch(/^{\n {2}"kind"/);
 });
 
-test('one of one’s own is revoked, and the others go on', async () => {
+test('users can revoke one of their own sessions, and the others continue', async () => {
   const name = (await list(token)).find(({ current }) => !current)?.metadata.name;
   expect(await lab.call(token, 'DELETE', `users/~/sessions/${name}`)).toMatchObject({ status: 200 });
   expect([await status(token), await status(other)]).toEqual([200, 401]);
@@ -43,13 +43,13 @@ test('one of one’s own is revoked, and the others go on', async () => {
   expect(await lab.call(token, 'DELETE', `users/~/sessions/${name}`)).toMatchObject({ status: 404 });
 });
 
-test('all of one’s own are revoked', async () => {
+test('users can revoke all of their own sessions', async () => {
   expect(await lab.call(token, 'DELETE', 'users/bob/sessions')).toMatchObject({ status: 200 });
   expect([await status(token), await status(other)]).toEqual([401, 401]);
 });
 
 // evidence: session-end-all
-test('all are those of other replicas too, and codes and devices that wait', async () => {
+test('revoking all sessions includes those of other replicas, pending codes and device authorizations', async () => {
   const { uid = '' } = lab.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID: uid, clientID: 'platform', code: {} };
   await lab.sessions.codes.create(spec, 60_000, true);
@@ -66,7 +66,7 @@ test('all are those of other replicas too, and codes and devices that wait', asy
   }
 });
 
-test('another’s need the right, and are revoked as that user’s alone', async () => {
+test('sessions of another user require the right, and only those of that user are revoked', async () => {
   const alice = await lab.login('alice');
   const [bobs] = await list(token);
   for (const [method, path] of [
@@ -84,12 +84,12 @@ test('another’s need the right, and are revoked as that user’s alone', async
   expect([await status(token), await status(other), await status(alice)]).toEqual([401, 401, 200]);
 });
 
-test('a parameter that there is not: 400', async () => {
+test('an unknown parameter is 400', async () => {
   expect(await lab.call(token, 'DELETE', 'users/~/sessions?all=true')).toMatchObject({ status: 400 });
   expect(await status(other)).toBe(200);
 });
 
-test('a single login ends the others', async () => {
+test('a login revokes the other sessions with multipleLogin disabled', async () => {
   lab.configure({ multipleLogin: false });
   const third = await lab.login('bob');
   expect([await status(token), await status(other), await status(third)]).toEqual([401, 401, 200]);

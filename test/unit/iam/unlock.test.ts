@@ -9,22 +9,22 @@ beforeEach(async () => {
   lab = await createLab();
   for (const name of ['bob', 'carol']) await lab.putUser(name);
   [bob, carol] = [await lab.login('bob'), await lab.login('carol')];
-  for (let attempt = 0; attempt < 5; attempt += 1) await lab.loginAnswer('bob', 'wrong');
+  for (let attempt = 0; attempt < 5; attempt += 1) await lab.loginResponse('bob', 'wrong');
 });
 afterEach(() => lab.stop());
 
-test('who may unlocks a user, by what every replica watches', async () => {
-  expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 429 });
+test('a user with the right can unlock another user, which every replica sees', async () => {
+  expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 429 });
   lab.rights.set('carol', ['create users/unlock bob', 'create users/unlock nobody', 'create users/unlock alice']);
   expect(await lab.call(carol, 'POST', 'users/bob/unlock')).toMatchObject({ status: 200 });
-  expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 200 });
+  expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 200 });
   expect(await lab.call(carol, 'POST', 'users/nobody/unlock')).toMatchObject({ status: 404 });
   expect(await lab.call(carol, 'POST', 'users/alice/unlock')).toMatchObject({ status: 403 });
   expect(await lab.call(bob, 'GET', 'whoami')).toMatchObject({ status: 200 });
 });
 
-test('nobody else does, not even the user', async () => {
+test('a user without the right cannot unlock users, not even themselves', async () => {
   for (const token of [bob, carol])
     expect(await lab.call(token, 'POST', 'users/bob/unlock')).toMatchObject({ status: 403 });
-  expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 429 });
+  expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 429 });
 });

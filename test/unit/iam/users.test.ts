@@ -19,32 +19,32 @@ afterEach(() => lab.stop());
 const may = (...rights: string[]): void => {
   lab.rights.set('bob', rights);
 };
-const names = (answer: { json(): Record<string, unknown> }): string[] =>
-  (answer.json()['items'] as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name);
+const names = (response: { json(): Record<string, unknown> }): string[] =>
+  (response.json()['items'] as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name);
 const writes = (): unknown[] =>
   lab.client.requests.filter(({ method, path }) => method !== 'GET' && path.includes('/users'));
 
-describe('who may not', () => {
+describe('a caller without the right', () => {
   test.each([
     ['GET', 'users'],
     ['GET', 'users/carol'],
     ['GET', 'users/alice'],
     ['GET', 'users/nobody'],
     ['DELETE', 'users/alice'],
-  ])('%s %s: 403', async (method, path) => {
+  ])('gets 403 for %s %s', async (method, path) => {
     expect(await lab.call(bob, method, path)).toMatchObject({ status: 403 });
   });
 
-  test('without an identity: 401', async () => {
+  test('gets 401 without an identity', async () => {
     for (const path of ['users', 'users/~', 'users/bob', 'whoami'])
       expect(await lab.call(undefined, 'GET', path)).toMatchObject({ status: 401 });
   });
 });
 
-describe('a list', () => {
+describe('a list of users', () => {
   beforeEach(() => may('list users'));
 
-  test('has both kinds of users, in the list language', async () => {
+  test('has both kinds of users, and supports the list parameters', async () => {
     const all = await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true');
     expect(all.json()).toMatchObject({ kind: 'UserList', apiVersion: 'iam.platform.io/v1alpha2', totalItems: 3 });
     expect(names(all)).toEqual(['alice', 'bob', 'carol']);
@@ -52,11 +52,16 @@ describe('a list', () => {
     expect(page.json()).toMatchObject({ totalItems: 3 });
     expect(names(page)).toEqual(['bob']);
     expect(names(await lab.call(bob, 'GET', 'users?status=Disabled'))).toEqual(['carol']);
-    expect(names(await lab.call(bob, 'GET', 'users?group=a'))).toEqual(['alice']);
+    for (const name of ['group', 'ingroup'])
+      expect(names(await lab.call(bob, 'GET', `users?${name}=a`))).toEqual(['alice']);
+    for (const email of ['bob@example.com', 'Bob@Example.com'])
+      expect(names(await lab.call(bob, 'GET', `users?email=${email}`))).toEqual(['bob']);
+    for (const filter of ['email=bob', 'ingroup=A', 'ingroup=a&email=bob@example.com'])
+      expect((await lab.call(bob, 'GET', `users?${filter}`)).json()).toMatchObject({ items: [] });
     expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=spec.email%3Dbob@example.com'))).toEqual(['bob']);
   });
 
-  test('says what is configured, and follows changes', async () => {
+  test('marks configured users, and follows changes', async () => {
     expect(await lab.call(bob, 'GET', 'users?names=alice')).toMatchObject({ status: 200 });
     const [alice] = (await lab.call(bob, 'GET', 'users?names=alice')).json()['items'] as unknown[];
     expect(alice).toMatchObject({
@@ -77,12 +82,12 @@ describe('a list', () => {
     expect(names(await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true'))).toEqual(['alice', 'bob', 'carol']);
   });
 
-  test('shows no hash', async () => {
+  test('contains no hash', async () => {
     expect((await lab.call(bob, 'GET', 'users')).text).not.toMatch(/\$2b\$|assword"/);
   });
 
   test.each(['users?watch=true', 'users?nothing=1', 'users?resourceVersionMatch=Exact&resourceVersion=1'])(
-    '%s: 400',
+    'with %s is 400',
     async (path) => {
       may('list users', 'watch users');
       expect(await lab.call(bob, 'GET', path)).toMatchObject({ status: 400 });
@@ -92,8 +97,8 @@ describe('a list', () => {
 
 const sent = (): unknown => lab.client.requests.findLast(({ method }) => method === 'PATCH')?.query;
 
-// kube-apiserver authorizes a list with a field selector by name likewise.
-test('a list that fieldSelector limits to one name needs the right to that user only', async () => {
+// kube-apiserver authorizes a list with a field selector by name in the same way.
+test('a list of users that fieldSelector limits to one name requires only the right to that user', async () => {
   may('list users carol');
   expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=metadata.name%3Dcarol'))).toEqual(['carol']);
   for (const query of ['', '?fieldSelector=metadata.name%3Dalice', '?fieldSelector=metadata.name!%3Dcarol'])
@@ -105,33 +110,33 @@ describe('the parameters of a write', () => {
   const change = (query: string) => lab.call(bob, 'PATCH', `users/bob?${query}`, body, merge);
 
   test.each(['fieldManager=console', 'dryRun=All', 'fieldValidation=Warn'])(
-    'apply to the displayName of the own user: %s',
+    'apply when users change their own displayName: %s',
     async (query) => {
       expect(await change(query)).toMatchObject({ status: 200 });
       expect(sent()).toMatchObject(Object.fromEntries(new URLSearchParams(query)));
     },
   );
 
-  test('can indent the response about the own user', async () => {
+  test('can indent the response when users change themselves', async () => {
     expect((await change('pretty=true')).text).toMatch(/^{\n {2}"/);
     expect(sent()).not.toHaveProperty('pretty');
   });
 });
 
-describe('oneself', () => {
+describe("the caller's own user", () => {
   test.each(['users/~', 'users/bob'])('is always readable: %s', async (path) => {
     const { status, json } = await lab.call(bob, 'GET', path);
     expect(status).toBe(200);
     expect(json()).toMatchObject({ metadata: { name: 'bob' }, spec: { email: 'bob@example.com', groups: ['b'] } });
   });
 
-  test('also when configured', async () => {
+  test('is readable when configured, too', async () => {
     const { status, json } = await lab.call(await lab.login('alice'), 'GET', 'users/~');
     expect(status).toBe(200);
     expect(json()).toMatchObject({ metadata: { name: 'alice' } });
   });
 
-  test('whoami', async () => {
+  test('is returned by whoami', async () => {
     expect((await lab.call(bob, 'GET', 'whoami')).json()).toMatchObject({
       kind: 'WhoAmI',
       status: {
@@ -153,16 +158,19 @@ describe('oneself', () => {
       },
       'application/json',
     ],
-  ])('changes the displayName by %s, and the answer and the next read show it', async (_, method, body, type) => {
-    const answer = await lab.call(bob, method, 'users/~', body, type);
-    expect(answer).toMatchObject({ status: 200 });
-    expect(answer.json()).toMatchObject({ spec: { displayName: 'Bobby', groups: ['b'] } });
-    expect((await lab.call(bob, 'GET', 'users/~')).json()).toMatchObject({ spec: { displayName: 'Bobby' } });
-    const uid = lab.users.get('bob')?.metadata.uid;
-    expect(writes()).toEqual([
-      expect.objectContaining({ headers: {}, body: { metadata: { uid }, spec: { displayName: 'Bobby' } } }),
-    ]);
-  });
+  ])(
+    'can be changed in its displayName by %s, and the response and the next read show it',
+    async (_, method, body, type) => {
+      const response = await lab.call(bob, method, 'users/~', body, type);
+      expect(response).toMatchObject({ status: 200 });
+      expect(response.json()).toMatchObject({ spec: { displayName: 'Bobby', groups: ['b'] } });
+      expect((await lab.call(bob, 'GET', 'users/~')).json()).toMatchObject({ spec: { displayName: 'Bobby' } });
+      const uid = lab.users.get('bob')?.metadata.uid;
+      expect(writes()).toEqual([
+        expect.objectContaining({ headers: {}, body: { metadata: { uid }, spec: { displayName: 'Bobby' } } }),
+      ]);
+    },
+  );
 
   // evidence: own-user-groups
   test.each([
@@ -175,7 +183,7 @@ describe('oneself', () => {
     ['owner references', 'PATCH', { metadata: { ownerReferences: [] }, spec: { displayName: 'B' } }, merge],
     ['status', 'PATCH', { status: {}, spec: { displayName: 'B' } }, merge],
     ['spec as a whole', 'PATCH', { spec: null }, merge],
-    ['a displayName that is none', 'PATCH', { spec: { displayName: { groups: ['x'] } } }, merge],
+    ['an invalid displayName', 'PATCH', { spec: { displayName: { groups: ['x'] } } }, merge],
     ['nothing', 'PATCH', {}, merge],
     ['a list', 'PATCH', [], merge],
     ['groups by JSON Patch', 'PATCH', [{ op: 'add', path: '/spec/groups/-', value: 'platform:admins' }], jsonPatch],
@@ -204,27 +212,27 @@ describe('oneself', () => {
       'application/json',
     ],
     ['a null', 'PUT', null, 'application/json'],
-  ])('does not change %s', async (_, method, body, type) => {
+  ])('cannot be changed in %s', async (_, method, body, type) => {
     expect(await lab.call(bob, method, 'users/bob', body, type)).toMatchObject({ status: 403 });
     expect(writes()).toEqual([]);
   });
 
-  test('users without rights neither delete nor create themselves', async () => {
+  test('cannot be created or deleted without rights', async () => {
     const user = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name: 'bob' }, spec: {} };
     expect(await lab.call(bob, 'DELETE', 'users/~')).toMatchObject({ status: 403 });
     expect(await lab.call(bob, 'POST', 'users', user)).toMatchObject({ status: 403 });
     expect(writes()).toEqual([]);
   });
 
-  test('as configured does not change here', async () => {
+  test('cannot be changed here when configured', async () => {
     const alice = await lab.login('alice');
-    const answer = await lab.call(alice, 'PATCH', 'users/~', { spec: { displayName: 'x' } }, merge);
-    expect(answer).toMatchObject({ status: 403 });
-    expect(answer.text).toContain('cluster configuration object');
+    const response = await lab.call(alice, 'PATCH', 'users/~', { spec: { displayName: 'x' } }, merge);
+    expect(response).toMatchObject({ status: 403 });
+    expect(response.text).toContain('cluster configuration object');
   });
 });
 
-describe('a write', () => {
+describe('a write to a user', () => {
   const identity = { 'impersonate-user': 'bob', 'impersonate-group': ['b'] };
   beforeEach(() => may('create users', 'update users', 'patch users', 'delete users'));
 
@@ -250,19 +258,19 @@ describe('a write', () => {
     for (const one of writes()) expect(one).toMatchObject({ headers: identity });
   });
 
-  test('of JSON Patch goes on as such', async () => {
+  test('with a JSON Patch is forwarded as such', async () => {
     const patch = [{ op: 'test', path: '/spec/state', value: 'Disabled' }];
     await lab.call(bob, 'PATCH', 'users/carol', patch, jsonPatch);
     expect(writes()).toMatchObject([{ method: 'PATCH', contentType: jsonPatch, body: patch, headers: identity }]);
   });
 
-  test('what kube-apiserver refuses is its answer', async () => {
-    const answer = await lab.call(bob, 'PATCH', 'users/nobody', { spec: {} }, merge);
-    expect(answer).toMatchObject({ status: 404 });
-    expect(answer.json()).toMatchObject({ kind: 'Status', reason: 'NotFound' });
+  test('that kube-apiserver rejects returns its response', async () => {
+    const response = await lab.call(bob, 'PATCH', 'users/nobody', { spec: {} }, merge);
+    expect(response).toMatchObject({ status: 404 });
+    expect(response.json()).toMatchObject({ kind: 'Status', reason: 'NotFound' });
   });
 
-  test('of a configured user is refused, to those who may write', async () => {
+  test('of a configured user is rejected for callers who may write', async () => {
     const body = { metadata: { name: 'alice' }, spec: {} };
     expect(await lab.call(bob, 'POST', 'users', body)).toMatchObject({ status: 409 });
     for (const [method, type] of [
@@ -270,27 +278,41 @@ describe('a write', () => {
       ['PATCH', merge],
       ['DELETE', 'application/json'],
     ] as const) {
-      const answer = await lab.call(bob, method, 'users/alice', method === 'DELETE' ? undefined : body, type);
-      expect(answer.text).toContain('cluster configuration object');
-      expect(answer.status).toBe(403);
+      const response = await lab.call(bob, method, 'users/alice', method === 'DELETE' ? undefined : body, type);
+      expect(response.text).toContain('cluster configuration object');
+      expect(response.status).toBe(403);
     }
     expect(writes()).toEqual([]);
   });
 
   test.each([
-    ['YAML', 'POST', 'a: b', 'application/yaml', 415],
+    ['YAML with an alias', 'POST', 'a: &b c\nd: *b', 'application/yaml', 400],
+    ['two YAML documents', 'PATCH', 'spec: {}\n---\nspec: {}', 'application/yaml', 400],
+    ['YAML of another type', 'POST', 'a: b', 'text/yaml', 415],
     ['a strategic merge patch', 'PATCH', {}, 'application/strategic-merge-patch+json', 415],
     ['server-side apply', 'PATCH', {}, 'application/apply-patch+yaml', 415],
-    ['what is no JSON', 'PATCH', '{', merge, 400],
-    ['what is no UTF-8', 'PATCH', '{"a":"\uD800', merge, 400],
+    ['invalid JSON', 'PATCH', '{', merge, 400],
+    ['invalid UTF-8', 'PATCH', '{"a":"\uD800', merge, 400],
     ['more than 64 KiB', 'PATCH', ' '.repeat(64 * 1024 + 1), merge, 413],
-  ])('of %s: refused', async (_, method, body, type, status) => {
+  ])('with %s is rejected', async (_, method, body, type, status) => {
     const path = method === 'POST' ? 'users' : 'users/carol';
     expect(await lab.call(bob, method, path, body, type)).toMatchObject({ status });
     expect(writes()).toEqual([]);
   });
 
-  test('with a parameter that there is not: 400', async () => {
+  test.each([
+    ['POST', 'users', undefined],
+    ['PUT', 'users/carol', 'application/json'],
+    ['PATCH', 'users/carol', merge],
+    ['DELETE', 'users/carol', undefined],
+  ])('by %s %s in YAML is sent to kube-apiserver as JSON', async (method, path, contentType) => {
+    const body = '# a comment\nmetadata: {name: carol}\nspec:\n  displayName: Carol\n';
+    await lab.call(bob, method, path, body, 'application/yaml; charset=utf-8');
+    const value = { metadata: { name: 'carol' }, spec: { displayName: 'Carol' } };
+    expect(writes()).toMatchObject([{ method, body: value, contentType }]);
+  });
+
+  test('with an unknown parameter is 400', async () => {
     expect(await lab.call(bob, 'DELETE', 'users/carol?force=true')).toMatchObject({ status: 400 });
     expect(writes()).toEqual([]);
   });
@@ -307,18 +329,18 @@ describe('the body of a request about users', () => {
     ['PUT', 'users/carol/password', 'application/json'],
   ] as const;
 
-  test.each(requests)('%s %s (%s) of a caller without the right is 403, whatever the body', async (...request) => {
+  test.each(requests)('%s %s (%s) by a caller without the right is 403, whatever the body', async (...request) => {
     const [method, path, type] = request;
     for (const body of [nested, '{', ' '.repeat(64 * 1024 + 1)])
       expect(await lab.call(bob, method, path, body, type)).toMatchObject({ status: 403 });
   });
 
-  test.each(requests)('%s %s (%s) is 400 where JSON is nested deeper than 64 levels', async (...request) => {
+  test.each(requests)('%s %s (%s) is 400 if JSON is nested deeper than 64 levels', async (...request) => {
     const [method, path, type] = request;
     may('create users', 'update users', 'patch users', 'delete users', 'update users/password');
-    const answer = await lab.call(bob, method, path, '['.repeat(65) + ']'.repeat(65), type);
-    expect(answer).toMatchObject({ status: 400 });
-    expect(answer.json()).toMatchObject({ message: 'the body is nested deeper than 64 levels' });
+    const response = await lab.call(bob, method, path, '['.repeat(65) + ']'.repeat(65), type);
+    expect(response).toMatchObject({ status: 400 });
+    expect(response.json()).toMatchObject({ message: 'the body is nested deeper than 64 levels' });
     expect(await lab.call(bob, method, path, nested, type)).toMatchObject({ status: 413 });
     expect(writes()).toEqual([]);
   });

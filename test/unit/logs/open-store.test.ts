@@ -18,9 +18,9 @@ let logs: ConfiguredLogStore;
 const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
 
-/** The section of the configuration in force. */
-const subscribe = (tell: (value: { readonly logging: LoggingSettings }) => void): void => {
-  configure = (logging) => tell({ logging });
+/** The logging section of the configuration in force. */
+const subscribe = (notify: (value: { readonly logging: LoggingSettings }) => void): void => {
+  configure = (logging) => notify({ logging });
   configure(settings(1));
 };
 
@@ -58,19 +58,19 @@ const nameNow = (): string => {
   return storeFor(new MemoryCluster().client(), 'a').name;
 };
 
-describe('the store of the configuration', () => {
-  test('stays where its section stays', () => {
+describe('the open log store', () => {
+  test('is kept while its configuration is unchanged', () => {
     configure(settings(1));
     expect([opened, closed, nameNow()]).toEqual([[1], [], 'of 1']);
   });
 
-  test('is another one at once when its section is another', async () => {
+  test('is replaced at once when its configuration changes', async () => {
     configure(settings(2));
     await settle();
     expect([opened, closed, nameNow()]).toEqual([[1, 2], [1], 'of 2']);
   });
 
-  test('closes when the last who uses it has ended; who follows it is told', async () => {
+  test('is closed when its last user has finished; followers are aborted', async () => {
     const [first, second] = [logs.use(), logs.use()];
     configure(settings(2));
     expect(first.replaced.reason).toBeInstanceOf(StatusError);
@@ -83,7 +83,7 @@ describe('the store of the configuration', () => {
     expect(closed).toEqual([1]);
   });
 
-  test('that does not answer is a warning, and no more', async () => {
+  test('that does not respond causes a warning only', async () => {
     expect(logs.warning()).toBe('');
     problem = new Error('it is down');
     configure(settings(2));
@@ -95,14 +95,14 @@ describe('the store of the configuration', () => {
     expect(logs.warning()).toBe('');
   });
 
-  test('that is slow is a warning that says so', async () => {
+  test('that is slow causes a warning that says so', async () => {
     isSlow = true;
     configure(settings(2));
     while (logs.warning() === '') await settle();
-    expect(logs.warning()).toBe('the log store "of 2" did not answer in time');
+    expect(logs.warning()).toBe('the log store "of 2" did not respond in time');
   });
 
-  test('is closed at the end, and then there is none', async () => {
+  test('is closed at shutdown, and is undefined afterwards', async () => {
     await logs.stop();
     expect(closed).toEqual([1]);
     expect(() => logs.use()).toThrow('no log store is open');

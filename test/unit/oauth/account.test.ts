@@ -1,7 +1,7 @@
-/** The page on which people see who they are, change their password and end their sessions. */
+/** The account page, where users see who they are, change their password and revoke their sessions. */
 import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
-import { ask, type Answer } from '../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { rightPassword } from '../../labs/accounts.ts';
 import { asClient, createLab, type Lab } from '../../labs/oauth.ts';
@@ -10,10 +10,10 @@ const path = '/oauth/account';
 const next = 'four green kettles';
 const profile = { displayName: 'Bob <B>', email: 'bob@example.org', groups: ['builders', 'staff'] };
 
-const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((to, options) => ask(app, to, options));
-const titleOf = ({ text }: Answer): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
-const alertOf = ({ text }: Answer): string | undefined => /role="alert"[^>]*>(.*?)</.exec(text)?.[1];
-const tokenIn = ({ text }: Answer): string => formIn(text).fields['form_token'] ?? '';
+const browserOf = ({ app }: Lab): Browser<AppResponse> => new Browser((to, options) => sendRequest(app, to, options));
+const titleOf = ({ text }: AppResponse): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
+const alertOf = ({ text }: AppResponse): string | undefined => /role="alert"[^>]*>(.*?)</.exec(text)?.[1];
+const tokenIn = ({ text }: AppResponse): string => formIn(text).fields['form_token'] ?? '';
 const change = (current: string, password = next, again = password): Record<string, string> => ({
   password: current,
   new_password: password,
@@ -22,8 +22,8 @@ const change = (current: string, password = next, again = password): Record<stri
 
 interface LoggedIn {
   readonly made: Lab;
-  readonly browser: Browser<Answer>;
-  readonly page: Answer;
+  readonly browser: Browser<AppResponse>;
+  readonly page: AppResponse;
 }
 
 async function logIn(username = 'bob', authentication = {}): Promise<LoggedIn> {
@@ -34,18 +34,18 @@ async function logIn(username = 'bob', authentication = {}): Promise<LoggedIn> {
   return { made, browser, page };
 }
 
-/** A program that has logged in as bob; answers whether its token is good. */
+/** Logs bob in with a client; returns a function that reports whether the token is valid. */
 async function program(made: Lab, headers = {}): Promise<() => Promise<boolean>> {
   const form = { grant_type: 'password', username: 'bob', password: rightPassword, ...asClient };
   const token = String((await made.token(form, { headers, from: '198.51.100.7' })).json()['access_token']);
-  return async () => (await made.accessTokens.judge(token)) !== undefined;
+  return async () => (await made.accessTokens.validate(token)) !== undefined;
 }
 
-const buttons = ({ text }: Answer): string[] =>
+const buttons = ({ text }: AppResponse): string[] =>
   [...text.matchAll(/<button\s+name="end"\s+value="([^"]*)"/g)].map(([, value = '']) => value);
 
-describe('the page', () => {
-  test('is for who has logged in, and says who that is', async () => {
+describe('the account page', () => {
+  test('requires a login, and shows the user', async () => {
     const { page } = await logIn();
     expect({ status: page.status, title: titleOf(page) }).toEqual({ status: 200, title: 'Your account' });
     for (const text of ['<dd>bob</dd>', 'Bob &lt;B&gt;', 'bob@example.org', 'builders, staff'])
@@ -54,7 +54,7 @@ describe('the page', () => {
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
   });
 
-  test('leaves out facts that the user does not have', async () => {
+  test('omits fields that the user does not have', async () => {
     const made = await createLab({ users: [{ username: 'alice' }] });
     const browser = browserOf(made);
     const { text } = await browser.submit(await browser.open(path), { username: 'alice', password: rightPassword });
@@ -63,11 +63,11 @@ describe('the page', () => {
 
   test.each<[string, (all: LoggedIn) => Promise<unknown>]>([
     [
-      'must change the password by now',
+      'must change the password meanwhile',
       ({ made }) => made.putUser('bob', { ...profile, passwordChangeRequired: true }),
     ],
     [
-      'shows the refresh token of a client',
+      'presents the refresh token of a client',
       async ({ made, browser }) => {
         const form = { grant_type: 'password', username: 'bob', password: rightPassword, ...asClient };
         const token = String((await made.token(form)).json()['refresh_token']);
@@ -80,16 +80,19 @@ describe('the page', () => {
     expect(titleOf(await all.browser.open(path))).toBe('Log in');
   });
 
-  test('says to try again while the cluster cannot be written', async () => {
+  test('asks to try again while the cluster cannot be written', async () => {
     const { made, browser, page } = await logIn();
     made.client.before = ({ method }) => {
       if (method !== 'GET') throw unreachable(new Error('reset'));
     };
-    const answer = await browser.submit(page, change(rightPassword));
-    expect({ status: answer.status, title: titleOf(answer) }).toEqual({ status: 503, title: 'That did not work' });
+    const response = await browser.submit(page, change(rightPassword));
+    expect({ status: response.status, title: titleOf(response) }).toEqual({
+      status: 503,
+      title: 'Something went wrong',
+    });
   });
 
-  test('is named in the audit with who has asked for it, and without what was typed', async () => {
+  test('is audited with its user and without the typed values', async () => {
     const { made, browser, page } = await logIn();
     await browser.submit(page, change(rightPassword));
     const event = made.events.findLast(({ verb, requestURI }) => verb === 'post' && requestURI === path);
@@ -97,25 +100,25 @@ describe('the page', () => {
     for (const text of [rightPassword, next, 'password']) expect(JSON.stringify(event)).not.toContain(text);
   });
 
-  test('is over TLS alone', async () => {
+  test('is available only over TLS', async () => {
     const { app } = await createLab();
-    expect((await ask(app, path)).status).toBe(404);
+    expect((await sendRequest(app, path)).status).toBe(404);
   });
 
   // evidence: account-form-token
-  test('takes no form that was not shown at this browser', async () => {
+  test('rejects a form that was not shown in this browser', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     for (const fields of [change(rightPassword), { end: 'others' }]) {
       expect((await browser.send(path, fields)).status).toBe(403);
       const shown = { ...fields, form_token: tokenIn(page) };
       expect((await browser.send(path, shown, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
-      expect(titleOf(await browserOf(made).send(path, shown))).toBe('That did not work');
+      expect(titleOf(await browserOf(made).send(path, shown))).toBe('Something went wrong');
     }
     expect(await good()).toBe(true);
   });
 
-  test('of who has logged out meanwhile is the login page, and does nothing', async () => {
+  test('shows the login page and does nothing if the user has logged out meanwhile', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     browser.cookies.delete('__Host-platform-login');
@@ -125,12 +128,12 @@ describe('the page', () => {
   });
 });
 
-describe('the password', () => {
-  test('is changed by the current one, and only this login goes on', async () => {
+describe('the password form', () => {
+  test('changes the password with the current one, and keeps only this login', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     const done = await browser.submit(page, change(rightPassword));
-    expect({ status: done.status, title: titleOf(done) }).toEqual({ status: 200, title: 'Your password is changed' });
+    expect({ status: done.status, title: titleOf(done) }).toEqual({ status: 200, title: 'Password changed' });
     expect(await good()).toBe(false);
     expect(done.text).toContain(`<a href="${path}">Back to your account</a>`);
     const again = await browser.open(path);
@@ -141,47 +144,51 @@ describe('the password', () => {
   });
 
   test.each([
-    ['the current one is wrong', change('not that one'), 'the current password is wrong'],
-    ['the new one is not the same both times', change(rightPassword, next, `${next}!`), 'not the same both times'],
-    ['the new one is too short', change(rightPassword, 'short'), 'the new password must have at least 8 characters'],
-    ['there is no new one', change(rightPassword, ''), 'is missing'],
-  ])('is not changed where %s', async (_, fields, why) => {
+    ['the current one is wrong', change('not that one'), 'The current password is wrong'],
+    ['the new password and its confirmation differ', change(rightPassword, next, `${next}!`), 'do not match'],
+    [
+      'the new password is too short',
+      change(rightPassword, 'short'),
+      'The new password must have at least 8 characters',
+    ],
+    ['the new password is missing', change(rightPassword, ''), 'is missing'],
+  ])('rejects the change if %s', async (_, fields, why) => {
     const { browser, page } = await logIn();
     const refused = await browser.submit(page, fields);
     expect({ status: refused.status, title: titleOf(refused) }).toEqual({ status: 400, title: 'Your account' });
     expect(alertOf(refused)).toContain(why);
     for (const typed of Object.values(fields).filter((text) => text !== '')) expect(refused.text).not.toContain(typed);
-    expect(titleOf(await browser.submit(refused, change(rightPassword)))).toBe('Your password is changed');
+    expect(titleOf(await browser.submit(refused, change(rightPassword)))).toBe('Password changed');
   });
 
-  test('is guarded by the limits of the login', async () => {
+  test('counts wrong passwords towards the login limit', async () => {
     const { browser, page } = await logIn();
-    let answer = page;
-    for (let attempt = 0; attempt < 5; attempt += 1) answer = await browser.submit(page, change('wrong'));
-    answer = await browser.submit(page, change(rightPassword));
-    expect(answer.status).toBe(429);
-    expect(answer.headers['retry-after']).toMatch(/^\d+$/);
-    expect(alertOf(answer)).toContain('too many failed logins');
+    let response = page;
+    for (let attempt = 0; attempt < 5; attempt += 1) response = await browser.submit(page, change('wrong'));
+    response = await browser.submit(page, change(rightPassword));
+    expect(response.status).toBe(429);
+    expect(response.headers['retry-after']).toMatch(/^\d+$/);
+    expect(alertOf(response)).toContain('Too many failed logins');
   });
 
-  test('that stands in the configuration has no form, and that is said', async () => {
+  test('is replaced by a notice for a user in the configuration', async () => {
     const { browser, page } = await logIn('alice');
-    expect(page.text).toContain('The hash of your password stands in the cluster configuration object');
+    expect(page.text).toContain('The hash of your password is in the cluster configuration object');
     expect(page.text).not.toContain('new_password');
     const sent = await browser.send(path, { form_token: tokenIn(page), ...change(rightPassword) });
     expect(alertOf(sent)).toContain('cluster configuration object');
   });
 });
 
-describe('sessions', () => {
-  test('are shown with where and how they began, and are ended one by one', async () => {
+describe('the session list', () => {
+  test('shows where and how sessions were created, and revokes single ones', async () => {
     const { made, browser } = await logIn();
     const [one, other] = [await program(made, { 'user-agent': 'one/1 <b>' }), await program(made)];
     await made.clock.advance(60_000);
     const page = await browser.open(path);
     const since = new Date(made.clock.now() - 60_000).toISOString().slice(0, 16).replace('T', ' ');
     expect(page.text).toContain(`>${since} UTC</time>`);
-    // The other program has named no agent.
+    // The other client has sent no User-Agent.
     expect(page.text).toContain('<p class="hint">198.51.100.7</p>');
     for (const text of ['<strong>platform</strong>', '198.51.100.7, one/1 &lt;b&gt;', '<strong>Browser</strong>'])
       expect(page.text).toContain(text);
@@ -194,7 +201,7 @@ describe('sessions', () => {
     expect(buttons(after)).toHaveLength(buttons(page).length - 1);
   });
 
-  test('are ended all but this one', async () => {
+  test('revokes all sessions except this one', async () => {
     const { made, browser } = await logIn();
     const [one, other] = [await program(made), await program(made)];
     const page = await browser.open(path);
@@ -204,7 +211,7 @@ describe('sessions', () => {
     expect([await one(), await other()]).toEqual([false, false]);
   });
 
-  test('of others are not ended', async () => {
+  test('does not revoke sessions of others', async () => {
     const { made, browser, page } = await logIn();
     const { username: userName = '', uid: userUID = '', credentialID = '' } = made.directory.account('alice') ?? {};
     const { session } = await made.sessions.create({ userName, userUID, clientID: 'platform', credentialID });

@@ -9,7 +9,7 @@ import { authenticateClient } from '../../../src/oauth/client-authentication.ts'
 
 const context = { auditID: '', sourceIP: '192.0.2.1', log: createLogger({ silent: true }) } as RequestContext;
 
-/** The clients that there are, by name and secret; what is tried is kept. */
+/** The clients by name and secret; attempts are recorded. */
 function lab(secrets: Readonly<Record<string, string>>) {
   const tried: string[] = [];
   const client = (name: string): Client | undefined =>
@@ -63,15 +63,15 @@ const invalidClient = {
 };
 const invalidRequest = { error: 'invalid_request', code: 400 };
 
-describe('a client is known', () => {
+describe('a client is authenticated', () => {
   test.each([
-    ['by its form', undefined, { client_id: 'platform', client_secret: 'secret' }],
+    ['by form parameters', undefined, { client_id: 'platform', client_secret: 'secret' }],
     ['by HTTP Basic', basic('platform:secret'), {}],
-    ['whatever the case of the scheme', basic('platform:secret').replace('Basic', 'bASIC'), {}],
-    ['by HTTP Basic, named in the form too', basic('platform:secret'), { client_id: 'platform' }],
-    ['by its form beside another scheme', 'Bearer x', { client_id: 'platform', client_secret: 'secret' }],
+    ['regardless of the case of the scheme', basic('platform:secret').replace('Basic', 'bASIC'), {}],
+    ['by HTTP Basic, with client_id in the form too', basic('platform:secret'), { client_id: 'platform' }],
+    ['by form parameters beside another scheme', 'Bearer x', { client_id: 'platform', client_secret: 'secret' }],
     [
-      'by its form beside a scheme that only ends like it',
+      'by form parameters beside a scheme that contains "basic"',
       'Bearer basic x',
       { client_id: 'platform', client_secret: 'secret' },
     ],
@@ -82,7 +82,7 @@ describe('a client is known', () => {
   });
 
   // evidence: basic-auth-encoded
-  test('by HTTP Basic whatever its name and secret are, when they are form-encoded first', async () => {
+  test('by HTTP Basic with any name and secret that are form-encoded first', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(text, text, async (id, secret) => {
@@ -93,7 +93,7 @@ describe('a client is known', () => {
   });
 
   // evidence: basic-auth-plain
-  test('by HTTP Basic whatever its secret is, also when it is not form-encoded', async () => {
+  test('by HTTP Basic with any secret that is not form-encoded', async () => {
     const text = fc.string({ unit: fc.constantFrom('a', '+', '%', '2', '0', ':', '&', 'é'), minLength: 1 });
     await fc.assert(
       fc.asyncProperty(text, async (secret) => {
@@ -106,18 +106,18 @@ describe('a client is known', () => {
 
 describe('a secret in HTTP Basic', () => {
   test.each([
-    ['means one thing alone is tried once', 'secret', ['secret']],
-    ['means two is tried as both, though the first is right', '%73ecret', ['secret', '%73ecret']],
-    ['means two is tried as both, though both are wrong', 'a+b', ['a b', 'a+b']],
-    ['cannot be decoded is tried as it is', '100%', ['100%']],
-    ['is no UTF-8 when it is decoded is tried as it is', '%ff', ['%ff']],
+    ['has one meaning is tried once', 'secret', ['secret']],
+    ['has two meanings is tried as both, even if the first is right', '%73ecret', ['secret', '%73ecret']],
+    ['has two meanings is tried as both, even if both are wrong', 'a+b', ['a b', 'a+b']],
+    ['cannot be decoded is tried unchanged', '100%', ['100%']],
+    ['is not UTF-8 after decoding is tried unchanged', '%ff', ['%ff']],
   ])('that %s', async (_, secret, expected) => {
     const { authenticate, tried } = lab(platform);
     await authenticate(basic(`platform:${secret}`), {}).catch(() => undefined);
     expect(tried).toEqual(expected);
   });
 
-  test('in the form is decoded as all of it is, and tried once', async () => {
+  test('in the form is decoded like other parameters, and tried once', async () => {
     const { authenticate, tried } = lab({ platform: 'a b' });
     await expect(authenticate(undefined, { client_id: 'platform', client_secret: 'a+b' })).rejects.toMatchObject(
       invalidClient,
@@ -126,33 +126,33 @@ describe('a secret in HTTP Basic', () => {
   });
 });
 
-describe('a client is not known', () => {
+describe('a client is rejected', () => {
   // evidence: client-auth-challenge
   test.each([
-    ['without anything', undefined, {}],
+    ['without credentials', undefined, {}],
     ['without a secret', undefined, { client_id: 'platform' }],
     ['without a name', undefined, { client_secret: 'secret' }],
     ['by a wrong secret', undefined, { client_id: 'platform', client_secret: 'Secret' }],
-    ['by a name that there is not', undefined, { client_id: 'other', client_secret: 'secret' }],
-    ['by a name that every object has', undefined, { client_id: 'constructor', client_secret: 'secret' }],
+    ['by an unknown name', undefined, { client_id: 'other', client_secret: 'secret' }],
+    ['by a name of Object.prototype', undefined, { client_id: 'constructor', client_secret: 'secret' }],
     ['by a wrong secret in HTTP Basic', basic('platform:secrets'), {}],
     ['by HTTP Basic without a secret', basic('platform:'), {}],
     ['by HTTP Basic without a colon', basic('platform'), {}],
-    ['by HTTP Basic with nothing', 'Basic ', {}],
-    ['by HTTP Basic that is no base64', 'Basic !!!', {}],
+    ['by empty HTTP Basic credentials', 'Basic ', {}],
+    ['by HTTP Basic that is not base64', 'Basic !!!', {}],
     ['by a bearer token', 'Bearer platform:secret', {}],
-  ])('%s: 401 that says how', async (_, authorization, form) => {
+  ])('%s, with a 401 that names the accepted method', async (_, authorization, form) => {
     await expect(lab(platform).authenticate(authorization, form)).rejects.toMatchObject(invalidClient);
   });
 
-  test('by HTTP Basic without a colon: the response says what is expected', async () => {
+  test('by HTTP Basic without a colon, with a description of the expected format', async () => {
     await expect(lab(platform).authenticate(basic('platform'), {})).rejects.toMatchObject({
-      message: expect.stringContaining('base64 of "client_id:client_secret"'),
+      message: expect.stringContaining('the base64 encoding of "client_id:client_secret"'),
     });
   });
 
   // evidence: client-auth-unknown-name
-  test('and nothing tells an unknown one from a wrong secret', async () => {
+  test('in the same way for an unknown name and for a wrong secret', async () => {
     const { authenticate } = lab(platform);
     const refusal = (form: Readonly<Record<string, string>>): Promise<unknown> =>
       authenticate(undefined, form).catch((error: unknown) => error);
@@ -162,19 +162,19 @@ describe('a client is not known', () => {
   });
 });
 
-test('a bad encoding of the name in HTTP Basic is reported where it is', async () => {
+test('a bad encoding of the name in HTTP Basic is reported with its position', async () => {
   await expect(lab(platform).authenticate(basic('100%:secret'), {})).rejects.toThrow(
-    'client_id in the Authorization header has an invalid percent-encoding or is not UTF-8',
+    'client_id in the Authorization header has invalid percent-encoding or is not UTF-8',
   );
 });
 
 // evidence: client-auth-one-method
 test.each([
-  ['both ways at once', basic('platform:secret'), { client_id: 'platform', client_secret: 'secret' }],
+  ['in both ways', basic('platform:secret'), { client_id: 'platform', client_secret: 'secret' }],
   ['by HTTP Basic and a secret in the form', basic('platform:secret'), { client_secret: 'secret' }],
   ['under two names', basic('platform:secret'), { client_id: 'other' }],
-  ['by HTTP Basic with a name of a bad encoding', basic('100%:secret'), {}],
-])('a client that authenticates %s is 400, and no secret is looked at', async (_, authorization, form) => {
+  ['by HTTP Basic with a badly encoded name', basic('100%:secret'), {}],
+])('a client that authenticates %s gets 400, and no secret is checked', async (_, authorization, form) => {
   const { authenticate, tried } = lab(platform);
   await expect(authenticate(authorization, form)).rejects.toMatchObject(invalidRequest);
   expect(tried).toEqual([]);

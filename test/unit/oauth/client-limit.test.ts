@@ -1,6 +1,6 @@
-/** Guesses at the secrets of clients: how many there may be, and that nothing tells one client from another or from none. */
+/** Guesses at client secrets: how many are allowed, and that responses do not distinguish clients from each other or from unknown ones. */
 import { describe, expect, test } from '@jest/globals';
-import type { Answer, Ask } from '../../fakes/ask.ts';
+import type { AppResponse, AppRequest } from '../../fakes/request.ts';
 import { CountingHashes } from '../../fakes/hashes.ts';
 import { createLab, login, type Lab } from '../../labs/oauth.ts';
 
@@ -12,9 +12,9 @@ const tryAs = (
   lab: Lab,
   name: string,
   { right = false, from = '192.0.2.1', path = '/oauth/token' }: { right?: boolean; from?: string; path?: string } = {},
-): Promise<Answer> => {
+): Promise<AppResponse> => {
   const fields = { ...login, client_id: name, client_secret: right ? secret : 'a guess' };
-  return lab.post(path, fields, { from } satisfies Ask);
+  return lab.post(path, fields, { from } satisfies AppRequest);
 };
 
 async function guess(lab: Lab, name: string, times: number, from?: string): Promise<number[]> {
@@ -26,18 +26,18 @@ async function guess(lab: Lab, name: string, times: number, from?: string): Prom
 
 const repeat = (status: number, times: number): number[] => Array.from({ length: times }, () => status);
 
-describe('guesses from one address', () => {
+describe('guesses at client secrets from one address', () => {
   // evidence: client-secret-same-limit
   test.each(['console', 'hashed', 'nobody', 'platform-cli'])('at %s are limited alike', async (name) => {
     const lab = await createLab({ clients: [console, hashed] });
     expect(await guess(lab, name, 7)).toEqual([...repeat(401, 5), 429, 429]);
-    const answer = await tryAs(lab, name);
-    expect(answer.json()).toMatchObject({ error: 'invalid_client' });
-    expect(answer.headers['retry-after']).toBe('600');
-    expect(answer.headers['cache-control']).toBe('no-store');
+    const response = await tryAs(lab, name);
+    expect(response.json()).toMatchObject({ error: 'invalid_client' });
+    expect(response.headers['retry-after']).toBe('600');
+    expect(response.headers['cache-control']).toBe('no-store');
   });
 
-  test('refuse the right secret from there, wherever it is asked for, and from nowhere else', async () => {
+  test('block the right secret from that address, at every endpoint, and from no other address', async () => {
     const lab = await createLab({ clients: [console] });
     await guess(lab, 'console', 5);
     for (const path of ['/oauth/token', '/oauth/introspect', '/oauth/revoke'])
@@ -47,7 +47,7 @@ describe('guesses from one address', () => {
     expect((await tryAs(lab, 'console', { right: true, path: '/oauth/revoke' })).status).toBe(400);
   });
 
-  test('at many clients are limited too, also at those that there are not', async () => {
+  test('at many clients are limited too, including unknown ones', async () => {
     const lab = await createLab({ clients: [console], loginLimit: { perAddress: 3 } });
     for (const name of ['a', 'b', 'c']) await guess(lab, name, 1);
     expect((await tryAs(lab, 'd')).status).toBe(429);
@@ -55,7 +55,7 @@ describe('guesses from one address', () => {
   });
 
   // evidence: client-secret-two-guesses
-  test('that are two each, as they may be encoded or not, count as two', async () => {
+  test('that have two meanings because of their encoding count as two', async () => {
     const lab = await createLab({ clients: [console] });
     const statuses: number[] = [];
     for (let time = 0; time < 4; time += 1) {
@@ -69,18 +69,18 @@ describe('guesses from one address', () => {
   });
 
   // evidence: client-secret-concurrent-limit
-  test('at once are no more than one after another', async () => {
+  test('that are concurrent are limited like sequential ones', async () => {
     const lab = await createLab({ clients: [console, hashed] });
     lab.hashes.verified.length = 0;
-    const answers = await Promise.all(Array.from({ length: 12 }, () => tryAs(lab, 'console')));
-    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+    const responses = await Promise.all(Array.from({ length: 12 }, () => tryAs(lab, 'console')));
+    expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
       ...repeat(401, 5),
       ...repeat(429, 7),
     ]);
     expect(lab.hashes.verified).toHaveLength(5);
   });
 
-  test('are forgiven by the right secret', async () => {
+  test('are reset by the right secret', async () => {
     const lab = await createLab({ clients: [console] });
     for (let round = 0; round < 3; round += 1) {
       await guess(lab, 'console', 4);
@@ -90,7 +90,7 @@ describe('guesses from one address', () => {
 });
 
 // evidence: client-secret-familiar-address
-test('guesses from many addresses hold up new addresses, not one where the client has shown its secret', async () => {
+test('guesses from many addresses block new addresses, but not one where the client has authenticated before', async () => {
   const lab = await createLab({ clients: [console], loginLimit: { perClient: 6 } });
   expect((await tryAs(lab, 'console', { right: true, from: '198.51.100.1' })).status).toBe(200);
   for (let index = 0; index < 6; index += 1) await guess(lab, 'console', 1, `192.0.2.${index}`);
@@ -100,9 +100,9 @@ test('guesses from many addresses hold up new addresses, not one where the clien
 
 const platform = { name: 'platform', secret: 'platform' };
 
-describe('guesses at the client that everybody knows', () => {
+describe('guesses at the client with a public secret', () => {
   // evidence: client-secret-public
-  test('refuse nobody and cost no hash while it has the secret that everybody knows', async () => {
+  test('block nobody and cost no hash while it has the public secret', async () => {
     const lab = await createLab({ clients: [platform, hashed] });
     lab.hashes.verified.length = 0;
     expect(await guess(lab, 'platform', 10)).toEqual(repeat(401, 10));
@@ -114,8 +114,8 @@ describe('guesses at the client that everybody knows', () => {
   test.each([
     ['in the clear', { secret }],
     ['as a hash', { secretHash: hashed.secretHash }],
-    ['as a hash of what everybody knows', { secretHash: new CountingHashes().of('platform', 'bcrypt:12') }],
-  ])('are limited where it has a secret of its own, %s', async (_, own) => {
+    ['as a hash of the public secret', { secretHash: new CountingHashes().of('platform', 'bcrypt:12') }],
+  ])('are limited if it has its own secret, %s', async (_, own) => {
     const lab = await createLab({ clients: [{ name: 'platform', ...own }] });
     expect(await guess(lab, 'platform', 7)).toEqual([...repeat(401, 5), 429, 429]);
   });
@@ -128,20 +128,20 @@ const withHash = async (): Promise<Lab> => {
   return lab;
 };
 
-/** Of secrets, not of the password. */
+/** Hashes of secrets, not of the password. */
 const hashedSecrets = (lab: Lab): number =>
   lab.hashes.tried.filter((one) => one !== login.password && one !== '').length;
 
-describe('the right secret of which there is a hash', () => {
+describe('the right secret of a client with a hash', () => {
   // evidence: client-secret-hashed-once
-  test('is hashed once, however often it is shown', async () => {
+  test('is hashed once, however often it is presented', async () => {
     const lab = await withHash();
     for (let time = 0; time < 3; time += 1)
       expect((await tryAs(lab, 'hashed', { right: true, from: `192.0.2.${time}` })).status).toBe(200);
     expect(hashedSecrets(lab)).toBe(1);
   });
 
-  test('is known again where it may mean two, without a hash of the other', async () => {
+  test('is found in the cache when it has two meanings, without hashing the other one', async () => {
     const lab = await withHash();
     const encoded = `Basic ${Buffer.from(`hashed:${secret.replaceAll(' ', '%20')}`).toString('base64')}`;
     for (let time = 0; time < 3; time += 1) {
@@ -151,7 +151,7 @@ describe('the right secret of which there is a hash', () => {
     expect(hashedSecrets(lab)).toBe(2);
   });
 
-  test('is not known of another hash, and not of another client', async () => {
+  test('is not accepted for another hash, nor for another client', async () => {
     const lab = await withHash();
     expect((await tryAs(lab, 'hashed', { right: true })).status).toBe(200);
     const other = lab.hashes.of('another secret', 'bcrypt:12');
@@ -160,16 +160,16 @@ describe('the right secret of which there is a hash', () => {
   });
 });
 
-describe('a wrong secret is the same work', () => {
+describe('a wrong secret costs the same work', () => {
   // evidence: client-secret-equal-work
-  test.each(['console', 'hashed', 'nobody'])('for %s, one hash where there is one of a client', async (name) => {
+  test.each(['console', 'hashed', 'nobody'])('for %s: one hash if any client has a hash', async (name) => {
     const lab = await createLab({ clients: [console, hashed] });
     lab.hashes.verified.length = 0;
     await guess(lab, name, 1);
     expect(lab.hashes.verified).toHaveLength(1);
   });
 
-  test.each(['console', 'nobody'])('for %s, none where there is none', async (name) => {
+  test.each(['console', 'nobody'])('for %s: none if no client has a hash', async (name) => {
     const lab = await createLab({ clients: [console] });
     lab.hashes.verified.length = 0;
     await guess(lab, name, 1);

@@ -1,4 +1,4 @@
-/** The OAuth part of the published OpenAPI document in api/ is the one that the endpoints describe. */
+/** The OAuth part of the published OpenAPI document in api/ matches the endpoints. */
 import { beforeAll, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { readExamples } from '../../../src/docs/openapi/examples.ts';
@@ -23,20 +23,20 @@ beforeAll(async () => {
   described = JSON.parse(JSON.stringify(openapi31(about, issuer))) as Document;
 });
 
-test('exactly the published paths are described', () => {
+test('exactly the published OAuth paths are described', () => {
   expect(Object.keys(described.paths).toSorted()).toEqual(paths.toSorted());
 });
 
-test.each(paths)('%s takes and returns what is published', (path) => {
+test.each(paths)('%s accepts and returns what is published', (path) => {
   expect(described.paths[path]).toEqual(published.paths[path]);
 });
 
-test.each(['schemas', 'responses'] as const)('all %s are the published ones', (kind) => {
+test.each(['schemas', 'responses'] as const)('all %s match the published ones', (kind) => {
   for (const [name, one] of Object.entries(described.components[kind]))
     expect(one).toEqual(published.components[kind][name]);
 });
 
-test('every operation has a summary of at most eight words, and a description in sentences', async () => {
+test('every OAuth operation has a summary of at most eight words, and a description in sentences', async () => {
   const unfit = routesOf(await createLab()).filter(
     ({ summary, description = '' }) =>
       summary.split(' ').length > 8 || summary.endsWith('.') || !description.endsWith('.'),

@@ -6,18 +6,18 @@ import http2 from 'node:http2';
 import { duplexPair } from 'node:stream';
 import { OAuthError } from '../../../src/runtime/errors.ts';
 import { decode, readForm } from '../../../src/oauth/form.ts';
-import { ask } from '../../fakes/ask.ts';
+import { sendRequest } from '../../fakes/request.ts';
 
 const form = 'application/x-www-form-urlencoded';
 
 interface Read {
-  /** The form, or what was thrown. */
+  /** Returns the parsed form or the thrown error. */
   readonly result: Record<string, string> | OAuthError;
 }
 
 async function read(body: string | Buffer, contentType: string | undefined = form, more: object = {}): Promise<Read> {
   let result: Read['result'] = {};
-  await ask(
+  await sendRequest(
     (req, res) => {
       readForm(req as Request)
         .then(
@@ -32,7 +32,7 @@ async function read(body: string | Buffer, contentType: string | undefined = for
   return { result };
 }
 
-describe('the fields of a form', () => {
+describe('form fields', () => {
   // evidence: form-parameters
   test.each<[string, Record<string, string>]>([
     ['', {}],
@@ -44,16 +44,16 @@ describe('the fields of a form', () => {
     ['password=%C3%A4%E2%82%AC', { password: 'ä€' }],
     ['password=ä', { password: 'ä' }],
     ['a=%EF%BB%BFx', { a: '\uFEFFx' }],
-    // Without a value a parameter counts as left out.
+    // A parameter without a value counts as omitted.
     ['a=&b&c=1', { c: '1' }],
     ['__proto__=1&constructor=2', { ['__proto__']: '1', constructor: '2' }],
     ['a[]=1&a[b]=2', { 'a[]': '1', 'a[b]': '2' }],
     ['a;b=1', { 'a;b': '1' }],
-  ])('of %j', async (body, fields) => {
+  ])('of %j are parsed', async (body, fields) => {
     expect(Object.entries((await read(body)).result)).toEqual(Object.entries(fields));
   });
 
-  test('are what was encoded, whatever that is', async () => {
+  test('are decoded to the encoded values', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(fc.dictionary(text, text, { maxKeys: 5 }), async (fields) => {
@@ -65,7 +65,7 @@ describe('the fields of a form', () => {
   });
 
   test.each(['a=1&a=2', 'a=1&a=1', 'a=&a=', 'a&a', 'a=1&%61=2', 'a=1&b=2&a='])(
-    'must not be repeated, and the one that is, is named: %s',
+    'must not be repeated, and the error names the repeated one: %s',
     async (body) => {
       expect((await read(body)).result).toMatchObject({
         error: 'invalid_request',
@@ -78,12 +78,12 @@ describe('the fields of a form', () => {
 
 // evidence: form-charset
 test.each<[string, string | Buffer]>([
-  ['a percent sign alone', 'a=100%'],
-  ['half a byte', 'a=%4'],
-  ['no hexadecimal', 'a=%zz'],
-  ['bytes that are no UTF-8, encoded', 'a=%ff'],
-  ['half a character, encoded', 'a=%C3'],
-  ['bytes that are no UTF-8', Buffer.from([0x61, 0x3d, 0xff])],
+  ['a bare percent sign', 'a=100%'],
+  ['an incomplete byte', 'a=%4'],
+  ['invalid hexadecimal digits', 'a=%zz'],
+  ['invalid UTF-8, encoded', 'a=%ff'],
+  ['an incomplete character, encoded', 'a=%C3'],
+  ['invalid UTF-8', Buffer.from([0x61, 0x3d, 0xff])],
   ['a bad name', '%ff=1'],
 ])('a form with %s is 400', async (_, body) => {
   expect((await read(body)).result).toMatchObject({ name: 'OAuthError', error: 'invalid_request', code: 400 });
@@ -102,14 +102,14 @@ test.each([
   ['multipart/form-data; boundary=x', false],
   ['text/plain', false],
   ['', false],
-])('the content type %j is read: %j, and 415 if not', async (contentType, isRead) => {
+])('the content type %j is accepted: %j, and 415 otherwise', async (contentType, isRead) => {
   const { result } = await read('a=1', contentType);
   expect(result).toMatchObject(isRead ? { a: '1' } : { error: 'invalid_request', code: 415 });
 });
 
 const tooLarge = { error: 'invalid_request', code: 413 };
 
-test('a body of 64 KiB is read, a larger one is 413', async () => {
+test('a body of 64 KiB is accepted, a larger one is 413', async () => {
   expect((await read(`a=${'x'.repeat(65_534)}`)).result).toHaveProperty('a');
   expect((await read(`a=${'x'.repeat(65_535)}`)).result).toMatchObject(tooLarge);
 });
@@ -120,20 +120,20 @@ test.each([
   ['identity, gzip', 415],
   ['identity', 200],
   ['Identity', 200],
-])('of a body under the encoding %j comes %d: what is compressed is not let grow', async (encoding, status) => {
+])('a body with the encoding %j gets %d, since compressed bodies are not expanded', async (encoding, status) => {
   const { result } = await read('a=1', form, { 'content-encoding': encoding });
   expect(result).toMatchObject(
     status === 200 ? { a: '1' } : { error: 'invalid_request', code: 415, headers: { 'Accept-Encoding': 'identity' } },
   );
 });
 
-/** What a request comes to whose body is sent as the test likes; `answered` is the status that its client sees. */
+/** The outcome of a request whose body the test controls; `answered` is the status that its client sees. */
 interface Open {
   readonly send: (text: string) => void;
   readonly end: () => void;
   readonly destroy: () => void;
   readonly result: Promise<Read['result']>;
-  readonly answered: Promise<number>;
+  readonly clientStatus: Promise<number>;
 }
 
 const versions: readonly ['1.1' | '2', object][] = [
@@ -141,35 +141,35 @@ const versions: readonly ['1.1' | '2', object][] = [
   ['2', {}],
 ];
 
-function open(version: '1.1' | '2', headers: object, patience?: number): Open {
+function open(version: '1.1' | '2', headers: object, timeout?: number): Open {
   const [near, far] = duplexPair();
   const result = Promise.withResolvers<Read['result']>();
-  const answered = Promise.withResolvers<number>();
+  const clientStatus = Promise.withResolvers<number>();
   const listener = (req: unknown, res: unknown): void => {
-    const answer = (to: Read['result'], status: number): void => {
+    const response = (to: Read['result'], status: number): void => {
       result.resolve(to);
       (res as http.ServerResponse).writeHead(status).end();
     };
-    readForm(req as Request, undefined, patience).then(
-      (fields) => answer(Object.fromEntries(fields), 200),
-      (error: OAuthError) => answer(error, error.code),
+    readForm(req as Request, undefined, timeout).then(
+      (fields) => response(Object.fromEntries(fields), 200),
+      (error: OAuthError) => response(error, error.code),
     );
   };
-  const outcome = { result: result.promise, answered: answered.promise };
+  const outcome = { result: result.promise, clientStatus: clientStatus.promise };
   const all = { 'content-type': form, ...headers };
   if (version === '1.1') {
     http.createServer(listener).emit('connection', Object.assign(far, { remoteAddress: '192.0.2.1' }));
     const request = http.request({ createConnection: () => near, method: 'POST', headers: { host: 'a', ...all } });
-    request.once('response', ({ statusCode = 0 }) => answered.resolve(statusCode));
-    request.on('error', () => answered.resolve(0));
+    request.once('response', ({ statusCode = 0 }) => clientStatus.resolve(statusCode));
+    request.on('error', () => clientStatus.resolve(0));
     request.flushHeaders();
     return { ...steps(request), ...outcome };
   }
   http2.createServer(listener).emit('connection', far);
   const session = http2.connect('http://platform.example', { createConnection: () => near });
   const request = session.request({ ':method': 'POST', ':path': '/', ...all });
-  request.once('response', ({ ':status': status = 0 }) => answered.resolve(status));
-  request.on('error', () => answered.resolve(0));
+  request.once('response', ({ ':status': status = 0 }) => clientStatus.resolve(status));
+  request.on('error', () => clientStatus.resolve(0));
   return { ...steps(request), ...outcome };
 }
 
@@ -179,14 +179,14 @@ const steps = (request: http.ClientRequest | http2.ClientHttp2Stream): Pick<Open
   destroy: () => void request.destroy(),
 });
 
-describe.each(versions)('over HTTP/%s a body whose length was not told before', (version, headers) => {
+describe.each(versions)('over HTTP/%s a body without a length', (version, headers) => {
   test('is read to its end', async () => {
-    const { send, end, result, answered } = open(version, headers);
+    const { send, end, result, clientStatus } = open(version, headers);
     send('a=1&');
     send('b=2');
     end();
     expect(await result).toEqual({ a: '1', b: '2' });
-    expect(await answered).toBe(200);
+    expect(await clientStatus).toBe(200);
   });
 
   test('may be empty', async () => {
@@ -196,20 +196,20 @@ describe.each(versions)('over HTTP/%s a body whose length was not told before', 
   });
 
   test('is 413 as soon as it is too long', async () => {
-    const { send, result, answered } = open(version, headers);
+    const { send, result, clientStatus } = open(version, headers);
     for (let sent = 0; sent <= 64; sent += 1) send('x'.repeat(1024));
     expect(await result).toMatchObject(tooLarge);
-    expect(await answered).toBe(413);
+    expect(await clientStatus).toBe(413);
   });
 
-  test('is 408 when it does not come to its end', async () => {
-    const { send, result, answered } = open(version, headers, 50);
+  test('is 408 when it does not end in time', async () => {
+    const { send, result, clientStatus } = open(version, headers, 50);
     send('a=1');
     expect(await result).toMatchObject({ error: 'invalid_request', code: 408 });
-    expect(await answered).toBe(408);
+    expect(await clientStatus).toBe(408);
   });
 
-  test('is given up when the client goes away', async () => {
+  test('is abandoned when the client disconnects', async () => {
     const { send, destroy, result } = open(version, headers);
     send('a=1');
     setTimeout(destroy, 20);
@@ -217,7 +217,7 @@ describe.each(versions)('over HTTP/%s a body whose length was not told before', 
   });
 });
 
-test('what was decoded is what was encoded', () => {
+test('encoded forms are decoded to the same values', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (text) => {
       expect(decode(encodeURIComponent(text).replaceAll('%20', '+'))).toBe(text);
@@ -227,7 +227,7 @@ test('what was decoded is what was encoded', () => {
 
 const parameters = (count: number): string => Array.from({ length: count }, (_, index) => `p${index}=1`).join('&');
 
-test('a form of more than 1,000 parameters is refused', async () => {
+test('a form of more than 1,000 parameters is rejected', async () => {
   expect(Object.keys((await read(parameters(1_000))).result)).toHaveLength(1_000);
   expect((await read(parameters(1_001))).result).toMatchObject({
     error: 'invalid_request',

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { once } from 'node:events';
-import { send } from '../../fakes/ask.ts';
+import { send } from '../../fakes/request.ts';
 import { createLab, login } from '../../labs/oauth.ts';
 
 const head =
   'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\n';
 
-test('logins whose bodies do not come hold no slot of a login, and an address has ten of them', async () => {
+test('logins without their bodies hold no login slot, and an address may have ten of them', async () => {
   const { app, token } = await createLab();
   const clients = Array.from({ length: 100 }, () => send(app, head));
   const responses = clients.map(async (client) => {
@@ -19,10 +19,10 @@ test('logins whose bodies do not come hold no slot of a login, and an address ha
   const refused = await Promise.all(responses.slice(10));
   expect(new Set(refused.map((text) => text.slice(0, 12)))).toEqual(new Set(['HTTP/1.1 429']));
   expect(refused[0]).toContain(
-    '10 incomplete logins of this address are under way (a tenth of requests.maxInFlightPerUser)',
+    '10 incomplete logins of this address are already in progress (a tenth of requests.maxInFlightPerUser)',
   );
   expect((await token(login)).status).toBe(200);
-  // What comes late is served.
+  // Late bodies are processed.
   clients[0]?.write('username=a');
   expect(await responses[0]).toContain('HTTP/1.1 401');
   for (const client of clients) client.destroy();

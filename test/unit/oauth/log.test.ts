@@ -1,8 +1,8 @@
-/** The log lines of tokens and logins, by which an operator traces what happened: each names the request, the actor and the address. */
+/** Log lines of tokens and logins, with which an operator traces events: each has the request, the actor and the address. */
 import { expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from '../../../src/runtime/logger.ts';
-import { ask, type Answer } from '../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { Browser } from '../../fakes/browser.ts';
 import { craftJWT } from '../../fakes/jwt.ts';
 import { logOfLines } from '../../fakes/log.ts';
@@ -53,12 +53,12 @@ const lab = async (log: Logger, audit?: 'None'): Promise<Lab> => {
   }));
   return made;
 };
-const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((to, options) => ask(app, to, options));
-const open = async (browser: Browser<Answer>, path: string): Promise<Answer> =>
+const browserOf = ({ app }: Lab): Browser<AppResponse> => new Browser((to, options) => sendRequest(app, to, options));
+const open = async (browser: Browser<AppResponse>, path: string): Promise<AppResponse> =>
   await browser.submit(await browser.open(path), asUser);
 
 /** Types in the user code of a device and decides; returns the last page. */
-async function decide(made: Lab, decision: string): Promise<Answer> {
+async function decide(made: Lab, decision: string): Promise<AppResponse> {
   const device = (await made.post('/oauth/device_authorization', asClient)).json();
   const browser = browserOf(made);
   const consent = await browser.submit(await open(browser, '/oauth/device'), {
@@ -67,7 +67,7 @@ async function decide(made: Lab, decision: string): Promise<Answer> {
   return await browser.submit(consent, { decision });
 }
 
-const acts: readonly [message: string, act: (made: Lab) => Promise<Answer>, fields: object][] = [
+const acts: readonly [message: string, act: (made: Lab) => Promise<AppResponse>, fields: object][] = [
   ['login', (made) => made.token(login), { username: 'alice', client, sid }],
   ['login failed', (made) => made.token({ ...login, password: 'wrong' }), { username: 'alice', client }],
   ['client login', (made) => made.token({ grant_type: 'client_credentials', ...asClient }), { client, sid }],
@@ -91,7 +91,7 @@ const acts: readonly [message: string, act: (made: Lab) => Promise<Answer>, fiel
     { username: 'system:serviceaccount:a:b', client, sid },
   ],
   [
-    'authorized',
+    'client authorized',
     async (made) => {
       const browser = browserOf(made);
       return await browser.submit(await open(browser, authorize), { decision: 'allow' });
@@ -108,10 +108,10 @@ const acts: readonly [message: string, act: (made: Lab) => Promise<Answer>, fiel
     },
     { username: 'alice', sid },
   ],
-  ['device let in', (made) => decide(made, 'allow'), { username: 'alice', client, sid }],
-  ['device refused', (made) => decide(made, 'deny'), { username: 'alice', client, sid }],
+  ['device authorized', (made) => decide(made, 'allow'), { username: 'alice', client, sid }],
+  ['device denied', (made) => decide(made, 'deny'), { username: 'alice', client, sid }],
   [
-    'device code unknown',
+    'unknown user code',
     async (made) => {
       const browser = browserOf(made);
       return await browser.submit(await open(browser, '/oauth/device'), { user_code: 'BBBB-BBBB' });
@@ -120,7 +120,7 @@ const acts: readonly [message: string, act: (made: Lab) => Promise<Answer>, fiel
   ],
 ];
 
-test.each(acts)('"%s" names the request and what it was about', async (message, act, fields) => {
+test.each(acts)('the log line "%s" names the request and its subject', async (message, act, fields) => {
   const { log, lines } = logOfLines();
   const { headers } = await act(await lab(log));
   const written = lines().map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -130,7 +130,7 @@ test.each(acts)('"%s" names the request and what it was about', async (message, 
   expect(written.filter((one) => one['level'] === 'error')).toEqual([]);
 });
 
-test.each(acts)('"%s" is logged also while requests are not audited', async (message, act) => {
+test.each(acts)('the log line "%s" is written even while requests are not audited', async (message, act) => {
   const { log, lines } = logOfLines();
   const { status } = await act(await lab(log, 'None'));
   expect(status).toBeLessThan(500);
@@ -144,7 +144,7 @@ test('an unknown client is logged with at most 253 characters of its name', asyn
   expect(lines().join('\n')).toContain(`"client":"${'n'.repeat(253)}"`);
 });
 
-test('"refresh refused" of a user who was disabled during the write has a word for the reason, and no session', async () => {
+test('"refresh refused" for a user who was disabled during the write has a reason, and no session', async () => {
   const { log, lines } = logOfLines();
   const made = await lab(log);
   const token = String((await made.token(login)).json()['refresh_token']);

@@ -1,6 +1,6 @@
-/** The login page at its own address: what people see who type it in, or who open it again after an attempt that failed. */
+/** The login page at its own address: for users who type it in, or open it again after a failed attempt. */
 import { expect, test } from '@jest/globals';
-import { ask, type Answer } from '../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { rightPassword } from '../../labs/accounts.ts';
 import { createLab, type Lab } from '../../labs/oauth.ts';
@@ -12,11 +12,11 @@ const sso = {
   oidc: { issuer: 'https://sso.example', clientID: 'a', clientSecretRef: { name: 'missing', key: 'a' } },
 };
 const lab = (): Promise<Lab> => createLab({ users: [{ username: 'alice' }], identityProviders: [sso] });
-const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((to, options) => ask(app, to, options));
-const titleOf = ({ text }: Answer): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
+const browserOf = ({ app }: Lab): Browser<AppResponse> => new Browser((to, options) => sendRequest(app, to, options));
+const titleOf = ({ text }: AppResponse): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
 const alice = { username: 'alice', password: rightPassword };
 
-test('is the login page, which leads to a page that says so and logs out', async () => {
+test('/oauth/login is the login page, which leads to a page that confirms the login and offers a logout', async () => {
   const made = await lab();
   const browser = browserOf(made);
   const page = await browser.open(path);
@@ -31,7 +31,7 @@ test('is the login page, which leads to a page that says so and logs out', async
   expect(titleOf(await browser.open(path))).toBe('Log in');
 });
 
-test('is the login page again after an attempt that failed', async () => {
+test('/oauth/login is the login page again after a failed attempt', async () => {
   const browser = browserOf(await lab());
   const failed = await browser.submit(await browser.open('/oauth/device'), { ...alice, password: 'wrong' });
   expect(failed.text).toContain('role="alert"');
@@ -40,13 +40,13 @@ test('is the login page again after an attempt that failed', async () => {
   expect(titleOf(await browser.submit(again, alice))).toBe('You are logged in');
 });
 
-test('says nothing of where it would go on', async () => {
+test('/oauth/login ignores next and username in its URL', async () => {
   const browser = browserOf(await lab());
   const page = await browser.open(`${path}?next=${encodeURIComponent('https://evil.example/')}&username=bob`);
   expect(formIn(page.text).fields).toMatchObject({ next: path, username: '' });
 });
 
-test('is where one begins again whom a provider could not be reached for', async () => {
+test('/oauth/login is the page to start again when a provider cannot be reached', async () => {
   const browser = browserOf(await lab());
   const { fields } = formIn((await browser.open(path)).text);
   const failed = await browser.send(`${path}/sso`, { form_token: fields['form_token'] ?? '', next: path });
@@ -54,7 +54,7 @@ test('is where one begins again whom a provider could not be reached for', async
   expect(titleOf(await browser.open(`${path}/sso`))).toBe('Log in');
 });
 
-test('is served over TLS alone', async () => {
+test('/oauth/login is served only over TLS', async () => {
   const { app } = await lab();
-  expect((await ask(app, path)).status).toBe(404);
+  expect((await sendRequest(app, path)).status).toBe(404);
 });

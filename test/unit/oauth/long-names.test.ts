@@ -1,10 +1,10 @@
-/** Names that callers make up are counted, and no more of them is kept than a count needs. */
+/** Names that callers invent are counted, and stored only as far as counting needs. */
 import { describe, expect, test } from '@jest/globals';
 import { heapUsed } from '../../fakes/heap.ts';
 import { createLab, login, type Fields, type Lab } from '../../labs/oauth.ts';
 
 const mebibyte = 1_024 * 1_024;
-/** One character beyond Latin-1 makes V8 take two bytes for each. */
+/** One character beyond Latin-1 makes V8 use two bytes for each. */
 const longName = (index: number): string => `\u20ac${index}${'x'.repeat(60_000)}`;
 const unlimited = { loginLimit: { maxTries: 1_000, perAddress: 100_000, perClient: 100_000 } };
 
@@ -15,7 +15,7 @@ describe('a name of 60,000 characters', () => {
   test.each<[string, (name: string) => Fields]>([
     ['user', (username) => ({ username })],
     ['client', (client_id) => ({ client_id })],
-  ])('of an unknown %s is not kept', async (_, fields) => {
+  ])('of an unknown %s is not stored', async (_, fields) => {
     const lab = await createLab(unlimited);
     for (let index = 0; index < 5; index += 1) await failWith(lab, fields(longName(index)), index);
     const before = heapUsed();
@@ -23,7 +23,7 @@ describe('a name of 60,000 characters', () => {
     expect(heapUsed() - before).toBeLessThan(4 * mebibyte);
   });
 
-  test('takes the work of a wrong password, and is limited like any other unknown name', async () => {
+  test('costs the work of a wrong password, and is limited like any other unknown name', async () => {
     const lab = await createLab();
     const statuses = async (name: string): Promise<number[]> => {
       const all: number[] = [];

@@ -1,8 +1,8 @@
-/** What holds for all pages: where their forms may lead, which field has the focus, and how failures and redirects are sent. */
+/** Common properties of all pages: the targets of their forms, the focused field, and how errors and redirects are sent. */
 import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
-import { ask, type Answer } from '../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { logOfLines } from '../../fakes/log.ts';
 import { rightPassword } from '../../labs/accounts.ts';
@@ -24,16 +24,16 @@ const request = {
 const authorize = (fields: Readonly<Record<string, string>> = {}): string =>
   `/oauth/authorize?${new URLSearchParams({ ...request, ...fields }).toString()}`;
 
-/** A browser, and the paths that it has asked for. */
-function browserOf({ app: listener }: Lab): { browser: Browser<Answer>; paths: string[] } {
+/** A browser, and the paths that it has requested. */
+function browserOf({ app: listener }: Lab): { browser: Browser<AppResponse>; paths: string[] } {
   const paths: string[] = [];
   const browser = new Browser((path, options) => {
     paths.push(path);
-    return ask(listener, path, options);
+    return sendRequest(listener, path, options);
   });
   return { browser, paths };
 }
-const open = async (): Promise<Browser<Answer>> => browserOf(await createLab({ clients })).browser;
+const open = async (): Promise<Browser<AppResponse>> => browserOf(await createLab({ clients })).browser;
 
 test.each([
   [https, 'https:', 'console.example'],
@@ -41,32 +41,32 @@ test.each([
   ['http://127.0.0.1:8000/callback', 'https: http://127.0.0.1:8000', '127.0.0.1:8000'],
   // A source expression cannot name an IPv6 address.
   ['http://[::1]:8000/callback', 'https: http:', '[::1]:8000'],
-])('the forms on the way to %s may lead to our pages and to %s', async (redirect_uri, sources, shown) => {
+])('the forms on pages that lead to %s may submit to this server and to %s', async (redirect_uri, sources, shown) => {
   const browser = await open();
   const login = await browser.open(authorize({ redirect_uri }));
   const consent = await browser.submit(login, asAlice);
   for (const { headers } of [login, consent])
     expect(headers['content-security-policy']).toContain(`; form-action 'self' ${sources}; base-uri 'none'`);
-  expect(consent.text).toContain(`You will be sent to ${shown}.`);
+  expect(consent.text).toContain(`You will be redirected to ${shown}.`);
 });
 
 test.each(['/oauth/login', '/oauth/account', '/oauth/device?redirect_uri=x'])(
-  'the forms of %s may lead to our pages alone',
+  'the forms of %s may submit only to this server',
   async (path) => {
     const { headers } = await (await open()).open(path);
     expect(headers['content-security-policy']).toContain("; form-action 'self'; base-uri 'none'");
   },
 );
 
-/** Names of the fields with the focus; "!" follows those that the problem describes. */
-const focused = ({ text }: Answer): string[] =>
+/** Names of the focused fields, followed by "!" if the error message describes them. */
+const focused = ({ text }: AppResponse): string[] =>
   [...text.matchAll(/<input\s[^>]*\bautofocus[^>]*>/g)].map(
     ([tag]) => `${/name="(\w+)"/.exec(tag)?.[1] ?? ''}${tag.includes('aria-describedby="problem"') ? '!' : ''}`,
   );
-const isProblem = ({ text }: Answer): boolean => text.includes('role="alert" id="problem"');
+const isProblem = ({ text }: AppResponse): boolean => text.includes('role="alert" id="problem"');
 
-describe('the focus is in the field to fill in, which the problem describes where there is one', () => {
-  test.each<[string, (browser: Browser<Answer>) => Promise<Answer>, string[]]>([
+describe('the focus is on the field to fill in, which the error message describes if there is one:', () => {
+  test.each<[string, (browser: Browser<AppResponse>) => Promise<AppResponse>, string[]]>([
     ['the login page', (browser) => browser.open('/oauth/login'), ['username']],
     ['a login page with a username', (browser) => browser.open(authorize({ login_hint: 'bob' })), ['password']],
     [
@@ -96,7 +96,7 @@ describe('the focus is in the field to fill in, which the problem describes wher
     expect(isProblem(page)).toBe(expected[0]?.endsWith('!'));
   });
 
-  test('the account page, and one where the password was not changed', async () => {
+  test('the account page, and one after a rejected password change', async () => {
     const made = await createLab();
     await made.putUser('bob');
     const { browser } = browserOf(made);
@@ -107,7 +107,7 @@ describe('the focus is in the field to fill in, which the problem describes wher
   });
 });
 
-describe('a login goes on to what it was for', () => {
+describe('a login returns to its original request', () => {
   test.each<[string, Record<string, string>, Record<string, string>]>([
     ['without prompt=login', { prompt: 'login' }, {}],
     ['without prompt=select_account', { prompt: 'select_account' }, {}],
@@ -123,7 +123,7 @@ describe('a login goes on to what it was for', () => {
     ]);
   });
 
-  test('at the path itself where it has no parameters', async () => {
+  test('at the path itself if it has no parameters', async () => {
     const { browser, paths } = browserOf(await createLab());
     await browser.submit(await browser.open('/oauth/account'), asAlice);
     expect(paths).toEqual(['/oauth/account', '/oauth/login', '/oauth/account']);
@@ -131,21 +131,21 @@ describe('a login goes on to what it was for', () => {
 });
 
 test('redirects have no body and are not cached', async () => {
-  const answer = await (await open()).open(authorize({ prompt: 'none' }));
-  expect(answer).toMatchObject({
+  const response = await (await open()).open(authorize({ prompt: 'none' }));
+  expect(response).toMatchObject({
     status: 303,
     text: '',
     headers: { 'cache-control': 'no-store', 'content-length': '0' },
   });
 });
 
-test('a request for no scope has consent asked for the one thing that each client can do', async () => {
+test('a request without a scope requires consent to the one thing that every client can do', async () => {
   const browser = await open();
   const consent = await browser.submit(await browser.open(authorize()), asAlice);
   expect(consent.text.match(/<li>/g)).toHaveLength(1);
 });
 
-test('a page that fails shows the id of the request, by which the log has the cause; a refusal is not logged', async () => {
+test('a failed page shows the audit ID of the logged cause; a rejection is not logged', async () => {
   const { log, lines } = logOfLines();
   const made = await createLab({ clients }, { log });
   const { browser } = browserOf(made);
@@ -160,8 +160,8 @@ test('a page that fails shows the id of the request, by which the log has the ca
     throw unreachable(new Error('the socket hung up'));
   };
   const { status, text, headers } = await browser.open('/oauth/logout');
-  expect({ status, title: /<h1>(.*)<\/h1>/.exec(text)?.[1] }).toEqual({ status: 503, title: 'That did not work' });
-  expect(text).toContain(`Request ${String(headers['audit-id'])}`);
+  expect({ status, title: /<h1>(.*)<\/h1>/.exec(text)?.[1] }).toEqual({ status: 503, title: 'Something went wrong' });
+  expect(text).toContain(`Request ID: ${String(headers['audit-id'])}`);
   const error = { message: 'kube-apiserver cannot be reached: the socket hung up' };
   expect(errors()).toMatchObject([{ auditID: headers['audit-id'], error }]);
   const sentBack = await browser.open(authorize());
@@ -169,7 +169,7 @@ test('a page that fails shows the id of the request, by which the log has the ca
   expect(errors().slice(1)).toMatchObject([{ auditID: sentBack.headers['audit-id'], error }]);
 });
 
-test('a logout takes the login out of the browser', async () => {
+test('a logout removes the login cookie from the browser', async () => {
   const made = await createLab();
   const { browser } = browserOf(made);
   await browser.submit(await browser.open('/oauth/login'), asAlice);

@@ -13,7 +13,7 @@ const parameters = oauthParameters({
 const good = 'response_type=code&challenge=abcd';
 const parse = (query: string): unknown => parameters.parse(new URLSearchParams(query));
 
-describe('parameters of OAuth', () => {
+describe('OAuth parameters', () => {
   test('are parsed into typed values', () => {
     expect(parse(`${good}&max_age=5&state=x`)).toEqual({
       response_type: 'code',
@@ -44,7 +44,7 @@ describe('parameters of OAuth', () => {
     [`${good}&max_age=10`, 'invalid_request', 'max_age must be a number of seconds, not "10"'],
     [`${good}&unknown=1&unknown=`, 'invalid_request', 'the parameter "unknown" is repeated'],
     ['response_type=token&state=a&state=a', 'invalid_request', 'the parameter "state" is repeated'],
-  ] as const)('of %j are refused as %s: %s', (query, error, message) => {
+  ] as const)('of %j are rejected as %s: %s', (query, error, message) => {
     expect(() => parse(query)).toThrow(new OAuthError(error, message));
     expect(() => parse(query)).toThrow(expect.objectContaining({ error, code: 400 }));
   });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isRegistered, provesNobody, withParameters } from '../../../src/oauth/authorization-request.ts';
+import { isRegistered, canBeIntercepted, withParameters } from '../../../src/oauth/authorization-request.ts';
 
 describe('a redirect URI', () => {
   test.each([
@@ -32,14 +32,14 @@ describe('a redirect URI', () => {
     expect(isRegistered([registered], given)).toBe(false);
   });
 
-  test('matches nothing where none is registered', () => {
+  test('matches nothing if none is registered', () => {
     expect(isRegistered([], 'https://a.example/')).toBe(false);
   });
 
-  test('proves who the client is only with https', () => {
-    expect(provesNobody('https://a.example/')).toBe(false);
-    expect(provesNobody('http://127.0.0.1/')).toBe(true);
-    expect(provesNobody('com.example.app:/https:')).toBe(true);
+  test('proves the identity of the client only with https', () => {
+    expect(canBeIntercepted('https://a.example/')).toBe(false);
+    expect(canBeIntercepted('http://127.0.0.1/')).toBe(true);
+    expect(canBeIntercepted('com.example.app:/https:')).toBe(true);
   });
 
   test.each<[string, Record<string, string | undefined>, string]>([

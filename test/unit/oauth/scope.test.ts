@@ -11,18 +11,18 @@ describe('a login is granted', () => {
     ['openid openid', 'openid'],
     ['openid everything', 'openid'],
     [`openid ${'x'.repeat(993)}`, 'openid'],
-  ])('of %j the scope %j', (requested, granted) => {
+  ])('for %j the scope %j', (requested, granted) => {
     expect(grantScope(requested)).toBe(granted);
   });
 
-  // Nothing at all cannot be said in an answer, and one that says nothing grants what was asked for (RFC 6749 section 5.1).
+  // A response cannot express an empty scope, and one without a scope grants the requested one (RFC 6749 section 5.1).
   // evidence: scope-empty
-  test.each(['everything', 'every thing'])('nothing of %j, of which it can have nothing', (requested) => {
+  test.each(['everything', 'every thing'])('nothing for %j, which contains no known scope', (requested) => {
     expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
   });
 
   test.each([' openid', 'openid ', 'openid  profile', 'a\tb', 'a"b', 'a\\b', 'ä', 'a\nb', `openid ${'x'.repeat(994)}`])(
-    'nothing of %j, which is no scope',
+    'nothing for %j, which is not a valid scope',
     (requested) => {
       expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
     },
@@ -35,7 +35,7 @@ describe('a refresh is granted', () => {
     [undefined, 'openid profile', 'openid profile'],
     ['openid', 'openid profile', 'openid'],
     ['profile openid', 'openid profile', 'profile openid'],
-  ])('of %j after %j the scope %j', (requested, before, granted) => {
+  ])('for %j after %j the scope %j', (requested, before, granted) => {
     expect(narrowScope(requested, before)).toBe(granted);
   });
 
@@ -43,22 +43,22 @@ describe('a refresh is granted', () => {
     ['openid', undefined],
     ['openid', ''],
     ['openid email', 'openid profile'],
-  ])('no %j after %j', (requested, before) => {
+  ])('nothing for %j after %j', (requested, before) => {
     expect(() => narrowScope(requested, before)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   });
 
-  test('never more than the login was', () => {
+  test('never more than the login', () => {
     const scope = fc.subarray([...clientScopes], { minLength: 1 }).map((words) => words.join(' '));
     fc.assert(
       fc.property(scope, scope, (requested, before) => {
         fc.pre(requested.split(' ').some((word) => !before.split(' ').includes(word)));
-        expect(() => narrowScope(requested, before)).toThrow('wider');
+        expect(() => narrowScope(requested, before)).toThrow('exceeds');
       }),
     );
   });
 });
 
-test('a program is granted nothing that is for a person, and nothing that its client may not have', () => {
+test('a client_credentials login is granted no scope for users, and none that its client may not have', () => {
   expect(programScope('openid groups offline_access profile', ['openid', 'groups'])).toBe('groups');
   expect(() => programScope('openid', clientScopes)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   expect(programScope(undefined, clientScopes)).toBeUndefined();

@@ -1,4 +1,4 @@
-/** `multipleLogin: false` on two replicas: of logins at one instant exactly one stays, whatever happens in which order. */
+/** `multipleLogin: false` on two replicas: of concurrent logins exactly one stays, whatever the order of events. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { Session } from '../../../src/tokens/sessions/session.ts';
@@ -27,33 +27,33 @@ async function begin(replica: Accounts): Promise<Session> {
   const account = replica.directory.account('alice');
   if (account === undefined) throw new Error('alice is not there');
   const login = new PasswordLogin({ ...replica, multipleLogin: () => false });
-  return (await login.begin({ account }, { client: 'platform', context })).session;
+  return (await login.startSession({ account }, { client: 'platform', context })).session;
 }
 
-/** What the cluster says, by name. */
-const standing = (): string[] =>
+/** Phases of the sessions in the cluster, by name. */
+const remaining = (): string[] =>
   replicas[0].cluster
     .list(sessionsPath(namespace))
     .filter((object) => (object as unknown as Session).status.phase !== 'Revoked')
     .map(({ metadata }) => metadata.name);
 
-/** Begins a session by a code that a login has brought, or has it wait. */
+/** Starts a session with the code of a login, or delays it. */
 async function code({ sessions }: Accounts, login: Session): Promise<string> {
   const { userName, userUID, credentialID = '' } = login.spec;
   const spec = { userName, userUID, credentialID, clientID: 'console' };
   return await sessions.codes.create({ ...spec, code: { redirectURI: 'x' } }, 60_000, false);
 }
 
-test('logins one after the other leave the last one, though no watch says anything', async () => {
+test('sequential logins leave the last one, even if the watches report nothing', async () => {
   const [one, other] = replicas;
   for (const { client } of replicas) client.holdWatches();
   await begin(one);
   await begin(one);
   const last = await begin(other);
-  expect(standing()).toEqual([last.metadata.name]);
+  expect(remaining()).toEqual([last.metadata.name]);
 });
 
-test('logins at one instant leave the one that was written last, in whatever order the replicas go on', async () => {
+test('concurrent logins leave the one that was written last, in whatever order the replicas continue', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 0, max: 1 }), { minLength: 2, maxLength: 5 }),
@@ -70,17 +70,17 @@ test('logins at one instant leave the one that was written last, in whatever ord
         const [last] = begun.toSorted(
           (a, b) => Number(b.metadata.resourceVersion ?? 0) - Number(a.metadata.resourceVersion ?? 0),
         );
-        expect(standing()).toEqual([last?.metadata.name]);
+        expect(remaining()).toEqual([last?.metadata.name]);
       },
     ),
     { numRuns: 25 },
   );
 });
 
-describe('a code', () => {
-  test('of the login that stays begins a session that stays, also where an earlier login looks late', async () => {
+describe('with multipleLogin disabled, a code', () => {
+  test('of the remaining login starts a session that stays, even if an earlier login checks late', async () => {
     const [one, other] = replicas;
-    const { promise, resolve: goOn } = Promise.withResolvers<void>();
+    const { promise, resolve: proceed } = Promise.withResolvers<void>();
     one.client.after = async ({ method }) => {
       if (method === 'POST') await promise;
     };
@@ -89,21 +89,21 @@ describe('a code', () => {
     const last = await begin(other);
     const redeemed = await redeem(other.sessions, await code(other, last), { clientID: 'console' });
     if (typeof redeemed === 'string') throw new Error(redeemed);
-    goOn();
-    expect(standing()).not.toContain((await early).metadata.name);
-    expect(standing().toSorted()).toEqual([last.metadata.name, redeemed.session.metadata.name].toSorted());
+    proceed();
+    expect(remaining()).not.toContain((await early).metadata.name);
+    expect(remaining().toSorted()).toEqual([last.metadata.name, redeemed.session.metadata.name].toSorted());
   });
 
-  test('of a login that is over begins nothing', async () => {
+  test('of a revoked login starts no session', async () => {
     const [one, other] = replicas;
     const waiting = await code(one, await begin(one));
     const last = await begin(other);
     expect(await redeem(one.sessions, waiting, { clientID: 'console' })).toBe('ended');
-    expect(standing()).toEqual([last.metadata.name]);
+    expect(remaining()).toEqual([last.metadata.name]);
   });
 });
 
-test('a login that cannot end the others fails, and does not stay beside them', async () => {
+test('a login that cannot revoke the others fails, and does not stay beside them', async () => {
   const [one, other] = replicas;
   const first = await begin(one);
   other.client.before = ({ query }) => {
@@ -111,5 +111,5 @@ test('a login that cannot end the others fails, and does not stay beside them', 
   };
   await expect(begin(other)).rejects.toMatchObject({ code: 503 });
   await settle();
-  expect(standing()).toEqual([first.metadata.name]);
+  expect(remaining()).toEqual([first.metadata.name]);
 });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { parse } from 'yaml';
 import { apisRoutes } from '../../../src/resources/routes.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { KubeError } from '../../../src/cluster/client/kube-error.ts';
@@ -28,8 +29,8 @@ const names = async (query: string): Promise<string> => {
   return items.map(({ metadata: { name, resourceVersion } }) => `${name}@${resourceVersion}`).join(' ');
 };
 
-describe('a list', () => {
-  test('has our own apiVersion, no selfLink, and ends with a newline', async () => {
+describe('a list of the aggregated API', () => {
+  test('has the apiVersion of this server, no selfLink, and ends with a newline', async () => {
     const { text, body, headers } = await get(routes, `${path}?fieldSelector=metadata.name%3Da`);
     expect(text.endsWith('}\n')).toBe(true);
     expect(body).toEqual({
@@ -55,7 +56,7 @@ describe('a list', () => {
     expect(headers['content-type']).toBe('application/json');
   });
 
-  test('is indented for people', async () => {
+  test('is indented for browsers', async () => {
     const { text, body } = await get(routes, path, { headers: { 'user-agent': 'curl/8' } });
     expect(text).toBe(`${JSON.stringify(body, null, 2)}\n`);
   });
@@ -75,7 +76,7 @@ describe('a list', () => {
     expect(await names('')).toBe('a@1 aa@13 b@2 d@12 e@5');
   });
 
-  test('does not count what remains behind a selector', async () => {
+  test('omits remainingItemCount with a selector', async () => {
     const { metadata } = (await get(routes, `${path}?limit=1&labelSelector=odd%3D1`)).body;
     expect(Object.keys(metadata)).toEqual(['resourceVersion', 'continue']);
     const last = (await get(routes, `${path}?limit=1&labelSelector=odd%3D1&continue=${metadata['continue']}`)).body;
@@ -83,7 +84,7 @@ describe('a list', () => {
     expect(last.metadata).toEqual({ resourceVersion: '10' });
   });
 
-  test('whose snapshot is forgotten is 410 with a token to go on without one', async () => {
+  test('whose snapshot has expired gets 410 with a token to continue without it', async () => {
     const { metadata } = (await get(routes, `${path}?limit=2`)).body;
     for (let version = 11; version < 10_100; version += 1)
       resource.store.apply('MODIFIED', node('a', { resourceVersion: version }));
@@ -108,11 +109,11 @@ describe('a list', () => {
     ['limit=-1', 'a@1 b@2 c@3 d@4 e@5'],
     ['unknown=parameter', 'a@1 b@2 c@3 d@4 e@5'],
     ['watch=false', 'a@1 b@2 c@3 d@4 e@5'],
-  ])('?%s', async (query, expected) => {
+  ])('with ?%s has the objects %s', async (query, expected) => {
     expect(await names(query)).toBe(expected);
   });
 
-  test('asks the cluster whether it is current only without a resourceVersion', async () => {
+  test('confirms with the cluster that it is current only without a resourceVersion', async () => {
     await names('resourceVersion=0');
     await names('resourceVersion=5');
     expect(resource.confirmations).toEqual([]);
@@ -121,19 +122,19 @@ describe('a list', () => {
     expect(resource.confirmations).toEqual(['list', 'list']);
   });
 
-  test('shows what came while the cluster was asked', async () => {
+  test('includes objects that arrived during that request', async () => {
     resource.onConfirm = () => resource.store.apply('DELETED', node('e', { resourceVersion: 11 }));
     expect(await names('')).toBe('a@1 b@2 c@3 d@4');
   });
 
-  test('is 503 when the cluster cannot be asked', async () => {
+  test('is 503 when the request to the cluster fails', async () => {
     resource.onConfirm = () => {
       throw new KubeError(0, { message: 'unreachable' });
     };
     expect(await refused(routes, path)).toMatchObject({ code: 503 });
   });
 
-  test('shows an exact snapshot of the past while it is remembered', async () => {
+  test('shows an exact earlier snapshot while it is cached', async () => {
     resource.store.apply('DELETED', node('a', { resourceVersion: 11 }));
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
     expect(await names('resourceVersion=10&resourceVersionMatch=Exact')).toBe('a@1 b@2 c@3 d@4 e@5');
@@ -149,7 +150,7 @@ describe('a list', () => {
     `limit=2&continue=${token({ v: 'meta.k8s.io/v1', rv: 7, start: 'd' })}`,
     'resourceVersion=7&resourceVersionMatch=Exact&fieldSelector=metadata.name!%3Da',
     'resourceVersion=7&limit=4',
-  ])('?%s shows what was before the history if nothing has happened there', async (query) => {
+  ])('with ?%s shows a version before the history if nothing has changed since', async (query) => {
     const recalled: number[] = [];
     resource.onRecall = async (resourceVersion) => {
       recalled.push(resourceVersion);
@@ -159,12 +160,12 @@ describe('a list', () => {
     expect(await names(query)).toContain('d@4');
     expect(await names(query)).toContain('d@4');
     expect(recalled).toEqual([7]);
-    // A list that may be newer needs no past.
+    // A list that may be newer needs no earlier version.
     await names('resourceVersion=5');
     expect(recalled).toEqual([7]);
   });
 
-  test('is given up when its caller goes while the past is asked for', async () => {
+  test('is abandoned when its caller leaves while changes are recalled', async () => {
     resource.onRecall = (_, signal) =>
       new Promise((resolve) => {
         signal.addEventListener('abort', () => resolve());
@@ -177,17 +178,17 @@ describe('a list', () => {
     expect(response.headersSent).toBe(false);
   });
 
-  test('waits for a resourceVersion that lies ahead', async () => {
+  test('waits for a future resourceVersion', async () => {
     const waiting = names('resourceVersion=12');
     setTimeout(() => resource.store.bookmark(12), 20);
     expect(await waiting).toBe('a@1 b@2 c@3 d@4 e@5');
   });
 
-  test('is 504 when that does not come', async () => {
+  test('is 504 when the resourceVersion does not arrive', async () => {
     jest.useFakeTimers();
-    const asking = refused(routes, `${path}?resourceVersion=99`);
+    const refusal = refused(routes, `${path}?resourceVersion=99`);
     await jest.advanceTimersByTimeAsync(3000);
-    const error = (await asking).toStatus();
+    const error = (await refusal).toStatus();
     expect(error).toMatchObject({
       code: 504,
       reason: 'Timeout',
@@ -205,7 +206,7 @@ describe('a list', () => {
     ['fieldSelector=x', 400, "invalid selector: 'x'"],
     ['resourceVersion=abc', 400, 'invalid resource version: "abc"'],
     ['resourceVersion=-1', 400, 'invalid resource version: "-1"'],
-    ['limit=x', 400, 'limit: "x" is no whole number'],
+    ['limit=x', 400, 'limit: "x" is not a 64-bit integer'],
     ['continue=!', 400, 'invalid continue token: '],
     ['continue=e30', 400, 'invalid continue token: '],
     [`continue=${token({ v: 'v2', rv: 1, start: 'a' })}`, 400, 'does not recognize this encoded version'],
@@ -223,7 +224,7 @@ describe('a list', () => {
     ['resourceVersion=1&resourceVersionMatch=Best', 422, 'Unsupported value: "Best"'],
     ['resourceVersion=1&resourceVersionMatch=Exact&continue=x', 422, 'is forbidden when continue is provided'],
     ['sendInitialEvents=true', 422, 'sendInitialEvents is forbidden for list'],
-  ])('?%s is %i', async (query, code, message) => {
+  ])('with ?%s is %i', async (query, code, message) => {
     const error = await refused(routes, `${path}?${query}`);
     expect(error.code).toBe(code);
     expect(error.message).toContain(message);
@@ -237,10 +238,10 @@ describe('a list', () => {
     expect(await refused(routes, path)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('needs the right to the core resource too', async () => {
+  test('also requires the right to the core resource', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, path)).toMatchObject({ code: 403 });
-    expect(authorizer.asked).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);
+    expect(authorizer.reviews).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);
   });
 });
 
@@ -248,8 +249,8 @@ function token(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url');
 }
 
-describe('a single object', () => {
-  test('is found, and the cluster is asked whether it is current', async () => {
+describe('a single object of the aggregated API', () => {
+  test('is found, after the cluster has confirmed that it is current', async () => {
     const { body, text } = await get(routes, `${path}/b`);
     expect(body).toMatchObject({ apiVersion: 'resources.platform.io/v1alpha3', metadata: { name: 'b' } });
     expect(text.endsWith('}\n')).toBe(true);
@@ -258,7 +259,7 @@ describe('a single object', () => {
     expect(resource.confirmations).toEqual(['b']);
   });
 
-  test('that is none is 404 in our group', async () => {
+  test('that does not exist is 404 in the API group of this server', async () => {
     expect((await refused(routes, `${path}/x`)).toStatus()).toMatchObject({
       code: 404,
       message: 'nodes.resources.platform.io "x" not found',
@@ -271,8 +272,8 @@ const as = (kind: string, version = 'v1', type = 'application/json'): { headers:
   headers: { accept: `${type};as=${kind};v=${version};g=meta.k8s.io` },
 });
 
-describe('Accept', () => {
-  test('a table has the columns of kube-apiserver', async () => {
+describe('the Accept header', () => {
+  test('selects a table with the columns of kube-apiserver', async () => {
     const { body, headers } = await get(routes, `${path}?limit=2`, as('Table'));
     expect(headers['content-type']).toBe('application/json');
     expect(body).toMatchObject({
@@ -311,18 +312,18 @@ describe('Accept', () => {
     ['Metadata', ['kind', 'apiVersion', 'metadata']],
     ['', ['kind', 'apiVersion', 'metadata']],
     ['Object', ['kind', 'apiVersion', 'metadata', 'spec', 'status']],
-  ])('a table with includeObject=%s', async (include, keys) => {
+  ])('selects a table with includeObject=%s', async (include, keys) => {
     const { body } = await get(routes, `${path}/a?includeObject=${include}`, as('Table', 'v1beta1'));
     const [row] = body['rows'] as { object: object | null }[];
     expect(body['apiVersion']).toBe('meta.k8s.io/v1beta1');
     expect(Object.keys(row?.object ?? {})).toEqual(keys);
   });
 
-  test('a table with an unknown includeObject is 400', async () => {
+  test('rejects a table with an unknown includeObject with 400', async () => {
     expect(await refused(routes, `${path}?includeObject=All`, as('Table'))).toMatchObject({ code: 400 });
   });
 
-  test('metadata alone', async () => {
+  test('selects metadata only', async () => {
     const list = (await get(routes, `${path}?limit=2`, as('PartialObjectMetadataList'))).body;
     expect(list).toMatchObject({ kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1' });
     expect(list.items.map((item) => Object.keys(item))).toEqual([
@@ -334,7 +335,7 @@ describe('Accept', () => {
     expect(one.metadata).not.toHaveProperty('selfLink');
   });
 
-  test('metadata of the wrong shape is 406', async () => {
+  test('gets 406 for metadata of the wrong shape', async () => {
     expect(await refused(routes, path, as('PartialObjectMetadata'))).toMatchObject({ code: 406 });
     expect(await refused(routes, `${path}/a`, as('PartialObjectMetadataList'))).toMatchObject({ code: 406 });
   });
@@ -344,24 +345,25 @@ describe('Accept', () => {
     'application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json',
     'application/json;as=Strange;v=v1;g=meta.k8s.io, */*',
     'application/json;stream=watch',
-  ])('%s gets the objects', async (accept) => {
+  ])('%s selects the objects', async (accept) => {
     expect((await get(routes, path, { headers: { accept } })).body['kind']).toBe('NodeList');
   });
 
-  test('a metadata informer gets metadata by its second clause', async () => {
+  test('selects metadata for a metadata informer by its second clause', async () => {
     const clause = 'as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
     const accept = `application/vnd.kubernetes.protobuf;${clause},application/json;${clause},application/json`;
     expect((await get(routes, path, { headers: { accept } })).body['kind']).toBe('PartialObjectMetadataList');
   });
 
-  test('YAML gets JSON, which is YAML', async () => {
-    const { headers, body } = await get(routes, path, { headers: { accept: 'application/yaml' } });
-    expect(headers['content-type']).toBe('application/yaml');
-    expect(body['kind']).toBe('NodeList');
+  test('for YAML gets the same objects in YAML', async () => {
+    const json = await get(routes, path);
+    const list = await get(routes, path, { headers: { accept: 'application/yaml' } });
+    expect(list.headers['content-type']).toBe('application/yaml');
+    expect(parse(list.text)).toEqual(json.body);
   });
 
   test.each(['application/vnd.kubernetes.protobuf', 'text/html', 'application/json;as=Table;v=v2;g=meta.k8s.io'])(
-    '%s is 406',
+    '%s gets 406',
     async (accept) => {
       expect((await refused(routes, path, { headers: { accept } })).toStatus()).toMatchObject({
         code: 406,
@@ -373,7 +375,7 @@ describe('Accept', () => {
 });
 
 test.each(['application/yaml', 'application/json;stream=other', 'application/vnd.kubernetes.protobuf;stream=watch'])(
-  'a watch as %s alone is 406',
+  'a watch that accepts only %s gets 406',
   async (accept) => {
     expect(await refused(routes, `${path}?watch=true`, { headers: { accept } })).toMatchObject({
       code: 406,
@@ -382,10 +384,10 @@ test.each(['application/yaml', 'application/json;stream=other', 'application/vnd
   },
 );
 
-test('a copy that is not complete is 429 with Retry-After', async () => {
+test('an incomplete cache causes 429 with Retry-After', async () => {
   jest.useFakeTimers();
   resource.synced = false;
-  const asking = refused(routes, path);
+  const refusal = refused(routes, path);
   await jest.advanceTimersByTimeAsync(10_000);
-  expect(await asking).toMatchObject({ code: 429, reason: 'TooManyRequests', headers: { 'Retry-After': '1' } });
+  expect(await refusal).toMatchObject({ code: 429, reason: 'TooManyRequests', headers: { 'Retry-After': '1' } });
 });

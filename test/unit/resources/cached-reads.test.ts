@@ -28,7 +28,7 @@ const settle = async (): Promise<void> => {
   for (let i = 0; i < 50; i += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** With `fields=.spec,metadata.uid`. */
+/** The object with `fields=.spec,metadata.uid`. */
 const item = (name: string): object => ({
   kind: 'Node',
   apiVersion: 'v1',
@@ -36,7 +36,7 @@ const item = (name: string): object => ({
   spec: {},
 });
 
-describe('a list', () => {
+describe('a list of cached objects', () => {
   test('has the objects of the core API with selfLink, without managedFields, and their number', async () => {
     const { body, headers, text } = await get(routes, `${path}?limit=1`);
     expect(body).toEqual({
@@ -68,7 +68,7 @@ describe('a list', () => {
     });
   });
 
-  test('is no older than is asked for, or is refused', async () => {
+  test('is not older than the requested version, or is rejected', async () => {
     const ahead = call(routes, `${path}?resourceVersion=12&resourceVersionMatch=NotOlderThan`);
     await settle();
     expect(ahead.response.headersSent).toBe(false);
@@ -86,12 +86,12 @@ describe('a list', () => {
       expect(await refused(routes, `${path}?${query}`)).toMatchObject({ code });
   });
 
-  test('of nothing has no items', async () => {
+  test('is empty without objects', async () => {
     expect((await get(routes, `${path}?limit=0`)).body.items).toEqual([]);
     expect((await get(routes, `${path}?name=x&managedFields=true`)).body).toMatchObject({ items: [], totalItems: 0 });
   });
 
-  test('has managedFields when they are asked for', async () => {
+  test('has managedFields on request', async () => {
     const { items } = (await get(routes, `${path}?managedFields=true`)).body;
     expect(items.map(({ metadata }) => metadata)).toMatchObject([
       { name: 'b', managedFields: [{ manager: 'test', operation: 'Update' }] },
@@ -99,7 +99,7 @@ describe('a list', () => {
     ]);
   });
 
-  test('has the fields that are asked for, and what names each object', async () => {
+  test('has the requested fields, and the identifying ones of each object', async () => {
     const { body } = await get(routes, `${path}?fields=.spec,metadata.uid&sortBy=name&ascending=true`);
     expect(body).toEqual({
       kind: 'NodeList',
@@ -115,7 +115,7 @@ describe('a list', () => {
     expect((await get(routes, `${path}/a?fields=spec`)).body).toEqual({ ...item('a'), metadata: { name: 'a' } });
   });
 
-  test('is indented when that is asked for', async () => {
+  test('is indented on request', async () => {
     const { text, body } = await get(routes, `${path}?pretty=true`);
     expect(text).toBe(JSON.stringify(body, null, 2));
   });
@@ -124,17 +124,17 @@ describe('a list', () => {
     expect((await get(routes, path, { headers: { 'user-agent': 'curl/8' } })).text).not.toContain('\n');
   });
 
-  test('answers HEAD with the headers alone', async () => {
+  test('responds to HEAD with headers only', async () => {
     const { headers, text } = await get(routes, path, { method: 'HEAD' });
     expect(Number(headers['content-length'])).toBeGreaterThan(100);
     expect(text).toBe('');
   });
 
-  test('is 406 for who takes no JSON', async () => {
+  test('is 406 for a client that does not accept JSON', async () => {
     expect(await refused(routes, path, { headers: { accept: 'text/html' } })).toMatchObject({ code: 406 });
   });
 
-  test('needs the right to the underlying resource, before anything else is judged', async () => {
+  test('requires the right to the underlying resource before parameters are validated', async () => {
     authorizer.allowed = false;
     const error = await refused(routes, `${path}?nonsense=1`);
     expect(error.toStatus()).toMatchObject({
@@ -142,19 +142,19 @@ describe('a list', () => {
       reason: 'Forbidden',
       message: 'nodes is forbidden: User "alice" cannot list resource "nodes" in API group "" at the cluster scope',
     });
-    expect(authorizer.asked).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);
+    expect(authorizer.reviews).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);
   });
 });
 
-describe('a single object', () => {
+describe('a single cached object', () => {
   test('is found by its name', async () => {
     expect((await get(routes, `${path}/a`)).body).toMatchObject({ kind: 'Node', metadata: { name: 'a' } });
-    expect(authorizer.asked).toEqual([{ verb: 'get', group: '', resource: 'nodes', namespace: '', name: 'a' }]);
+    expect(authorizer.reviews).toEqual([{ verb: 'get', group: '', resource: 'nodes', namespace: '', name: 'a' }]);
     const full = (await get(routes, `${path}/a?managedFields=true`)).body;
     expect(full.metadata).toHaveProperty('managedFields');
   });
 
-  test('that is none is 404', async () => {
+  test('that does not exist is 404', async () => {
     expect((await refused(routes, `${path}/x`)).toStatus()).toMatchObject({
       code: 404,
       message: 'nodes "x" not found',
@@ -162,28 +162,28 @@ describe('a single object', () => {
     });
   });
 
-  test('knows no list parameters', async () => {
+  test('accepts no list parameters', async () => {
     expect(await refused(routes, `${path}/a?limit=1`)).toMatchObject({ code: 400 });
   });
 });
 
-/** Of b, with its name alone. */
+/** The server-sent event of this type for b, which has only a name. */
 const data = (type: string): string =>
   `data: {"type":"${type}","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"b"}}}\n\n`;
 
-describe('a watch', () => {
-  test('begins with what is there, in the form of the core API', async () => {
+describe('a watch of cached objects', () => {
+  test('starts with the existing objects, in the format of the core API', async () => {
     const { response, abort, done } = call(routes, `${path}?watch=true&name=a`);
     await settle();
     expect(response.events).toMatchObject([
       { type: 'ADDED', object: { apiVersion: 'v1', metadata: { name: 'a', selfLink: '/api/v1/nodes/a' } } },
     ]);
-    expect(authorizer.asked).toMatchObject([{ verb: 'watch', resource: 'nodes' }]);
+    expect(authorizer.reviews).toMatchObject([{ verb: 'watch', resource: 'nodes' }]);
     abort();
     await done;
   });
 
-  test('begins with a state no older than is asked for', async () => {
+  test('starts with a state not older than requested', async () => {
     const { response, abort, done } = call(
       routes,
       `${path}?watch=true&name=a&fields=spec&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=11&allowWatchBookmarks=true`,
@@ -200,7 +200,7 @@ describe('a watch', () => {
     await done;
   });
 
-  test('of one object follows it alone', async () => {
+  test('of one object sends only changes of that object', async () => {
     const { response, abort, done } = call(routes, `${path}/b?watch=true&resourceVersion=10`);
     resource.store.apply('MODIFIED', node('a', { resourceVersion: 11 }));
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
@@ -210,7 +210,7 @@ describe('a watch', () => {
     await done;
   });
 
-  test('has the fields that each caller asks for', async () => {
+  test('has the requested fields for each caller', async () => {
     const all = ['', '&fields=metadata.uid', '&fields=spec'].map((fields) =>
       call(routes, `${path}?watch=true&resourceVersion=10${fields}`),
     );
@@ -229,7 +229,7 @@ describe('a watch', () => {
     }
   });
 
-  test('as server-sent events has an id to go on from, which counts more than the URL', async () => {
+  test('as server-sent events has an event ID to continue from, which takes precedence over the URL', async () => {
     const accept = 'text/event-stream';
     const url = `${path}?watch=true&fields=metadata.name&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&name=b`;
     const first = call(routes, url, { headers: { accept } });
@@ -252,7 +252,8 @@ describe('a watch', () => {
     expect(await refused(routes, url, { headers: { accept, 'last-event-id': 'x' } })).toMatchObject({ code: 400 });
     expect(await refused(routes, path, { headers: { accept } })).toMatchObject({
       code: 406,
-      message: 'only the following media types are accepted: application/json, with watch=true also text/event-stream',
+      message:
+        'only the following media types are accepted: application/json, application/yaml, with watch=true also text/event-stream',
     });
   });
 
@@ -261,7 +262,7 @@ describe('a watch', () => {
   });
 });
 
-describe('a copy that is not complete', () => {
+describe('an incomplete cache', () => {
   beforeEach(() => {
     jest.useFakeTimers();
     resource.synced = false;
@@ -270,13 +271,13 @@ describe('a copy that is not complete', () => {
     jest.useRealTimers();
   });
 
-  test('is waited for, then it is 503 with Retry-After', async () => {
-    const asking = refused(routes, path);
+  test('is awaited for a limited time, then the response is 503 with Retry-After', async () => {
+    const refusal = refused(routes, path);
     await jest.advanceTimersByTimeAsync(10_000);
-    expect(await asking).toMatchObject({ code: 503, reason: 'ServiceUnavailable', headers: { 'Retry-After': '1' } });
+    expect(await refusal).toMatchObject({ code: 503, reason: 'ServiceUnavailable', headers: { 'Retry-After': '1' } });
   });
 
-  test('is waited for no longer than the caller waits', async () => {
+  test('is awaited no longer than the caller waits', async () => {
     const { abort, done } = call(routes, path);
     await jest.advanceTimersByTimeAsync(10);
     abort();

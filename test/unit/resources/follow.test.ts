@@ -1,4 +1,4 @@
-/** What any watch tells, whatever happens and however slowly it is read, is what a naive model says: nothing twice, nothing missing. */
+/** Every watch sends what a naive model expects, whatever happens and however slowly it is read: nothing twice, nothing missing. */
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
@@ -24,7 +24,7 @@ const selectors: readonly Selector[] = [
 ];
 const forms = ['application/json', 'application/json;as=Table;v=v1;g=meta.k8s.io'];
 
-/** These look for a value in the object. */
+/** These search for a value in the object. */
 const lookUps: readonly Selector[] = [
   { query: 'fieldSelector=metadata.labels.env%3Dprod', sees: (_, { env }) => env === 'prod' },
   { query: 'fieldSelector=metadata.labels.env%21%3Dprod,metadata.labels.x%3D', sees: (_, { env }) => env !== 'prod' },
@@ -70,24 +70,24 @@ const event = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('settle') }) },
 );
 
-/** A few events are all that waits for a reader. */
+/** Only a few events are buffered for a reader. */
 const annotations = { filling: 'x'.repeat(6000) };
 
-interface Told {
+interface SentEvent {
   readonly type: string;
   readonly name: string;
   readonly version: number;
 }
 
-/** A client: its connections one after the other, and what they told it. */
+/** A client: its successive connections, and the events that they sent. */
 class Client {
   readonly selector: Selector;
-  /** Undefined: it began with what was there. */
+  /** Undefined if it started with the existing objects. */
   readonly from: number | undefined;
   readonly begun: number;
   readonly #connect: (query: string) => Call;
   #call: Call;
-  #told: Told[] = [];
+  #sentEvents: SentEvent[] = [];
 
   constructor(selector: Selector, from: number | undefined, present: number, connect: (query: string) => Call) {
     this.selector = selector;
@@ -106,9 +106,9 @@ class Client {
     else this.#call.response.read();
   }
 
-  get told(): Told[] {
+  get sentEvents(): SentEvent[] {
     return [
-      ...this.#told,
+      ...this.#sentEvents,
       ...this.#call.response.events.map(({ type, object }) => {
         const [row] = (object['rows'] as { object: typeof object }[] | undefined) ?? [];
         const { name, resourceVersion } = (row?.object ?? object).metadata;
@@ -117,13 +117,13 @@ class Client {
     ];
   }
 
-  /** Goes away and comes back with the last resourceVersion that it saw; one that was not told all that was there begins anew. */
+  /** Reconnects with the last resourceVersion; a client that has not received all initial objects starts over. */
   resume(initial: number): boolean {
-    const { told } = this;
-    if (this.from === undefined && told.length < initial) return false;
-    const last = Math.max(this.begun, ...told.map(({ version }) => version));
+    const { sentEvents } = this;
+    if (this.from === undefined && sentEvents.length < initial) return false;
+    const last = Math.max(this.begun, ...sentEvents.map(({ version }) => version));
     this.stop();
-    this.#told = told;
+    this.#sentEvents = sentEvents;
     this.#call = this.#open(last);
     return true;
   }
@@ -138,9 +138,9 @@ const settle = async (): Promise<void> => {
   for (let i = 0; i < 8; i += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** What a watch is to tell between two states that follow each other. */
-function naive(before: State, after: State, version: (name: string) => number, { sees }: Selector): Told[] {
-  const all: Told[] = [];
+/** The events that a watch sends between two consecutive states. */
+function naive(before: State, after: State, version: (name: string) => number, { sees }: Selector): SentEvent[] {
+  const all: SentEvent[] = [];
   for (const name of new Set([...before.keys(), ...after.keys()])) {
     const was = before.get(name);
     const is = after.get(name);
@@ -154,7 +154,7 @@ function naive(before: State, after: State, version: (name: string) => number, {
 }
 
 test.each(doors)(
-  'every watch of $path tells exactly what its selector lets it see',
+  'every watch of $path sends exactly the changes that its selector allows',
   async ({ path, routes: routesOf, all, accept }) => {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { minLength: 5, maxLength: 60 }), async (events) => {
@@ -163,7 +163,7 @@ test.each(doors)(
         const routes = routesOf({ authorizer: new FakeAuthorizer(), resources: [resource], ...emptyCluster });
         store.replace([], 1);
         let version = 1;
-        /** Every state that there was, in order. */
+        /** All states, in order. */
         const history: { readonly version: number; readonly state: State }[] = [{ version, state: new Map() }];
         const clients: Client[] = [];
         const state = (): State => history.at(-1)?.state ?? new Map();
@@ -194,7 +194,7 @@ test.each(doors)(
             remove(step.name);
             store.apply('DELETED', node(step.name, { resourceVersion: version, labels, annotations }));
           } else if (step.do === 'relist') {
-            // A list that shows a change, and deletions that no watch told: nobody knows in which order they were.
+            // A list with changes, and deletions that no watch has sent, whose order is therefore unknown.
             put(step.name, step.env);
             const gone = ['c', 'd'].filter((name) => state().has(name));
             const present = [...state().keys()].filter((name) => !gone.includes(name));
@@ -211,7 +211,7 @@ test.each(doors)(
               return begun;
             };
             clients.push(new Client(all[step.selector % all.length] as Selector, from, version, connect));
-            // It takes what is there when the caller's rights are known, within this turn of the event loop.
+            // The initial objects are read when the caller's rights are known, within this turn of the event loop.
             for (let i = 0; i < 50; i += 1) await Promise.resolve();
           } else if (step.do === 'stall') {
             const client = clientOf(step.which);
@@ -227,11 +227,11 @@ test.each(doors)(
             client?.resume(initial.length);
           } else await settle();
         for (const client of clients) client.stalled = false;
-        // A watch that looks for values has its turns.
+        // A watch that searches for values needs several turns.
         for (let i = 0; i < 10; i += 1) await settle();
-        for (const { selector, from, begun, told } of clients) {
+        for (const { selector, from, begun, sentEvents } of clients) {
           const at = history.findIndex((entry) => entry.version === begun);
-          const first = from === undefined ? told.slice(0, initialOf(history[at]?.state, selector).length) : [];
+          const first = from === undefined ? sentEvents.slice(0, initialOf(history[at]?.state, selector).length) : [];
           expect(first.map(({ type, name }) => `${type} ${name}`)).toEqual(
             from === undefined ? initialOf(history[at]?.state, selector) : [],
           );
@@ -240,7 +240,7 @@ test.each(doors)(
             .flatMap((entry, index) =>
               naive(history[at + index]?.state ?? new Map(), entry.state, () => entry.version, selector),
             );
-          expect(told.slice(first.length)).toEqual(expected);
+          expect(sentEvents.slice(first.length)).toEqual(expected);
         }
         for (const client of clients) client.stop();
       }),

@@ -1,4 +1,4 @@
-/** Indented lists are made at the pace of their readers, on every endpoint. */
+/** Every endpoint creates indented lists at the pace of their readers. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
 import type { Route } from '../../../src/http/route.ts';
@@ -30,7 +30,7 @@ afterEach(async () => {
 
 const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.platform.io/v1alpha3/nodes'];
 
-test.each(paths)('readers that do not read hold only a part of %s?pretty=true', async (path) => {
+test.each(paths)('readers that do not read cause only a part of %s?pretty=true to be created', async (path) => {
   const document = (await get(routes, `${path}?pretty=true`)).text;
   expect(document).toBe(`${JSON.stringify(JSON.parse(document), null, 2)}${path.startsWith('/apis') ? '\n' : ''}`);
   const before = process.memoryUsage().arrayBuffers;

@@ -19,7 +19,7 @@ function cache(options: Partial<ConstructorParameters<typeof BoundedCache<string
   return { made, advance: (milliseconds: number) => (now += milliseconds) };
 }
 
-/** Makes 100,000 collections and drops them. */
+/** Creates 100,000 collections and drops them. */
 async function makeAndDrop(): Promise<void> {
   Array.from({ length: 100_000 }, () => new InProgress('dropped'));
   await turn();
@@ -36,7 +36,7 @@ async function settledHeap(limit: number): Promise<number> {
 }
 
 describe('a bounded cache', () => {
-  test('keeps the entries that were used last, up to its number', () => {
+  test('keeps the most recently used entries, up to its maximum number', () => {
     const { made } = cache();
     made.set('first', 1);
     for (let index = 0; index < 99; index += 1) made.set(`key-${index}`, index);
@@ -47,7 +47,7 @@ describe('a bounded cache', () => {
     expect(made.get('first')).toBe(1);
   });
 
-  test('keeps no more than its bytes, of values too', () => {
+  test('keeps at most its maximum number of bytes, including values', () => {
     const { made } = cache({ maxEntries: 1_000, sizeOf: (value) => String(value).length });
     for (let index = 0; index < 500; index += 1) made.set(`key-${index}`, 'x'.repeat(10 * kibibyte));
     expect(made.bytes).toBeLessThanOrEqual(mebibyte);
@@ -56,7 +56,7 @@ describe('a bounded cache', () => {
     expect(made.has('large')).toBe(false);
   });
 
-  test('forgets an entry after its time, also one that nobody asks for again', () => {
+  test('deletes an expired entry, even one that is never requested again', () => {
     const { made, advance } = cache();
     made.set('a', 1);
     made.set('b', 2, 1_500);
@@ -95,7 +95,7 @@ describe('a bounded cache', () => {
       'short keys that are slices of long texts',
       (index) => `${index}-${'x'.repeat(100)}${'\u20ac'.repeat(32 * kibibyte)}`.slice(0, 100),
     ],
-  ])('holds little memory for %s', (_, key) => {
+  ])('uses little memory for %s', (_, key) => {
     const { made } = cache({ maxEntries: 1_000 });
     const before = heapUsed();
     for (let index = 0; index < 1_000; index += 1) made.set(key(index), index);
@@ -104,7 +104,7 @@ describe('a bounded cache', () => {
     expect(made.entries).toBe(1_000);
   });
 
-  test('tells keys apart, long ones and lone surrogates too', () => {
+  test('distinguishes keys, including long ones and lone surrogates', () => {
     const { made } = cache();
     const keys = [
       '\ud800',
@@ -121,7 +121,7 @@ describe('a bounded cache', () => {
     for (const [kept] of [...made].filter(([text]) => text.length >= 64)) expect(made.get(kept)).toBeUndefined();
   });
 
-  test('retain drops the rejected entries, the ones with long keys too, and skips expired ones', () => {
+  test('retain drops the rejected entries, including those with long keys, and skips expired ones', () => {
     const { made, advance } = cache();
     const keys = ['a', 'b', 'x'.repeat(130), 'y'.repeat(130)];
     made.set('expired', 'expired');
@@ -136,7 +136,7 @@ describe('a bounded cache', () => {
     expect(keys.map((key) => made.get(key))).toEqual([0, undefined, 2, undefined]);
   });
 
-  test('leaves no memory behind when it is dropped, although nobody reads the figures', async () => {
+  test('leaves no memory behind when it is dropped, even if nobody reads the metrics', async () => {
     await makeAndDrop();
     const limit = (await settledHeap(0)) + 4 * mebibyte;
     await makeAndDrop();
@@ -144,7 +144,7 @@ describe('a bounded cache', () => {
     expect(await settledHeap(limit)).toBeLessThan(limit);
   });
 
-  test('counts in the figures by its name', () => {
+  test('is counted in the metrics by its name', () => {
     const { made } = cache({ name: 'counted' });
     const { made: other } = cache({ name: 'counted' });
     made.set('a', 1);
@@ -153,7 +153,7 @@ describe('a bounded cache', () => {
   });
 });
 
-describe('what is in progress', () => {
+describe('an operation in progress', () => {
   test('is kept until it is deleted, and counted', () => {
     const made = new InProgress<number>('progress');
     made.set('a', 1);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { parseBytes, parseDuration } from '../../../src/runtime/duration.ts';
+import { durationText, parseBytes, parseDuration } from '../../../src/runtime/duration.ts';
 
-describe('a duration', () => {
+describe('parsing a duration', () => {
   test.each([
     ['0', 0],
     ['0s', 0],
@@ -22,7 +22,7 @@ describe('a duration', () => {
     ['250µs', 0.25],
     ['250μs', 0.25],
     ['1000000ns', 1],
-  ])('%s is %d ms', (text, milliseconds) => {
+  ])('accepts %s as %d ms', (text, milliseconds) => {
     expect(parseDuration(text)).toBeCloseTo(milliseconds, 9);
   });
 
@@ -48,11 +48,11 @@ describe('a duration', () => {
     '١s',
     'Infinitys',
     '1h30',
-  ])('%j is none', (text) => {
+  ])('rejects %j', (text) => {
     expect(parseDuration(text)).toBeUndefined();
   });
 
-  test('of any whole parts is their sum', () => {
+  test('adds up all parts', () => {
     const part = fc.nat({ max: 1_000 });
     fc.assert(
       fc.property(part, part, part, part, (h, m, s, ms) => {
@@ -61,7 +61,7 @@ describe('a duration', () => {
     );
   });
 
-  test('of whatever text is a time or none', () => {
+  test('accepts or rejects any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'0123456789.hmsnuµ -+e'.split('')) }), (text) => {
         const value = parseDuration(text) ?? 0;
@@ -71,7 +71,7 @@ describe('a duration', () => {
   });
 });
 
-describe('a quantity of bytes', () => {
+describe('parsing a quantity of bytes', () => {
   test.each([
     ['0', 0],
     ['1024', 1_024],
@@ -83,14 +83,26 @@ describe('a quantity of bytes', () => {
     ['500M', 500_000_000],
     ['1G', 1_000_000_000],
     ['1T', 1_000_000_000_000],
-  ])('%s is %d', (text, bytes) => {
+  ])('accepts %s as %d', (text, bytes) => {
     expect(parseBytes(text)).toBe(bytes);
   });
 
   test.each(['', '-1', '1K', '1ki', '1 Gi', '1GiB', 'Gi', '1.5', 'toString', `1${'0'.repeat(400)}`])(
-    '%j is none',
+    'rejects %j',
     (text) => {
       expect(parseBytes(text)).toBeUndefined();
     },
   );
+});
+
+test.each([
+  [0.5, '1 second'],
+  [59, '59 seconds'],
+  [60, '1 minute'],
+  [61, '2 minutes'],
+  [600, '10 minutes'],
+  [3_600, '1 hour'],
+  [3_601, '2 hours'],
+])('durationText formats %d seconds as %s', (seconds, text) => {
+  expect(durationText(seconds)).toBe(text);
 });

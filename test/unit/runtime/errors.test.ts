@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import * as errors from '../../../src/runtime/errors.ts';
 
 describe('a StatusError', () => {
-  test('tells the caller nothing of its cause', () => {
+  test('does not reveal its cause to the caller', () => {
     const cause = new Error('the cause');
     const error = errors.serviceUnavailable('later', 3, cause);
     expect(error.cause).toBe(cause);
@@ -13,12 +13,12 @@ describe('a StatusError', () => {
 
   test.each([
     [errors.unauthorized(), 'Bearer realm="platform"'],
-    [errors.unauthorized({ error: 'invalid_token' }), 'Bearer realm="platform", error="invalid_token"'],
+    [errors.invalidToken(), 'Bearer realm="platform", error="invalid_token"'],
   ])('%s of 401 carries the challenge of RFC 6750', (error, challenge) => {
     expect(error).toMatchObject({ code: 401, headers: { 'WWW-Authenticate': challenge } });
   });
 
-  test('of 405 names what is allowed', () => {
+  test('of 405 lists the allowed methods', () => {
     expect(errors.methodNotAllowed(['GET', 'HEAD']).headers).toEqual({ Allow: 'GET, HEAD' });
   });
 
@@ -34,7 +34,7 @@ describe('a StatusError', () => {
       ]),
       'K.g "" is invalid: [f: m, g: n]',
     ],
-  ])('speaks as kube-apiserver does: %s', (error, message) => {
+  ])('has the wording of kube-apiserver: %s', (error, message) => {
     expect(error.toStatus().message).toBe(message);
   });
 });
@@ -55,18 +55,18 @@ describe('an OAuthError', () => {
   });
 });
 
-describe('docs/errors.md', () => {
-  const text = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8');
-  /** The first two cells of the rows of a section, and the others. */
-  const rows = (section: string): { readonly is: string; readonly said: readonly string[] }[] => {
+describe('docs/reference/errors.md', () => {
+  const text = readFileSync(new URL('../../../docs/reference/errors.md', import.meta.url), 'utf8');
+  /** The first two cells of each row of a section, and the others. */
+  const rows = (section: string): { readonly is: string; readonly remainingCells: readonly string[] }[] => {
     const [, part = ''] = text.split(`\n## ${section}\n`);
     const lines = part.split('\n## ')[0]?.match(/^\| `.*$/gm) ?? [];
     return lines.map((line) => {
-      const [name = '', code = '', ...said] = line
+      const [name = '', code = '', ...remainingCells] = line
         .split('|')
         .slice(1, -1)
         .map((cell) => cell.trim());
-      return { is: `${name.replaceAll('`', '')} ${code}`, said };
+      return { is: `${name.replaceAll('`', '')} ${code}`, remainingCells };
     });
   };
   const all = [...rows('Status'), ...rows('OAuth')];
@@ -76,11 +76,13 @@ describe('docs/errors.md', () => {
   const made: Readonly<Record<string, () => errors.StatusError>> = {
     badRequest: () => errors.badRequest('x'),
     unauthorized: () => errors.unauthorized(),
+    invalidToken: () => errors.invalidToken(),
     forbidden: () => errors.forbidden(resource, 'x', 'x'),
     alreadyExists: () => errors.alreadyExists(resource, 'x'),
     forbiddenPath: () => errors.forbiddenPath('x'),
     notFound: () => errors.notFound(resource, 'x'),
-    noSuchPath: () => errors.noSuchPath(),
+    noSuchPath: () => errors.noSuchPath('x'),
+    pathNotFound: () => errors.pathNotFound(),
     methodNotAllowed: () => errors.methodNotAllowed([]),
     notAcceptable: () => errors.notAcceptable([]),
     expired: () => errors.expired('x'),
@@ -95,20 +97,23 @@ describe('docs/errors.md', () => {
     serviceUnavailable: () => errors.serviceUnavailable('x'),
     timeout: () => errors.timeout('x'),
   };
-  /** What makes no StatusError. */
-  const others = ['StatusError', 'OAuthError', 'describable', 'isTold', 'oauthErrorCodes'];
-  /** Given by Node's own parser of HTTP, and by kube-apiserver, whose refusals of a write are passed on. */
+  /** These exports do not create a StatusError. */
+  const others = ['StatusError', 'OAuthError', 'describable', 'isReportable', 'oauthErrorCodes'];
+  /** Codes of Node's HTTP parser, and of kube-apiserver, whose rejections of writes are passed on. */
   const from = ['Timeout 408', 'Conflict 409'];
 
-  test('has every error that there is, and no other', () => {
+  test('lists all errors, and no other', () => {
     expect(Object.keys(errors).toSorted()).toEqual([...Object.keys(made), ...others].toSorted());
     const statuses = Object.values(made).map((make) => `${make().reason} ${make().code}`);
     const codes = errors.oauthErrorCodes.map((code) => `${code} ${new errors.OAuthError(code, 'x').code}`);
     expect(all.map(({ is }) => is).toSorted()).toEqual([...new Set([...statuses, ...from, ...codes])].toSorted());
   });
 
-  test('says what causes each, and what to do', () => {
-    for (const { is, said } of all)
-      expect({ is, said }).toEqual({ is, said: [expect.stringMatching(/.{20}/), expect.stringMatching(/\w{4}/)] });
+  test('explains the cause of each, and what to do', () => {
+    for (const { is, remainingCells } of all)
+      expect({ is, remainingCells }).toEqual({
+        is,
+        remainingCells: [expect.stringMatching(/.{20}/), expect.stringMatching(/\w{4}/)],
+      });
   });
 });

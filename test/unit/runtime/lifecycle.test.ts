@@ -15,7 +15,7 @@ beforeEach(() => {
   calls = [];
 });
 
-/** Adds a component that records its calls, a turn of the event loop after they were made. */
+/** Adds a component that records its calls, one turn of the event loop after each. */
 function add(name: string, more: Component = {}): void {
   const record = async (call: string): Promise<void> => {
     await new Promise(setImmediate);
@@ -31,7 +31,7 @@ function add(name: string, more: Component = {}): void {
 
 const failing = (message: string) => (): Promise<void> => Promise.reject(new Error(message));
 
-test('components start one after the other as added, all drain, and they stop in reverse order', async () => {
+test('components start one by one as added, all drain, and they stop in reverse order', async () => {
   for (const name of ['a', 'b', 'c']) add(name);
   await lifecycle.start(never);
   expect(calls.splice(0)).toEqual(['start a', 'start b', 'start c']);
@@ -39,7 +39,7 @@ test('components start one after the other as added, all drain, and they stop in
   expect(calls).toEqual(['drain c', 'drain b', 'drain a', 'stop c', 'stop b', 'stop a']);
 });
 
-test('components get the signal of the start and the times of the stop', async () => {
+test('components get the signal of the start and the deadlines of the stop', async () => {
   const times = { announce: 1, grace: 2 };
   const given: unknown[] = [];
   lifecycle.add('a', { start: (signal) => void given.push(signal), stop: (stopTimes) => void given.push(stopTimes) });
@@ -49,7 +49,7 @@ test('components get the signal of the start and the times of the stop', async (
 });
 
 describe('a start that fails', () => {
-  test('stops the component that failed and those before it, and throws its error', async () => {
+  test('stops the failed component and those before it, and throws its error', async () => {
     add('a');
     add('b');
     add('c', { start: failing('no cluster') });
@@ -58,7 +58,7 @@ describe('a start that fails', () => {
     expect(calls).toEqual(['start a', 'start b', 'stop c', 'stop b', 'stop a']);
   });
 
-  test('throws its error although a component does not stop', async () => {
+  test('throws its error even if a component does not stop', async () => {
     add('a');
     add('b', { start: failing('no cluster'), stop: failing('cannot stop') });
     await expect(lifecycle.start(never)).rejects.toThrow('no cluster');
@@ -84,7 +84,7 @@ test('an aborted signal ends the start before the next component and stops those
 });
 
 test.each(['drain', 'stop'] as const)(
-  'a %s that fails is logged and does not keep the other components',
+  'a %s that fails is logged and does not affect the other components',
   async (call) => {
     add('a');
     add('b', {
@@ -99,12 +99,12 @@ test.each(['drain', 'stop'] as const)(
     const all = ['drain c', 'drain b', 'drain a', 'stop c', 'stop b', 'stop a'];
     expect(calls).toEqual(all.filter((made) => made !== `${call} b`));
     expect(lines().map((line) => JSON.parse(line) as unknown)).toEqual([
-      expect.objectContaining({ level: 'error', message: `component did not ${call}`, component: 'b' }),
+      expect.objectContaining({ level: 'error', message: `component failed to ${call}`, component: 'b' }),
     ]);
   },
 );
 
-test('the health checks are those of the components that report anything, by name, in order', () => {
+test('the health checks are those of all components with a report, by name, in order', () => {
   let problem = 'not read yet';
   lifecycle.add('silent', {});
   lifecycle.add('users', { problem: () => problem });
@@ -118,7 +118,7 @@ test('the health checks are those of the components that report anything, by nam
   expect(report()[0]).toEqual(['users', '', '']);
 });
 
-test('a topic calls its listeners in the order in which they subscribed', () => {
+test('a topic calls its listeners in the order of their subscription', () => {
   const topic = new Topic<string>();
   const heard: string[] = [];
   topic.publish('before anyone subscribed');

@@ -13,7 +13,7 @@ function logged(message: string, fields: Readonly<Record<string, unknown>> = {})
   return JSON.parse(line) as Record<string, unknown>;
 }
 
-test('a line is one JSON object with the time, the level and the fields', () => {
+test('a log line is one JSON object with time, level and fields', () => {
   expect(logged('a message\nof two lines', { a: 1, b: { c: [true, null] } })).toEqual({
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     level: 'info',
@@ -23,7 +23,7 @@ test('a line is one JSON object with the time, the level and the fields', () => 
   });
 });
 
-test('an error is written with its cause and its stack', () => {
+test('an error is logged with its cause and its stack', () => {
   const { error } = logged('x', { error: new Error('outer', { cause: new Error('inner') }) });
   expect(error).toMatchObject({
     message: 'outer',
@@ -33,7 +33,7 @@ test('an error is written with its cause and its stack', () => {
 });
 
 test.each(['hunter2', '{"a": "b", "c": hunter2}', '{"token":"hunter2'])(
-  'an error of JSON.parse is written without the text that it quotes: %s',
+  'an error of JSON.parse is logged without the text that it quotes: %s',
   (text) => {
     let error: unknown;
     try {
@@ -51,7 +51,7 @@ test.each(['hunter2', '{"a": "b", "c": hunter2}', '{"token":"hunter2'])(
   },
 );
 
-test('an error about a response of kube-apiserver is written with its message', () => {
+test('an error about a response of kube-apiserver is logged with its message', () => {
   let error: unknown;
   try {
     membersOf(Buffer.from('[]'), 0);
@@ -63,7 +63,7 @@ test('an error about a response of kube-apiserver is written with its message', 
 
 const jwt = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl';
 
-describe('what is secret is not written', () => {
+describe('secrets are not logged', () => {
   const names = fc.constantFrom(
     'password',
     'newPassword',
@@ -84,7 +84,7 @@ describe('what is secret is not written', () => {
   );
 
   // evidence: logger-redaction
-  test('at any depth, under any of its names', () => {
+  test('at any depth, under any of their names', () => {
     fc.assert(
       fc.property(names, fc.array(fc.constantFrom('a', 'list', 'error'), { maxLength: 4 }), (name, path) => {
         const nested = path.reduceRight<unknown>(
@@ -106,7 +106,7 @@ describe('what is secret is not written', () => {
   );
 });
 
-test('no field makes a log line fail', () => {
+test('no field value makes logging fail', () => {
   const cycle: Record<string, unknown> = {};
   cycle['self'] = cycle;
   fc.assert(fc.property(fc.object(), (fields) => JSON.stringify(logged('x', { fields })).length > 0));
@@ -114,7 +114,7 @@ test('no field makes a log line fail', () => {
     expect(logged('x', { value })).toMatchObject({ message: 'x' });
 });
 
-describe('the line of a request', () => {
+describe('the log line of a request', () => {
   const word = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.constantFrom(`Bearer ${jwt}`, `/x?token=${jwt}`, 'Basic aHVzaDpodXNo', 'bearer', 'eyJ', '"\\\n'),
@@ -134,7 +134,7 @@ describe('the line of a request', () => {
     aborted: fc.boolean(),
   });
 
-  test('is the one that the logger would make of the same fields', () => {
+  test('equals the one that the logger writes for the same fields', () => {
     fc.assert(
       fc.property(request, fc.constantFrom('info', 'warn'), (line, level) => {
         const { log, lines } = logOfLines();
@@ -146,7 +146,7 @@ describe('the line of a request', () => {
     );
   });
 
-  test('is not written where its level is not, nor by a silent logger', () => {
+  test('is not written below the log level, nor by a silent logger', () => {
     const line: RequestLine = fc.sample(request, 1)[0] as RequestLine;
     const { log, lines } = logOfLines();
     log.level = 'error';
@@ -171,7 +171,7 @@ describe('standard output', () => {
     jest.restoreAllMocks();
   });
 
-  test('gets the lines of some milliseconds at once', () => {
+  test('receives the lines of a few milliseconds together', () => {
     const log = createLogger();
     log.info('one');
     jest.advanceTimersByTime(4);
@@ -184,14 +184,14 @@ describe('standard output', () => {
     expect(written).toHaveLength(2);
   });
 
-  test('gets what is worse than information without waiting, behind what came before', () => {
+  test('receives lines above the level info at once, after all earlier ones', () => {
     const log = createLogger();
     log.info('one');
     log.error('two');
     expect(written.join('')).toMatch(/one.*\n.*two.*\n$/);
   });
 
-  test('gets what is left when the process ends', () => {
+  test('receives the remaining lines when the process ends', () => {
     const log = createLogger();
     const before = process.listeners('exit');
     log.info('the last but one');
@@ -205,14 +205,14 @@ describe('standard output', () => {
     expect(process.listeners('exit')).toEqual(before);
   });
 
-  test('does not wait while very much is said', () => {
+  test('is written at once when many lines are waiting', () => {
     const log = createLogger();
     for (let i = 0; i < 100; i += 1) log.info('x'.repeat(1_000));
     expect(written.join('').length).toBeGreaterThan(60_000);
   });
 });
 
-test('a closed standard output causes no errors, which would be logged there again', async () => {
+test('a closed standard output causes no errors, since they would be logged there again', async () => {
   const child = fork(new URL('../../fakes/logging-process.ts', import.meta.url), {
     execArgv: [],
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],

@@ -1,4 +1,4 @@
-/** Requests to servers in the process of the test, which respond as they like. */
+/** Requests to servers in the test process, whose responses each test sets. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -83,7 +83,7 @@ async function failureOf(response: Promise<unknown>): Promise<OutgoingError> {
   return error as OutgoingError;
 }
 
-/** Bytes as the server writes them. */
+/** The bytes that the server writes. */
 const raw = (bytes: string) => (_: IncomingMessage, res: ServerResponse) => res.socket?.end(bytes);
 
 describe('an outgoing request', () => {
@@ -128,7 +128,7 @@ describe('an outgoing request', () => {
     expect(proxied).toBe(0);
   });
 
-  test('is unreachable when nobody listens', async () => {
+  test('is unreachable when nothing listens', async () => {
     const error = await failureOf(send(make(), {}, new URL('http://127.0.0.1:1/')));
     expect([error.failure, error.code, error.message]).toEqual([
       'unreachable',
@@ -150,14 +150,14 @@ describe('the certificate of a server', () => {
   test.each<[string, boolean, string]>([
     ['without a CA', false, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
     ['with another CA', true, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
-  ])('is refused %s, before the request is sent', async (_, hasCA, code) => {
+  ])('is rejected %s before the request is sent', async (_, hasCA, code) => {
     const to = await secure('server', '127.0.0.1');
     const ca = hasCA ? { ca: (await createAuthority('other')).certificate } : {};
     expect((await failureOf(send(make(ca), {}, to))).code).toBe(code);
     expect(requests).toBe(0);
   });
 
-  test('is refused when it is for another address', async () => {
+  test('is rejected when it is for another address', async () => {
     const to = await secure('server', '127.0.0.2');
     const error = await failureOf(send(make({ ca: authority.certificate }), {}, to));
     expect([error.failure, error.code]).toEqual(['unreachable', 'ERR_TLS_CERT_ALTNAME_INVALID']);
@@ -170,7 +170,7 @@ describe('the certificate of a server', () => {
   });
 });
 
-describe('the signal of an outgoing request', () => {
+describe('the abort signal of an outgoing request', () => {
   const reason = new Error('the deadline');
 
   test.each<[string, (res: ServerResponse) => unknown]>([
@@ -178,7 +178,7 @@ describe('the signal of an outgoing request', () => {
     ['within the head', (res) => res.socket?.write('HTTP/1.1 200 OK\r\nX-A:')],
     ['before the body', (res) => res.flushHeaders()],
     ['within the body', (res) => res.write('{')],
-  ])('ends it %s, and its connection', async (_, begin) => {
+  ])('ends the request %s, and its connection', async (_, begin) => {
     const controller = new AbortController();
     const closed = Promise.withResolvers<void>();
     respond = (req, res) => {
@@ -191,7 +191,7 @@ describe('the signal of an outgoing request', () => {
     await closed.promise;
   });
 
-  test('ends it while it waits for a connection', async () => {
+  test('ends a request that waits for a connection', async () => {
     const arrived = Promise.withResolvers<void>();
     respond = () => arrived.resolve();
     const client = make({ connections: 1 });
@@ -206,7 +206,7 @@ describe('the signal of an outgoing request', () => {
     expect(requests).toBe(1);
   });
 
-  test('keeps it from being sent when it was aborted before', async () => {
+  test('prevents the request when it is already aborted', async () => {
     await expect(send(make(), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(requests).toBe(0);
   });
@@ -235,26 +235,26 @@ describe('the response to an outgoing request', () => {
     expect((await send(make())).body).toHaveLength(1_000);
   });
 
-  test('is refused beyond that, and ends its connection', async () => {
+  test('is rejected beyond that, and its connection ends', async () => {
     const closed = Promise.withResolvers<void>();
     respond = (_, res) => {
       res.once('close', () => closed.resolve());
       res.write('x'.repeat(1_001));
     };
     const error = await failureOf(send(make({ connections: 1 })));
-    expect([error.failure, error.message]).toEqual(['too large', `the response of ${url.host} is too large`]);
+    expect([error.failure, error.message]).toEqual(['too large', `the response from ${url.host} is too large`]);
     await closed.promise;
   });
 
   test.each([
     ['is cut off', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}', 'interrupted'],
-    ['is no HTTP', 'no', 'malformed'],
-    ['has a body that is no HTTP', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno', 'malformed'],
-    ['has a status that there is not', 'HTTP/1.1 000 No\r\nContent-Length: 2\r\n\r\n{}', 'malformed'],
+    ['is not HTTP', 'no', 'malformed'],
+    ['has an invalid body', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno', 'malformed'],
+    ['has an invalid status', 'HTTP/1.1 000 No\r\nContent-Length: 2\r\n\r\n{}', 'malformed'],
     ['has two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}', 'malformed'],
     ['has a large head', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 'malformed'],
-    ['is nothing', '', 'unreachable'],
-    ['has half a head', 'HTTP/1.1 200 OK\r\nX-', 'unreachable'],
+    ['is empty', '', 'unreachable'],
+    ['has a truncated head', 'HTTP/1.1 200 OK\r\nX-', 'unreachable'],
   ])('that %s is an error', async (_, bytes, failure) => {
     respond = raw(bytes);
     expect((await failureOf(send(make()))).failure).toBe(failure);
@@ -262,7 +262,7 @@ describe('the response to an outgoing request', () => {
   });
 });
 
-/** The number of connections over which three requests come. */
+/** The number of connections that three requests use. */
 async function connectionsOf(client: OutgoingClient): Promise<number> {
   const ports = new Set<number | undefined>();
   respond = (req, res) => {
@@ -274,15 +274,15 @@ async function connectionsOf(client: OutgoingClient): Promise<number> {
 }
 
 describe('a connection of an outgoing client', () => {
-  test('is kept when the client has a number of connections', async () => {
+  test('is kept alive when the client has a connection limit', async () => {
     expect(await connectionsOf(make({ connections: 1 }))).toBe(1);
   });
 
-  test('is for one request when it has none', async () => {
+  test('serves one request when the client has none', async () => {
     expect(await connectionsOf(make())).toBe(3);
   });
 
-  test('is not one too many', async () => {
+  test('never exceeds the limit', async () => {
     const waiting: ServerResponse[] = [];
     const arrived = Promise.withResolvers<void>();
     respond = (_, res) => {
@@ -298,7 +298,7 @@ describe('a connection of an outgoing client', () => {
     expect([waiting.length, requests]).toEqual([2, 3]);
   });
 
-  test('that was kept and ends at its next request has the request repeated', async () => {
+  test('that was kept alive and ends at its next request has the request repeated', async () => {
     const client = make({ connections: 1 });
     await send(client);
     respond = (req) => {
@@ -309,13 +309,13 @@ describe('a connection of an outgoing client', () => {
     expect(requests).toBe(3);
   });
 
-  test('that is new and ends at its request does not', async () => {
+  test('that is new and ends at its request does not have the request repeated', async () => {
     respond = (req) => req.socket.destroy();
     expect((await failureOf(send(make({ connections: 1 })))).failure).toBe('unreachable');
     expect(requests).toBe(1);
   });
 
-  test('ends when the client closes, with the request on it', async () => {
+  test('ends when the client closes, with its request', async () => {
     const arrived = Promise.withResolvers<void>();
     respond = () => arrived.resolve();
     const client = make({ connections: 1 });

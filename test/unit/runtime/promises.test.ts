@@ -5,14 +5,14 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 test('mapConcurrent returns results in the order of the items and has at most `max` calls in progress', async () => {
   let inProgress = 0;
-  let most = 0;
+  let maxInProgress = 0;
   const results = await mapConcurrent([5, 1, 4, 2, 3], 2, async (turns) => {
-    most = Math.max(most, (inProgress += 1));
+    maxInProgress = Math.max(maxInProgress, (inProgress += 1));
     for (let done = 0; done < turns; done += 1) await turn();
     inProgress -= 1;
     return turns * 10;
   });
-  expect({ results, most }).toEqual({ results: [50, 10, 40, 20, 30], most: 2 });
+  expect({ results, maxInProgress }).toEqual({ results: [50, 10, 40, 20, 30], maxInProgress: 2 });
 });
 
 test('mapConcurrent returns nothing for no items', async () => {

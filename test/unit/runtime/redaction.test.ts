@@ -9,35 +9,38 @@ describe('a token in a text', () => {
   test.each([
     ['alone', jwt, '[redacted]'],
     ['without a signature', 'eyJh.eyJz.', '[redacted]'],
-    ['behind a hyphen', `token-${jwt}`, 'token-[redacted]'],
-    ['behind an underscore', `a_b_${jwt} c`, 'a_b_[redacted] c'],
-    ['behind other names with dots', `a.b.${jwt}`, 'a.b.[redacted]'],
+    ['after a hyphen', `token-${jwt}`, 'token-[redacted]'],
+    ['after an underscore', `a_b_${jwt} c`, 'a_b_[redacted] c'],
+    ['after other names with dots', `a.b.${jwt}`, 'a.b.[redacted]'],
     ['twice', `${jwt},${jwt}`, '[redacted],[redacted]'],
-    ['with more behind it', `${jwt}.d.e`, '[redacted].d.e'],
-    ['one right behind the other', `${jwt}.${jwt}`, '[redacted].[redacted]'],
-    ['behind what only begins like one', `eyJa..${jwt}`, 'eyJa..[redacted]'],
-    ['of Bearer', 'Bearer abc.def', 'Bearer [redacted]'],
-    ['of Bearer in a query', '/x?a=Bearer%20abc&b=bearer+abc', '/x?a=Bearer [redacted]&b=bearer [redacted]'],
-  ])('is not shown: %s', (_, text, shown) => {
+    ['with further parts', `${jwt}.d.e`, '[redacted].d.e'],
+    ['twice without a separator', `${jwt}.${jwt}`, '[redacted].[redacted]'],
+    ['after an incomplete token', `eyJa..${jwt}`, 'eyJa..[redacted]'],
+    ['after Bearer', 'Bearer abc.def', 'Bearer [redacted]'],
+    ['after Bearer in a query', '/x?a=Bearer%20abc&b=bearer+abc', '/x?a=Bearer [redacted]&b=bearer [redacted]'],
+  ])('is redacted: %s', (_, text, shown) => {
     expect(redactText(text)).toBe(shown);
   });
 
-  test.each(['eyJ', 'eyJa.b', 'keyJa.b.c', 'eyJ.b.c', 'a.eyJ', 'monkeyJ.x.y'])('what is none stays: %s', (text) => {
-    expect(redactText(text)).toBe(text);
-  });
+  test.each(['eyJ', 'eyJa.b', 'keyJa.b.c', 'eyJ.b.c', 'a.eyJ', 'monkeyJ.x.y'])(
+    'that is not a token stays: %s',
+    (text) => {
+      expect(redactText(text)).toBe(text);
+    },
+  );
 
   const part = fc.array(fc.constantFrom('eyJ', 'a', '-', '_', 'Z9'), { maxLength: 6 }).map((all) => all.join(''));
   const text = fc
     .array(fc.oneof(part, fc.constantFrom('.', '.', ' ', '/', jwt)), { maxLength: 30 })
     .map((all) => all.join(''));
-  test('is found wherever it is, and nothing else', () => {
+  test('is found wherever it is, and nothing else is redacted', () => {
     const simple = /(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
     fc.assert(fc.property(text, (one) => expect(redactText(one)).toBe(one.replace(simple, '[redacted]'))));
   });
 });
 
 test.each(['eyJ-', 'eyJ_a', 'eyJ-.', 'a.eyJ-', 'bearer ', 'bearer+', 'bearer%20'])(
-  'a text of nothing but beginnings of tokens does not take the minutes that it might: %s',
+  'a text of repeated token prefixes is redacted in linear time: %s',
   (beginning) => {
     expect(redactText(beginning.repeat(256 * 1024))).not.toBe('');
   },
@@ -51,11 +54,11 @@ test.each([
   ['/x?passwd=a&pwd=b&api_key=c&apiKey=d', '/x?passwd=redacted&pwd=redacted&api_key=redacted&apiKey=redacted'],
   ['/x?password[]=a&user[password]=b', '/x?password[]=redacted&user[password]=redacted'],
   ['/x?password%00=a&password%0A2=b', '/x?password%00=redacted&password%0A2=redacted'],
-])('secrets in a query are not shown: %s', (url, shown) => {
+])('secrets in the query %s are redacted: %s', (url, shown) => {
   expect(shownURL(url)).toBe(shown);
 });
 
-test('no password of an object is shown, whatever the object is', () => {
+test('no password in an object is shown, whatever the object is', () => {
   const object = {
     spec: { password: 'hush', newPassword: 'hush', adminPasswd: 'hush', passwordRef: 'kept', password2: [1] },
   };
@@ -72,7 +75,7 @@ test('no password of an object is shown, whatever the object is', () => {
 
 const query = (count: number): string => Array.from({ length: count }, (_, index) => `token=${index}`).join('&');
 
-test('shownURL shows no query of more than 1,000 parameters', () => {
+test('shownURL omits a query of more than 1,000 parameters', () => {
   expect(shownURL(`/a?${query(1_000)}`)).toBe(`/a?${Array.from({ length: 1_000 }, () => 'token=redacted').join('&')}`);
   expect(shownURL(`/a?${query(1_001)}`)).toBe('/a?[more than 1000 parameters]');
 });

@@ -12,12 +12,12 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** A visit that takes half a millisecond. */
+/** A callback that takes half a millisecond. */
 const halfMillisecond = (): void => {
   jest.advanceTimersByTime(0.5);
 };
 
-/** Notes `other` in each turn of the event loop until `works` are done. */
+/** Records `other` in each turn of the event loop until `works` are done. */
 async function interleaved(log: string[], works: readonly Promise<unknown>[]): Promise<void> {
   const other = (): void => {
     log.push('other');
@@ -28,7 +28,7 @@ async function interleaved(log: string[], works: readonly Promise<unknown>[]): P
   clearImmediate(next);
 }
 
-/** The longest row of entries between two turns of others. */
+/** The longest run of entries between two turns of other work. */
 const longestRow = (log: readonly string[]): number =>
   Math.max(
     ...log
@@ -38,7 +38,7 @@ const longestRow = (log: readonly string[]): number =>
   );
 
 describe('work in slices', () => {
-  test('visits all in their order, and others have a turn after each four visits of half a millisecond', async () => {
+  test('visits all items in order, and yields after every four callbacks of half a millisecond', async () => {
     const log: string[] = [];
     const visited: number[] = [];
     const work = visitInSlices(items, wanted, (item) => {
@@ -51,7 +51,7 @@ describe('work in slices', () => {
     expect(longestRow(log)).toBe(4);
   });
 
-  test('is no longer between two turns of others when there is more of it', async () => {
+  test('yields just as often when several runs are in progress', async () => {
     const log: string[] = [];
     const works = items.map(() =>
       visitInSlices(items, wanted, () => {
@@ -59,14 +59,14 @@ describe('work in slices', () => {
         jest.advanceTimersByTime(0.5);
       }),
     );
-    // The first slices were begun at once, by this test.
+    // The first slices started immediately, in this test.
     log.length = 0;
     await interleaved(log, works);
     expect(log.filter((entry) => entry === 'mine')).toHaveLength(20 * 16);
     expect(longestRow(log)).toBeLessThanOrEqual(4);
   });
 
-  test('ends when the visit says so', async () => {
+  test('ends when the callback returns false', async () => {
     const visited: number[] = [];
     await visitInSlices(items, wanted, (item) => {
       visited.push(item);
@@ -75,7 +75,7 @@ describe('work in slices', () => {
     expect(visited).toEqual([0, 1, 2, 3]);
   });
 
-  test('ends when nobody waits for it any more', async () => {
+  test('ends when its signal is aborted', async () => {
     const controller = new AbortController();
     let visits = 0;
     const work = visitInSlices(items, controller, () => {
@@ -91,7 +91,7 @@ describe('work in slices', () => {
 const byFirst = (a: readonly number[], b: readonly number[]): number => (a[0] ?? 0) - (b[0] ?? 0);
 
 describe('sorting in slices', () => {
-  test('is sorting, and what is equal keeps its order', async () => {
+  test('sorts, and keeps the order of equal items', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.nat(20), fc.nat()), { maxLength: 500 }), async (pairs) => {
         const before = pairs.slice();
@@ -101,7 +101,7 @@ describe('sorting in slices', () => {
     );
   });
 
-  test('lets others have a turn', async () => {
+  test('yields to other work', async () => {
     const log: string[] = [];
     const many = Array.from({ length: 1_000 }, (_, index) => (index * 619) % 1_000);
     const work = sortInSlices(
@@ -114,7 +114,7 @@ describe('sorting in slices', () => {
       wanted,
     );
     await interleaved(log, [work]);
-    // Two milliseconds, and what one look at the clock is good for.
+    // Two milliseconds, plus the work between two readings of the clock.
     expect(longestRow(log)).toBeLessThan(200 + 64 * 7);
   });
 });

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { Slots, type SlotsOptions } from '../../../src/runtime/slots.ts';
 import { settle } from '../../labs/cluster-fakes.ts';
 
-/** Works that have started, in their order; each ends when the test says so. */
+/** Started work in order; the test ends each. */
 let started: string[];
 let ends: Map<string, () => void>;
 beforeEach(() => {
@@ -16,7 +16,7 @@ const queue = { total: 5, perUser: 4, timeout: 1_000 };
 const slotsOf = (options: Partial<SlotsOptions> = {}): Slots =>
   new Slots({ what: 'works', total: 2, queue, ...options });
 
-/** Starts work of the user that its first letter names. Returns its name, or the code and message of its refusal. */
+/** Starts work of the user that its first letter names. Returns its name, or the code and message of its rejection. */
 const come = (slots: Slots, name: string, signal?: AbortSignal): Promise<string> =>
   slots
     .run(
@@ -39,7 +39,7 @@ async function end(name: string): Promise<void> {
 const tryLater = 'please try again later';
 
 describe('work that needs a slot', () => {
-  test('starts when a slot is free, each user in turn', async () => {
+  test('starts when a slot is free, with users taking turns', async () => {
     const slots = slotsOf();
     const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'c1'];
     const all = names.map((name) => come(slots, name));
@@ -50,7 +50,7 @@ describe('work that needs a slot', () => {
     expect(await Promise.all(all)).toEqual(names);
   });
 
-  test('of a user with a long name starts in its turn, and so does what comes after it', async () => {
+  test('of a user with a long name starts in turn, and so does later work', async () => {
     const slots = slotsOf({ total: 1 });
     const long = 'x'.repeat(200);
     const order: string[] = [];
@@ -65,7 +65,7 @@ describe('work that needs a slot', () => {
     expect(order).toEqual(['x', 'b', 'x']);
   });
 
-  test('of one network waits while two shares are held, from whatever addresses in it', async () => {
+  test('of one network waits while two shares are in use, whatever its addresses', async () => {
     const slots = slotsOf({ total: 4, perUser: 1 });
     const holders = ['1', '2', '3'].map((host): [string, string] => [`address ${host}`, 'network']);
     const [one] = [slots.take(holders[0] ?? ''), slots.take(holders[1] ?? '')];
@@ -76,7 +76,7 @@ describe('work that needs a slot', () => {
     await third;
   });
 
-  test('of a user with a full share waits, also while slots are free, and delays nobody', async () => {
+  test('of a user with a full share waits even while slots are free, and delays nobody', async () => {
     const slots = slotsOf({ total: 3, perUser: 2 });
     const all = ['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => come(slots, name));
     await settle();
@@ -91,18 +91,18 @@ describe('work that needs a slot', () => {
     await Promise.all(all);
   });
 
-  test('is refused when the queue is full, the last of the longest line first', async () => {
+  test('is rejected when the queue is full, the latest of the longest queue first', async () => {
     const slots = slotsOf();
     const all = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1', 'a7', 'c1'].map((name) => come(slots, name));
     expect(await Promise.all([all[7], all[5]])).toEqual([
       `429: works: your share of 4 waiting requests is in use; ${tryLater}`,
-      `429: works: 5 requests wait already, the limit of this server; ${tryLater}`,
+      `429: works: the server's limit of 5 waiting requests is reached; ${tryLater}`,
     ]);
     for (let i = 0; i < 7; i += 1) await end(started[i] ?? '');
     expect(await Promise.all(all)).toMatchObject(['a1', 'a2', 'a3', 'a4', 'a5', {}, 'b1', {}, 'c1']);
   });
 
-  test('is refused when the queue is full, in the network with the longest queue first', async () => {
+  test('is rejected when the queue is full, in the network with the longest queue first', async () => {
     const slots = slotsOf({ total: 1 });
     const free = await slots.wait('a');
     const all = ['1', '2', '3'].map((host) => slots.wait([`address ${host}`, 'network 1']));
@@ -121,7 +121,7 @@ describe('work that needs a slot', () => {
     ]);
   });
 
-  test('frees its slot when it fails', async () => {
+  test('releases its slot when it fails', async () => {
     const slots = slotsOf();
     for (let i = 0; i < 10; i += 1)
       await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
@@ -198,17 +198,17 @@ describe('slots without a queue', () => {
     const free = [slots.take('a'), slots.take('a')];
     expect(refusalOf(() => slots.take('a'))).toEqual(refusal('your share of 2 is in use'));
     free.push(slots.take('b'));
-    expect(refusalOf(() => slots.take('b'))).toEqual(refusal('all 3 of this server are in use'));
+    expect(refusalOf(() => slots.take('b'))).toEqual(refusal("the server's total of 3 is in use"));
     for (let twice = 0; twice < 2; twice += 1) free[0]?.();
     slots.take('b');
-    expect(refusalOf(() => slots.take('c'))).toEqual(refusal('all 3 of this server are in use'));
+    expect(refusalOf(() => slots.take('c'))).toEqual(refusal("the server's total of 3 is in use"));
   });
 
-  test('count as many as are taken at once', () => {
+  test('count the slots in use', () => {
     const slots = new Slots({ what: 'watches', total: 100, perUser: 60 });
     const free = slots.take('a', 50);
     expect(refusalOf(() => slots.take('a', 11))).toEqual(refusal('your share of 60 is in use'));
-    expect(refusalOf(() => slots.take('b', 51))).toEqual(refusal('all 100 of this server are in use'));
+    expect(refusalOf(() => slots.take('b', 51))).toEqual(refusal("the server's total of 100 is in use"));
     free();
     slots.take('a', 60);
   });
@@ -222,13 +222,13 @@ describe('work that waits too long', () => {
     jest.useRealTimers();
   });
 
-  test('is 429 and leaves the queue', async () => {
+  test('is rejected with 429 and leaves the queue', async () => {
     const slots = slotsOf();
     const [one, two, late, later] = ['a1', 'a2', 'b1', 'b2'].map((name) => come(slots, name));
     await jest.advanceTimersByTimeAsync(999);
     const inTime = come(slots, 'c1');
     await jest.advanceTimersByTimeAsync(1);
-    const refused = `429: works: all 2 of this server are in use; ${tryLater}`;
+    const refused = `429: works: the server's total of 2 is in use; ${tryLater}`;
     expect(await Promise.all([late, later])).toEqual([refused, refused]);
     for (const name of ['a1', 'a2', 'c1']) await end(name);
     expect(await Promise.all([one, two, inTime])).toEqual(['a1', 'a2', 'c1']);

@@ -8,7 +8,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-test('calls each entry once, at its time, and rests when there is none', async () => {
+test('a timer wheel calls each entry once, at its time, and runs no timer when it is empty', async () => {
   const called: string[] = [];
   const wheel = new Wheel<string>((entry) => called.push(entry));
   const now = performance.now();
@@ -28,7 +28,7 @@ test('calls each entry once, at its time, and rests when there is none', async (
   expect(jest.getTimerCount()).toBe(0);
 });
 
-test('an entry may be put again while it is called', async () => {
+test('a timer wheel accepts an entry again while it is called', async () => {
   let calls = 0;
   const wheel = new Wheel<string>((entry) => {
     calls += 1;

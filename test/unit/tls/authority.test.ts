@@ -13,9 +13,9 @@ import {
 import {
   needsRenewal,
   newMaterial,
-  renewed,
+  renew,
   trustedBy,
-  upToDate,
+  renewIfDue,
   type ServingMaterial,
 } from '../../../src/tls/authority.ts';
 
@@ -30,8 +30,8 @@ beforeAll(async () => {
 const authority = (): X509Certificate => new X509Certificate(material['ca.crt']);
 const leaf = (of = material): X509Certificate => new X509Certificate(of['tls.crt']);
 
-/** Whether a client that trusts these CAs takes the server for what it is. */
-async function isLetIn(of: ServingMaterial, ca: string, servername = 'localhost'): Promise<boolean> {
+/** Reports whether a client that trusts these CAs accepts the server certificate. */
+async function isAccepted(of: ServingMaterial, ca: string, servername = 'localhost'): Promise<boolean> {
   const [near, far] = duplexPair();
   createServer({ key: of['tls.key'], cert: of['tls.crt'] }).emit('connection', far);
   const client = connect({ socket: near, ca, servername });
@@ -47,39 +47,39 @@ async function isLetIn(of: ServingMaterial, ca: string, servername = 'localhost'
 }
 
 describe('the serving certificate', () => {
-  test('is signed by the CA, which is one, and is none itself', () => {
+  test('is signed by the CA, and is not a CA itself', () => {
     expect(leaf().verify(authority().publicKey)).toBe(true);
     expect(leaf().checkIssued(authority())).toBe(true);
     expect([authority().ca, leaf().ca]).toEqual([true, false]);
     expect(leaf().keyUsage).toEqual(['1.3.6.1.5.5.7.3.1']);
   });
 
-  test.each([...hosts, 'other.example', '127.0.0.2'])('says whether it is for %s', (host) => {
+  test.each([...hosts, 'other.example', '127.0.0.2'])('states whether it is valid for %s', (host) => {
     const found = isIP(host) === 0 ? leaf().checkHost(host) : leaf().checkIP(host);
     expect(found !== undefined).toBe(hosts.includes(host));
   });
 
-  test('is valid from before it was made, so that clocks may differ, for at most a year', () => {
+  test('is valid from before its creation, to allow for clock differences, for at most a year', () => {
     expect(leaf().validFromDate.getTime()).toBeLessThan(now);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(now + 366 * day);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(authority().validToDate.getTime());
   });
 
-  test('never has a number twice, and none of more than 20 octets', async () => {
-    const all = [leaf(), authority(), leaf(await renewed(material, hosts, now))];
+  test('has a unique serial number of at most 20 octets', async () => {
+    const all = [leaf(), authority(), leaf(await renew(material, hosts, now))];
     const numbers = all.map(({ serialNumber }) => serialNumber);
     expect(new Set(numbers).size).toBe(3);
     for (const number of numbers) expect(number).toMatch(/^[0-7][0-9A-F]{1,39}$/);
   });
 
   test.each(['platform-apiserver.platform-system.svc', 'localhost'])(
-    'lets a client that knows the CA in as %s',
+    'is accepted by a client that trusts the CA, as %s',
     async (name) => {
-      expect(await isLetIn(material, trustedBy(material), name)).toBe(true);
+      expect(await isAccepted(material, trustedBy(material), name)).toBe(true);
     },
   );
 
-  test('names the key of the CA that has signed it, as strict clients demand', () => {
+  test('names the key of the CA that signed it, as strict clients require', () => {
     const [issued, issuer] = [material['tls.crt'], material['ca.crt']].map((pem) => new Issued(pem));
     const id = issuer?.getExtension(SubjectKeyIdentifierExtension)?.keyId;
     expect(id).toMatch(/^[0-9a-f]{40}$/);
@@ -87,22 +87,22 @@ describe('the serving certificate', () => {
   });
 });
 
-describe('a serving certificate is made anew', () => {
+describe('a serving certificate is renewed', () => {
   test.each([
-    ['not at once', hosts, 0, false],
-    ['not before two thirds of its life', hosts, 240 * day, false],
-    ['after two thirds of its life', hosts, 245 * day, true],
+    ['but not at once', hosts, 0, false],
+    ['but not before two thirds of its lifetime', hosts, 240 * day, false],
+    ['after two thirds of its lifetime', hosts, 245 * day, true],
     ['when it has expired', hosts, 400 * day, true],
     ['for another name', [...hosts, 'new.example'], 0, true],
     ['for another address', [...hosts, '192.0.2.1'], 0, true],
-    ['not for one name less', hosts.slice(1), 0, false],
+    ['but not for one name less', hosts.slice(1), 0, false],
   ])('%s', (_, wanted, later, is) => {
     expect(needsRenewal(material['tls.crt'], wanted, now + later)).toBe(is);
   });
 
-  test('under the same CA, with another key, and is good again', async () => {
+  test('under the same CA, with another key, and is valid again', async () => {
     const wanted = [...hosts, 'new.example'];
-    const next = await renewed(material, wanted, now + 300 * day);
+    const next = await renew(material, wanted, now + 300 * day);
     expect(next['ca.crt']).toBe(material['ca.crt']);
     expect(next['ca.key']).toBe(material['ca.key']);
     expect(next['tls.key']).not.toBe(material['tls.key']);
@@ -112,7 +112,7 @@ describe('a serving certificate is made anew', () => {
   });
 
   test('and does not outlive its CA', async () => {
-    const next = await renewed(material, hosts, now + 3_600 * day);
+    const next = await renew(material, hosts, now + 3_600 * day);
     expect(leaf(next).validToDate).toEqual(authority().validToDate);
   });
 });
@@ -132,7 +132,7 @@ const isValid = ({ validFromDate, validToDate }: X509Certificate, at: number): b
   validFromDate.getTime() <= at && at < validToDate.getTime();
 
 describe('over forty years', () => {
-  test('who learns of the CAs once a year trusts the server always', async () => {
+  test('a client that updates the CAs once a year always trusts the server', async () => {
     let current = material;
     const authorities = new Set<string>();
     const signers = new Map<string, X509Certificate[]>();
@@ -141,10 +141,10 @@ describe('over forty years', () => {
       signers.set(issued + bundle, found);
       return found;
     };
-    /** What clients know, of the last 360 days. */
+    /** The bundles of the last 360 days, which clients may have. */
     const known: { readonly at: number; readonly bundle: string }[] = [];
     for (let at = now; at < now + 40 * 365 * day; at += 10 * day) {
-      current = await upToDate(current, hosts, at);
+      current = await renewIfDue(current, hosts, at);
       authorities.add(current['ca.crt']);
       known.push({ at, bundle: trustedBy(current) });
       while (known[0] !== undefined && known[0].at < at - 360 * day) known.shift();
@@ -156,55 +156,55 @@ describe('over forty years', () => {
   });
 });
 
-describe('the CA', () => {
+describe('the CA rotation', () => {
   const life = 3_650 * day;
-  /** What a server made whose CA has so much left. */
+  /** Material of a server whose CA has this much time left. */
   const withLeft = (left: number): Promise<ServingMaterial> => newMaterial(hosts, now - life + left);
 
-  test('and all else stay as they are while nothing is due', async () => {
-    expect(await upToDate(material, hosts, now)).toBe(material);
-    const announced = await upToDate(await withLeft(700 * day), hosts, now);
-    expect(await upToDate(announced, hosts, now)).toBe(announced);
+  test('changes nothing while nothing is due', async () => {
+    expect(await renewIfDue(material, hosts, now)).toBe(material);
+    const announced = await renewIfDue(await withLeft(700 * day), hosts, now);
+    expect(await renewIfDue(announced, hosts, now)).toBe(announced);
   });
 
-  test('has a successor told of two years before its end, which does not sign yet', async () => {
+  test('publishes a successor two years before the CA expires, which does not sign yet', async () => {
     const before = await withLeft(700 * day);
-    const after = await upToDate(before, hosts, now);
+    const after = await renewIfDue(before, hosts, now);
     expect(after).toMatchObject({ 'ca.crt': before['ca.crt'], 'ca.key': before['ca.key'] });
     expect(certificatesIn(trustedBy(after))).toHaveLength(2);
     expect(trustedBy(after).startsWith(trustedBy(before))).toBe(true);
     expect(leaf(after).verify(new X509Certificate(before['ca.crt']).publicKey)).toBe(true);
   });
 
-  test('is followed by its successor a year later, and trusted until its end', async () => {
-    const before = await upToDate(await withLeft(730 * day - 1), hosts, now);
-    const after = await upToDate(before, hosts, now + 366 * day);
+  test('switches to the successor a year later, and trusts the old CA until it expires', async () => {
+    const before = await renewIfDue(await withLeft(730 * day - 1), hosts, now);
+    const after = await renewIfDue(before, hosts, now + 366 * day);
     expect(after).toMatchObject({ 'ca.crt': before['next-ca.crt'], 'ca.key': before['next-ca.key'] });
     expect(trustedBy(after)).toBe(trustedBy(before));
-    const end = await upToDate(after, hosts, now + 731 * day);
+    const end = await renewIfDue(after, hosts, now + 731 * day);
     expect(certificatesIn(trustedBy(end)).map(({ raw }) => raw)).toEqual([new X509Certificate(after['ca.crt']).raw]);
   });
 
-  test('is followed earlier where it ends earlier, at once where it has ended', async () => {
+  test('switches earlier if the successor expires earlier, and at once if the CA has expired', async () => {
     const near = await withLeft(100 * day);
-    const announced = await upToDate(near, hosts, now);
+    const announced = await renewIfDue(near, hosts, now);
     expect(announced['ca.crt']).toBe(near['ca.crt']);
-    const followed = await upToDate(announced, hosts, now + 71 * day);
+    const followed = await renewIfDue(announced, hosts, now + 71 * day);
     expect(followed['ca.crt']).toBe(announced['next-ca.crt']);
-    const ended = await upToDate(await withLeft(-day), hosts, now);
+    const ended = await renewIfDue(await withLeft(-day), hosts, now);
     expect(isValid(new X509Certificate(ended['ca.crt']), now)).toBe(true);
     expect(isValid(leaf(ended), now)).toBe(true);
   });
 
-  test('and its successor have clients let in before and after, whichever of them signs', async () => {
+  test('keeps clients working before and after, whichever CA signs', async () => {
     const old = await withLeft(350 * day);
-    const announced = await upToDate(await upToDate(old, hosts, now - 366 * day), hosts, now - day);
+    const announced = await renewIfDue(await renewIfDue(old, hosts, now - 366 * day), hosts, now - day);
     const bundle = trustedBy(announced);
     expect(announced['previous-ca.crt']).toBeDefined();
     expect(certificatesIn(bundle)).toHaveLength(2);
-    const before = await renewed(old, hosts, now);
-    expect(await isLetIn(before, bundle)).toBe(true);
-    expect(await isLetIn(announced, bundle)).toBe(true);
-    expect(await isLetIn(announced, trustedBy(old))).toBe(false);
+    const before = await renew(old, hosts, now);
+    expect(await isAccepted(before, bundle)).toBe(true);
+    expect(await isAccepted(announced, bundle)).toBe(true);
+    expect(await isAccepted(announced, trustedBy(old))).toBe(false);
   });
 });

@@ -43,7 +43,7 @@ afterEach(() => certificate.stop());
 const published = (): unknown =>
   cluster.get(`/api/v1/namespaces/${namespace}/configmaps`, 'platform-apiserver-ca')?.['data'];
 
-/** A change of the configuration, after which the certificate is read again. */
+/** Changes the configuration, after which the certificate is read again. */
 async function readAgain(): Promise<void> {
   live.accept(configuration({}));
   await settle();
@@ -57,7 +57,7 @@ test('the serving certificate is read and its CA published at the start', async 
   expect(replaced).toEqual([]);
 });
 
-test('the serving certificate is replaced and its CA published when another one is read', async () => {
+test('the serving certificate is replaced and its CA published when it changes', async () => {
   await certificate.start();
   await readAgain();
   expect(replaced).toEqual([]);
@@ -79,7 +79,7 @@ test('the serving certificate is read again every 30 seconds until the stop', as
   expect(certificate.value).toEqual(serving('2'));
 });
 
-test('the serving certificate stays in force when none can be read, with a warning', async () => {
+test('the serving certificate stays in force when it cannot be read, with a warning', async () => {
   await certificate.start();
   current = new Error('no such file');
   await readAgain();

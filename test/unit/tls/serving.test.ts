@@ -28,7 +28,7 @@ const replica = (
   return { client, serving: servingFromSecret({ client, namespace, hosts, log, clock: { now } }) };
 };
 
-/** Puts what a server made that long ago into the Secret. */
+/** Stores the material of a server that created it this long ago in the Secret. */
 async function putMaterial(cluster: MemoryCluster, age: number): Promise<void> {
   const material = await newMaterial(['localhost'], Date.now() - age);
   const data = Object.entries(material).map(([key, pem]) => [key, Buffer.from(String(pem)).toString('base64')]);
@@ -38,7 +38,7 @@ async function putMaterial(cluster: MemoryCluster, age: number): Promise<void> {
 const old = 300 * 86_400_000;
 
 describe('replicas', () => {
-  test('that start at once go on with one CA and one certificate', async () => {
+  test('that start concurrently use one CA and one certificate', async () => {
     const cluster = new MemoryCluster();
     const all = await Promise.all(Array.from({ length: 4 }, () => replica(cluster).serving()));
     expect(new Set(all.map((one) => JSON.stringify(one))).size).toBe(1);
@@ -46,7 +46,7 @@ describe('replicas', () => {
     expect(all[0]).toMatchObject({ own: true });
   });
 
-  test('that renew at once go on with the certificate of the first', async () => {
+  test('that renew concurrently use the certificate of the first', async () => {
     const cluster = new MemoryCluster();
     await putMaterial(cluster, old);
     const before = cluster.get(path, name)?.['data'] as Record<string, string>;
@@ -57,33 +57,33 @@ describe('replicas', () => {
   });
 });
 
-test('replicas go from one CA to the next together, and the Secret keeps what is needed of both', async () => {
+test('replicas move from one CA to the next together, and the Secret keeps what is needed of both', async () => {
   const day = 86_400_000;
   const cluster = new MemoryCluster();
   let now = Date.now();
   const two = [replica(cluster, undefined, () => now), replica(cluster, undefined, () => now)];
-  const look = async (): Promise<string> => {
+  const currentCA = async (): Promise<string> => {
     const [one, other] = await Promise.all(two.map(({ serving }) => serving()));
     expect(one).toEqual(other);
     return one?.ca ?? '';
   };
   const keys = (): string[] => Object.keys(cluster.get(path, name)?.['data'] ?? {}).toSorted();
   const own = ['ca.crt', 'ca.key', 'tls.crt', 'tls.key'];
-  const first = await look();
+  const first = await currentCA();
   expect(keys()).toEqual(own);
   now += 2_930 * day;
-  const both = await look();
+  const both = await currentCA();
   expect(both.startsWith(first)).toBe(true);
   expect(keys()).toEqual([...own, 'next-ca.crt', 'next-ca.key'].toSorted());
   now += 370 * day;
-  expect(await look()).toBe(both);
+  expect(await currentCA()).toBe(both);
   expect(keys()).toEqual([...own, 'previous-ca.crt'].toSorted());
   now += 370 * day;
-  expect(await look()).toBe(both.slice(first.length).trim());
+  expect(await currentCA()).toBe(both.slice(first.length).trim());
   expect(keys()).toEqual(own);
 });
 
-test('a certificate that is good is read and nothing is written', async () => {
+test('a valid certificate is read and nothing is written', async () => {
   const cluster = new MemoryCluster();
   const { client, serving } = replica(cluster);
   const first = await serving();
@@ -92,7 +92,7 @@ test('a certificate that is good is read and nothing is written', async () => {
   expect(client.requests.filter(({ method }) => method !== 'GET')).toHaveLength(writes);
 });
 
-test('a new name makes a new certificate under the same CA', async () => {
+test('a new name causes a new certificate under the same CA', async () => {
   const hosts = ['localhost'];
   const { serving } = replica(new MemoryCluster(), () => hosts);
   const first = await serving();
@@ -103,15 +103,15 @@ test('a new name makes a new certificate under the same CA', async () => {
   expect(await serving()).toEqual(second);
 });
 
-test('a Secret without one of its parts is named, with what to do', async () => {
+test('a Secret without one of its parts is named in the error, with a solution', async () => {
   const cluster = new MemoryCluster();
   cluster.put(path, { metadata: { name }, data: {} });
   await expect(replica(cluster).serving()).rejects.toThrow(
-    `Secret ${name} has no ca.crt; delete the Secret and a new one is made`,
+    `Secret ${name}: "ca.crt" is missing; delete the Secret to create a new one`,
   );
 });
 
-test.each([403, 500])('an answer of %d is not taken for a missing Secret', async (code) => {
+test.each([403, 500])('a response of %d is not treated as a missing Secret', async (code) => {
   const cluster = new MemoryCluster();
   const { client, serving } = replica(cluster);
   client.before = () => {
@@ -121,8 +121,8 @@ test.each([403, 500])('an answer of %d is not taken for a missing Secret', async
   expect(cluster.list(path)).toEqual([]);
 });
 
-describe('given files', () => {
-  test('are read again each time, with the CA beside them when there is one', async () => {
+describe('configured certificate files', () => {
+  test('are read again each time, with the CA beside them if there is one', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-tls-'));
     try {
       const [cert, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
@@ -136,7 +136,9 @@ describe('given files', () => {
     }
   });
 
-  test('that are not there are an error', async () => {
-    await expect(servingFromFiles('/nowhere/tls.crt', '/nowhere/tls.key')()).rejects.toMatchObject({ code: 'ENOENT' });
+  test('that do not exist are an error', async () => {
+    await expect(servingFromFiles('/nowhere/tls.crt', '/nowhere/tls.key')()).rejects.toThrow(
+      '--tls-cert-file: cannot read /nowhere/tls.crt: no such file or directory',
+    );
   });
 });

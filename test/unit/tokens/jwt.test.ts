@@ -119,7 +119,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-scope-absent
-  test('without a scope has no such claim', () => {
+  test('without a scope has no scope claim', () => {
     expect(readJWT(lab().tokens.issueAccess(sessionWith(), account, undefined).token).claims).not.toHaveProperty(
       'scope',
     );
@@ -137,7 +137,7 @@ describe('an access token', () => {
     },
   );
 
-  test('does not outlive its session, and says so', () => {
+  test('does not outlive its session, and expires with it', () => {
     const { tokens } = lab();
     const session = sessionWith({ expiresAt: new Date((now + 90) * 1_000 + 700).toISOString() });
     const { token, expiresIn } = tokens.issueAccess(session, account, undefined);
@@ -158,9 +158,9 @@ describe('an access token', () => {
     [2 * hour + 9, true],
     [2 * hour + 10, false],
     [3 * hour, false],
-    // iat is never compared with our clock.
+    // iat is never compared with the clock.
     [-hour, true],
-  ])('%d seconds after it was issued is good: %j, seen before or not', (seconds, good) => {
+  ])('is valid %d seconds after it was issued: %j, whether it is cached or not', (seconds, good) => {
     const { tokens, at } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     at(seconds);
@@ -175,7 +175,7 @@ describe('an access token', () => {
   test.each([
     [69, true],
     [70, false],
-  ])('of 60 s that was verified is good %d s after it was issued: %j', (seconds, good) => {
+  ])('of 60 s that was verified is valid %d s after it was issued: %j', (seconds, good) => {
     const { tokens, at } = lab({ accessTokenMaxAge: 60_000 });
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect(tokens.verifyAccess(token)).toBeDefined();
@@ -184,7 +184,7 @@ describe('an access token', () => {
     expect(tokens.verifyAccess(token) !== undefined).toBe(good);
   });
 
-  test('is known by its fingerprint once it was verified', () => {
+  test('is cached by its fingerprint once it was verified', () => {
     const { tokens } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect(tokens.known(fingerprint(token))).toBeUndefined();
@@ -193,10 +193,10 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-tampering
-  test('changed in any character is none', () => {
+  test('with any changed character is rejected', () => {
     const { tokens } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
-    // The last characters of a part may hold bits that mean nothing.
+    // The last characters of a part may hold unused bits.
     const position = fc.nat(token.length - 1).filter((at) => !/^..?(\.|$)/.test(token.slice(at)) && token[at] !== '.');
     fc.assert(
       fc.property(position, fc.constantFrom('A', 'B', '-', '.', ' ', 'é'), (at, character) => {
@@ -207,7 +207,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-other-issuer
-  test('of another issuer is not ours, by name or by verification, even when the issuer was ours before', () => {
+  test('of another issuer is rejected by name and by verification, even if this server had the issuer before', () => {
     const { tokens, settings } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([true, true]);
@@ -216,7 +216,7 @@ describe('an access token', () => {
     expect(tokens.known(fingerprint(token))).toBeUndefined();
   });
 
-  test('for another audience is refused after the issuer has changed, although it was verified before', () => {
+  test('for another audience is rejected after the issuer has changed, even if it was verified before', () => {
     const { tokens, settings } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined, kubernetesAudience);
     expect(tokens.verifyForAny(token)).toMatchObject({ aud: kubernetesAudience });
@@ -227,7 +227,7 @@ describe('an access token', () => {
   });
 });
 
-test('an access token is none any more when its key was replaced, although it was verified before', async () => {
+test('an access token is rejected after its key was replaced, even if it was verified before', async () => {
   const [cluster, elsewhere] = [new MemoryCluster(), new MemoryCluster()];
   const makeKey = keyMaker();
   const own = await keysIn(cluster, makeKey);
@@ -244,7 +244,7 @@ test('an access token is none any more when its key was replaced, although it wa
   expect(tokens.verifyAccess(token)).toBeUndefined();
 });
 
-describe('no access token', () => {
+describe('token verification', () => {
   const claims = {
     iss: issuer,
     aud: issuer,
@@ -266,7 +266,7 @@ describe('no access token', () => {
   const without = (name: keyof typeof claims): Forgery => signed({}, { [name]: undefined });
 
   // evidence: jwt-unknown-claims
-  test('is what these tests would forge if nothing were wrong', () => {
+  test('accepts the unmodified token that these tests forge', () => {
     expect(lab().tokens.verifyAccess(signed({})())).toBeDefined();
   });
 
@@ -275,7 +275,7 @@ describe('no access token', () => {
     ['has no algorithm', signed({ alg: 'none' })],
     ['has no signature', () => `${craftJWT({ typ: 'at+jwt', alg: 'none' }, claims).split('.').slice(0, 2).join('.')}.`],
     [
-      'is signed with our public key as a shared secret',
+      'is signed with the public key as a shared secret',
       () => {
         const key = keys.current('RS256');
         const content = craftJWT({ typ: 'at+jwt', alg: 'HS256', kid: key.kid }, claims)
@@ -286,25 +286,25 @@ describe('no access token', () => {
         return `${content}.${createHmac('sha256', pem).update(content).digest('base64url')}`;
       },
     ],
-    ['names another algorithm than the key has', signed({ alg: 'RS256' })],
+    ['names another algorithm than that of the key', signed({ alg: 'RS256' })],
     ['names the other key', () => signed({ kid: keys.current('RS256').kid })()],
-    ['names a key that is not ours', signed({ kid: 'unknown' })],
+    ['names a key that is unknown', signed({ kid: 'unknown' })],
     ['names no key', signed({ kid: undefined })],
     ...['../../../../dev/null', "x' UNION SELECT 'key", '__proto__', 'constructor', '', ['x'], { x: 1 }, null].map(
       (kid): [string, Forgery] => [`names the key ${JSON.stringify(kid)}`, signed({ kid })],
     ),
     [
-      'says where its key is',
+      'refers to its key by URL',
       () => {
         const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
         const at = { jku: 'https://evil.example/keys', x5u: 'https://evil.example/c', kid: keys.current('ES256').kid };
         return craftJWT({ typ: 'at+jwt', alg: 'ES256', ...at }, claims, privateKey);
       },
     ],
-    ['demands what we do not understand', signed({ crit: ['x'], x: 1 })],
-    ['is not valid yet at some time', signed({}, { nbf: 'soon' })],
+    ['has an unknown critical header', signed({ crit: ['x'], x: 1 })],
+    ['has an nbf that is not a number', signed({}, { nbf: 'soon' })],
     [
-      'brings its own key',
+      'contains its own key',
       () => {
         const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
         const jwk = publicKey.export({ format: 'jwk' });
@@ -314,26 +314,26 @@ describe('no access token', () => {
     ['is an id_token by type', signed({ typ: 'JWT' })],
     ['has no type', signed({ typ: undefined })],
     ['is of another issuer', signed({}, { iss: 'https://another.example' })],
-    ['is for somebody else', signed({}, { aud: 'platform' })],
+    ['is for another audience', signed({}, { aud: 'platform' })],
     ['is for kube-apiserver', signed({}, { aud: ['kubernetes'] })],
     ['has expired', signed({}, { exp: now - 11 })],
     ['is not valid yet', signed({}, { nbf: now + 11 })],
-    ['ends at no time', signed({}, { exp: 'never' })],
-    ['has a user that is no text', signed({}, { username: ['alice'] })],
-    ['was issued at no time', signed({}, { iat: 'once' })],
+    ['has an exp that is not a number', signed({}, { exp: 'never' })],
+    ['has a username that is not a string', signed({}, { username: ['alice'] })],
+    ['has an iat that is not a number', signed({}, { iat: 'once' })],
     ...(['iss', 'aud', 'sub', 'sid', 'client_id', 'username', 'exp', 'iat', 'jti'] as const).map(
       (name): [string, Forgery] => [`has no ${name}`, without(name)],
     ),
-    ['is longer than any of ours', signed({}, { padding: 'x'.repeat(20_000) })],
+    ['is longer than the limit', signed({}, { padding: 'x'.repeat(20_000) })],
     ['is not a JWT', () => 'opaque'],
     ['is empty', () => ''],
     ['has two parts', () => 'e30.e30'],
-  ])('is one that %s', (_, forge) => {
+  ])('rejects a token that %s', (_, forge) => {
     expect(lab().tokens.verifyAccess(forge())).toBeUndefined();
   });
 
   // evidence: jwt-repeated-claim
-  test('is one that says a second time whose it is, unless the last word is right', () => {
+  test('rejects a repeated claim unless its last value is right', () => {
     const key = keys.current('ES256');
     const header = craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: key.kid }, {}).split('.')[0] ?? '';
     const twice = (first: string, last: string): string => {
@@ -348,7 +348,7 @@ describe('no access token', () => {
   });
 
   // evidence: jwt-id-token
-  test('is our own id_token', () => {
+  test('rejects an id_token of this server', () => {
     const { tokens } = lab();
     const session = sessionWith({ clientID: issuer, scope: 'openid' });
     expect(tokens.verifyAccess(tokens.issueIdentity(session, account, 'openid'))).toBeUndefined();
@@ -356,7 +356,7 @@ describe('no access token', () => {
 
   // evidence: jwt-malformed
   test.each(['Na.a.', 'Na.a.a', 'e30.a.', 'e30.bm8.x', 'bnVsbA.bnVsbA.', '..', '.', ''])(
-    'looks like a token and is none: %j',
+    'rejects the text %j, which resembles a token',
     (text) => {
       const { tokens } = lab();
       expect(tokens.verifyAccess(text)).toBeUndefined();
@@ -364,14 +364,14 @@ describe('no access token', () => {
     },
   );
 
-  test('is recognized as ours if it is longer than 16 KiB', () => {
+  test('recognizes the issuer of a token longer than 16 KiB', () => {
     const { tokens } = lab();
     // The signature is not checked.
     const whole = signed({})();
     expect([16_384, 16_385].map((length) => tokens.isOurs(whole.padEnd(length, 'A')))).toEqual([true, false]);
   });
 
-  test('makes verification or recognition throw', () => {
+  test('never throws, nor does the recognition of the issuer', () => {
     const { tokens } = lab();
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[\w-]{0,20}\.[\w-]{0,20}\.[\w-]{0,20}$/)), (text) => {
@@ -388,9 +388,9 @@ describe('an id_token', () => {
     ['openid profile', { preferred_username: 'alice', name: 'Alice A.' }],
     ['openid email', { email: 'alice@example.com', email_verified: true }],
     ['openid groups', { groups: ['a', 'b'] }],
-  ])('for the scope %s says no more than that asks for', (scope, more) => {
+  ])('for the scope %s contains only the claims of that scope', (scope, more) => {
     const { tokens } = lab();
-    // What the login was granted is more than what this token was asked for.
+    // The login was granted more than this token requests.
     const session = sessionWith({ scope: 'openid profile email groups' });
     const { header, claims } = readJWT(tokens.issueIdentity(session, account, scope));
     expect(header).toEqual({ typ: 'JWT', alg: 'RS256', kid: keys.current('RS256').kid });
@@ -406,7 +406,7 @@ describe('an id_token', () => {
     });
   });
 
-  test('names a user without a display name by the username, and has no e-mail where there is none', () => {
+  test('names a user without a display name by the username, and omits a missing e-mail address', () => {
     const { tokens } = lab();
     const { claims } = readJWT(
       tokens.issueIdentity(
@@ -420,7 +420,7 @@ describe('an id_token', () => {
     expect(claims).not.toHaveProperty('email_verified');
   });
 
-  test('is read for its session, even after it has expired', () => {
+  test('is accepted at logout for its session, even after it has expired', () => {
     const { tokens, at } = lab();
     const token = tokens.issueIdentity(sessionWith(), account, 'openid');
     at(30 * 24 * hour);
@@ -434,16 +434,20 @@ describe('an id_token', () => {
   };
 
   test.each<[string, () => string, boolean]>([
-    ['is what these tests forge if nothing is wrong', () => crafted({}), true],
+    ['is the unmodified token that these tests forge', () => crafted({}), true],
     ['is an access token by type', () => crafted({ typ: 'at+jwt' }), false],
-    ['is an access token of ours', () => lab().tokens.issueAccess(sessionWith(), account, 'openid').token, false],
+    [
+      'is an access token of this server',
+      () => lab().tokens.issueAccess(sessionWith(), account, 'openid').token,
+      false,
+    ],
     ['has no subject', () => crafted({}, { sub: undefined }), false],
     ['has no session', () => crafted({}, { sid: undefined }), false],
-    ['has a session that is no text', () => crafted({}, { sid: 1 }), false],
+    ['has a session that is not a string', () => crafted({}, { sid: 1 }), false],
     ['is for several clients', () => crafted({}, { aud: ['platform', 'other'] }), false],
     ['is of another issuer', () => crafted({}, { iss: 'https://another.example' }), false],
-    ['names a key that is not ours', () => crafted({ kid: 'unknown' }), false],
-    ['is longer than any of ours', () => crafted({}, { padding: 'x'.repeat(20_000) }), false],
+    ['names an unknown key', () => crafted({ kid: 'unknown' }), false],
+    ['is longer than the limit', () => crafted({}, { padding: 'x'.repeat(20_000) }), false],
     ['is not a JWT', () => 'opaque', false],
   ])('that %s is accepted at logout: %#', (_, forge, accepted) => {
     expect(lab().tokens.readIdentity(forge()) !== undefined).toBe(accepted);

@@ -36,18 +36,18 @@ interface Replica {
   readonly lines: () => string[];
 }
 
-/** `changes` to the settings make a test quick that lasts for several intervals. */
+/** `changes` to the settings speed up a test that lasts for several intervals. */
 async function lab(changes: Partial<typeof usual> = {}) {
   const settings = { ...usual, ...changes };
   const clock = new FakeClock();
   const cluster = new MemoryCluster(clock);
   const makeKey = keyMaker();
-  const replica = async (isOurs: () => boolean = () => true): Promise<Replica> => {
+  const replica = async (isLeader: () => boolean = () => true): Promise<Replica> => {
     const client = cluster.client();
     const { log, lines } = logOfLines();
     const keys = new SigningKeys({ client, namespace, makeKey, clock, log });
     await keys.start();
-    const rotation = new KeyRotation({ keys, settings: () => settings, isOurs, clock, log });
+    const rotation = new KeyRotation({ keys, settings: () => settings, isLeader, clock, log });
     rotation.start();
     running.push(keys, rotation);
     await settle();
@@ -102,8 +102,8 @@ async function lab(changes: Partial<typeof usual> = {}) {
 const signing = ({ keys }: Replica): string[] => algorithms.map((alg) => keys.current(alg).kid);
 const published = ({ keys }: Replica): string[] => keys.published().map(({ kid }) => kid);
 
-describe('a rotation', () => {
-  test('publishes the next keys for ten minutes, then signs with them, and verifies with those before as long as a token lives', async () => {
+describe('a key rotation', () => {
+  test('publishes the next keys for ten minutes, then signs with them, and accepts the previous ones as long as a token lives', async () => {
     const { replica, pass, until, command, issue, data } = await lab();
     const [one, two] = [await replica(), await replica(() => false)];
     const before = signing(one);
@@ -119,7 +119,7 @@ describe('a rotation', () => {
     for (const kid of before) expect(after).not.toContain(kid);
     expect(signing(two)).toEqual(after);
     expect(data().toSorted()).toEqual(['ES256.pem', 'RS256.pem', 'retired.json', 'rotation.json']);
-    // Whatever was signed by either key is good on either replica.
+    // Tokens signed by either key are valid on either replica.
     const last = issue(two);
     for (const { tokens } of [one, two])
       for (const token of [old, last]) expect(tokens.verifyAccess(token)).toBeDefined();
@@ -130,7 +130,7 @@ describe('a rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('keeps of what signed before the public half only', async () => {
+  test('keeps only the public half of previous keys', async () => {
     const { replica, pass, until, command, retired } = await lab();
     const one = await replica();
     command('now');
@@ -140,7 +140,7 @@ describe('a rotation', () => {
     for (const key of retired()) expect(JSON.stringify(key)).toMatch(/^(?!.*PRIVATE).*BEGIN PUBLIC KEY/);
   });
 
-  test('begins when the keys are old enough, and not before', async () => {
+  test('starts when the keys are old enough, and not before', async () => {
     const { settings, replica, clock, until } = await lab();
     const one = await replica();
     const begun = clock.now();
@@ -150,7 +150,7 @@ describe('a rotation', () => {
     expect(clock.now() - begun).toBeGreaterThanOrEqual(settings.keyRotation);
   });
 
-  test('is asked for once by each command', async () => {
+  test('is started once by each command', async () => {
     const { replica, pass, until, command } = await lab();
     const one = await replica();
     command('first');
@@ -163,7 +163,7 @@ describe('a rotation', () => {
     await until(() => published(one).length === 4);
   });
 
-  test('is done once by replicas that all believe that it is theirs', async () => {
+  test('is done once by replicas that all consider themselves responsible', async () => {
     const { replica, pass, until, command } = await lab();
     const all = [await replica(), await replica(), await replica()];
     command('now');
@@ -175,7 +175,7 @@ describe('a rotation', () => {
     for (const one of all) expect(published(one)).toHaveLength(4);
   });
 
-  test('is not for a replica whose turn it is not', async () => {
+  test('is not done by a replica that is not responsible', async () => {
     const { replica, pass, command } = await lab();
     const one = await replica(() => false);
     command('now');
@@ -183,7 +183,7 @@ describe('a rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('of a Secret that holds something else changes nothing, and is logged once until it is repaired', async () => {
+  test('of an invalid Secret changes nothing, and is logged once until the Secret is repaired', async () => {
     const { cluster, replica, pass } = await lab();
     const one = await replica();
     const before = signing(one);
@@ -193,7 +193,7 @@ describe('a rotation', () => {
     await settle();
     await pass(30_000);
     expect(signing(one)).toEqual(before);
-    const logged = (): string[] => one.lines().filter((line) => line.includes('cannot be rotated'));
+    const logged = (): string[] => one.lines().filter((line) => line.includes('signing key rotation failed'));
     expect(logged()).toEqual([expect.stringContaining('JSON')]);
     for (const data of [secret['data'], broken]) {
       cluster.put(path, { ...secret, data });
@@ -203,7 +203,7 @@ describe('a rotation', () => {
     expect(logged()).toHaveLength(2);
   });
 
-  test('by age starts as soon as the interval is over, and the next one a whole interval after the keys took over', async () => {
+  test('by age starts when the interval is over, and the next one a whole interval after the keys took over', async () => {
     const { settings, replica, clock, pass, until } = await lab({
       keyRotation: 40 * minute,
       accessTokenMaxAge: 15 * minute,
@@ -217,18 +217,16 @@ describe('a rotation', () => {
     const since = clock.now();
     expect(since - created).toBe(settings.keyRotation + 10 * minute);
     const second = signing(one);
-    // The retired keys go meanwhile.
+    // The retired keys are deleted meanwhile.
     await pass(settings.keyRotation - minute);
     expect(published(one).toSorted()).toEqual(second.toSorted());
     await until(() => published(one).length === 4);
     expect(clock.now() - since).toBe(settings.keyRotation);
-    const logged = one.lines().map((line) => JSON.parse(line) as { message: string; because?: string });
-    expect(
-      logged.map(({ message, because }) => [message, because]).filter(([message]) => message !== 'listed'),
-    ).toEqual([
-      ['the next signing keys are published', 'of their age'],
-      ['the next signing keys sign now', undefined],
-      ['the next signing keys are published', 'of their age'],
+    const logged = one.lines().map((line) => JSON.parse(line) as { message: string; reason?: string });
+    expect(logged.map(({ message, reason }) => [message, reason]).filter(([message]) => message !== 'listed')).toEqual([
+      ['next signing keys published', 'age'],
+      ['signing keys rotated', undefined],
+      ['next signing keys published', 'age'],
     ]);
   });
 
@@ -244,7 +242,7 @@ describe('a rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('does not start when the command is removed, or set again to what it was', async () => {
+  test('does not start when the command is removed, or set to its earlier value', async () => {
     const { replica, pass, until, command } = await lab({ keyRotation: 45 * minute, accessTokenMaxAge: 10 * minute });
     const one = await replica();
     command('first');
@@ -264,13 +262,13 @@ describe('a rotation', () => {
   test('waits while sixteen retired keys are kept, however often it is commanded', async () => {
     const { replica, pass, command, retired } = await lab();
     await replica();
-    let most = 0;
+    let max = 0;
     for (let time = 0; time < 15; time += 1) {
       command(`command ${time}`);
       await pass(11 * minute);
-      most = Math.max(most, retired().length);
+      max = Math.max(max, retired().length);
     }
-    expect(most).toBe(16);
+    expect(max).toBe(16);
   });
 
   test('is not started by a replica that has stopped', async () => {
@@ -282,7 +280,7 @@ describe('a rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('is not continued by a replica that has stopped, also when it stops during a write', async () => {
+  test('is not continued by a replica that has stopped, even if it stops during a write', async () => {
     const { replica, pass, until, command } = await lab();
     const [one, two] = [await replica(), await replica()];
     one.rotation.stop();
@@ -297,7 +295,7 @@ describe('a rotation', () => {
   });
 });
 
-test('a rotation makes nobody verify again what is verified already, until a key is gone', async () => {
+test('a rotation keeps cached verifications until a key is deleted', async () => {
   const { replica, until, command } = await lab();
   const one = await replica();
   const { generation } = one.keys;

@@ -21,7 +21,7 @@ interface Replica {
   readonly secret: KeySecret;
   /** The key in force; undefined before there is one. */
   readonly key: () => string | undefined;
-  /** How often keys were put in force. */
+  /** Number of times that keys were put in force. */
   readonly uses: () => number;
   readonly lines: () => string[];
 }
@@ -68,14 +68,14 @@ function lab(): Lab {
 
 const put = (cluster: MemoryCluster, data: object): void => cluster.put(path, { metadata: { name }, data });
 
-describe('replicas that follow the same Secret', () => {
-  test('have the key that the first of them made', async () => {
+describe('replicas that watch the same key Secret', () => {
+  test('have the key that the first of them created', async () => {
     const { start, stored } = lab();
     const all = await Promise.all([start(), start(), start()]);
     expect(all.map(({ key }) => key())).toEqual(all.map(() => stored()));
   });
 
-  test('have the same new key when somebody deletes it, as often as that is', async () => {
+  test('have the same new key each time somebody deletes it', async () => {
     const { cluster, start, stored } = lab();
     const [one, two] = [await start(), await start()];
     const seen = new Set([one.key()]);
@@ -86,10 +86,10 @@ describe('replicas that follow the same Secret', () => {
       seen.add(one.key());
     }
     expect(seen.size).toBe(4);
-    expect(one.lines().join('\n')).toContain('there are new keys');
+    expect(one.lines().join('\n')).toContain('new keys were created');
   });
 
-  test('agree although another has made a new key before they could', async () => {
+  test('agree even if another replica has created a new key first', async () => {
     const { cluster, start, stored } = lab();
     const [one, two] = [await start(), await start()];
     const before = one.key();
@@ -102,7 +102,7 @@ describe('replicas that follow the same Secret', () => {
     expect([stored(), one.key(), two.key()]).toEqual([three.key(), three.key(), three.key()]);
   });
 
-  test('put the keys that the start has read in force once', async () => {
+  test('put the keys that were read at the start in force once', async () => {
     const { cluster, start } = lab();
     const { uses } = await start();
     expect(uses()).toBe(1);
@@ -111,7 +111,7 @@ describe('replicas that follow the same Secret', () => {
     expect(uses()).toBe(2);
   });
 
-  test('take over what an administrator puts there', async () => {
+  test('adopt the key that an administrator stores', async () => {
     const { cluster, start } = lab();
     const [one, two] = [await start(), await start()];
     const key = randomBytes(8).toString('base64');
@@ -120,18 +120,18 @@ describe('replicas that follow the same Secret', () => {
     expect([one.key(), two.key()]).toEqual([key, key]);
   });
 
-  test.each([{}, { key: 'AAAA' }])('keep theirs when %j is put there, and say so', async (data) => {
+  test.each([{}, { key: 'AAAA' }])('keep their key when %j is stored, and report it', async (data) => {
     const { cluster, start } = lab();
     const one = await start();
     const before = one.key();
     put(cluster, data);
     await settle();
     expect(one.key()).toBe(before);
-    expect(one.lines().join('\n')).toMatch(/no key.*not used/);
+    expect(one.lines().join('\n')).toMatch(/no key.*Secret with keys is invalid/);
   });
 });
 
-test('a Secret that cannot be made again at once is made within a minute', async () => {
+test('a key Secret that cannot be recreated at once is recreated within a minute', async () => {
   const { cluster, clock, start, stored } = lab();
   const { client, key, lines } = await start();
   const before = key();
@@ -142,20 +142,20 @@ test('a Secret that cannot be made again at once is made within a minute', async
   await settle();
   expect(stored()).toBeUndefined();
   expect(key()).toBe(before);
-  expect(lines().join('\n')).toMatch(/reset.*cannot be made again/);
+  expect(lines().join('\n')).toMatch(/reset.*could not be recreated/);
   client.before = () => undefined;
   await clock.advance(minute);
   expect(stored()).toBe(key());
   expect(key()).not.toBe(before);
 });
 
-test('a Secret that holds no key is refused at the start', async () => {
+test('a key Secret without a key is rejected at the start', async () => {
   const { cluster, start } = lab();
   put(cluster, {});
   await expect(start()).rejects.toThrow('no key');
 });
 
-test('a Secret that cannot be made again for some minutes is made afterwards', async () => {
+test('a key Secret that cannot be recreated for some minutes is recreated afterwards', async () => {
   const { cluster, clock, start, stored } = lab();
   const { client, key } = await start();
   client.before = ({ method }) => {
@@ -169,16 +169,16 @@ test('a Secret that cannot be made again for some minutes is made afterwards', a
   expect(stored()).toBe(key());
 });
 
-test('a Secret that is there is neither made nor reported as deleted', async () => {
+test('an existing key Secret is neither created nor reported as deleted', async () => {
   const { clock, start } = lab();
   const { client, lines } = await start();
-  const before = client.asked('GET', `/${name}`).length;
+  const before = client.requestsTo('GET', `/${name}`).length;
   await clock.advance(5 * minute);
-  expect(client.asked('GET', `/${name}`)).toHaveLength(before);
+  expect(client.requestsTo('GET', `/${name}`)).toHaveLength(before);
   expect(lines().join('\n')).not.toContain('deleted');
 });
 
-test('a Secret that was not read yet is not taken for a deleted one', async () => {
+test('a key Secret that was not read yet is not treated as deleted', async () => {
   const { cluster, clock } = lab();
   const client = cluster.client();
   const { log, lines } = logOfLines();
@@ -198,10 +198,10 @@ test('a Secret that was not read yet is not taken for a deleted one', async () =
   expect(lines().join('\n')).not.toContain('deleted');
 });
 
-describe('a change of the Secret', () => {
+describe('a change of the key Secret', () => {
   const other = { key: Buffer.alloc(8) };
 
-  test('is given what is there, and is written', async () => {
+  test('gets the current contents, and is written', async () => {
     const { start, stored } = lab();
     const { secret, key } = await start();
     const before = key();
@@ -219,10 +219,10 @@ describe('a change of the Secret', () => {
     const { start } = lab();
     const { client, secret } = await start();
     await secret.change(async () => undefined);
-    expect(client.asked('PUT', `/${name}`)).toEqual([]);
+    expect(client.requestsTo('PUT', `/${name}`)).toEqual([]);
   });
 
-  test('is not attempted before the Secret is followed, or while there is none', async () => {
+  test('is not attempted before the Secret was read, or while there is none', async () => {
     const { cluster, clock, start } = lab();
     const client = cluster.client();
     const { log } = logOfLines();
@@ -242,7 +242,7 @@ describe('a change of the Secret', () => {
     expect(calls).toBe(0);
   });
 
-  test('gives way to one that somebody else made meanwhile, and to a deletion', async () => {
+  test('is dropped if somebody else changed or deleted the Secret meanwhile', async () => {
     const { cluster, start, stored } = lab();
     const { client, secret } = await start();
     const theirs = Buffer.alloc(8, 1).toString('base64');
@@ -260,7 +260,7 @@ describe('a change of the Secret', () => {
     expect(stored()).not.toBe(other.key.toString('base64'));
   });
 
-  test.each([0, 403, 500])('fails when kube-apiserver answers %i', async (code) => {
+  test.each([0, 403, 500])('fails when kube-apiserver responds with %i', async (code) => {
     const { start } = lab();
     const { client, secret } = await start();
     client.before = ({ method }) => {
@@ -270,7 +270,7 @@ describe('a change of the Secret', () => {
   });
 });
 
-test('after a stop the Secret is neither watched nor made again', async () => {
+test('after a stop the key Secret is neither watched nor recreated', async () => {
   const { cluster, clock, start, stored } = lab();
   const { secret } = await start();
   secret.stop();

@@ -11,7 +11,7 @@ const tokens = new RefreshTokens(Buffer.alloc(32, 7));
 
 describe('refresh tokens', () => {
   // evidence: refresh-token-entropy
-  test('carry 256 random bits behind the id of their session', () => {
+  test('contain 256 random bits after the ID of their session', () => {
     const sid = newSessionID();
     const all = new Set(Array.from({ length: 1_000 }, () => tokens.first(sid)));
     expect(all.size).toBe(1_000);
@@ -21,7 +21,7 @@ describe('refresh tokens', () => {
     }
   });
 
-  test('have session ids of 128 random bits that can be names of objects', () => {
+  test('have session IDs of 128 random bits that are valid object names', () => {
     const all = new Set(Array.from({ length: 1_000 }, newSessionID));
     expect(all.size).toBe(1_000);
     for (const sid of all) expect(sid).toMatch(/^[0-9a-f]{32}$/);
@@ -35,7 +35,7 @@ describe('refresh tokens', () => {
     },
   );
 
-  test('have one successor, which needs the key and the whole token', () => {
+  test('have one successor, which depends on the key and the whole token', () => {
     const token = tokens.first(newSessionID());
     expect(tokens.successor(token)).toBe(new RefreshTokens(Buffer.alloc(32, 7)).successor(token));
     expect(tokens.successor(token)).not.toBe(new RefreshTokens(Buffer.alloc(32, 8)).successor(token));
@@ -45,29 +45,29 @@ describe('refresh tokens', () => {
 
   test.each([
     ['', 'nothing'],
-    ['x', 'a word'],
-    ['%.%', 'no seal'],
+    ['x', 'a single word'],
+    ['%.%', 'an invalid seal'],
     ['%.%.', 'an empty seal'],
-    ['%.%.%', 'the seal of nobody'],
-  ])('%j (%s) belongs to no session', (pattern) => {
+    ['%.%.%', 'a wrong seal'],
+  ])('like %j (%s) belong to no session', (pattern) => {
     const parts = [newSessionID(), 'b'.repeat(43), 'c'.repeat(22)];
     expect(tokens.sessionOf(pattern.replaceAll('%', () => parts.shift() ?? ''))).toBeUndefined();
   });
 
   test.each([
-    ['a space before', (token: string) => ` ${token}`],
-    ['a line end after', (token: string) => `${token}\n`],
+    ['a leading space', (token: string) => ` ${token}`],
+    ['a trailing line end', (token: string) => `${token}\n`],
     ['padding', (token: string) => `${token}==`],
     ['the session id in capitals', (token: string) => token.slice(0, 32).toUpperCase() + token.slice(32)],
     ['a longer secret', (token: string) => token.replace('.', '.A')],
-    ['a further part', (token: string) => `${token}.A`],
+    ['an additional part', (token: string) => `${token}.A`],
   ])('with %s belong to no session', (_what, change) => {
     const token = tokens.first('a'.repeat(32));
     expect(tokens.sessionOf(token)).toBe('a'.repeat(32));
     expect(tokens.sessionOf(change(token))).toBeUndefined();
   });
 
-  test('of whatever text name no session', () => {
+  test('that are random text belong to no session', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(tokens.sessionOf(text)).toBeUndefined();
@@ -75,10 +75,10 @@ describe('refresh tokens', () => {
     );
   });
 
-  test("are ours only with our seal: with any letter changed, or made with another key, they are nobody's", () => {
+  test('are recognized only with the right seal: not with any changed letter, and not with one of another key', () => {
     const token = tokens.first(newSessionID());
     for (let at = 0; at < token.length; at += 1) {
-      // The last letter of base64url holds bits that mean nothing; 'A' and 'Q' differ in those that do.
+      // The last letter of base64url holds unused bits; 'A' and 'Q' differ in those that are used.
       const letter = token[at] === 'a' || token[at] === 'A' ? 'Q' : at < 32 ? 'a' : 'A';
       const forged = `${token.slice(0, at)}${letter}${token.slice(at + 1)}`;
       expect([forged, tokens.sessionOf(forged)]).toEqual([forged, undefined]);
@@ -103,7 +103,7 @@ describe('refresh tokens', () => {
     expect(sameHash(hashToken('a'), 'ä'.repeat(hashToken('a').length))).toBe(false);
   });
 
-  test('and secrets that are derived share the key, and are never the same', () => {
+  test('and derived secrets share the key, and are never equal', () => {
     const other = new RefreshTokens(Buffer.alloc(32, 8));
     expect(tokens.derive('a')).toBe(new RefreshTokens(Buffer.alloc(32, 7)).derive('a'));
     expect(tokens.derive('a')).toMatch(/^[\w-]{43}$/);
@@ -126,7 +126,7 @@ async function started(cluster: MemoryCluster, clock = new FakeClock()): Promise
 }
 
 describe('the key of refresh tokens', () => {
-  test('is made once, and is the same for every replica, also for two that start at once', async () => {
+  test('is created once, and is the same on every replica, even if two start concurrently', async () => {
     const cluster = new MemoryCluster();
     const loaded = await Promise.all(Array.from({ length: 5 }, () => started(cluster)));
     loaded.push(await started(cluster));
@@ -138,10 +138,12 @@ describe('the key of refresh tokens', () => {
   test.each([
     ['too short', { key: Buffer.alloc(31).toString('base64') }],
     ['missing', {}],
-  ])('that is %s is an error that says what to do', async (_what, data) => {
+  ])('that is %s is an error with a solution', async (_what, data) => {
     const cluster = new MemoryCluster();
     cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
-    await expect(started(cluster)).rejects.toThrow(/platform-refresh-key has no key of 32 bytes; delete the Secret/);
+    await expect(started(cluster)).rejects.toThrow(
+      /platform-refresh-key: "key" must have at least 32 bytes; delete the Secret/,
+    );
   });
 });
 

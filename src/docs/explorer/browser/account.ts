@@ -14,7 +14,7 @@ export interface AccountPanelParts {
 export class AccountPanel {
   readonly element = el('section', { class: 'account', 'aria-label': 'Account' });
   readonly #parts: AccountPanelParts;
-  /** Link to the page at the issuer, if this is another address. */
+  /** Link to this page at the issuer, for users who opened it at another URL. */
   readonly #elsewhere: HTMLAnchorElement;
 
   constructor(parts: AccountPanelParts) {
@@ -24,51 +24,51 @@ export class AccountPanel {
     this.render();
   }
 
-  /** Links to the operation that is shown. */
+  /** Updates the link to point to the operation that is shown. */
   followHash(): void {
     this.#elsewhere.href = `${this.#parts.site.issuer}/docs${location.hash}`;
   }
 
-  /** Keeps the focus in the panel. */
+  /** Renders the panel, and keeps the focus inside it. */
   render(): void {
     const hadFocus = this.element.contains(document.activeElement);
-    this.element.replaceChildren(...(this.#parts.login.isLoggedIn ? this.#inside() : this.#outside()));
+    this.element.replaceChildren(...(this.#parts.login.isLoggedIn ? this.#loggedIn() : this.#loggedOut()));
     if (hadFocus) this.element.querySelector<HTMLElement>('button, a')?.focus();
   }
 
-  #inside(): readonly Node[] {
+  #loggedIn(): readonly Node[] {
     const { login } = this.#parts;
     return [el('p', {}, 'Logged in as ', el('strong', {}, login.username)), button('Log out', () => this.#logOut())];
   }
 
-  #outside(): readonly Node[] {
+  #loggedOut(): readonly Node[] {
     const { login, logIn } = this.#parts;
-    if (login.isHere) return [button('Log in', () => this.#attempt(logIn)), this.#paste()];
+    if (login.isHere) return [button('Log in', () => this.#attempt(logIn)), this.#tokenForm()];
     return [
       el(
         'p',
         {},
         'Log in at ',
         this.#elsewhere,
-        ', the address in ',
+        ', the URL in ',
         el('code', {}, 'authentication.issuer'),
         ' of the configuration.',
       ),
-      this.#paste(),
+      this.#tokenForm(),
     ];
   }
 
-  #paste(): HTMLElement {
+  #tokenForm(): HTMLElement {
     const id = unique('token');
     const input = el('input', { id, type: 'password', autocomplete: 'off', spellcheck: 'false' });
     const form = el('form', {}, el('label', { for: id }, 'Access token'), input, el('button', {}, 'Use token'));
     if (location.protocol === 'http:')
       form.prepend(
-        el('p', { class: 'hint' }, 'This page was loaded over plain HTTP: others on the network can read your token.'),
+        el('p', { class: 'hint' }, 'This page was loaded over plain HTTP. Others on the network can read your token.'),
       );
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      // People also copy the whole header.
+      // Some users paste the whole header.
       const token = input.value.trim().replace(/^bearer\s+/i, '');
       if (token !== '') void this.#attempt(() => this.#parts.login.use(token));
     });

@@ -18,13 +18,13 @@ export function bodyEditor(
 ): Editor {
   const id = unique('type');
   const choice = el('select', { id }, ...content.map(({ type }) => el('option', {}, type)));
-  const place = el('div');
+  const container = el('div');
   let editor: Editor;
   const show = (): void => {
     const chosen = content[choice.selectedIndex] ?? { type: 'application/json', schema: {}, examples: [] };
     const isForm = chosen.type === formType || hasSecret(chosen, schemas);
     editor = isForm ? fieldsEditor(chosen, schemas) : textEditor(chosen, schemas, isRequired);
-    place.replaceChildren(editor.element);
+    container.replaceChildren(editor.element);
   };
   show();
   choice.addEventListener('change', show);
@@ -32,14 +32,14 @@ export function bodyEditor(
     content.length === 1
       ? [el('p', { class: 'hint' }, content[0]?.type)]
       : [el('label', { for: id }, 'Media type'), choice];
-  const element = el('section', {}, el('h3', {}, isRequired ? 'Body' : 'Body (optional)'), ...types, place);
+  const element = el('section', {}, el('h3', {}, isRequired ? 'Body' : 'Body (optional)'), ...types, container);
   return { element, read: () => editor.read() };
 }
 
-/** Buttons that fill in an example each. */
+/** Creates one button per example that fills it in. */
 const exampleButtons = (
   examples: readonly ShownExample[],
-  place: HTMLElement,
+  target: HTMLElement,
   fill: (value: unknown) => void,
 ): HTMLElement =>
   el(
@@ -48,7 +48,7 @@ const exampleButtons = (
     ...examples.map(({ title, value }) =>
       button(title === '' ? 'Insert example' : `Insert example: ${title}`, () => {
         fill(value);
-        place.dispatchEvent(new Event('input', { bubbles: true }));
+        target.dispatchEvent(new Event('input', { bubbles: true }));
       }),
     ),
   );
@@ -73,7 +73,7 @@ function textEditor({ type, schema, examples }: ShownContent, schemas: SchemaRea
   return { element, read: () => (area.value.trim() === '' ? undefined : { kind: 'text', type, text: area.value }) };
 }
 
-/** Only texts, at least one of which is secret. */
+/** Returns whether all fields are strings, and at least one is secret. */
 function hasSecret({ schema }: ShownContent, schemas: SchemaReader): boolean {
   const fields = propertiesOf(schemas.resolve(schema)).map(([name, one]) => [name, schemas.resolve(one)] as const);
   return (
@@ -81,7 +81,7 @@ function hasSecret({ schema }: ShownContent, schemas: SchemaReader): boolean {
   );
 }
 
-/** Fields that are left empty are not sent. */
+/** Edits the body as fields; empty fields are not sent. */
 function fieldsEditor({ type, schema: given, examples }: ShownContent, schemas: SchemaReader): Editor {
   const schema = schemas.resolve(given);
   const required = requiredOf(schema);

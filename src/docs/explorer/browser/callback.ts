@@ -1,9 +1,9 @@
-/** The response to an authorization request (RFC 6749 section 4.1.2, RFC 9207), and what the page keeps until it arrives. */
+/** Validates the response to an authorization request (RFC 6749 section 4.1.2, RFC 9207) against the stored pending login. */
 
 export interface PendingLogin {
   readonly state: string;
   readonly verifier: string;
-  /** The operation that was shown. */
+  /** Fragment that names the operation that was shown. */
   readonly hash: string;
   readonly withCustomResources: boolean;
 }
@@ -15,11 +15,11 @@ export class LoginProblem extends Error {}
 export const isAt = (base: URL, issuer: string): boolean =>
   URL.canParse(`${issuer}/`) && new URL(`${issuer}/`).href === base.href;
 
-/** Reads what the page has kept; any script of this origin may have written it. */
-export function parsePendingLogin(kept: string | null): PendingLogin | undefined {
-  if (kept === null) return undefined;
+/** Parses the stored pending login. Any script of this origin may have written it. */
+export function parsePendingLogin(stored: string | null): PendingLogin | undefined {
+  if (stored === null) return undefined;
   try {
-    const { state, verifier, hash, withCustomResources } = JSON.parse(kept) as Partial<PendingLogin>;
+    const { state, verifier, hash, withCustomResources } = JSON.parse(stored) as Partial<PendingLogin>;
     if (typeof state !== 'string' || typeof verifier !== 'string' || typeof hash !== 'string') return undefined;
     return { state, verifier, hash, withCustomResources: withCustomResources === true };
   } catch {
@@ -39,8 +39,9 @@ export function authorizationCode(query: URLSearchParams, pending: PendingLogin 
   if (one('state') !== pending.state) throw new LoginProblem('This is the response to another login. Log in again.');
   if (one('iss') !== issuer) throw new LoginProblem(`This login response is not from ${issuer}. Log in again.`);
   const error = one('error');
-  const why = one('error_description');
-  if (error !== '') throw new LoginProblem(`Login failed: ${why === '' ? error : `${why} (${error})`}.`);
+  const description = one('error_description');
+  if (error !== '')
+    throw new LoginProblem(`Login failed: ${description === '' ? error : `${description} (${error})`}.`);
   const code = one('code');
   if (code === '') throw new LoginProblem('The login response has no code. Log in again.');
   return code;

@@ -10,7 +10,7 @@ interface ControlOptions {
   /** Description and constraints. */
   readonly about: readonly Child[];
   /** Location of a parameter, such as `query`. */
-  readonly place?: string;
+  readonly location?: string;
 }
 
 interface Control {
@@ -28,7 +28,7 @@ function valuesOf({ type, enum: values, const: only, pattern }: ShownSchema): re
 }
 
 /** Creates a labelled input for one value. */
-export function control({ name, schema, isRequired, isSecret = false, about, place }: ControlOptions): Control {
+export function control({ name, schema, isRequired, isSecret = false, about, location }: ControlOptions): Control {
   const id = unique('field');
   const values = valuesOf(schema);
   const described = { id, 'aria-describedby': `${id}-about` };
@@ -43,7 +43,7 @@ export function control({ name, schema, isRequired, isSecret = false, about, pla
           spellcheck: 'false',
         })
       : el('select', described, ...['', ...values].map((value) => el('option', {}, value)));
-  const marks = [place, isRequired ? 'required' : undefined].filter((one) => one !== undefined);
+  const marks = [location, isRequired ? 'required' : undefined].filter((one) => one !== undefined);
   const label = el('label', { for: id }, el('code', {}, name));
   if (marks.length > 0) label.append(' ', el('span', { class: 'hint' }, marks.join(', ')));
   return { input, element: el('div', {}, label, input, el('p', { class: 'hint', id: `${id}-about` }, ...about)) };

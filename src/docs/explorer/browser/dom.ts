@@ -1,4 +1,4 @@
-/** Creates elements. All content is text, never markup. */
+/** Creates DOM elements. All content is text, never markup. */
 import { tokenKinds, tokensOf } from './json.ts';
 import { blocksOf, type TextSpan } from './text.ts';
 
@@ -40,21 +40,21 @@ export const prose = (text: string): readonly HTMLElement[] =>
 export const phrase = (text: string): readonly Child[] =>
   blocksOf(text).flatMap(({ items }) => items.flatMap((item, at) => (at === 0 ? spans(item) : [' ', ...spans(item)])));
 
-/** Returns a path that may be broken after its slashes. */
+/** Returns a path that may wrap after each slash. */
 export const pathText = (path: string): readonly Child[] => path.split(/(?<=\/)/).flatMap((part) => [part, el('wbr')]);
 
-/** Returns a disclosure whose content is created when it is opened first. */
+/** Returns a disclosure whose content is created when it is first opened. */
 export function folded(summary: readonly Child[], content: () => readonly Child[], isOpen = false): HTMLDetailsElement {
   const element = el('details', {}, el('summary', {}, ...summary));
-  let isMade = false;
-  const make = (): void => {
-    if (isMade || !element.open) return;
-    isMade = true;
+  let isCreated = false;
+  const create = (): void => {
+    if (isCreated || !element.open) return;
+    isCreated = true;
     element.append(...content().filter((child) => child !== undefined));
   };
-  element.addEventListener('toggle', make);
+  element.addEventListener('toggle', create);
   element.open = isOpen;
-  make();
+  create();
   return element;
 }
 
@@ -64,8 +64,8 @@ let count = 0;
 export const unique = (word: string): string => `${word}-${(count += 1)}`;
 
 /**
- * Colours every `pre.json` of the page by CSS Custom Highlights: the text stays one text, however long it is. Browsers without them show it
- * uncoloured.
+ * Colours every `pre.json` of the page with CSS Custom Highlights, which need no element per token. Browsers without support show
+ * the text uncoloured.
  */
 export function colorJSON(): void {
   if (!('highlights' in CSS)) return;

@@ -1,4 +1,4 @@
-/** JSON of response bodies, which may be long, incomplete, or several documents in a row. */
+/** Formats JSON of response bodies, which may be long, incomplete, or consist of several documents. */
 
 const spaces = (depth: number): string => '  '.repeat(Math.min(depth, 40));
 
@@ -61,7 +61,7 @@ export interface JSONToken {
   readonly end: number;
 }
 
-/** Finds what is coloured. A string that is cut off ends with its line. */
+/** Finds the tokens to colour. An unterminated string ends with its line. */
 export const tokensOf = (text: string): readonly JSONToken[] =>
   [...text.matchAll(/("(?:[^"\\\n]|\\.)*"?)(\s*:)?|-?\d[\d.eE+-]*|true|false|null/g)].map(
     ({ index: start, 0: whole, 1: string, 2: colon }) => ({

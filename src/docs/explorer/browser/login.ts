@@ -1,4 +1,4 @@
-/** Logs in by the authorization code flow with PKCE (RFC 9700), or with an access token. Tokens stay in memory. */
+/** Logs in through the authorization code flow with PKCE (RFC 9700), or with a pasted access token. Tokens stay in memory. */
 import { authorizationCode, isAt, LoginProblem, parsePendingLogin, type PendingLogin } from './callback.ts';
 import { textOf } from './openapi.ts';
 
@@ -10,7 +10,7 @@ interface Tokens {
 }
 
 export interface Site {
-  /** Address of the server as the browser sees it; ends with a slash. */
+  /** URL of the server as the browser sees it; ends with a slash. */
   readonly base: URL;
   readonly issuer: string;
 }
@@ -21,9 +21,9 @@ interface WhoAmI {
 
 const clientID = 'platform-docs';
 const scope = 'openid profile email groups offline_access';
-/** Key in the storage of the tab, while the browser is at the login page. */
+/** Key in the session storage while the browser is at the login page. */
 const key = 'platform-docs-login';
-/** A token with less time left, in milliseconds, is refreshed before it is used. */
+/** A token that expires within this many milliseconds is refreshed before use. */
 const minLifetime = 30_000;
 
 const base64url = (bytes: Uint8Array): string =>
@@ -46,7 +46,7 @@ export class ExplorerLogin {
     this.#changed = changed;
   }
 
-  /** Returns whether people can log in here: redirects lead to the issuer only. */
+  /** True if users can log in at this URL: logins redirect to the issuer only. */
   get isHere(): boolean {
     return isAt(this.#site.base, this.#site.issuer);
   }
@@ -76,10 +76,10 @@ export class ExplorerLogin {
     location.assign(`${this.#site.issuer}/oauth/authorize?${query.toString()}`);
   }
 
-  /** Exchanges the code, and resolves with what was kept. Throws LoginProblem. */
+  /** Exchanges the code, and resolves with the pending login. Throws LoginProblem. */
   async finish(query: URLSearchParams): Promise<PendingLogin> {
     const pending = parsePendingLogin(sessionStorage.getItem(key));
-    // It serves for one response, valid or not.
+    // A pending login accepts one response, valid or not.
     sessionStorage.removeItem(key);
     const code = authorizationCode(query, pending, this.#site.issuer);
     if (!this.isHere || pending === undefined) throw new LoginProblem(`Log in at ${this.#site.issuer}/docs.`);
@@ -93,12 +93,12 @@ export class ExplorerLogin {
     return pending;
   }
 
-  /** Throws LoginProblem if the token is not valid. */
+  /** Logs in with a pasted token. Throws LoginProblem if it is invalid. */
   async use(token: string): Promise<void> {
     await this.#accept({ access: token, refresh: undefined, expiresAt: Infinity });
   }
 
-  /** Returns the access token, or undefined. Throws LoginProblem if the session has ended. */
+  /** Returns the access token, or undefined if nobody is logged in. Throws LoginProblem if the session has expired or was revoked. */
   async token(): Promise<string | undefined> {
     const { refresh, expiresAt = 0 } = this.#tokens ?? {};
     if (expiresAt - Date.now() < minLifetime && refresh !== undefined)
@@ -118,12 +118,12 @@ export class ExplorerLogin {
       if (!ok) throw new Error(`the server returned ${status}`);
     } catch (error) {
       throw new LoginProblem(
-        `You are logged out of this page, but your session could not be ended: ${messageOf(error)}.`,
+        `You are logged out of this page, but your session could not be revoked: ${messageOf(error)}.`,
       );
     }
   }
 
-  /** Ignores the result if the user has logged out meanwhile. */
+  /** Ignores the result if the user has logged out in the meantime. */
   async #refresh(refresh: string): Promise<void> {
     const before = this.#tokens;
     const tokens = await this.#requestTokens({ grant_type: 'refresh_token', refresh_token: refresh });
@@ -155,15 +155,15 @@ export class ExplorerLogin {
       const expiresAt = Date.now() + 1_000 * Number(seconds ?? 0);
       return { access, refresh: typeof refresh === 'string' ? refresh : undefined, expiresAt };
     }
-    const why = textOf(body['error_description']) || textOf(body['error']) || String(response.status);
-    // The tokens may still be valid.
+    const reason = textOf(body['error_description']) || textOf(body['error']) || String(response.status);
+    // A temporary failure: the tokens may still be valid.
     if (response.status === 429 || response.status >= 500)
-      throw new LoginProblem(`Login is temporarily unavailable: ${why}. Try again.`);
+      throw new LoginProblem(`Login is temporarily unavailable: ${reason}. Try again.`);
     if (this.#tokens === before) this.forget();
-    throw new LoginProblem(`Your session has ended: ${why}. Log in again.`);
+    throw new LoginProblem(`Your session has ended: ${reason}. Log in again.`);
   }
 
-  /** Reads whose token it is, and uses it from now on. Throws LoginProblem. */
+  /** Looks up the user of the token, and keeps the token. Throws LoginProblem. */
   async #accept(tokens: Tokens): Promise<void> {
     const path = 'kapis/iam.platform.io/v1alpha2/whoami';
     const authorization = `Bearer ${tokens.access}`;
@@ -180,7 +180,7 @@ export class ExplorerLogin {
     } catch (error) {
       problem = messageOf(error);
     }
-    throw new LoginProblem(`The access token is not accepted: ${problem}.`);
+    throw new LoginProblem(`The access token was rejected: ${problem}.`);
   }
 
   #post(path: string, fields: Readonly<Record<string, string>>): Promise<Response> {

@@ -1,4 +1,4 @@
-/** The page: the list of operations, and beside it the one that the fragment of the address names. */
+/** The page: a list of operations, and next to it the operation that the fragment of the URL names. */
 import { AccountPanel } from './account.ts';
 import { button, el, prose } from './dom.ts';
 import { ExplorerLogin, messageOf, type Site } from './login.ts';
@@ -22,7 +22,7 @@ class Docs {
   readonly #custom: HTMLButtonElement;
   #own: ShownDescription | undefined;
   #ofCluster: ShownDescription | undefined;
-  /** Kept over a login. */
+  /** Preserved across a login. */
   #wantsCustom = false;
   #operations: ReadonlyMap<string, ShownOperation> = new Map();
   #view: OperationView | undefined;
@@ -69,12 +69,12 @@ class Docs {
     if (withCustom) await this.#showCustom();
   }
 
-  /** Finishes a login if the browser comes from the login page. Resolves with whether custom resources were shown before it. */
+  /** Finishes a login if the browser returns from the login page. Resolves to true if custom resources were shown before it. */
   async #finishLogin(): Promise<boolean> {
     if (!location.pathname.endsWith('/docs/callback')) return false;
     const query = new URLSearchParams(location.search);
     const page = new URL('docs', this.#site.base).href;
-    // The code stays out of the history.
+    // Keeps the authorization code out of the history.
     history.replaceState(null, '', page);
     if (query.size === 0) return false;
     try {
@@ -93,7 +93,7 @@ class Docs {
       this.#own = await this.#fetch(ownDocument);
     } catch (error) {
       this.#main.replaceChildren(
-        el('p', { class: 'problem', role: 'alert' }, `The API description cannot be loaded: ${messageOf(error)}`),
+        el('p', { class: 'problem', role: 'alert' }, `The API description could not be loaded: ${messageOf(error)}`),
         button('Try again', () => this.#load()),
       );
       return;
@@ -107,7 +107,7 @@ class Docs {
     this.#report('Loading custom resources…', false);
     try {
       const description = await this.#fetch(customDocument, await this.#login.token());
-      // The user may have logged out meanwhile.
+      // The user may have logged out in the meantime.
       if (!this.#login.isLoggedIn) return;
       this.#ofCluster = description;
       this.#custom.textContent = 'Reload custom resources';
@@ -115,7 +115,7 @@ class Docs {
       const { length } = this.#ofCluster.operations;
       this.#report(`${length} operations of custom resources loaded.`, false);
     } catch (error) {
-      this.#report(`The custom resources cannot be loaded: ${messageOf(error)}`, true);
+      this.#report(`The custom resources could not be loaded: ${messageOf(error)}`, true);
     }
   }
 
@@ -135,11 +135,11 @@ class Docs {
       all.flatMap((of) => of.tags),
       operations,
     );
-    // A form that is being filled in stays.
+    // An open form keeps its input.
     if (this.#view === undefined) this.#show();
   }
 
-  /** Shows the operation that the fragment of the address names. */
+  /** Shows the operation that the fragment of the URL names. */
   #show(): void {
     if (this.#own === undefined) return;
     const id = idIn(location.hash);
@@ -186,15 +186,15 @@ class Docs {
     ];
   }
 
-  /** Removes all responses and input of the user. */
+  /** Logs out, and removes all responses and input of the user from the page. */
   #logOut(): Promise<void> {
-    const ended = this.#login.end();
+    const revoked = this.#login.end();
     this.#ofCluster = undefined;
     this.#custom.textContent = showCustom;
     this.#view?.stop();
     this.#view = undefined;
     this.#list();
-    return ended;
+    return revoked;
   }
 
   #loginChanged(): void {
@@ -208,7 +208,7 @@ class Docs {
   }
 }
 
-/** Links must not put words on the page. */
+/** A link to this page must not be able to put arbitrary text on it. */
 const isId = (text: string): boolean => /^\w{1,200}$/.test(text);
 
 function idIn(hash: string): string {
@@ -220,5 +220,5 @@ function idIn(hash: string): string {
 }
 
 const issuer = document.querySelector<HTMLMetaElement>('meta[name=issuer]')?.content ?? '';
-// A proxy may add a prefix to the path; the modules are at a fixed place below the server.
+// A proxy may add a prefix to the path, so the base URL is derived from the URL of this module.
 await new Docs({ base: new URL('../../../', import.meta.url), issuer }).start();

@@ -1,13 +1,13 @@
 import { el, pathText, type Child } from './dom.ts';
 import type { ShownOperation, ShownTag } from './openapi.ts';
 
-/** Maximum number of operations listed of one tag. */
+/** Maximum number of operations listed per tag. */
 const maxListed = 150;
 
-/** Tags are unfolded if at most this many operations are found. */
+/** A search unfolds the tags if it finds at most this many operations. */
 const maxUnfolded = 200;
 
-/** Returns the path without group and version, which are in the tag. */
+/** Returns the path without group and version, which the tag shows. */
 const shortened = (path: string): string => path.replace(/^\/k?apis\/[^/]+\/[^/]+(?=\/)/, '…');
 
 const matches = ({ id, method, path, summary }: ShownOperation, words: readonly string[]): boolean => {
@@ -18,7 +18,7 @@ const matches = ({ id, method, path, summary }: ShownOperation, words: readonly 
 export const methodMark = (method: string): HTMLElement =>
   el('span', { class: `method ${method.toLowerCase()}` }, method);
 
-/** Lists all operations by their tags, with a search box. */
+/** Lists all operations by tag, with a search box. */
 export class Navigation {
   readonly element: HTMLElement;
   readonly #filter: HTMLInputElement;
@@ -75,7 +75,7 @@ export class Navigation {
     this.#found.textContent = words.length === 0 ? '' : total === 1 ? '1 operation found' : `${total} operations found`;
   }
 
-  /** Tags that few readers look for, folded. */
+  /** Shows sections that few readers need, folded. */
   #group(name: string, sections: readonly HTMLDetailsElement[]): HTMLElement {
     const group = el('details', {}, el('summary', {}, name), ...sections);
     group.open = sections.some(({ open }) => open);

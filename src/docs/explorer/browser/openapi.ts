@@ -12,7 +12,7 @@ export interface ShownParameter {
 }
 
 export interface ShownExample {
-  /** Summary or name, '' of the only one. */
+  /** Summary or name; '' for a single example. */
   readonly title: string;
   readonly value: unknown;
 }
@@ -51,7 +51,7 @@ export interface ShownOperation {
 export interface ShownTag {
   readonly name: string;
   readonly description: string;
-  /** In the group that is folded and shown last. */
+  /** True in the group that is folded and shown last. */
   readonly isOther: boolean;
 }
 
@@ -71,7 +71,7 @@ export const isObject = (value: unknown): value is ShownSchema =>
 const objectOf = (value: unknown): ShownSchema => (isObject(value) ? value : {});
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-/** Own members only: a description may have one called `constructor`. */
+/** Reads own members only: a description may have a member called `constructor`. */
 const member = (of: unknown, name: string): unknown => (isObject(of) && Object.hasOwn(of, name) ? of[name] : undefined);
 
 /** Resolves `$ref`. */
@@ -100,7 +100,7 @@ export class SchemaReader {
     return {};
   }
 
-  /** Returns the name of the target of a reference, or '' if this is none. */
+  /** Returns the name of the target of a reference, or '' if the schema is not a reference. */
   nameOf(schema: ShownSchema): string {
     return textOf(schema['$ref']).split('/').at(-1) ?? '';
   }
@@ -182,7 +182,7 @@ function credentialsOf(security: unknown): ShownOperation['credentials'] {
   return names.has('client') ? 'client' : 'none';
 }
 
-/** Reads `example` or `examples` of a parameter or a media type. Examples at other addresses are left out. */
+/** Reads `example` or `examples` of a parameter or a media type. External examples are omitted. */
 function examplesOf({ example, examples }: ShownSchema, schemas: SchemaReader): readonly ShownExample[] {
   if (example !== undefined) return [{ title: '', value: example }];
   const all = Object.entries(objectOf(examples)).map(([name, one]) => [name, schemas.resolve(one)] as const);

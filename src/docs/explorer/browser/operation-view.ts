@@ -17,10 +17,10 @@ export interface OperationViewContext {
   readonly report: (problem: string) => void;
 }
 
-/** Maximum number of optional parameters that are all shown. */
-const mostOpen = 8;
-/** Where there are more, these are shown. */
-const first = new Set([
+/** Maximum number of optional parameters that are shown without folding. */
+const maxUnfolded = 8;
+/** Parameters that stay unfolded. */
+const common = new Set([
   // Logs.
   'operation',
   'namespaces',
@@ -75,7 +75,7 @@ export class OperationView {
     this.#token = el('input', { type: 'checkbox', id: unique('token'), 'aria-describedby': this.#tokenHint.id });
     const contents = responses.filter(({ status }) => status < '3').flatMap((one) => one.content);
     const types = [...new Set(contents.map(({ type }) => type))];
-    // An export is text and a query is JSON: the server chooses.
+    // For logs, the server returns text for an export and JSON for a query.
     const offered = types.length > 1 && types.includes('text/plain') ? ['*/*', ...types] : [...types, '*/*'];
     this.#accept = el('select', { id: unique('accept') }, ...offered.map((type) => el('option', {}, type)));
     this.#stop = button('Stop', () => this.stop(), { disabled: true, class: 'second' });
@@ -109,7 +109,7 @@ export class OperationView {
     const { isLoggedIn } = this.#context.login;
     this.#token.disabled = !isLoggedIn;
     this.#token.checked = isLoggedIn && this.#operation.credentials === 'token';
-    this.#tokenHint.textContent = isLoggedIn ? '' : 'Log in or use an access token at the top of the page.';
+    this.#tokenHint.textContent = isLoggedIn ? '' : 'Log in or paste an access token at the top of the page.';
     this.#preview();
   }
 
@@ -152,7 +152,7 @@ export class OperationView {
     const { parameters } = this.#operation;
     if (parameters.length === 0) return [];
     const optional = parameters.filter(({ required }) => !required);
-    const rest = optional.length > mostOpen ? optional.filter(({ name }) => !first.has(name)) : [];
+    const rest = optional.length > maxUnfolded ? optional.filter(({ name }) => !common.has(name)) : [];
     const elements = (of: readonly ShownParameter[]): readonly HTMLElement[] =>
       of.flatMap((one) => this.#parameters[parameters.indexOf(one)]?.element ?? []);
     const fields = (of: readonly ShownParameter[]): readonly HTMLElement[] =>
@@ -176,8 +176,8 @@ export class OperationView {
     });
   }
 
-  /** Returns undefined and shows why, if the request cannot be sent. */
-  #sendable(): HTTPRequest | undefined {
+  /** Returns the request, or shows the problem and returns undefined. */
+  #validRequest(): HTTPRequest | undefined {
     this.#clear();
     try {
       return this.#request();
@@ -209,12 +209,12 @@ export class OperationView {
   }
 
   async #copy(copy: HTMLButtonElement): Promise<void> {
-    if (this.#sendable() !== undefined) await this.#sample.copy(copy);
+    if (this.#validRequest() !== undefined) await this.#sample.copy(copy);
   }
 
   async #send(): Promise<void> {
     this.stop();
-    const request = this.#sendable();
+    const request = this.#validRequest();
     if (request === undefined) return;
     const sending = new AbortController();
     const { signal } = sending;
@@ -243,7 +243,7 @@ export class OperationView {
       ],
       ...(body === undefined ? {} : { body: bytesOf(body) }),
       signal,
-      // The token is the only credential, and redirects are shown instead of followed.
+      // No cookies: the token is the only credential. Redirects are reported, not followed.
       credentials: 'omit',
       redirect: 'manual',
       cache: 'no-store',
@@ -272,12 +272,12 @@ function responsePart({ status, description, headers, content }: ShownResponse, 
 }
 
 function parameterControl(parameter: ShownParameter, schemas: SchemaReader): ReturnType<typeof control> {
-  const { name, in: place, description, required: isRequired, schema, examples } = parameter;
+  const { name, in: location, description, required: isRequired, schema, examples } = parameter;
   const about = [
     ...phrase(description),
     ' ',
     ...fieldLine(schema, schemas),
     ...examples.flatMap(({ value }) => [' Example: ', el('code', {}, exampleText(value, ''))]),
   ];
-  return control({ name, place, schema: schemas.resolve(schema), isRequired, about });
+  return control({ name, location, schema: schemas.resolve(schema), isRequired, about });
 }

@@ -8,7 +8,7 @@ export interface Field {
 
 export type SentBody =
   | { readonly kind: 'text'; readonly type: string; readonly text: string }
-  /** Contains a secret: programs read it from standard input. */
+  /** Contains a secret: code samples read it from standard input. */
   | { readonly kind: 'input'; readonly type: string; readonly text: string }
   /** Sent as an HTML form. */
   | { readonly kind: 'form'; readonly fields: readonly Field[] };
@@ -29,7 +29,7 @@ export interface HTTPRequest {
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body?: SentBody | undefined;
   readonly withToken: boolean;
-  /** The response may be endless. */
+  /** True if the response may not end by itself. */
   readonly isStream: boolean;
 }
 
@@ -50,11 +50,11 @@ const isTrue = (text: string | undefined): boolean => text === 'true' || text ==
 /** Throws Unsendable. */
 export function requestOf(operation: ShownOperation, { parameters, accept, body, withToken }: FilledIn): HTTPRequest {
   const given = operation.parameters.map((parameter, index) => [parameter, parameters[index] ?? '', index] as const);
-  const sent = (place: ShownParameter['in']): readonly (readonly [string, string])[] =>
-    given.filter((one) => one[0].in === place && one[1] !== '').map(([{ name }, value]) => [name, value]);
+  const sent = (location: ShownParameter['in']): readonly (readonly [string, string])[] =>
+    given.filter((one) => one[0].in === location && one[1] !== '').map(([{ name }, value]) => [name, value]);
   let { path } = operation;
   for (const [parameter, value, index] of given.filter(([one]) => one.in === 'path')) {
-    if (value === '') throw new Unsendable(`${parameter.name}: enter a value, it is part of the path`, index);
+    if (value === '') throw new Unsendable(`${parameter.name}: enter a value; it is part of the path`, index);
     // Browsers remove such segments and request another path.
     if (value === '.' || value === '..')
       throw new Unsendable(`${parameter.name}: "${value}" cannot be sent in a path`, index);
@@ -79,7 +79,7 @@ export function requestOf(operation: ShownOperation, { parameters, accept, body,
 
 export const formType = 'application/x-www-form-urlencoded';
 
-/** Returns the body as sent over the wire. */
+/** Encodes the body. */
 export function bytesOf(body: SentBody): string {
   if (body.kind !== 'form') return body.text;
   return new URLSearchParams(body.fields.map(({ name, value }): [string, string] => [name, value])).toString();

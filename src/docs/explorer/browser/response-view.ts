@@ -5,9 +5,9 @@ import type { ShownOperation } from './openapi.ts';
 import { durationOf, Excerpt, sizeOf } from './text.ts';
 
 /** Maximum number of characters shown of a response, and of a stream. */
-const longest = 200_000;
-const longestStream = 50_000;
-/** Distance from the end, in pixels, within which a stream is scrolled along. */
+const maxCharacters = 200_000;
+const maxStreamCharacters = 50_000;
+/** A stream view within this many pixels of its end scrolls with new text. */
 const nearEnd = 40;
 /** Milliseconds between updates. */
 const interval = 100;
@@ -18,7 +18,7 @@ export class ResponseView {
   readonly #operation: ShownOperation;
   readonly #status = el('p', { role: 'status', class: 'status' });
   readonly #rest = el('div');
-  /** Identifies the request that is shown: an earlier one may still be ending. */
+  /** Signal of the request that is shown; an earlier request may not have finished yet. */
   #current: AbortSignal | undefined;
 
   constructor(operation: ShownOperation) {
@@ -26,7 +26,7 @@ export class ResponseView {
     this.element = el('section', { 'aria-label': 'Response', class: 'response' }, this.#status, this.#rest);
   }
 
-  /** Shows the response to `send` until it ends or `signal` is aborted. Resolves with its head, if there is one. */
+  /** Shows the response to `send` until it ends or `signal` is aborted. Resolves with the response, if there is one. */
   async follow(
     send: () => Promise<Response>,
     { signal, isStream }: { readonly signal: AbortSignal; readonly isStream: boolean },
@@ -47,7 +47,7 @@ export class ResponseView {
     try {
       response = await send();
       if (response.type === 'opaqueredirect') {
-        report('The response is a redirect. Browsers do not tell scripts its target: open the address in a new tab.');
+        report('The response is a redirect. Browsers hide its target from scripts: open the URL in a new tab.');
         return response;
       }
       head = this.#headOf(response);
@@ -67,7 +67,7 @@ export class ResponseView {
 
   #headOf({ status }: Response): string {
     const { description = '' } = this.#operation.responses.find((one) => one.status === String(status)) ?? {};
-    // The list of responses has the rest of the description.
+    // The list of responses shows the whole description.
     const [first = ''] = description.split(/\.\s/);
     return first === '' ? `${status}.` : `${status}: ${first}.`;
   }
@@ -92,7 +92,7 @@ class BodyView {
 
   constructor(isStream: boolean) {
     this.#isStream = isStream;
-    this.#excerpt = isStream ? new Excerpt(longestStream, 'end') : new Excerpt(longest, 'beginning');
+    this.#excerpt = isStream ? new Excerpt(maxStreamCharacters, 'end') : new Excerpt(maxCharacters, 'beginning');
     this.element = el('div', {}, this.#note, this.#text);
   }
 
@@ -108,7 +108,7 @@ class BodyView {
     for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
       this.#bytes += part.value.length;
       this.#timer ??= setTimeout(() => this.#render(), interval);
-      // The rest is only counted.
+      // Only the size of the rest is shown.
       if (this.#excerpt.isCut && !this.#isStream) continue;
       const text = decoder.decode(part.value, { stream: true });
       this.#excerpt.add(indenter === undefined ? text : indenter.add(text));
@@ -123,7 +123,7 @@ class BodyView {
   #render(): void {
     this.#timer = undefined;
     const { scrollTop, scrollHeight, clientHeight } = this.#text;
-    // Someone who scrolled back to read stays there.
+    // A user who has scrolled back keeps their position.
     const isFollowed = this.#isStream && scrollHeight - scrollTop - clientHeight < nearEnd;
     this.#text.textContent = this.#excerpt.text;
     colorJSON();

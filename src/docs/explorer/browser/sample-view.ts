@@ -35,7 +35,7 @@ export class SampleView {
     this.element = el('div', {}, this.#program, hint);
   }
 
-  /** A text says why there is no request. `origin`: without a slash at its end. */
+  /** Shows a code sample, or a text that explains why there is none. `origin`: without a trailing slash. */
   show(request: HTTPRequest | string, origin: string): void {
     language = this.#select.selectedIndex;
     const { write, trust } = codeSamples[language] as CodeSample;
@@ -48,7 +48,7 @@ export class SampleView {
       await navigator.clipboard.writeText(this.#program.textContent);
       button.textContent = 'Copied';
     } catch {
-      // Browsers have no clipboard over plain HTTP.
+      // Browsers provide no clipboard over plain HTTP.
       getSelection()?.selectAllChildren(this.#program);
       button.textContent = 'Selected: press Ctrl+C';
     }

@@ -3,22 +3,22 @@ import { isSecret, type Field, type HTTPRequest, type SentBody } from './request
 
 export interface CodeSample {
   readonly language: string;
-  /** How it trusts a certificate authority of a file. */
+  /** Option or environment variable that adds the CA certificate in FILE. */
   readonly trust: string;
-  /** `origin`: without a slash at its end. */
+  /** `origin`: without a trailing slash. */
   readonly write: (request: HTTPRequest, origin: string) => string;
 }
 
 const variable = (name: string): string => name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_');
 
-/** Characters that turn around or hide what is beside them, and those that no source of Go may have. */
+/** Characters that reorder or hide adjacent text, and characters that Go source code must not contain. */
 const invisible = /[\u007F-\u009F\u061C\u200B-\u200F\u2028-\u202E\u2060-\u206F\uFEFF]/g;
-const escaped = (one: string): string => String.raw`\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`;
+const unicodeEscape = (one: string): string => String.raw`\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** A string literal of TypeScript, Python and Go alike: JSON has only escapes that all of them have. */
-const literal = (text: string): string => JSON.stringify(text.toWellFormed()).replaceAll(invisible, escaped);
+/** Writes a string literal for TypeScript, Python and Go: all three support every JSON escape sequence in use. */
+const literal = (text: string): string => JSON.stringify(text.toWellFormed()).replaceAll(invisible, unicodeEscape);
 
-/** Text over several lines in quotes of the language, where only `special` needs a backslash. */
+/** Writes text as a multi-line literal, in which only matches of `special` need a backslash. */
 const block = (quote: string, text: string, special: RegExp): string =>
   /[^\P{C}\n]/u.test(text) || !text.includes('\n')
     ? literal(text)
@@ -46,14 +46,14 @@ const curl = ({ method, path, headers, body, withToken, isStream }: HTTPRequest,
     `curl -sS${isStream ? 'N' : ''} ${quoted(`${origin}${path}`)}`,
     ...(method === (body === undefined ? 'GET' : 'POST') ? [] : [`-X ${method}`]),
     ...(withToken ? ['-H "Authorization: Bearer $TOKEN"'] : []),
-    // curl sets the media type of a form by itself.
+    // curl sets the media type of a form itself.
     ...headers
       .filter(([name]) => body?.kind !== 'form' || name !== 'Content-Type')
       .map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
     ...curlData(body),
   ].join(' \\\n  ');
 
-/** Writes each field by `write`, with secrets from the environment. */
+/** Writes each field with `write`, and reads secrets from the environment. */
 const writeFields = (
   fields: readonly Field[],
   fromEnvironment: (variable: string) => string,

@@ -10,14 +10,14 @@ export function schemaLine(given: ShownSchema, schemas: SchemaReader): readonly 
   return [el('span', { class: 'type' }, words.join('; '))];
 }
 
-/** Shows the same beside an input, without the pattern: the description says it in words. */
+/** Shows type and constraints next to an input. Omits the pattern, which the description explains. */
 export function fieldLine(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   const { pattern: _pattern, ...rest } = schemas.resolve(given);
   return schemaLine(rest, schemas);
 }
 
-/** Maximum number of properties that are shown at once. */
-const most = 150;
+/** Maximum number of properties shown at once. */
+const maxShown = 150;
 
 /** Shows properties and items, each of which can be unfolded. */
 export function schemaTree(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
@@ -40,7 +40,7 @@ export function schemaTree(given: ShownSchema, schemas: SchemaReader): readonly 
 function propertyRows(schema: ShownSchema, schemas: SchemaReader, at: number): readonly Child[] {
   const required = requiredOf(schema);
   const properties = propertiesOf(schema);
-  const end = at + most;
+  const end = at + maxShown;
   const rows = properties.slice(at, end).map(([name, one]) => {
     const head = [el('code', { class: 'name' }, name), ' ', ...schemaLine(one, schemas)];
     if (required.has(name)) head.push(' ', el('strong', {}, 'required'));
@@ -57,7 +57,7 @@ function about(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   return description === '' ? [] : [el('p', { class: 'hint' }, ...phrase(description))];
 }
 
-/** A list unfolds to the properties of its items. */
+/** Shows a line that unfolds to the properties of the schema, or of the items of a list. */
 function below(head: readonly Child[], given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   let at = given;
   for (let depth = 0; depth < 16; depth += 1) {
@@ -77,7 +77,7 @@ export const exampleText = (value: unknown, mediaType: string): string =>
 
 /** Shows the examples of a body. */
 export function exampleBlocks({ type, examples }: ShownContent): readonly Child[] {
-  // Once the caller has put them on the page.
+  // Runs after the caller has added the blocks to the page.
   queueMicrotask(colorJSON);
   return examples.flatMap(({ title, value }) => {
     const label = title === '' ? 'Example' : `Example: ${title}`;

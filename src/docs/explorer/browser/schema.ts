@@ -1,4 +1,4 @@
-/** Describes a schema in words, and makes an example that it accepts. */
+/** Describes a schema in words, and creates an example that it accepts. */
 import { isObject, textOf, type ShownSchema, type SchemaReader } from './openapi.ts';
 import { shortened } from './text.ts';
 
@@ -32,14 +32,14 @@ export function innerOf(given: ShownSchema, schemas: SchemaReader): ShownSchema 
   return isObject(schema['additionalProperties']) ? schema['additionalProperties'] : undefined;
 }
 
-/** Maximum depth: schemas may be recursive. */
-const deepest = 8;
+/** Maximum depth; schemas may be recursive. */
+const maxDepth = 8;
 
 /** Formats the type, such as `integer` or `list of User`. */
 export function typeOf(given: ShownSchema, schemas: SchemaReader, depth = 0): string {
   const name = schemas.nameOf(given);
   const schema = schemas.resolve(given);
-  const inner = depth > deepest ? undefined : innerOf(schema, schemas);
+  const inner = depth > maxDepth ? undefined : innerOf(schema, schemas);
   const words = typesOf(schema).map((type) => {
     if (type === 'array') return inner === undefined ? 'list' : `list of ${typeOf(inner, schemas, depth + 1)}`;
     if (type !== 'object') return schema['format'] === undefined ? type : `${type} (${textOf(schema['format'])})`;
@@ -68,23 +68,23 @@ const phrases: readonly (readonly [word: string, phrase: (value: string) => stri
   ['pattern', (value) => `matches ${value}`],
 ];
 
-/** Maximum characters of a value, and values of an enumeration. */
-const longestValue = 200;
-const mostValues = 50;
+/** Maximum characters shown of a value, and values shown of an enumeration. */
+const maxValueLength = 200;
+const maxValues = 50;
 
 const plain = (value: unknown): string =>
-  shortened(typeof value === 'string' ? value : JSON.stringify(value), longestValue);
+  shortened(typeof value === 'string' ? value : JSON.stringify(value), maxValueLength);
 
 function listed(values: readonly unknown[]): string {
-  const left = values.length - mostValues;
-  return values.slice(0, mostValues).map(plain).join(', ') + (left > 0 ? ` and ${left} more` : '');
+  const left = values.length - maxValues;
+  return values.slice(0, maxValues).map(plain).join(', ') + (left > 0 ? ` and ${left} more` : '');
 }
 
-/** Returns the words of a pattern that accepts only these, or nothing. */
+/** Returns the words of a pattern that accepts only certain words or an empty string. */
 export const wordsIn = (pattern: unknown): readonly string[] | undefined =>
   /^\^\(\?:(\w+(?:\|\w+)*)\)\?\$$/.exec(textOf(pattern))?.[1]?.split('|');
 
-/** Formats the constraints beside the type. */
+/** Formats the constraints other than the type. */
 export function constraintsOf(schema: ShownSchema): readonly string[] {
   const { enum: values, const: only } = schema;
   return [
@@ -105,14 +105,19 @@ const formats: Readonly<Record<string, string>> = {
 };
 
 /** Maximum number of optional properties in an example. */
-const most = 8;
+const maxOptional = 8;
 
-/** Returns a value that the schema accepts, as far as the schema tells. */
+/** Returns a value that the schema should accept. Best effort: not all constraints are considered. */
 export function exampleOf(given: ShownSchema, schemas: SchemaReader, depth = 0): unknown {
   const schema = schemas.resolve(given);
   const { const: only, examples, example, default: byDefault, enum: values } = schema;
-  const ready = [only, (examples as unknown[] | undefined)?.[0], example, isObject(byDefault) ? undefined : byDefault];
-  const found = ready.find((one) => one !== undefined);
+  const candidates = [
+    only,
+    (examples as unknown[] | undefined)?.[0],
+    example,
+    isObject(byDefault) ? undefined : byDefault,
+  ];
+  const found = candidates.find((one) => one !== undefined);
   if (found !== undefined) return found;
   if (Array.isArray(values)) return values[0] as unknown;
   const parts = partsOf(schema);
@@ -123,10 +128,10 @@ export function exampleOf(given: ShownSchema, schemas: SchemaReader, depth = 0):
   }
   switch (typesOf(schema)[0] ?? (isObject(schema['properties']) ? 'object' : '')) {
     case 'object':
-      return depth > deepest ? {} : objectExample(schema, schemas, depth);
+      return depth > maxDepth ? {} : objectExample(schema, schemas, depth);
     case 'array': {
       const inner = innerOf(schema, schemas);
-      return inner === undefined || depth > deepest ? [] : [exampleOf(inner, schemas, depth + 1)];
+      return inner === undefined || depth > maxDepth ? [] : [exampleOf(inner, schemas, depth + 1)];
     }
     case 'integer':
     case 'number':
@@ -144,8 +149,8 @@ export function exampleOf(given: ShownSchema, schemas: SchemaReader, depth = 0):
 
 function someText({ minLength, maxLength }: ShownSchema): string {
   const word = 'string';
-  const least = Math.min(Number(minLength) || 1, 1_000);
-  return word.repeat(Math.ceil(least / word.length)).slice(0, typeof maxLength === 'number' ? maxLength : undefined);
+  const length = Math.min(Number(minLength) || 1, 1_000);
+  return word.repeat(Math.ceil(length / word.length)).slice(0, typeof maxLength === 'number' ? maxLength : undefined);
 }
 
 interface GroupVersionKind {
@@ -154,16 +159,16 @@ interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** Takes the required properties, else some optional ones; of a Kubernetes object its kind, a name and `spec`. */
+/** Includes the required properties, or else some optional ones. A Kubernetes object gets its kind, a name and `spec`. */
 function objectExample(schema: ShownSchema, schemas: SchemaReader, depth: number): unknown {
   const all = propertiesOf(schema);
   const names = new Set(all.map(([name]) => name));
   const isKubernetes = ['apiVersion', 'kind', 'metadata'].every((name) => names.has(name));
   const required = requiredOf(schema);
   const chosen = all.filter(([name]) => required.has(name) || (isKubernetes && name === 'spec'));
-  const optional = all.filter(([name, one]) => name !== 'status' && isEasy(schemas.resolve(one)));
+  const optional = all.filter(([name, one]) => name !== 'status' && isGuessable(schemas.resolve(one)));
   const flat = optional.filter(([, one]) => isFlat(one, schemas));
-  const shown = chosen.length > 0 ? chosen : (flat.length > 0 ? flat : optional).slice(0, most);
+  const shown = chosen.length > 0 ? chosen : (flat.length > 0 ? flat : optional).slice(0, maxOptional);
   const values = shown.map(([name, one]) => [name, exampleOf(one, schemas, depth + 1)] as const);
   if (!isKubernetes) return Object.fromEntries(values);
   const [{ group, version, kind } = { group: '', version: '', kind: '' }] = (schema[
@@ -176,11 +181,11 @@ function objectExample(schema: ShownSchema, schemas: SchemaReader, depth: number
   };
 }
 
-/** Optional properties are left out if a value cannot be guessed. */
-const isEasy = ({ readOnly, pattern, default: byDefault, examples }: ShownSchema): boolean =>
+/** Returns whether a plausible value can be guessed; other optional properties are omitted. */
+const isGuessable = ({ readOnly, pattern, default: byDefault, examples }: ShownSchema): boolean =>
   readOnly !== true && (pattern === undefined || byDefault !== undefined || examples !== undefined);
 
-/** Neither an object nor a list of objects. */
+/** Returns whether values are neither objects nor lists of objects. */
 function isFlat(schema: ShownSchema, schemas: SchemaReader): boolean {
   const types = typesOf(schemas.resolve(schema));
   const inner = innerOf(schema, schemas);

@@ -1,6 +1,6 @@
-/** Long texts, sizes, durations and descriptions as the page shows them. */
+/** Formats long texts, sizes, durations and descriptions for the page. */
 
-/** The first part of a text or, of a stream, its last part. */
+/** Keeps the beginning of a text, or the end of a stream. */
 export class Excerpt {
   readonly #limit: number;
   readonly #keeps: 'beginning' | 'end';
@@ -8,7 +8,7 @@ export class Excerpt {
   #length = 0;
   #isCut = false;
 
-  /** `limit`: characters. */
+  /** `limit`: maximum number of characters. */
   constructor(limit: number, keeps: 'beginning' | 'end') {
     this.#limit = limit;
     this.#keeps = keeps;
@@ -18,7 +18,7 @@ export class Excerpt {
     return this.#isCut;
   }
 
-  /** The last part starts with a whole line. */
+  /** The end of a stream starts with a whole line. */
   get text(): string {
     const text = this.#pieces.join('');
     this.#pieces = [text];
@@ -35,7 +35,7 @@ export class Excerpt {
       return;
     }
     this.#push(text);
-    // Cutting at every piece would take quadratic time.
+    // Cutting after every piece would take quadratic time.
     if (this.#length <= 2 * this.#limit) return;
     this.#isCut = true;
     const kept = this.#pieces.join('').slice(-this.#limit);
@@ -87,11 +87,11 @@ export interface TextSpan {
   readonly text: string;
 }
 
-/** Maximum number of characters, against hostile descriptions. */
-const longestDescription = 10_000;
+/** Maximum number of characters; limits hostile descriptions. */
+const maxDescription = 10_000;
 
 export function blocksOf(text: string): readonly Block[] {
-  return shortened(text, longestDescription)
+  return shortened(text, maxDescription)
     .split(/\n{2,}/)
     .map((block) => block.trim())
     .filter((block) => block !== '')
@@ -102,9 +102,8 @@ export function blocksOf(text: string): readonly Block[] {
     });
 }
 
-/** `longest`: characters. */
-export const shortened = (text: string, longest: number): string =>
-  text.length <= longest ? text : `${text.slice(0, longest)}…`;
+/** `max`: number of characters. */
+export const shortened = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max)}…`);
 
 /** A regular expression would take quadratic time for many blanks. */
 const inOneLine = (text: string): string =>

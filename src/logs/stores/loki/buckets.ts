@@ -1,10 +1,10 @@
-/** What histograms are made up of: Loki has steps, which begin at a multiple of themselves, and tells where each ends. */
+/** Counts for histograms. Loki counts by steps, which start at a multiple of their length, and returns the end of each. */
 import { badRequest } from '../../../runtime/errors.ts';
-import { demandFewBuckets, lengthOf, mostBuckets } from '../../query/intervals.ts';
+import { assertFewBuckets, lengthOf, maxBuckets } from '../../query/intervals.ts';
 import { Reasons, type Interval, type TimeOrder } from '../log-store.ts';
-import { mapFewAtOnce } from '../remote/paging.ts';
+import { mapRequests } from '../remote/paging.ts';
 import { secondsOf } from '../../query/times.ts';
-import type { LokiRequest } from './asked.ts';
+import type { LokiRequest } from './requests.ts';
 import { countAt, countIn } from './counts.ts';
 import { countByEdge, edge, type LogQLQuery } from './logql.ts';
 import { recordsOf } from './records.ts';
@@ -13,10 +13,10 @@ import type { Tenant } from './tenant.ts';
 
 const day = 86_400;
 
-/** How many there are, by the second at which a step begins. */
+/** Number of records by the start of a step, in seconds since the epoch. */
 type Counts = (readonly [second: number, count: number])[];
 
-/** Seconds: all buckets are made up of such steps. Throws 400 where there is none. */
+/** Returns the length in seconds of a step that divides all buckets. Throws 400 if there is none. */
 export function stepOf({ limits, client: { name } }: Tenant, interval: Interval): number {
   const { count, unit } = interval;
   if (!['s', 'm', 'h', 'd'].includes(unit)) return day;
@@ -24,62 +24,62 @@ export function stepOf({ limits, client: { name } }: Tenant, interval: Interval)
   if (length % day === 0) return day;
   if (length > limits.length)
     throw badRequest(
-      `interval: the log store "${name}" has no buckets of ${count}${unit}: take a number of days, or less than ${Math.floor(limits.length / day)}d`,
+      `interval: the log store "${name}" does not support ${count}${unit}: use a whole number of days, or less than ${Math.floor(limits.length / day)}d`,
     );
   return length;
 }
 
 export async function countBySteps(
   tenant: Tenant,
-  asked: LokiRequest,
+  request: LokiRequest,
   step: number,
   interval: Interval,
   signal: AbortSignal,
 ): Promise<Counts> {
-  const { question, end } = asked;
-  const spans = await tightened(tenant, asked, interval, signal);
-  const each = await mapFewAtOnce(spans, async (span) => await countSteps(tenant, question, span, step, signal));
+  const { query, end } = request;
+  const spans = await narrowedSpans(tenant, request, interval, signal);
+  const each = await mapRequests(spans, async (span) => await countSteps(tenant, query, span, step, signal));
   const counts = each.flat();
-  return end === undefined ? counts : [...counts, [end, await countAt(tenant, question, end, signal)]];
+  return end === undefined ? counts : [...counts, [end, await countAt(tenant, query, end, signal)]];
 }
 
-/** Where the beginning is that of the data, nobody has judged how long it is ago. */
-async function tightened(
+/** Narrows the spans to the existing records if they have too many buckets. Throws 400 if there are still too many. */
+async function narrowedSpans(
   tenant: Tenant,
-  asked: LokiRequest,
+  request: LokiRequest,
   interval: Interval,
   signal: AbortSignal,
 ): Promise<readonly TimeSpan[]> {
-  const { spans } = asked;
-  const [begin, last] = [spans[0]?.from ?? 0, spans.at(-1)?.to ?? 0];
-  if (((last - begin) * 1_000) / lengthOf(interval) <= mostBuckets) return spans;
+  const { spans } = request;
+  const [start, last] = [spans[0]?.from ?? 0, spans.at(-1)?.to ?? 0];
+  if (((last - start) * 1_000) / lengthOf(interval) <= maxBuckets) return spans;
   const [first, final] = await Promise.all([
-    firstSecond(tenant, asked, 'asc', signal),
-    firstSecond(tenant, asked, 'desc', signal),
+    firstSecond(tenant, request, 'asc', signal),
+    firstSecond(tenant, request, 'desc', signal),
   ]);
   if (first === undefined || final === undefined) return [];
-  demandFewBuckets(first * 1_000, final * 1_000, interval);
+  assertFewBuckets(first * 1_000, final * 1_000, interval);
   return spans
     .map(({ from, to }) => ({ from: Math.max(from, first), to: Math.min(to, final + 1) }))
     .filter(({ from, to }) => from < to);
 }
 
-/** Of the first record in this order. */
+/** Returns the second of the first record in this order. */
 async function firstSecond(
   tenant: Tenant,
-  asked: LokiRequest,
+  request: LokiRequest,
   order: TimeOrder,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const wanted = { order, reasons: new Reasons(), most: 1 };
-  for await (const [record] of recordsOf(tenant, { ...asked, end: undefined }, wanted, signal))
+  const options = { order, reasons: new Reasons(), max: 1 };
+  for await (const [record] of recordsOf(tenant, { ...request, end: undefined }, options, signal))
     if (record !== undefined) return secondsOf(record.time);
   return undefined;
 }
 
 async function countSteps(
   tenant: Tenant,
-  question: LogQLQuery,
+  query: LogQLQuery,
   { from, to }: TimeSpan,
   step: number,
   signal: AbortSignal,
@@ -88,28 +88,28 @@ async function countSteps(
   const last = Math.floor(to / step) * step;
   const bucket = (second: number): number => Math.floor(second / step) * step;
   if (first >= last) {
-    // No step is whole.
+    // The span contains no complete step.
     const cut = Math.min(first, to);
     return [
-      [bucket(from), await countIn(tenant, question, { from, to: cut }, signal)],
-      [bucket(cut), await countIn(tenant, question, { from: cut, to }, signal)],
+      [bucket(from), await countIn(tenant, query, { from, to: cut }, signal)],
+      [bucket(cut), await countIn(tenant, query, { from: cut, to }, signal)],
     ];
   }
-  const query = countByEdge(question, step);
-  const [before, atFirst, whole, after] = await Promise.all([
-    countIn(tenant, question, { from, to: first }, signal),
-    countAt(tenant, question, first, signal),
-    tenant.client.matrix(query, { start: first + step, end: last, step }, signal),
-    countIn(tenant, question, { from: last, to }, signal),
+  const stepQuery = countByEdge(query, step);
+  const [before, atFirst, steps, after] = await Promise.all([
+    countIn(tenant, query, { from, to: first }, signal),
+    countAt(tenant, query, first, signal),
+    tenant.client.matrix(stepQuery, { start: first + step, end: last, step }, signal),
+    countIn(tenant, query, { from: last, to }, signal),
   ]);
   const counts: Counts = [
     [bucket(from), before],
     [first, atFirst],
     [last, after],
   ];
-  for (const { labels, values } of whole)
+  for (const { labels, values } of steps)
     for (const [second, count] of values)
-      // A range has its end in it, which is where the next step begins; the last one has its own question.
+      // A range includes its end, which belongs to the next step. The end of the last step is counted separately.
       if (labels[edge] !== 'true') counts.push([second - step, count]);
       else if (second < last) counts.push([second, count]);
   return counts;

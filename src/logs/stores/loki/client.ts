@@ -1,11 +1,11 @@
-/** What Loki is asked over HTTP, and its answers, made sure of. */
+/** HTTP client of Loki, which validates its responses. */
 import { badGateway, badRequest, StatusError } from '../../../runtime/errors.ts';
 import type { TimeOrder } from '../log-store.ts';
-import { AnswerTooLarge, StoreClient, type StoreEndpoint } from '../remote/store-client.ts';
+import { ResponseTooLarge, StoreClient, type StoreEndpoint } from '../remote/store-client.ts';
 
 type LabelSet = Readonly<Record<string, string>>;
 
-/** Lines of containers that have all labels in common, in the order that was asked for. */
+/** Log lines with the same labels, in the requested order. */
 export interface LokiStream {
   readonly labels: LabelSet;
   /** Nanoseconds since the epoch, and the line. */
@@ -23,30 +23,30 @@ export interface Series {
   readonly values: readonly (readonly [seconds: number, value: number])[];
 }
 
-/** Nanoseconds since the epoch; what is at `to` is not meant. */
-export interface Between {
+/** Time range in nanoseconds since the epoch; excludes `to`. */
+export interface TimeRange {
   readonly from: bigint;
   readonly to: bigint;
 }
 
-/** What a tenant may ask for at once. */
+/** Limits of a tenant per request. */
 export interface LokiLimits {
-  /** Records. */
+  /** Maximum records. */
   readonly entries: number;
-  /** Of an answer that counts. */
+  /** Maximum series of a metric query. */
   readonly series: number;
-  /** Seconds that a question may be about. */
+  /** Maximum time range in seconds. */
   readonly length: number;
 }
 
-/** It was asked for more than the tenant may; who asks for less may be answered. */
+/** The request exceeds a limit of the tenant; a smaller one may succeed. */
 export class LimitExceeded extends StatusError {
-  /** Undefined where it does not say how much would be allowed. */
-  readonly allowed: { readonly limit: keyof LokiLimits; readonly most: number | undefined };
+  /** `max` is undefined if Loki does not report the limit. */
+  readonly allowed: { readonly limit: keyof LokiLimits; readonly max: number | undefined };
 
-  constructor(message: string, limit: keyof LokiLimits, most: string | undefined) {
+  constructor(message: string, limit: keyof LokiLimits, max: string | undefined) {
     super('BadRequest', 400, message);
-    this.allowed = { limit, most: most === undefined ? undefined : Number(most) };
+    this.allowed = { limit, max: max === undefined ? undefined : Number(max) };
   }
 }
 
@@ -59,7 +59,7 @@ const isLabelSet = (value: unknown): value is LabelSet =>
 const isEntry = (value: unknown): value is LokiStream['values'][number] =>
   Array.isArray(value) && typeof value[0] === 'string' && /^\d{1,19}$/.test(value[0]) && typeof value[1] === 'string';
 
-/** A point of a series; undefined for what is none. */
+/** Returns a point of a series; undefined if the value is invalid. */
 function pointOf(value: unknown): Series['values'][number] | undefined {
   if (!Array.isArray(value)) return undefined;
   const [seconds, text] = value as readonly unknown[];
@@ -82,139 +82,142 @@ export class LokiClient {
     await this.#client.close();
   }
 
-  /** The first `limit` records in this order. `most`: bytes of the answer. */
+  /** Returns the first `limit` records in this order. */
   async streams(
     query: string,
-    { from, to }: Between,
-    { order, limit, most }: { readonly order: TimeOrder; readonly limit: number; readonly most?: number | undefined },
+    { from, to }: TimeRange,
+    {
+      order,
+      limit,
+      maxBytes,
+    }: { readonly order: TimeOrder; readonly limit: number; readonly maxBytes?: number | undefined },
     signal: AbortSignal,
   ): Promise<readonly LokiStream[]> {
     const direction = order === 'asc' ? 'forward' : 'backward';
-    const asked = { query, start: String(from), end: String(to), limit: String(limit), direction };
-    return (await this.#result('/query_range', asked, 'streams', signal, most)).map((one) => {
+    const parameters = { query, start: String(from), end: String(to), limit: String(limit), direction };
+    return (await this.#result('/query_range', parameters, 'streams', signal, maxBytes)).map((one) => {
       const { stream: labels, values } = one;
-      if (!isLabelSet(labels) || !Array.isArray(values) || !values.every(isEntry)) throw this.#nonsense('its streams');
+      if (!isLabelSet(labels) || !Array.isArray(values) || !values.every(isEntry))
+        throw this.#invalidResponse('streams');
       return { labels, values };
     });
   }
 
-  /** What a query that counts has at a time, in nanoseconds since the epoch. */
+  /** Returns the result of a metric query at a time in nanoseconds since the epoch. */
   async vector(query: string, time: bigint, signal: AbortSignal): Promise<readonly Sample[]> {
-    const asked = { query, time: String(time) };
-    return (await this.#result('/query', asked, 'vector', signal)).map(({ metric: labels, value }) => {
+    const parameters = { query, time: String(time) };
+    return (await this.#result('/query', parameters, 'vector', signal)).map(({ metric: labels, value }) => {
       const point = pointOf(value);
-      if (!isLabelSet(labels) || point === undefined) throw this.#nonsense('its counts');
+      if (!isLabelSet(labels) || point === undefined) throw this.#invalidResponse('counts');
       return { labels, value: point[1] };
     });
   }
 
-  /** What it has each `step`, from one to the other; all in whole seconds since the epoch. */
+  /** Returns the results of a metric query at each `step` from `start` to `end`, all in whole seconds. */
   async matrix(
     query: string,
     { start, end, step }: { readonly start: number; readonly end: number; readonly step: number },
     signal: AbortSignal,
   ): Promise<readonly Series[]> {
-    const asked = { query, start: `${start}000000000`, end: `${end}000000000`, step: String(step) };
-    return (await this.#result('/query_range', asked, 'matrix', signal)).map(({ metric: labels, values }) => {
-      if (!isLabelSet(labels) || !Array.isArray(values)) throw this.#nonsense('its series');
+    const parameters = { query, start: `${start}000000000`, end: `${end}000000000`, step: String(step) };
+    return (await this.#result('/query_range', parameters, 'matrix', signal)).map(({ metric: labels, values }) => {
+      if (!isLabelSet(labels) || !Array.isArray(values)) throw this.#invalidResponse('series');
       return {
         labels,
         values: values.map((value) => {
           const point = pointOf(value);
-          if (point === undefined) throw this.#nonsense('its counts');
+          if (point === undefined) throw this.#invalidResponse('counts');
           return point;
         }),
       };
     });
   }
 
-  /** The labels of streams that have records in this time, or shortly before or after it. */
-  async series(selector: string, { from, to }: Between, signal: AbortSignal): Promise<readonly LabelSet[]> {
-    const asked = { 'match[]': selector, start: String(from), end: String(to) };
-    const { status, data = [] } = await this.#ask('/series', asked, signal);
-    if (status !== 'success' || !Array.isArray(data) || !data.every(isLabelSet)) throw this.#nonsense('its streams');
+  /** Returns the labels of streams with records in this time range or shortly before or after it. */
+  async series(selector: string, { from, to }: TimeRange, signal: AbortSignal): Promise<readonly LabelSet[]> {
+    const parameters = { 'match[]': selector, start: String(from), end: String(to) };
+    const { status, data = [] } = await this.#post('/series', parameters, signal);
+    if (status !== 'success' || !Array.isArray(data) || !data.every(isLabelSet)) throw this.#invalidResponse('streams');
     return data;
   }
 
-  /** Of the index alone: whether there may be anything that has this label. Its own statistics leave out what they take for little. */
-  async hasAny(label: string, selector: string, { from, to }: Between, signal: AbortSignal): Promise<boolean> {
-    const asked = { query: selector, start: String(from), end: String(to) };
-    const { status, data = [] } = await this.#ask(`/label/${label}/values`, asked, signal);
-    if (status !== 'success' || !Array.isArray(data)) throw this.#nonsense('the values of a label');
+  /** Looks up in the index whether streams with this label may exist. Loki's index statistics would omit small amounts. */
+  async hasAny(label: string, selector: string, { from, to }: TimeRange, signal: AbortSignal): Promise<boolean> {
+    const parameters = { query: selector, start: String(from), end: String(to) };
+    const { status, data = [] } = await this.#post(`/label/${label}/values`, parameters, signal);
+    if (status !== 'success' || !Array.isArray(data)) throw this.#invalidResponse('the values of a label');
     return data.length > 0;
   }
 
-  /** Throws if it cannot be asked. */
-  async check({ from, to }: Between, signal: AbortSignal): Promise<void> {
-    const { status } = await this.#ask('/labels', { start: String(from), end: String(to) }, signal);
-    if (status !== 'success') throw this.#nonsense('its labels');
+  /** Throws if Loki is unavailable. */
+  async check({ from, to }: TimeRange, signal: AbortSignal): Promise<void> {
+    const { status } = await this.#post('/labels', { start: String(from), end: String(to) }, signal);
+    if (status !== 'success') throw this.#invalidResponse('labels');
   }
 
   async #result(
     path: string,
-    asked: Readonly<Record<string, string>>,
+    parameters: Readonly<Record<string, string>>,
     type: 'streams' | 'vector' | 'matrix',
     signal: AbortSignal,
-    most?: number,
+    maxBytes?: number,
   ): Promise<readonly Readonly<Record<string, unknown>>[]> {
-    const { status, data } = await this.#ask(path, asked, signal, most);
+    const { status, data } = await this.#post(path, parameters, signal, maxBytes);
     const { resultType, result } = isObject(data) ? data : {};
     if (status !== 'success' || resultType !== type || !Array.isArray(result) || !result.every(isObject))
-      throw this.#nonsense(`its ${type}`);
+      throw this.#invalidResponse(type);
     return result;
   }
 
-  async #ask(
+  async #post(
     path: string,
-    asked: Readonly<Record<string, string>>,
+    parameters: Readonly<Record<string, string>>,
     signal: AbortSignal,
-    most?: number,
+    maxBytes?: number,
   ): Promise<Readonly<Record<string, unknown>>> {
-    const body = new URLSearchParams(asked).toString();
-    const question = { path: `/loki/api/v1${path}`, body, type: form, most, signal };
-    const answer = await this.#client.json(question, (text, status) => this.#explain(text, status));
-    if (!isObject(answer)) throw this.#nonsense('an object');
-    return answer;
+    const body = new URLSearchParams(parameters).toString();
+    const request = { path: `/loki/api/v1${path}`, body, type: form, maxBytes, signal };
+    const response = await this.#client.json(request, (text, status) => this.#explain(text, status));
+    if (!isObject(response)) throw this.#invalidResponse('an object');
+    return response;
   }
 
-  #nonsense(missing: string): StatusError {
-    return this.#client.nonsense(new Error(`${missing} are missing, or not what they should be`));
+  #invalidResponse(expected: string): StatusError {
+    return this.#client.invalidResponse(new Error(`expected ${expected}`));
   }
 
-  /** Its errors are plain texts; those that say something of the question. */
+  /** Returns the error for responses that concern the request; Loki's errors are plain text. */
   #explain(text: string, status: number): StatusError | undefined {
     const store = `the log store "${this.name}"`;
     const entries = /max_entries_limit_per_query \(\d+ > (\d+)\)/.exec(text);
-    if (entries !== null) return new LimitExceeded(`${store} tells fewer records at once`, 'entries', entries[1]);
+    if (entries !== null) return new LimitExceeded(`${store} allows fewer records per request`, 'entries', entries[1]);
     const series = /maximum (?:number )?of series \((\d+)\)/.exec(text);
     if (series !== null)
       return new LimitExceeded(
-        `${store} counts the records of no more than ${series[1]} containers at once (its max_query_series)`,
+        `${store} counts records of at most ${series[1]} containers per query (its max_query_series)`,
         'series',
         series[1],
       );
     if (text.includes('query time range exceeds the limit'))
       return new LimitExceeded(
-        `${store} is asked for a longer time than it may be (its max_query_length)`,
+        `the time range exceeds the limit of ${store} (its max_query_length)`,
         'length',
         undefined,
       );
     if (/larger than max|ResourceExhausted/.test(text))
-      return new AnswerTooLarge(
+      return new ResponseTooLarge(
         'BadGateway',
         502,
-        `${store} has more to tell than it may (its grpc_server_max_send_msg_size)`,
+        `the response of ${store} exceeds its limit (grpc_server_max_send_msg_size)`,
       );
     if (/would read too many bytes|cardinality limit exceeded|chunks? .*exceeds? .*limit|matched per query/.test(text))
       return badRequest(
-        `${store} would have to read more than it may: ask for a shorter time, or name namespaces, pods or containers`,
+        `the query exceeds the read limit of ${store}: use a shorter time range, or name namespaces, pods or containers`,
       );
     if (text.includes('input size too long'))
-      return badRequest(
-        `${store} takes no question that is so long: name fewer namespaces, pods, containers or keywords`,
-      );
+      return badRequest(`the query is too long for ${store}: name fewer namespaces, pods, containers or keywords`);
     if (status === 401 && text.includes('no org id'))
-      return badGateway(`${store} has tenants: logging.${this.name}.tenant must name one`, { cause: new Error(text) });
+      return badGateway(`${store} requires a tenant: set logging.${this.name}.tenant`, { cause: new Error(text) });
     return undefined;
   }
 }

@@ -1,20 +1,20 @@
-/** The records of an answer of Loki, which has them by stream. */
+/** Records of a Loki response, which groups them by stream. */
 import type { LogRecord, TimeOrder } from '../log-store.ts';
-import { sum, wantedBytes } from '../remote/paging.ts';
+import { sum, targetBytes } from '../remote/paging.ts';
 import type { LokiStream } from './client.ts';
 import type { Labels } from './logql.ts';
 
 export interface LokiEntry {
-  /** Nanoseconds since the epoch, in so many digits that they compare as texts. */
+  /** Nanoseconds since the epoch, zero-padded so that the lexical order is the order in time. */
   readonly time: string;
   readonly line: string;
   readonly labels: LokiStream['labels'];
 }
 
-/** Nanoseconds since the epoch. */
+/** Zero-pads nanoseconds since the epoch. */
 export const textOf = (time: string | bigint): string => String(time).padStart(19, '0');
 
-/** Merged by time; of one time by their streams. */
+/** Merges streams by time; records of the same time are sorted by stream. */
 export function entriesOf(streams: readonly LokiStream[], order: TimeOrder): readonly LokiEntry[] {
   const sign = order === 'asc' ? 1 : -1;
   return streams
@@ -27,7 +27,7 @@ export function entriesOf(streams: readonly LokiStream[], order: TimeOrder): rea
     .toSorted((a, b) => (a.time < b.time ? -sign : a.time > b.time ? sign : 0));
 }
 
-/** RFC 3339, of nanoseconds since the epoch. */
+/** Formats nanoseconds since the epoch (RFC 3339). */
 const timeOf = (time: string): string => {
   const whole = new Date(Number(time.slice(0, -9)) * 1_000).toISOString();
   return `${whole.slice(0, 19)}.${time.slice(-9)}Z`;
@@ -41,8 +41,8 @@ export const recordOf = ({ time, line, labels }: LokiEntry, { namespace, pod, co
   log: line.replace(/\n$/, ''),
 });
 
-/** How many to ask for after these: as many as make an answer of about that size. */
+/** Returns the number of records to request next, for a response of about `targetBytes`. */
 export function sizeAfter(records: readonly LokiEntry[]): number {
   const each = sum(records.map(({ line }) => line.length)) / records.length;
-  return Math.max(1, Math.floor(wantedBytes / (200 + each)));
+  return Math.max(1, Math.floor(targetBytes / (200 + each)));
 }

@@ -1,29 +1,29 @@
-/** A selection in Loki's query language. */
+/** Translates a selection to Loki's query language. */
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import type { Selection, WorkloadPods } from '../log-store.ts';
 import type { Part } from '../remote/parts.ts';
 
-/** The labels of a stream that name a container. */
+/** Names of the stream labels that identify a container. */
 export type Labels = LogStoreSettings<'loki'>['labels'];
 
 export interface LogQLQuery {
-  /** What the labels of a stream must be, without braces; never nothing, which Loki refuses. */
+  /** Conditions on the labels of a stream, without braces; never empty, because Loki rejects an empty selector. */
   readonly matchers: readonly string[];
-  /** What is done with the lines of these streams; those that come through are meant. */
+  /** Pipeline that filters the lines of these streams. */
   readonly stages: readonly string[];
 }
 
-/** Labels that a query makes for itself. */
+/** Labels that queries create. */
 const own = { second: 'platform_second', nanosecond: 'platform_nanosecond', text: 'platform_text' };
 
-/** What JSON and Go write alike. */
+/** Quotes a string in the common syntax of JSON and Go. */
 const quoted = (text: string): string => JSON.stringify(text);
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 const equals = (label: string, value: string): string => `${label}=${quoted(value)}`;
 
-/** This character in either case, where each of them has one of its own in the other. */
+/** Returns a pattern for the character in both cases, if each is a single character. */
 function anyCase(character: string): string {
   const small = character.toLowerCase();
   const both = [character, small, character.toUpperCase()].filter((one) => one.toLowerCase() === small);
@@ -31,11 +31,11 @@ function anyCase(character: string): string {
   return single.length === 1 ? escaped(character) : `[${single.join('')}]`;
 }
 
-/** In whatever case. What Loki makes of `(?i)` does not even find some letters beyond ASCII themselves. */
+/** Returns a case-insensitive pattern. Loki's `(?i)` does not even match some non-ASCII letters themselves. */
 const folded = (keyword: string): string =>
   /^[\0-\x7f]*$/.test(keyword) ? `(?i:${escaped(keyword)})` : Array.from(keyword, anyCase).join('');
 
-/** One of these, as a whole. */
+/** Matches one of the values. */
 const oneOf = (label: string, values: readonly string[]): string[] => {
   if (values.length < 2) return values.map((value) => equals(label, value));
   return [`${label}=~${quoted(values.map(escaped).join('|'))}`];
@@ -44,17 +44,17 @@ const oneOf = (label: string, values: readonly string[]): string[] => {
 const noneOf = (label: string, values: readonly string[]): string =>
   `${label}!~${quoted(values.map(escaped).join('|'))}`;
 
-/** One of these is contained. */
+/** Matches values that contain one of the keywords. */
 const containing = (label: string, keywords: readonly string[]): string[] =>
   keywords.length === 0 ? [] : [`${label}=~${quoted(`.*(?:${keywords.map(folded).join('|')}).*`)}`];
 
-/** As its pods are called, whoever else has such a name. */
+/** Returns a pattern for all pods of a workload, which may also match pods of others. */
 const patternOf = ({ pattern, alsoPods }: WorkloadPods): string => [pattern, ...alsoPods.map(escaped)].join('|');
 
 const podsOf = (label: string, workloads: readonly WorkloadPods[]): string[] =>
   workloads.length === 0 ? [] : [`${label}=~${quoted(workloads.map(patternOf).join('|'))}`];
 
-/** Without the pods of others; undefined where there are none. */
+/** Excludes matching pods of other workloads; undefined if there are none. */
 function withoutOthers(label: string, workloads: readonly WorkloadPods[]): string | undefined {
   if (workloads.every(({ notPods }) => notPods.length === 0)) return undefined;
   const each = workloads.map(({ pattern, alsoPods, notPods }) => {
@@ -84,15 +84,15 @@ function matchersOf(
   ];
 }
 
-/** Of lines that are JSON, the text. What is none stays as it is. */
+/** Extracts the text of lines that are JSON. Other lines are unchanged. */
 const textStages = (field: string): readonly string[] => [
   `| json ${own.text}=${quoted(`[${quoted(field)}]`)}`,
   `| line_format ${quoted(`{{if .${own.text}}}{{.${own.text}}}{{else}}{{__line__}}{{end}}`)}`,
-  // A line that is no JSON is none the less counted.
+  // Without this, lines that are not JSON would not be counted.
   `| drop ${own.text},__error__,__error_details__`,
 ];
 
-/** A selector knows no times, so the namespaces that begin to be visible later are looked at record by record. */
+/** Filters records of namespaces that become visible later by time, because a selector cannot contain times. */
 function visibleStages({ visible }: Part, { namespace }: Labels): readonly string[] {
   if (visible === undefined || visible.later.length === 0) return [];
   const { later } = visible;
@@ -107,7 +107,7 @@ function visibleStages({ visible }: Part, { namespace }: Labels): readonly strin
   ];
 }
 
-export function questionOf(
+export function logQLQueryOf(
   selection: Selection,
   part: Part,
   { labels, textField }: Pick<LogStoreSettings<'loki'>, 'labels' | 'textField'>,
@@ -125,10 +125,10 @@ export function questionOf(
   };
 }
 
-/** The same of these containers alone. */
+/** Containers to which a query is restricted. */
 export interface QueryShare {
   readonly namespaces: readonly string[];
-  /** Undefined: all of these namespaces. */
+  /** Undefined: all pods of the namespaces. */
   readonly pods?: readonly string[];
 }
 
@@ -145,7 +145,7 @@ export const shareOf = (
   stages,
 });
 
-/** What was written at the beginning of this second, to the nanosecond. */
+/** Restricts the query to the first nanosecond of a second. */
 export const atSecond = ({ matchers, stages }: LogQLQuery, second: number): LogQLQuery => ({
   matchers,
   stages: [
@@ -157,20 +157,20 @@ export const atSecond = ({ matchers, stages }: LogQLQuery, second: number): LogQ
 
 export const selectorOf = ({ matchers }: LogQLQuery): string => `{${matchers.join(',')}}`;
 
-/** The records. */
-export const linesOf = (question: LogQLQuery): string => [selectorOf(question), ...question.stages].join(' ');
+/** Returns a query for the records. */
+export const linesOf = (query: LogQLQuery): string => [selectorOf(query), ...query.stages].join(' ');
 
-/** Their number in so much time, in whole seconds, or what Loki takes for a duration. */
-export const countOf = (question: LogQLQuery, range: string): string =>
-  `sum(count_over_time(${linesOf(question)} [${range}]))`;
+/** Returns a query for the number of records in a duration of Loki's syntax. */
+export const countOf = (query: LogQLQuery, range: string): string =>
+  `sum(count_over_time(${linesOf(query)} [${range}]))`;
 
-export const countByContainer = (question: LogQLQuery, range: string, { namespace, pod, container }: Labels): string =>
-  `sum by (${namespace},${pod},${container}) (count_over_time(${linesOf(question)} [${range}]))`;
+export const countByContainer = (query: LogQLQuery, range: string, { namespace, pod, container }: Labels): string =>
+  `sum by (${namespace},${pod},${container}) (count_over_time(${linesOf(query)} [${range}]))`;
 
-/** What two of the series of `countByEdge` are told apart by. */
+/** Label that distinguishes the two series of `countByEdge`. */
 export const edge = 'platform_edge';
 
-/** Apart from the others, those whose time is a multiple of so many seconds. */
+/** Returns a query for counts per step; records exactly at a multiple of the step are counted separately. */
 export const countByEdge = ({ matchers, stages }: LogQLQuery, seconds: number): string => {
   const isEdge = `{{eq (mod (__timestamp__ | unixEpochNanos | int) ${seconds}000000000) 0}}`;
   return `sum by (${edge}) (count_over_time(${linesOf({ matchers, stages: [...stages, `| label_format ${edge}=${quoted(isEdge)}`] })} [${seconds}s]))`;

@@ -1,47 +1,50 @@
-/** The records of a question, which Loki tells by streams and so many at a time: each piece is asked for from where the one before ended. */
+/** Reads records in pieces. Loki returns a limited number per request, so each request starts where the previous one ended. */
 import { Reasons, type Found, type LogRecord, type TimeOrder, type LogPage } from '../log-store.ts';
-import { mostOfSeveral, mostOnPage, tooLarge } from '../remote/paging.ts';
+import { maxBatchBytes, maxPageCharacters, pageTooLarge } from '../remote/paging.ts';
 import { inOrder } from '../remote/parts.ts';
-import { AnswerTooLarge } from '../remote/store-client.ts';
-import type { LokiRequest } from './asked.ts';
-import { LimitExceeded, type Between } from './client.ts';
+import { ResponseTooLarge } from '../remote/store-client.ts';
+import type { LokiRequest } from './requests.ts';
+import { LimitExceeded, type TimeRange } from './client.ts';
 import { entriesOf, recordOf, sizeAfter, textOf, type LokiEntry } from './entries.ts';
 import { linesOf } from './logql.ts';
-import { early, timesOf } from './spans.ts';
+import { extendedStart, rangesOf } from './spans.ts';
 import type { Tenant } from './tenant.ts';
 
-/** Records of an answer, at first. */
+/** Records of the first request. */
 const firstSize = 1_000;
 
-interface Wanted {
+interface RecordOptions {
   readonly order: TimeOrder;
-  /** Why some are left out is added. */
+  /** Receives the reasons for missing records. */
   readonly reasons: Reasons;
-  /** All of them unless stated. */
-  readonly most?: number;
+  /** Maximum number of records; unlimited by default. */
+  readonly max?: number;
 }
 
-/** All of a part, in order; pieces end where a time does, so that what is of one time comes in the same order however it is asked for. */
+/**
+ * Yields all records of a part in order. No piece ends between records of the same time, so that their order does not depend on the
+ * requests.
+ */
 export async function* recordsOf(
   tenant: Tenant,
-  { question, spans, end }: LokiRequest,
-  { order, reasons, most = Infinity }: Wanted,
+  { query: logQL, spans, end }: LokiRequest,
+  { order, reasons, max = Infinity }: RecordOptions,
   signal: AbortSignal,
 ): AsyncGenerator<readonly LogRecord[]> {
-  const query: Query = { tenant, lines: linesOf(question), order, signal };
-  let left = most;
-  let size = Math.min(firstSize, most + 1);
-  for (const time of inOrder(timesOf(spans, end), order)) {
-    let { from, to } = time;
+  const query: Query = { tenant, lines: linesOf(logQL), order, signal };
+  let left = max;
+  let size = Math.min(firstSize, max + 1);
+  for (const range of inOrder(rangesOf(spans, end), order)) {
+    let { from, to } = range;
     while (from < to && left > 0) {
-      const { entries, isCut } = await beginningOf(query, { from, to }, size);
-      // None where those of the time just before have taken all the room.
+      const { entries, isCut } = await fetchFirst(query, { from, to }, size);
+      // Undefined if the response contains only records from just before `from`.
       const last = entries.at(-1)?.time ?? textOf(from);
-      // Of the last time there may be more.
+      // The last time may have more records.
       let piece = isCut ? entries.filter((entry) => entry.time !== last) : entries;
       const isOneTime = isCut && piece.length === 0;
       const at = BigInt(last);
-      if (isOneTime) piece = await ofOneTime(query, at, entries, reasons);
+      if (isOneTime) piece = await fetchTime(query, at, entries, reasons);
       if (piece.length > 0) {
         yield piece.map((entry) => recordOf(entry, tenant.settings.labels));
         left -= piece.length;
@@ -61,80 +64,86 @@ interface Query {
   readonly signal: AbortSignal;
 }
 
-interface Told {
+interface Batch {
   readonly entries: readonly LokiEntry[];
-  /** There may be more. */
+  /** There may be more records. */
   readonly isCut: boolean;
-  /** What is just before has taken the place of some. */
+  /** Records from just before the range displaced some. */
   readonly isCrowded: boolean;
 }
 
-/** No more than `size`; `bytes`: of the answer, 32 MiB unless stated. Loki is `asked` from earlier on; what that adds is left out. */
-async function tell(
+/**
+ * Fetches up to `size` records in a response of up to `maxBytes`, by default 32 MiB. `requested` may start earlier; records from before
+ * are dropped.
+ */
+async function fetchBatch(
   { tenant, lines, order, signal }: Query,
-  between: Between,
-  { size, bytes: most }: { readonly size: number; readonly bytes?: number | undefined },
-  asked = early(between),
-): Promise<Told> {
+  range: TimeRange,
+  { size, maxBytes }: { readonly size: number; readonly maxBytes?: number | undefined },
+  requested = extendedStart(range),
+): Promise<Batch> {
   for (;;) {
     const { limits } = tenant;
     const limit = Math.min(size, limits.entries);
     try {
-      const told = entriesOf(await tenant.client.streams(lines, asked, { order, limit, most }, signal), order);
-      const first = textOf(between.from);
-      const entries = told.filter(({ time }) => time >= first);
-      const hasBefore = entries.length < told.length;
-      const isCut = told.length >= limit && !(order === 'desc' && hasBefore);
+      const received = entriesOf(
+        await tenant.client.streams(lines, requested, { order, limit, maxBytes }, signal),
+        order,
+      );
+      const first = textOf(range.from);
+      const entries = received.filter(({ time }) => time >= first);
+      const hasBefore = entries.length < received.length;
+      const isCut = received.length >= limit && !(order === 'desc' && hasBefore);
       return { entries, isCut, isCrowded: isCut && hasBefore };
     } catch (error) {
-      if (!(error instanceof LimitExceeded && error.allowed.limit === 'entries' && tenant.learns(error, limits)))
+      if (!(error instanceof LimitExceeded && error.allowed.limit === 'entries' && tenant.learnLimit(error, limits)))
         throw error;
     }
   }
 }
 
-/** So many at most, or fewer if they are large. */
-async function beginningOf(query: Query, between: Between, size: number): Promise<Told> {
+/** Fetches up to `size` records, or fewer if they are large. */
+async function fetchFirst(query: Query, range: TimeRange, size: number): Promise<Batch> {
   for (let number = Math.min(size, query.tenant.limits.entries); ; number = Math.max(1, Math.floor(number / 4)))
     try {
-      return await tell(query, between, { size: number, bytes: number === 1 ? undefined : mostOfSeveral });
+      return await fetchBatch(query, range, { size: number, maxBytes: number === 1 ? undefined : maxBatchBytes });
     } catch (error) {
-      if (!(error instanceof AnswerTooLarge) || number === 1) throw error;
+      if (!(error instanceof ResponseTooLarge) || number === 1) throw error;
     }
 }
 
-/** All of a nanosecond, of which some are `known`, or as many as one answer may have. */
-async function ofOneTime(
+/** Fetches all records of a nanosecond, of which some are `known`, or as many as one response can contain. */
+async function fetchTime(
   query: Query,
   at: bigint,
   known: readonly LokiEntry[],
   reasons: Reasons,
 ): Promise<readonly LokiEntry[]> {
-  const time = { from: at, to: at + 1n };
+  const range = { from: at, to: at + 1n };
   let best = known;
-  let asked = early(time);
+  let requested = extendedStart(range);
   for (let size = Math.max(2, 2 * known.length); ; size *= 2) {
-    let told: Told;
+    let batch: Batch;
     try {
-      told = await tell(query, time, { size }, asked);
+      batch = await fetchBatch(query, range, { size }, requested);
     } catch (error) {
-      if (!(error instanceof AnswerTooLarge) || best.length === 0) throw error;
+      if (!(error instanceof ResponseTooLarge) || best.length === 0) throw error;
       break;
     }
-    best = told.entries;
-    if (!told.isCut) return best;
+    best = batch.entries;
+    if (!batch.isCut) return best;
     if (size < query.tenant.limits.entries) continue;
-    if (!told.isCrowded) break;
-    asked = time;
+    if (!batch.isCrowded) break;
+    requested = range;
   }
-  reasons.add(`of those of one time no more than ${best.length} records are told`);
+  reasons.add(`of records with the same time, only ${best.length} are returned`);
   return best;
 }
 
-/** The records of a page. `counts`: how many each part has; where they are not known, those before the page are read. */
+/** Returns the records of a page. `counts`: number of records per part; without it, the records before the page are read and skipped. */
 export async function pageOf(
   tenant: Tenant,
-  asked: readonly LokiRequest[],
+  requests: readonly LokiRequest[],
   counts: readonly number[] | undefined,
   { order, from, size }: LogPage,
   signal: AbortSignal,
@@ -144,20 +153,20 @@ export async function pageOf(
   let skip = from;
   let characters = 0;
   if (size === 0) return { records };
-  for (const [index, one] of asked.entries()) {
+  for (const [index, one] of requests.entries()) {
     const here = counts?.[index] ?? Infinity;
     if (skip >= here || here === 0) {
       skip -= here;
       continue;
     }
-    const most = skip + size - records.length;
-    for await (const found of recordsOf(tenant, one, { order, reasons, most }, signal)) {
-      const passed = Math.min(skip, found.length);
-      skip -= passed;
-      for (const record of found.slice(passed)) {
+    const max = skip + size - records.length;
+    for await (const found of recordsOf(tenant, one, { order, reasons, max }, signal)) {
+      const skipped = Math.min(skip, found.length);
+      skip -= skipped;
+      for (const record of found.slice(skipped)) {
         characters += record.log.length;
-        if (characters > mostOnPage && records.length > 0) {
-          reasons.add(tooLarge);
+        if (characters > maxPageCharacters && records.length > 0) {
+          reasons.add(pageTooLarge);
           return { records, ...reasons.cut };
         }
         records.push(record);

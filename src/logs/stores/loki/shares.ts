@@ -1,17 +1,17 @@
-/** Loki counts by container, but tells the counts of a few hundred only: the containers there may be are asked for in shares. */
+/** Groups of containers: a count by container returns only a few hundred series, so containers are queried in groups. */
 import { sum } from '../remote/paging.ts';
 import type { LokiStream } from './client.ts';
 import type { Labels, QueryShare } from './logql.ts';
 
-/** The same for the same container, whatever else its streams have as labels. */
+/** Returns a key of the container, which does not depend on other labels of the stream. */
 export const containerOf = (found: LokiStream['labels'], { namespace, pod, container }: Labels): string =>
   JSON.stringify([found[namespace] ?? '', found[pod] ?? '', found[container] ?? '']);
 
-/** As many namespaces together as have no more containers than `most`; of one that has more, as many pods. */
+/** Groups namespaces, or the pods of a large namespace, so that each group has at most `max` containers. */
 export function sharesOfContainers(
   known: readonly LokiStream['labels'][],
   labels: Labels,
-  most: number,
+  max: number,
 ): readonly QueryShare[] {
   const containers = new Map<string, Map<string, Set<string>>>();
   for (const found of known) {
@@ -27,27 +27,27 @@ export function sharesOfContainers(
     pods,
     size: sum([...pods.values()].map(({ size }) => size)),
   }));
-  const small = sizes.filter(({ size }) => size <= most);
-  const large = sizes.filter(({ size }) => size > most);
+  const small = sizes.filter(({ size }) => size <= max);
+  const large = sizes.filter(({ size }) => size > max);
   return [
-    ...together(small, most).map((namespaces) => ({ namespaces })),
+    ...grouped(small, max).map((namespaces) => ({ namespaces })),
     ...large.flatMap(({ name, pods }) =>
-      together(
+      grouped(
         [...pods].map(([pod, all]) => ({ name: pod, size: all.size })),
-        most,
+        max,
       ).map((share) => ({ namespaces: [name], pods: share })),
     ),
   ];
 }
 
-/** The names, so many together that their sizes are no more than `most`. */
-function together(all: readonly { readonly name: string; readonly size: number }[], most: number): string[][] {
+/** Groups names so that the sum of the sizes per group is at most `max`. */
+function grouped(all: readonly { readonly name: string; readonly size: number }[], max: number): string[][] {
   const groups: string[][] = [];
   let left = 0;
   for (const { name, size } of all) {
     if (size > left) {
       groups.push([]);
-      left = most;
+      left = max;
     }
     groups.at(-1)?.push(name);
     left -= size;

@@ -1,7 +1,7 @@
-/** Times as Loki is asked for them. */
-import type { Between } from './client.ts';
+/** Time ranges of requests to Loki. */
+import type { TimeRange } from './client.ts';
 
-/** From one whole second to the other, which is not in it. */
+/** Range of whole seconds since the epoch; excludes `to`. */
 export interface TimeSpan {
   readonly from: number;
   readonly to: number;
@@ -9,37 +9,37 @@ export interface TimeSpan {
 
 const nanoseconds = 1_000_000_000n;
 
-/** Nanoseconds since the epoch. */
-export const beginningOf = (second: number): bigint => BigInt(second) * nanoseconds;
+/** Returns the first nanosecond of a second. */
+export const startOf = (second: number): bigint => BigInt(second) * nanoseconds;
 
-/** The last nanosecond before a second: a range of whole seconds that ends with it begins with a second. */
-export const lastBefore = (second: number): bigint => beginningOf(second) - 1n;
+/** Returns the last nanosecond before a second. A range of whole seconds that ends there starts at the start of a second. */
+export const lastBefore = (second: number): bigint => startOf(second) - 1n;
 
-/** One after the other, none of them longer. */
+/** Splits a span into consecutive ones of at most `length` seconds. */
 export const spansOfLength = ({ from, to }: TimeSpan, length: number): readonly TimeSpan[] =>
   Array.from({ length: Math.max(0, Math.ceil((to - from) / length)) }, (_, index) => ({
     from: from + index * length,
     to: Math.min(to, from + (index + 1) * length),
   }));
 
-export const exactly = ({ from, to }: TimeSpan): Between => ({ from: beginningOf(from), to: beginningOf(to) });
+export const exactly = ({ from, to }: TimeSpan): TimeRange => ({ from: startOf(from), to: startOf(to) });
 
-/** Loki leaves out the last entry of a chunk where it is asked from the very time of that entry on: so it is asked from just before. */
-export const early = ({ from, to }: Between): Between => ({ from: from - 1n, to });
+/** Starts a nanosecond earlier: Loki omits the last entry of a chunk if the range starts exactly at its time. */
+export const extendedStart = ({ from, to }: TimeRange): TimeRange => ({ from: from - 1n, to });
 
 /**
- * The same for what its index knows. It asks that day by day, each without its last millisecond (util.ForInterval there), and refuses what
- * begins within that.
+ * Starts a millisecond earlier, for requests to the index. Loki splits them by day and omits the last millisecond of each day
+ * (util.ForInterval), and rejects a range that starts within it.
  */
-export const earlyInIndex = ({ from, to }: Between): Between => ({ from: from - 1_000_000n, to });
+export const extendedForIndex = ({ from, to }: TimeRange): TimeRange => ({ from: from - 1_000_000n, to });
 
-/** And what is at the beginning of the second `end`. */
-export function timesOf(spans: readonly TimeSpan[], end: number | undefined): Between[] {
-  const times = spans.map(exactly);
-  if (end === undefined) return times;
-  const at = beginningOf(end);
-  const last = times.at(-1);
+/** Returns the ranges of the spans, extended by the first nanosecond of the second `end`. */
+export function rangesOf(spans: readonly TimeSpan[], end: number | undefined): TimeRange[] {
+  const ranges = spans.map(exactly);
+  if (end === undefined) return ranges;
+  const at = startOf(end);
+  const last = ranges.at(-1);
   return last?.to === at
-    ? [...times.slice(0, -1), { from: last.from, to: at + 1n }]
-    : [...times, { from: at, to: at + 1n }];
+    ? [...ranges.slice(0, -1), { from: last.from, to: at + 1n }]
+    : [...ranges, { from: at, to: at + 1n }];
 }

@@ -1,17 +1,17 @@
-/** What Loki is asked as, and how much at once: what a tenant may is learnt from its refusals. */
+/** Tenant of Loki and its limits, which are learned from error responses. */
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { endpointOf, type SecretReader } from '../remote/endpoint.ts';
 import { LimitExceeded, LokiClient, type LokiLimits } from './client.ts';
 
 const day = 86_400;
-/** As Loki has them by default; a tenant may have less. */
-const usual: LokiLimits = { entries: 5_000, series: 500, length: 30 * day };
-const leastLength = 3_600;
+/** Default limits of Loki; a tenant may have lower ones. */
+const defaultLimits: LokiLimits = { entries: 5_000, series: 500, length: 30 * day };
+const minLength = 3_600;
 
 export class Tenant {
   readonly client: LokiClient;
   readonly settings: LogStoreSettings<'loki'>;
-  #limits = usual;
+  #limits = defaultLimits;
 
   constructor(name: string, settings: LogStoreSettings<'loki'>, secrets: SecretReader) {
     const { tenant } = settings;
@@ -20,7 +20,7 @@ export class Tenant {
       ...endpointOf(name, settings, secrets),
       headers: {
         ...(tenant === undefined ? {} : { 'X-Scope-OrgID': tenant }),
-        // A stream is what its labels say, whatever else is known of each of its records.
+        // Keeps structured metadata of single records out of the labels of streams.
         'X-Loki-Response-Encoding-Flags': 'categorize-labels',
       },
     });
@@ -30,27 +30,27 @@ export class Tenant {
     return this.#limits;
   }
 
-  /** Asks again for less where it may ask for less than usual. */
-  async within<T>(ask: () => Promise<T>): Promise<T> {
+  /** Repeats `send` with lower limits if the tenant has lower ones than assumed. */
+  async retryWithinLimits<T>(send: () => Promise<T>): Promise<T> {
     for (;;) {
       const { limits } = this;
       try {
-        return await ask();
+        return await send();
       } catch (error) {
-        if (!this.learns(error, limits)) throw error;
+        if (!this.learnLimit(error, limits)) throw error;
       }
     }
   }
 
-  /** Returns whether to ask again helps. `asked`: the limits that the request kept to; a concurrent one may have learned others since. */
-  learns(error: unknown, asked: LokiLimits): boolean {
+  /** Returns whether repeating the request helps. `used`: its limits; a concurrent request may have learned lower ones since. */
+  learnLimit(error: unknown, used: LokiLimits): boolean {
     if (!(error instanceof LimitExceeded)) return false;
-    const { limit, most } = error.allowed;
-    const before = this.#limits[limit];
-    if (before < asked[limit]) return true;
-    const now = limit === 'length' ? Math.max(leastLength, Math.floor(before / 2)) : (most ?? before);
-    if (now >= before || now < 1) return false;
-    this.#limits = { ...this.#limits, [limit]: now };
+    const { limit, max } = error.allowed;
+    const current = this.#limits[limit];
+    if (current < used[limit]) return true;
+    const next = limit === 'length' ? Math.max(minLength, Math.floor(current / 2)) : (max ?? current);
+    if (next >= current || next < 1) return false;
+    this.#limits = { ...this.#limits, [limit]: next };
     return true;
   }
 }

@@ -1,13 +1,13 @@
-/** A record with its place among all others, and the best of many of them within a memory that is bounded. */
+/** Records with a total order, and the first of them within a limited memory. */
 import type { LogRecord, TimeOrder } from '../log-store.ts';
 
 export interface PodLogEntry {
   readonly record: LogRecord;
-  /** Among the lines of its container that have its time. */
+  /** Index among the lines of its container with the same time. */
   readonly index: number;
 }
 
-/** What V8 holds of a record beside its text, about. */
+/** Approximate bytes of a record in V8 in addition to its text. */
 const overhead = 200;
 
 export const sizeOf = ({ log }: LogRecord): number => overhead + log.length;
@@ -24,48 +24,48 @@ function ascending({ record: a, index: i }: PodLogEntry, { record: b, index: j }
   );
 }
 
-/** A total order, and its exact reverse. */
+/** Returns a comparison by a total order, or by its exact reverse. */
 export const compareIn = (order: TimeOrder): ((a: PodLogEntry, b: PodLogEntry) => number) =>
   order === 'asc' ? ascending : (a, b) => ascending(b, a);
 
-/** The first `most` entries in an order, as long as they are no more than so many bytes. */
-export class Best {
+/** Keeps the first `max` entries in an order, up to a number of bytes. */
+export class FirstEntries {
   readonly #compare: (a: PodLogEntry, b: PodLogEntry) => number;
-  readonly #most: number;
-  readonly #bytes: number;
+  readonly #max: number;
+  readonly #maxBytes: number;
   #entries: PodLogEntry[] = [];
-  #held = 0;
-  /** What comes behind this is none of them. */
+  #bytes = 0;
+  /** Entries after this one are not among the first. */
   #last: PodLogEntry | undefined;
   #isCut = false;
 
-  constructor(order: TimeOrder, most: number, bytes: number) {
+  constructor(order: TimeOrder, max: number, maxBytes: number) {
     this.#compare = compareIn(order);
-    this.#most = most;
-    this.#bytes = bytes;
+    this.#max = max;
+    this.#maxBytes = maxBytes;
   }
 
-  /** Some were left out that are among the first `most`. */
+  /** Some of the first `max` entries were dropped. */
   get isCut(): boolean {
     return this.#isCut;
   }
 
-  /** Whether one of this time may be among them. */
-  mayHold(time: string): boolean {
-    if (this.#most === 0) return false;
+  /** Returns whether an entry of this time may be among the first. */
+  mayInclude(time: string): boolean {
+    if (this.#max === 0) return false;
     if (this.#last === undefined) return true;
     const last = this.#last.record;
     return this.#compare({ record: { ...last, time }, index: this.#last.index }, this.#last) <= 0;
   }
 
   add(entry: PodLogEntry): void {
-    if (this.#most === 0 || (this.#last !== undefined && this.#compare(entry, this.#last) > 0)) return;
+    if (this.#max === 0 || (this.#last !== undefined && this.#compare(entry, this.#last) > 0)) return;
     this.#entries.push(entry);
-    this.#held += sizeOf(entry.record);
-    if (this.#entries.length >= 2 * Math.max(this.#most, 500) || this.#held > 2 * this.#bytes) this.#prune();
+    this.#bytes += sizeOf(entry.record);
+    if (this.#entries.length >= 2 * Math.max(this.#max, 500) || this.#bytes > 2 * this.#maxBytes) this.#prune();
   }
 
-  /** In their order. */
+  /** Returns the entries in order. */
   all(): readonly PodLogEntry[] {
     this.#prune();
     return this.#entries;
@@ -73,19 +73,19 @@ export class Best {
 
   #prune(): void {
     const sorted = this.#entries.toSorted(this.#compare);
-    let [count, held] = [0, 0];
+    let [count, bytes] = [0, 0];
     for (const { record } of sorted) {
-      if (count === this.#most) break;
-      // One is held however large it is.
-      if (count > 0 && held + sizeOf(record) > this.#bytes) {
+      if (count === this.#max) break;
+      // Always keeps at least one entry.
+      if (count > 0 && bytes + sizeOf(record) > this.#maxBytes) {
         this.#isCut = true;
         break;
       }
-      held += sizeOf(record);
+      bytes += sizeOf(record);
       count += 1;
     }
     this.#entries = sorted.slice(0, count);
-    this.#held = held;
+    this.#bytes = bytes;
     if (count < sorted.length) this.#last = this.#entries.at(-1);
   }
 }

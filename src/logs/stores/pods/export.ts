@@ -1,18 +1,18 @@
 /**
- * Everything in its order, of logs that can only be read from a second on: what is too much for the memory is measured first, and then read
- * once more in windows of so many bytes.
+ * Exports all records in order from logs that can only be read from a given second on. If the records exceed the memory limit, the first
+ * scan measures their size, and they are read again in windows of a limited size.
  */
 import type { LogRecord, TimeOrder } from '../log-store.ts';
 import { endOfSecond, secondsOf } from '../../query/times.ts';
-import { Best, compareIn, sizeOf, type PodLogEntry } from './entry.ts';
+import { compareIn, FirstEntries, sizeOf, type PodLogEntry } from './entry.ts';
 import { scan, type ScanOptions } from './scan.ts';
 
-/** Records of a piece. */
+/** Records per piece. */
 const pieceSize = 1_000;
-/** Seconds, or what is taken for one, that are told apart. */
-const mostSlots = 10_000;
+/** Maximum number of time slots, which are one second or longer. */
+const maxSlots = 10_000;
 
-/** How many bytes there are by time: by seconds at first, by more of them at once when these are too many. */
+/** Bytes of records by time slot. Slots start with a length of one second, which is doubled when there are too many. */
 export class Sizes {
   #slots = new Map<number, number>();
   #length = 1;
@@ -20,21 +20,21 @@ export class Sizes {
   add(second: number, size: number): void {
     const slot = Math.floor(second / this.#length);
     this.#slots.set(slot, (this.#slots.get(slot) ?? 0) + size);
-    if (this.#slots.size > mostSlots) this.#coarsen();
+    if (this.#slots.size > maxSlots) this.#coarsen();
   }
 
-  /** Windows one behind the other, each of at most so many bytes unless it is one slot; from a second to the end of another. */
-  windows(most: number): { from: number; to: number }[] {
+  /** Returns consecutive windows of at most `maxBytes`, or of a single slot; `from` and `to` are seconds, both inclusive. */
+  windows(maxBytes: number): { from: number; to: number }[] {
     const windows: { from: number; to: number }[] = [];
-    let held = 0;
+    let windowBytes = 0;
     for (const [slot, size] of [...this.#slots].toSorted(([a], [b]) => a - b)) {
       const last = windows.at(-1);
       const to = (slot + 1) * this.#length - 1;
-      if (last === undefined || held + size > most) {
+      if (last === undefined || windowBytes + size > maxBytes) {
         windows.push({ from: slot * this.#length, to });
-        held = 0;
+        windowBytes = 0;
       } else last.to = to;
-      held += size;
+      windowBytes += size;
     }
     return windows;
   }
@@ -55,11 +55,11 @@ function* piecesOf(entries: readonly PodLogEntry[]): Generator<readonly LogRecor
     yield entries.slice(start, start + pieceSize).map(({ record }) => record);
 }
 
-/** `held`: bytes of records at a time. */
+/** `maxBytes`: limit on records in memory. */
 export async function* exportPieces(
   options: Omit<ScanOptions, 'tailLines' | 'budget'>,
   order: TimeOrder,
-  held: number,
+  maxBytes: number,
 ): AsyncGenerator<readonly LogRecord[], void> {
   const { window, reasons } = options;
   const sizes = new Sizes();
@@ -71,14 +71,14 @@ export async function* exportPieces(
     sizes.add(secondsOf(time), bytes);
     count += 1;
     size += bytes;
-    if (size > held) all = undefined;
+    if (size > maxBytes) all = undefined;
     all?.push(one);
   });
   if (all !== undefined) {
     yield* piecesOf(all.toSorted(compareIn(order)));
     return;
   }
-  const windows = sizes.windows(held);
+  const windows = sizes.windows(maxBytes);
   let exported = 0;
   let isCut = false;
   for (const part of order === 'asc' ? windows : windows.toReversed()) {
@@ -88,16 +88,18 @@ export async function* exportPieces(
       from: Math.max(part.from, window.from),
       ...(isLast ? {} : { to: part.to, last: endOfSecond(part.to) }),
     };
-    // What one second has may be more than all that is held at a time.
-    const best = new Best(order, Infinity, 2 * held);
+    // The records of a single second may exceed the limit.
+    const entriesOfPart = new FirstEntries(order, Infinity, 2 * maxBytes);
     await scan({ ...options, window: within }, (_, time, entry) => {
-      if (best.mayHold(time)) best.add(entry());
+      if (entriesOfPart.mayInclude(time)) entriesOfPart.add(entry());
     });
-    const entries = best.all();
+    const entries = entriesOfPart.all();
     exported += entries.length;
-    isCut ||= best.isCut;
-    if (best.isCut) reasons.add(`of what was written around second ${part.from} only ${2 * held} bytes were read`);
+    isCut ||= entriesOfPart.isCut;
+    if (entriesOfPart.isCut)
+      reasons.add(`only ${2 * maxBytes} bytes of the records around second ${part.from} were read`);
     yield* piecesOf(entries);
   }
-  if (exported < count && !isCut) reasons.add(`${count - exported} records went away while they were exported`);
+  if (exported < count && !isCut)
+    reasons.add(`${count - exported} records were removed by log rotation during the export`);
 }

@@ -1,4 +1,4 @@
-/** What containers write from now on: a stream of each, also of those that come later. */
+/** Follows the logs of containers with one stream each, including containers that start later. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { badRequest, serviceUnavailable } from '../../../runtime/errors.ts';
 import { Reasons, type Caller, type Cut, type LogRecord, type Selection } from '../log-store.ts';
@@ -12,27 +12,27 @@ export interface FollowOptions {
   readonly list: ListPods;
   readonly selection: Selection;
   readonly limits: { readonly followed: number; readonly lookInterval: number };
-  /** Returns what frees the slot. Each followed container has a connection to kube-apiserver. Throws 429 when there is none. */
+  /** Takes a slot and returns the function that frees it. Each followed container has its own connection to kube-apiserver. Throws 429. */
   readonly takeSlot: () => () => void;
   readonly signal: AbortSignal;
 }
 
-/** Bytes that may wait for the reader. */
-const mostWaiting = 4 * 1024 * 1024;
+/** Maximum bytes that wait for the reader. */
+const maxBuffered = 4 * 1024 * 1024;
 
-/** Between those who read the logs and the one who takes what they read. */
-class Waiting {
+/** Buffer between the streams of the containers and the reader of the tail. */
+class RecordBuffer {
   #records: LogRecord[] = [];
   #bytes = 0;
   #filled: (() => void) | undefined;
-  #taken: (() => void)[] = [];
+  #writers: (() => void)[] = [];
 
-  /** Undefined while there is room, else a promise of it. */
+  /** Adds a record. Returns undefined while there is room, otherwise a promise that resolves when there is. */
   add(record: LogRecord): Promise<void> | undefined {
     this.#records.push(record);
     this.#bytes += sizeOf(record);
     this.wake();
-    return this.#bytes < mostWaiting ? undefined : new Promise((resolve) => this.#taken.push(resolve));
+    return this.#bytes < maxBuffered ? undefined : new Promise((resolve) => this.#writers.push(resolve));
   }
 
   wake(): void {
@@ -40,7 +40,7 @@ class Waiting {
     this.#filled = undefined;
   }
 
-  /** Resolves at the next `wake`. A wake-up before the call is lost: check in the same turn whether there is something to wait for. */
+  /** Resolves at the next `wake`. A wake-up before the call is lost, so check in the same event-loop turn that the buffer is empty. */
   filled(): Promise<void> {
     return new Promise((resolve) => (this.#filled = resolve));
   }
@@ -49,22 +49,22 @@ class Waiting {
     const records = this.#records;
     this.#records = [];
     this.#bytes = 0;
-    for (const go of this.#taken.splice(0)) go();
+    for (const resume of this.#writers.splice(0)) resume();
     return records;
   }
 }
 
-/** How far a container was read. */
+/** Position in the log of a container. */
 interface Reading {
-  /** Of which start of the container. */
+  /** Number of restarts, which identifies the log. */
   readonly restarts: number;
-  /** All that it wrote is new. */
+  /** All records of the container are new. */
   isNew: boolean;
   isOpen: boolean;
-  /** Its stream ended by itself: there is no more, until it starts anew. */
+  /** The log was read to its end; the container writes no more until it restarts. */
   isDone: boolean;
   time: string;
-  /** Lines of that time. */
+  /** Number of lines with that time. */
   count: number;
 }
 
@@ -75,7 +75,7 @@ class Follower {
   readonly #ended = new AbortController();
   readonly #signal: AbortSignal;
   readonly #wanted: ReturnType<typeof textWanted>;
-  readonly #waiting = new Waiting();
+  readonly #buffer = new RecordBuffer();
   readonly #readings = new Map<string, Reading>();
   #failure: { readonly error: unknown } | undefined;
 
@@ -87,29 +87,29 @@ class Follower {
 
   async *records(): AsyncGenerator<readonly LogRecord[], Cut> {
     const { signal } = this.#options;
-    const wake = (): void => this.#waiting.wake();
+    const wake = (): void => this.#buffer.wake();
     signal.addEventListener('abort', wake);
     try {
       await this.#startReading(true);
       this.#lookForContainers().catch((error: unknown) => this.#fail(error));
       for (;;) {
         signal.throwIfAborted();
-        const records = this.#waiting.take();
+        const records = this.#buffer.take();
         if (records.length > 0) yield records;
         else if (this.#failure !== undefined) throw this.#failure.error;
-        else await this.#waiting.filled();
+        else await this.#buffer.filled();
       }
     } finally {
       signal.removeEventListener('abort', wake);
       this.#ended.abort();
-      this.#waiting.take();
+      this.#buffer.take();
     }
   }
 
   #fail(error: unknown): void {
     if (this.#signal.aborted) return;
     this.#failure ??= { error };
-    this.#waiting.wake();
+    this.#buffer.wake();
   }
 
   async #lookForContainers(): Promise<void> {
@@ -130,8 +130,8 @@ class Follower {
       if (known === undefined && isFirst && source.isOver) continue;
       const isSame = known?.restarts === source.restarts;
       if (known !== undefined && (known.isOpen || (isSame && known.isDone))) continue;
-      const begun = { restarts: source.restarts, isNew: !isFirst, isOpen: false, isDone: false, time: '', count: 0 };
-      const reading: Reading = isSame && known !== undefined ? known : begun;
+      const fresh = { restarts: source.restarts, isNew: !isFirst, isOpen: false, isDone: false, time: '', count: 0 };
+      const reading: Reading = isSame && known !== undefined ? known : fresh;
       this.#readings.set(key, reading);
       this.#read(source, reading).catch((error: unknown) => this.#fail(error));
     }
@@ -139,11 +139,11 @@ class Follower {
 
   async #sources(): Promise<readonly ContainerLog[]> {
     const { list, selection, limits } = this.#options;
-    const most = limits.followed;
-    const all = await sourcesOf(list, selection, most + 1, new Reasons(), this.#signal);
+    const max = limits.followed;
+    const all = await sourcesOf(list, selection, max + 1, new Reasons(), this.#signal);
     const sources = all.filter(({ previous }) => !previous);
-    if (sources.length > most)
-      throw badRequest(`at most ${most} containers can be followed at once: name fewer namespaces, workloads or pods`);
+    if (sources.length > max)
+      throw badRequest(`at most ${max} containers can be followed at once: name fewer namespaces, workloads or pods`);
     return sources;
   }
 
@@ -151,32 +151,33 @@ class Follower {
     const { caller, takeSlot } = this.#options;
     const freeSlot = takeSlot();
     reading.isOpen = true;
-    // Older records are not new, except those of a container that started since.
+    // A tail skips existing records, except those of containers that started after it.
     const from = reading.time === '' ? (reading.isNew ? {} : { tailLines: 0 }) : { since: secondsOf(reading.time) };
     try {
       const options = { ...from, follow: true, signal: this.#signal };
-      const { as } = await readLog(caller, source, options, this.#visitor(source, reading));
-      if (as === 'refused') this.#fail(serviceUnavailable(`the log of ${keyOf(source)} may not be read any more`, 1));
-      reading.isDone = as === 'read';
+      const { outcome } = await readLog(caller, source, options, this.#visitor(source, reading));
+      if (outcome === 'refused')
+        this.#fail(serviceUnavailable(`the log of ${keyOf(source)} can no longer be read with your rights`, 1));
+      reading.isDone = outcome === 'read';
       // The container has not started yet.
-      if (as === 'none') reading.isNew = true;
+      if (outcome === 'none') reading.isNew = true;
     } finally {
       reading.isOpen = false;
       freeSlot();
     }
   }
 
-  /** Adds the lines that were not read before. */
+  /** Returns a visitor that adds the lines that were not read before. */
   #visitor({ namespace, pod, container }: ContainerLog, reading: Reading): Visit {
     const wanted = this.#wanted;
-    const waiting = this.#waiting;
+    const buffer = this.#buffer;
     const before = reading.time;
-    let again = reading.count;
+    let repeated = reading.count;
     return (time, bytes) => {
       if (before !== '') {
         if (time < before) return true;
-        if (time === before && again > 0) {
-          again -= 1;
+        if (time === before && repeated > 0) {
+          repeated -= 1;
           return true;
         }
       }
@@ -184,11 +185,11 @@ class Follower {
       reading.time = time;
       const log = bytes.toString('utf8');
       if (wanted?.(log) === false) return true;
-      return waiting.add({ time, namespace, pod, container, log }) ?? true;
+      return buffer.add({ time, namespace, pod, container, log }) ?? true;
     };
   }
 }
 
-/** Throws 400 if there are too many containers. */
+/** Follows the selected containers. Throws 400 if there are too many. */
 export const followSources = (options: FollowOptions): AsyncGenerator<readonly LogRecord[], Cut> =>
   new Follower(options).records();

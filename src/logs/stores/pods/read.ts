@@ -1,12 +1,12 @@
-/** One log through the core API (k8s.io/kubernetes pkg/registry/core/pod/rest LogREST), line by line as it arrives. */
+/** Reads the log of a container line by line from the core API (k8s.io/kubernetes pkg/registry/core/pod/rest LogREST). */
 import type { KubeResponse } from '../../../cluster/client/client.ts';
 import { readBody } from '../../../runtime/promises.ts';
 import type { Caller } from '../log-store.ts';
-import { normalized } from '../../query/times.ts';
+import { normalizeTime } from '../../query/times.ts';
 import type { ContainerLog } from './source.ts';
 
 export interface ReadOptions {
-  /** Whole seconds since the epoch: as RFC 3339, which is all that the API takes. */
+  /** Whole seconds since the epoch, the resolution of the API. */
   readonly since?: number | undefined;
   readonly tailLines?: number | undefined;
   readonly limitBytes?: number | undefined;
@@ -14,69 +14,71 @@ export interface ReadOptions {
   readonly signal: AbortSignal;
 }
 
-/** Returns false to read no further, a promise to be waited for. */
+/** Returns false to stop reading, or a promise to wait before the next line. */
 export type Visit = (time: string, log: Buffer) => boolean | Promise<void>;
 
-/** How it ended. `refused`: the caller may not; `unreadable`: its node cannot give it now; `none`: there is none, or no more. */
-export interface Ended {
+/**
+ * `refused`: the caller lacks the right; `unreadable`: the node cannot return the log at the moment; `none`: there is no log (any more).
+ */
+export interface ReadResult {
   readonly lines: number;
   readonly bytes: number;
-  readonly as: 'read' | 'stopped' | 'none' | 'refused' | 'unreadable';
+  readonly outcome: 'read' | 'stopped' | 'none' | 'refused' | 'unreadable';
 }
 
 const newline = 0x0a;
 const space = 0x20;
-/** What is longer is shown cut. */
-export const longestLine = 2 * 1024 * 1024;
-const largestRefusal = 64 * 1024;
-/** For the first byte, and between two, in milliseconds; not while following. */
-const patience = 20_000;
-/** `2006-01-02T15:04:05.000000000Z`, as kubelet writes it where its clock shows UTC. */
+/** Maximum bytes of a line; longer lines are cut. */
+export const maxLineLength = 2 * 1024 * 1024;
+const maxErrorBytes = 64 * 1024;
+/** Milliseconds without data until a read is aborted; not applied to tails. */
+const readTimeout = 20_000;
+/** Length of `2006-01-02T15:04:05.000000000Z`, the format of a kubelet whose time zone is UTC. */
 const usualLength = 30;
 
 function timeIn(line: Buffer, length: number): string | undefined {
   const text = line.toString('latin1', 0, length);
   const isUsual = length === usualLength && line[usualLength - 1] === 0x5a && line[19] === 0x2e;
-  return isUsual ? text : normalized(text);
+  return isUsual ? text : normalizeTime(text);
 }
 
-/** Lines of chunks as they come: what is longer than may be is cut, not held. */
+/** Splits chunks into lines, and cuts long lines without buffering the rest. */
 class Lines {
-  #begun: Buffer[] = [];
+  #pieces: Buffer[] = [];
   #size = 0;
 
   *of(chunk: Buffer): Generator<Buffer> {
     let start = 0;
     for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
-      yield this.#ended(chunk.subarray(start, end));
+      yield this.#complete(chunk.subarray(start, end));
       start = end + 1;
     }
-    if (start < chunk.length) this.#hold(chunk.subarray(start));
+    if (start < chunk.length) this.#append(chunk.subarray(start));
   }
 
-  /** What has no end. */
+  /** Returns the last line, which has no line break. */
   rest(): Buffer {
-    return this.#ended(Buffer.alloc(0));
+    return this.#complete(Buffer.alloc(0));
   }
 
-  #ended(last: Buffer): Buffer {
+  #complete(last: Buffer): Buffer {
     if (this.#size === 0) return last;
-    this.#hold(last);
-    const line = Buffer.concat(this.#begun);
-    this.#begun = [];
+    this.#append(last);
+    const line = Buffer.concat(this.#pieces);
+    this.#pieces = [];
     this.#size = 0;
     return line;
   }
 
-  #hold(piece: Buffer): void {
-    const part = piece.subarray(0, longestLine - this.#size);
+  #append(piece: Buffer): void {
+    const part = piece.subarray(0, maxLineLength - this.#size);
     if (part.length === 0) return;
-    this.#begun.push(part);
+    this.#pieces.push(part);
     this.#size += part.length;
   }
 }
 
-async function ask(
+async function requestLog(
   caller: Caller,
   source: ContainerLog,
   options: ReadOptions,
@@ -94,46 +96,46 @@ async function ask(
       limitBytes,
       follow: follow === true ? 'true' : undefined,
     },
-    // The log is no JSON, a refusal is.
+    // The log is plain text, but errors are JSON.
     headers: { accept: 'application/json, */*' },
     signal,
     lane: 'logs',
-    timeout: patience,
+    timeout: readTimeout,
   });
 }
 
-/** Throws the signal's reason when that is aborted, what `visit` throws, and nothing else. */
+/** Reads a log. Throws only the reason of the aborted signal and errors of `visit`. */
 export async function readLog(
   caller: Caller,
   source: ContainerLog,
   options: ReadOptions,
   visit: Visit,
-): Promise<Ended> {
+): Promise<ReadResult> {
   const silent = new AbortController();
   const signal = AbortSignal.any([options.signal, silent.signal]);
-  const timer = setTimeout(() => silent.abort(), patience);
+  const timer = setTimeout(() => silent.abort(), readTimeout);
   let [lines, bytes] = [0, 0];
-  const ended = (as: Ended['as']): Ended => ({ lines, bytes, as });
+  const result = (outcome: ReadResult['outcome']): ReadResult => ({ lines, bytes, outcome });
   let body: KubeResponse['body'] | undefined;
-  /** What the visitor threw is not the log's fault. */
+  /** Error of the visitor, which must not count as an unreadable log. */
   let fault: { readonly error: unknown } | undefined;
   try {
-    const response = await ask(caller, source, options, signal);
+    const response = await requestLog(caller, source, options, signal);
     body = response.body;
     if (response.status !== 200) {
-      await readBody(body, largestRefusal).catch(() => undefined);
-      if (response.status === 403) return ended('refused');
-      // 204: its pod is bound to no node. 400: it has not begun, or has no predecessor.
-      return ended([204, 400, 404].includes(response.status) ? 'none' : 'unreadable');
+      await readBody(body, maxErrorBytes).catch(() => undefined);
+      if (response.status === 403) return result('refused');
+      // 204: the pod is not scheduled. 400: the container has not started, or has no previous instance.
+      return result([204, 400, 404].includes(response.status) ? 'none' : 'unreadable');
     }
     if (options.follow === true) clearTimeout(timer);
-    let strays = 0;
+    let malformed = 0;
     const take = (line: Buffer): ReturnType<Visit> => {
       const at = line.indexOf(space);
       const length = at === -1 ? line.length : at;
       const time = length > 40 ? undefined : timeIn(line, length);
       if (time === undefined) {
-        strays += 1;
+        malformed += 1;
         return true;
       }
       lines += 1;
@@ -149,21 +151,21 @@ export async function readLog(
       bytes += chunk.length;
       if (options.follow !== true) timer.refresh();
       for (const line of all.of(chunk)) {
-        const going = take(line);
-        if (going === false) return ended('stopped');
-        if (going !== true) await going;
+        const next = take(line);
+        if (next === false) return result('stopped');
+        if (next !== true) await next;
       }
     }
     const rest = all.rest();
-    // At the limit it is cut anywhere.
+    // A log that reaches limitBytes is cut within a line.
     const isCut = options.limitBytes !== undefined && bytes >= options.limitBytes;
     if (rest.length > 0 && !isCut) await take(rest);
-    // A node that has lost the log says so in its place.
-    return ended(lines === 0 && strays > 0 ? 'unreadable' : 'read');
+    // A node that has lost the log returns an error message instead of lines with a time.
+    return result(lines === 0 && malformed > 0 ? 'unreadable' : 'read');
   } catch {
     options.signal.throwIfAborted();
     if (fault !== undefined) throw fault.error;
-    return ended('unreadable');
+    return result('unreadable');
   } finally {
     clearTimeout(timer);
     body?.destroy();

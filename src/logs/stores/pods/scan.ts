@@ -1,19 +1,19 @@
-/** Many logs read at once, a few at a time, and what their lines are in the window that is asked for. */
+/** Reads many logs, a few concurrently, and passes on the lines in the requested time window. */
 import { serviceUnavailable } from '../../../runtime/errors.ts';
 import { mapConcurrent } from '../../../runtime/promises.ts';
 import type { Caller, LogRecord, Reasons } from '../log-store.ts';
 import { timeText } from '../../query/times.ts';
 import type { PodLogEntry } from './entry.ts';
-import { readLog, type Ended } from './read.ts';
+import { readLog, type ReadResult } from './read.ts';
 import type { ContainerLog } from './source.ts';
 
 export interface Window {
   /** Whole seconds. */
   readonly from: number;
   readonly to: number;
-  /** The last time that is in it, as a text. */
+  /** Last time in the window, as a string. */
   readonly last: string;
-  /** By namespace, the second from which on its logs may be shown. */
+  /** Returns the first visible second of a namespace. */
   readonly since: (namespace: string) => number;
 }
 
@@ -21,29 +21,29 @@ export interface ScanOptions {
   readonly caller: Caller;
   readonly sources: readonly ContainerLog[];
   readonly window: Window;
-  /** Whether a text is meant; undefined: all are. */
+  /** Returns whether the text of a line is selected; undefined if all are. */
   readonly wanted: ((text: string) => boolean) | undefined;
   readonly atOnce: number;
-  /** Only so many of the newest lines of a log. */
+  /** Maximum newest lines per log. */
   readonly tailLines?: number;
-  /** And of these only so many bytes. */
+  /** Maximum bytes per log, counted from the oldest of these lines. */
   readonly limitBytes: number;
-  /** Milliseconds, after which what is not read yet is left; undefined: as long as it takes. */
+  /** Milliseconds after which the remaining logs are skipped; undefined: no limit. */
   readonly budget?: number;
   readonly reasons: Reasons;
   readonly signal: AbortSignal;
 }
 
-/** Told of each line that is meant, by its source and time; `entry` makes it a record, now or never. */
+/** Called for each selected line. `entry` creates the record and must be called synchronously. */
 export type Take = (source: ContainerLog, time: string, entry: () => PodLogEntry) => void;
 
-/** Lines of the two streams of a container may stand in another order than their times, by less than this, in seconds. */
+/** Seconds by which lines of a container's two output streams may be out of order. */
 const disorder = 2;
 
 const nameOf = ({ namespace, pod, container }: ContainerLog): string => `${namespace}/${pod}/${container}`;
 
-/** What was not read, in words; no address is among them. */
-class Missing {
+/** Collects which logs were not read completely, for messages without addresses. */
+class IncompleteLogs {
   readonly #reasons: Reasons;
   #read = 0;
   #unreadable: string[] = [];
@@ -56,53 +56,53 @@ class Missing {
     this.#reasons = reasons;
   }
 
-  note(
+  add(
     source: ContainerLog,
-    ended: Ended,
+    result: ReadResult,
     { tailLines, limitBytes }: Pick<ScanOptions, 'tailLines' | 'limitBytes'>,
   ): void {
     const name = nameOf(source);
-    if (ended.as === 'unreadable') this.#unreadable.push(name);
-    else if (ended.as === 'refused') this.#refused.push(name);
+    if (result.outcome === 'unreadable') this.#unreadable.push(name);
+    else if (result.outcome === 'refused') this.#refused.push(name);
     else this.#read += 1;
-    if (ended.as === 'stopped') return;
-    if (ended.bytes >= limitBytes) this.#newer.push(name);
-    else if (ended.lines === tailLines) this.#older.push(name);
+    if (result.outcome === 'stopped') return;
+    if (result.bytes >= limitBytes) this.#newer.push(name);
+    else if (result.lines === tailLines) this.#older.push(name);
   }
 
-  late(): void {
+  addLate(): void {
     this.#late += 1;
   }
 
-  /** Throws 503 if not a single log could be read, as the nodes cannot be reached. */
-  tell({ tailLines, limitBytes, budget = 0 }: ScanOptions): void {
+  /** Adds the reasons. Throws 503 if no log could be read, because the nodes are unavailable. */
+  report({ tailLines, limitBytes, budget = 0 }: ScanOptions): void {
     if (this.#read === 0 && this.#unreadable.length > 0 && this.#late === 0)
-      throw serviceUnavailable(`the logs of ${some(this.#unreadable)} cannot be had from the nodes now`, 5);
+      throw serviceUnavailable(`the logs of ${some(this.#unreadable)} are not available from the nodes`, 5);
     if (this.#unreadable.length > 0)
-      this.#reasons.add(`the logs of ${some(this.#unreadable)} cannot be had from the nodes now`);
-    if (this.#refused.length > 0) this.#reasons.add(`the logs of ${some(this.#refused)} were refused`);
+      this.#reasons.add(`the logs of ${some(this.#unreadable)} are not available from the nodes`);
+    if (this.#refused.length > 0) this.#reasons.add(`you may not read the logs of ${some(this.#refused)}`);
     if (this.#older.length > 0)
-      this.#reasons.add(`of ${some(this.#older)} only the ${tailLines} newest lines were read`);
+      this.#reasons.add(`only the newest ${tailLines} lines of ${some(this.#older)} were read`);
     if (this.#newer.length > 0)
       this.#reasons.add(
-        `of ${some(this.#newer)} only ${limitBytes} bytes were read, and not what is newer: ask for a shorter time`,
+        `only the oldest ${limitBytes} bytes of ${some(this.#newer)} were read: use a shorter time range`,
       );
     if (this.#late > 0)
-      this.#reasons.add(`${this.#late} logs were not read to their end within ${budget / 1_000} s: name fewer pods`);
+      this.#reasons.add(`${this.#late} logs were not read completely within ${budget / 1_000} s: name fewer pods`);
   }
 }
 
 const some = (names: readonly string[]): string =>
   names.length === 1 ? (names[0] ?? '') : `${names[0]} and ${names.length - 1} more`;
 
-/** Reads them all. Throws the signal's reason, and 503 if nothing can be read. */
+/** Reads all sources. Throws the reason of the aborted signal, and 503 if no log can be read. */
 export async function scan(options: ScanOptions, take: Take): Promise<void> {
   const { caller, sources, window, wanted, atOnce, tailLines, limitBytes, budget, reasons, signal } = options;
-  const missing = new Missing(reasons);
+  const incomplete = new IncompleteLogs(reasons);
   const spent = new AbortController();
   const timer = budget === undefined ? undefined : setTimeout(() => spent.abort(), budget);
   const until = AbortSignal.any([signal, spent.signal]);
-  const enough = timeText(window.to + disorder);
+  const stopAfter = timeText(window.to + disorder);
   const one = async (source: ContainerLog): Promise<void> => {
     const from = Math.max(window.from, window.since(source.namespace));
     if (from > window.to) return;
@@ -110,21 +110,21 @@ export async function scan(options: ScanOptions, take: Take): Promise<void> {
     const { namespace, pod, container } = source;
     let [before, index] = ['', 0];
     const visit = (time: string, bytes: Buffer): boolean => {
-      if (time > enough) return false;
+      if (time > stopAfter) return false;
       if (time < first || time > window.last) return true;
       index = time === before ? index + 1 : 0;
       before = time;
-      const place = source.previous ? index - 1e9 : index;
+      const position = source.previous ? index - 1e9 : index;
       const text = wanted === undefined ? undefined : bytes.toString('utf8');
       if (text !== undefined && wanted?.(text) === false) return true;
       take(source, time, () => {
         const record: LogRecord = { time, namespace, pod, container, log: text ?? bytes.toString('utf8') };
-        return { record, index: place };
+        return { record, index: position };
       });
       return true;
     };
-    const ended = await readLog(caller, source, { since: from, tailLines, limitBytes, signal: until }, visit);
-    missing.note(source, ended, options);
+    const result = await readLog(caller, source, { since: from, tailLines, limitBytes, signal: until }, visit);
+    incomplete.add(source, result, options);
   };
   const oneInTime = async (source: ContainerLog): Promise<void> => {
     try {
@@ -132,7 +132,7 @@ export async function scan(options: ScanOptions, take: Take): Promise<void> {
     } catch (error) {
       signal.throwIfAborted();
       if (!spent.signal.aborted) throw error;
-      missing.late();
+      incomplete.addLate();
     }
   };
   try {
@@ -141,5 +141,5 @@ export async function scan(options: ScanOptions, take: Take): Promise<void> {
     clearTimeout(timer);
     spent.abort();
   }
-  missing.tell(options);
+  incomplete.report(options);
 }

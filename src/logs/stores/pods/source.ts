@@ -1,4 +1,4 @@
-/** Which containers' logs are read: those of pods that live now. */
+/** Selects the container logs to read from the existing pods. */
 import type { Reasons, Selection } from '../log-store.ts';
 import { matcherOf } from '../../query/workloads.ts';
 import { compareTexts } from './entry.ts';
@@ -6,9 +6,9 @@ import { compareTexts } from './entry.ts';
 export interface LogContainer {
   readonly name: string;
   readonly restarts: number;
-  /** The log of the container before its last restart can be had too. */
+  /** The log from before the last restart is available too. */
   readonly hasPrevious: boolean;
-  /** It will write no more. */
+  /** The container has terminated. */
   readonly isOver: boolean;
 }
 
@@ -20,7 +20,7 @@ export interface LogPod {
   readonly containers: () => readonly LogContainer[];
 }
 
-/** The pods of the cluster for which `wanted` says so. */
+/** Lists the pods of the cluster for which `wanted` returns true. */
 export type ListPods = (
   wanted: (namespace: string, pod: string) => boolean,
   signal: AbortSignal,
@@ -31,19 +31,19 @@ export interface ContainerLog {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
-  /** Of the pod, in milliseconds since the epoch. */
+  /** Creation time of the pod in milliseconds since the epoch. */
   readonly createdAt: number;
   readonly restarts: number;
   readonly previous: boolean;
   readonly isOver: boolean;
 }
 
-/** Whether the caller has said which pods are meant, so that more of them may be read. */
+/** Returns whether the query names pods in some way; such queries may read more containers. */
 export const isNarrow = ({ namespaces, workloads, pods, keywords }: Selection): boolean =>
   namespaces !== undefined ||
   [workloads, pods, keywords.namespace, keywords.workload, keywords.pod].some(({ length }) => length > 0);
 
-/** A small sigma has another form where a word ends, and a keyword may end within one. */
+/** Converts to lower case. A final sigma becomes a plain one, because a keyword may end within a word. */
 function folded(text: string): string {
   const small = text.toLowerCase();
   return small.includes('ς') ? small.replaceAll('ς', 'σ') : small;
@@ -76,15 +76,15 @@ function podsWanted({ namespaces, workloads, pods, keywords }: Selection): (name
     groups.every((matchers) => matchers.some((matches) => matches(pod)));
 }
 
-/** Whether a text has one of the keywords, in whatever case; undefined where there are none. */
+/** Returns a case-insensitive filter for the keywords in the text; undefined if there are none. */
 export const textWanted = ({ keywords: { log } }: Selection): ((text: string) => boolean) | undefined =>
   log.length === 0 ? undefined : containsOneOf(log);
 
-/** The newest pods come first; `most` of their containers are taken. */
+/** Returns the logs of at most `max` containers, those of the newest pods first. */
 export async function sourcesOf(
   list: ListPods,
   selection: Selection,
-  most: number,
+  max: number,
   reasons: Reasons,
   signal: AbortSignal,
 ): Promise<readonly ContainerLog[]> {
@@ -100,24 +100,24 @@ export async function sourcesOf(
     for (const { name: container, restarts, hasPrevious, isOver } of containers()) {
       if (!named(container) || !inContainer(container)) continue;
       taken += 1;
-      if (taken > most) break;
+      if (taken > max) break;
       const one = { namespace, pod, container, createdAt, restarts, isOver };
       if (hasPrevious) sources.push({ ...one, previous: true });
       sources.push({ ...one, previous: false });
     }
-    if (taken > most) break;
+    if (taken > max) break;
   }
-  if (taken > most)
+  if (taken > max)
     reasons.add(
       isNarrow(selection)
-        ? `only the ${most} newest containers were read: name fewer pods`
-        : `only the ${most} newest containers were read: name namespaces, pods or workloads`,
+        ? `only the newest ${max} containers were read: name fewer pods`
+        : `only the newest ${max} containers were read: name namespaces, pods or workloads`,
     );
   const present = new Set(found.map(({ name }) => name));
   const gone = selection.pods.filter((name) => !present.has(name));
   if (gone.length > 0)
     reasons.add(
-      `${gone.length === 1 ? `there is no pod ${gone[0]}` : `${gone.length} of these pods are not there`} now, and logs of pods that are gone are not kept`,
+      `${gone.length === 1 ? `pod ${gone[0]} does not exist` : `${gone.length} of these pods do not exist`}; logs of deleted pods are not kept`,
     );
   return sources;
 }

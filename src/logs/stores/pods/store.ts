@@ -1,6 +1,6 @@
 /**
- * The cluster's own pod logs, with nothing installed: what the nodes still keep of the pods that live, asked for at kube-apiserver as the
- * caller, so that RBAC holds. It cannot search, order or count, so that happens here, within a window and a memory that are bounded.
+ * Logs of existing pods that the nodes still keep; needs no log store in the cluster. Requests to kube-apiserver are sent as the caller,
+ * so RBAC applies. It cannot search, sort or count, so this store does, within a limited time window and memory.
  */
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { serviceUnavailable } from '../../../runtime/errors.ts';
@@ -22,7 +22,7 @@ import {
   type StoreFor,
   type TimeOrder,
 } from '../log-store.ts';
-import { Best } from './entry.ts';
+import { FirstEntries } from './entry.ts';
 import { exportPieces } from './export.ts';
 import { followSources } from './follow.ts';
 import { scan, type ScanOptions, type Take, type Window } from './scan.ts';
@@ -30,27 +30,27 @@ import { isNarrow, sourcesOf, textWanted, type ListPods } from './source.ts';
 import { millisecondsOf, timeText } from '../../query/times.ts';
 
 export interface PodsLimits {
-  /** Logs of one query that are read at once. */
+  /** Concurrently read logs of one query. */
   readonly atOnce: number;
-  /** Containers of a query that says which pods it means, and of one that does not. */
+  /** Maximum containers of a query that names pods in some way, and of one that does not. */
   readonly narrow: number;
   readonly wide: number;
-  /** Seconds before the end, where no start is given. */
+  /** Seconds before the end of a query without a start. */
   readonly window: number;
-  /** The newest of one log. */
+  /** Maximum newest lines per log. */
   readonly lines: number;
-  /** Of one log. */
+  /** Maximum bytes per log. */
   readonly bytes: number;
-  /** Of the records that one query holds, and that an export does, which may last as long as its reader likes. */
-  readonly held: number;
-  readonly exported: number;
+  /** Maximum bytes of records in memory, for a query and for an export. An export holds them for as long as its client reads. */
+  readonly queryBytes: number;
+  readonly exportBytes: number;
   /** Milliseconds for a query. */
   readonly budget: number;
-  /** Containers of one tail, of all tails of one user, and of all. */
+  /** Maximum containers of one tail, of all tails of one user, and of all tails. */
   readonly followed: number;
   readonly followedPerUser: number;
   readonly allFollowed: number;
-  /** Between two looks at which pods there are, in milliseconds. */
+  /** Interval to look for new containers, in milliseconds. */
   readonly lookInterval: number;
 }
 
@@ -60,8 +60,8 @@ export const podsLimits: Omit<PodsLimits, 'bytes'> = {
   wide: 50,
   window: 3_600,
   lines: 100_000,
-  held: 32 * 1024 * 1024,
-  exported: 8 * 1024 * 1024,
+  queryBytes: 32 * 1024 * 1024,
+  exportBytes: 8 * 1024 * 1024,
   budget: 25_000,
   followed: 50,
   followedPerUser: 100,
@@ -75,9 +75,9 @@ export interface PodsOptions {
 }
 
 const noStart = ({ window }: PodsLimits): string =>
-  `only the ${window / 60} minutes before the end were read: send start_time for more`;
+  `only the last ${window / 60} minutes before the end were read: set start_time to read more`;
 
-/** What the stores of all callers share. */
+/** State that the stores of all callers share. */
 interface Shared extends PodsOptions {
   readonly slots: Slots;
   readonly ended: AbortController;
@@ -96,15 +96,16 @@ class PodsStore implements LogStore {
   }
 
   async query(selection: Selection, { order, from, size }: LogPage, signal: AbortSignal): Promise<Found> {
-    const { held } = this.#shared.limits;
-    const best = new Best(order, size === 0 ? 0 : from + size, held);
+    const { queryBytes } = this.#shared.limits;
+    const first = new FirstEntries(order, size === 0 ? 0 : from + size, queryBytes);
     let total = 0;
     const reasons = await this.#scan(selection, signal, (_, time, entry) => {
       total += 1;
-      if (best.mayHold(time)) best.add(entry());
+      if (first.mayInclude(time)) first.add(entry());
     });
-    const records = best.all().slice(from, from + size);
-    if (best.isCut) reasons.add(`the records up to here are more than ${held} bytes: ask for a shorter time`);
+    const records = first.all().slice(from, from + size);
+    if (first.isCut)
+      reasons.add(`the records of this and all previous pages exceed ${queryBytes} bytes: use a shorter time range`);
     return { total, records: records.map(({ record }): LogRecord => record), ...reasons.cut };
   }
 
@@ -135,7 +136,7 @@ class PodsStore implements LogStore {
     signal: AbortSignal,
   ): AsyncGenerator<readonly LogRecord[], Cut> {
     const options = await this.#scanOptions(selection, signal);
-    yield* exportPieces(options, order, this.#shared.limits.exported);
+    yield* exportPieces(options, order, this.#shared.limits.exportBytes);
     return options.reasons.cut;
   }
 
@@ -146,11 +147,11 @@ class PodsStore implements LogStore {
   }
 
   async check(): Promise<void> {
-    // kube-apiserver has health checks of its own.
+    // kube-apiserver has its own health check.
   }
 
   async close(): Promise<void> {
-    this.#shared.ended.abort(serviceUnavailable('the log store was changed', 1));
+    this.#shared.ended.abort(serviceUnavailable('the log store configuration changed', 1));
   }
 
   #until(signal: AbortSignal): AbortSignal {
@@ -176,9 +177,9 @@ class PodsStore implements LogStore {
       since: (namespace) => namespaces?.get(namespace) ?? 0,
     };
     const signal = this.#until(requestSignal);
-    const most = limits[isNarrow(selection) ? 'narrow' : 'wide'];
-    const sources = await sourcesOf(list, selection, most, reasons, signal);
-    // A container that started later has no older records.
+    const max = limits[isNarrow(selection) ? 'narrow' : 'wide'];
+    const sources = await sourcesOf(list, selection, max, reasons, signal);
+    // Containers of newer pods have no older records.
     if (start === undefined && sources.some(({ createdAt }) => createdAt < window.from * 1_000))
       reasons.add(noStart(limits));
     const wanted = textWanted(selection);
@@ -187,7 +188,7 @@ class PodsStore implements LogStore {
   }
 }
 
-/** Returns the store of a caller; all stores share the slots to follow containers. */
+/** Returns a function that creates the store of a caller; all share the slots for followed containers. */
 export function podsStore(options: PodsOptions): StoreFor {
   const { allFollowed, followedPerUser } = options.limits;
   const slots = new Slots({ what: 'followed containers', total: allFollowed, perUser: followedPerUser });

@@ -3,22 +3,22 @@ import { serviceUnavailable } from '../../../runtime/errors.ts';
 import type { StoreEndpoint } from './store-client.ts';
 
 export interface SecretReader {
-  /** Undefined if there is none (yet). */
+  /** Returns the value; undefined if the Secret or the key does not exist, or is not loaded yet. */
   read(ref: { readonly name: string; readonly key: string }): string | undefined;
 }
 
-/** Where a store is, and what lets us in. */
+/** Returns the address and the credentials of a store. */
 export function endpointOf(name: string, settings: RemoteStoreSettings, secrets: SecretReader): StoreEndpoint {
   const { url, caCertificate, basicAuth, tokenRef } = settings;
   const unusable = (problem: string): Error =>
     serviceUnavailable(
-      `the log store "${name}" cannot be asked: the credentials for it are missing, or can be none`,
+      `the log store "${name}" is unavailable: its credentials are missing or malformed`,
       5,
       new Error(problem),
     );
   const secret = (ref: { name: string; key: string }): string => {
     const value = secrets.read(ref);
-    if (value === undefined) throw unusable(`there is no key "${ref.key}" in a Secret "${ref.name}"`);
+    if (value === undefined) throw unusable(`Secret "${ref.name}" has no key "${ref.key}"`);
     return value;
   };
   return {
@@ -27,7 +27,10 @@ export function endpointOf(name: string, settings: RemoteStoreSettings, secrets:
     authorization() {
       if (tokenRef !== undefined) {
         const token = secret(tokenRef);
-        if (!/^[ -~]+$/.test(token)) throw unusable(`"${tokenRef.key}" of the Secret "${tokenRef.name}" is no token`);
+        if (!/^[ -~]+$/.test(token))
+          throw unusable(
+            `key "${tokenRef.key}" of Secret "${tokenRef.name}" is not a token: it must contain only printable ASCII characters`,
+          );
         return `Bearer ${token}`;
       }
       if (basicAuth === undefined) return undefined;

@@ -1,36 +1,38 @@
 /**
- * A query can name some hundreds of namespaces each from a time of its own on, but thousands only of one time. So a selection is cut: into
- * spans of time that follow each other, or into namespaces that have nothing in common.
+ * Splits a selection into several queries: a query can contain hundreds of namespaces with different first visible seconds, or thousands
+ * with the same one. Parts are consecutive time spans, or disjoint sets of namespaces.
  */
 import type { TimeOrder, Selection } from '../log-store.ts';
 
+/** Namespaces that are visible from the same time on. */
 export interface Since {
   readonly names: readonly string[];
-  /** Milliseconds. */
+  /** Milliseconds since the epoch. */
   readonly from: number;
 }
 
 export interface Part {
-  /** Milliseconds, both inclusive. */
+  /** Milliseconds since the epoch, both inclusive. */
   readonly start: number | undefined;
   readonly end: number;
   /** Undefined: all namespaces. */
   readonly visible:
     | undefined
     | {
-        /** In the whole span. */
+        /** Namespaces that are visible in the whole span. */
         readonly always: readonly string[];
+        /** Namespaces that become visible within the span. */
         readonly later: readonly Since[];
       };
 }
 
-/** Lucene takes 1,024 clauses of everything together, and counts up to four for each time. */
-const mostClauses = 1_000;
-const perTime = 4;
-const [leastTimes, mostTimes] = [20, 200];
+/** Lucene allows 1,024 clauses per query, and a group of namespaces (`Since`) needs up to four. */
+const maxClauses = 1_000;
+const clausesPerGroup = 4;
+const [minGroups, maxGroups] = [20, 200];
 
-/** Of namespaces that begin to be visible in between, as many as there is room for beside what else is asked. */
-function timesOf({ workloads, keywords }: Selection): number {
+/** Returns the maximum groups of `later` per query, which depends on the clauses that the other conditions need. */
+function maxLaterGroups({ workloads, keywords }: Selection): number {
   const words = keywords.log.reduce((sum, keyword) => sum + keyword.split(/[^\w.]+/).length, 0);
   const names = [
     keywords.namespace,
@@ -42,10 +44,10 @@ function timesOf({ workloads, keywords }: Selection): number {
     keywords.workload,
   ];
   const others = names.reduce((sum, { length }) => sum + length, words);
-  return Math.min(mostTimes, Math.max(leastTimes, Math.floor((mostClauses - others) / perTime)));
+  return Math.min(maxGroups, Math.max(minGroups, Math.floor((maxClauses - others) / clausesPerGroup)));
 }
 
-/** Those that may be seen at all, by when each begins to be. */
+/** Groups the visible namespaces by their first visible second, in ascending order. */
 function bySince({ namespaces = new Map<string, number>(), end }: Selection): Since[] {
   const names = new Map<number, string[]>();
   for (const [name, since] of namespaces) {
@@ -71,44 +73,44 @@ const boundsOf = ({ start, end }: Selection) => ({
   end: end * 1_000,
 });
 
-/** One after the other from the oldest on; none if there is nothing to be seen. */
+/** Returns consecutive time spans, the oldest first; empty if nothing is visible. */
 export function spansOf(selection: Selection): Part[] {
   const bounds = boundsOf(selection);
   if (selection.namespaces === undefined) return [{ ...bounds, visible: undefined }];
   const groups = bySince(selection);
-  const most = timesOf(selection);
+  const max = maxLaterGroups(selection);
   const parts: Part[] = [];
   let { start } = bounds;
   let reached = groups.findIndex((group) => !isAlways(start)(group));
   if (reached === -1) reached = groups.length;
   do {
-    const next = groups[reached + most];
-    const visible = { always: namesOf(groups.slice(0, reached)), later: groups.slice(reached, reached + most) };
+    const next = groups[reached + max];
+    const visible = { always: namesOf(groups.slice(0, reached)), later: groups.slice(reached, reached + max) };
     parts.push({
       start: start ?? visible.later[0]?.from,
       end: next === undefined ? bounds.end : next.from - 1,
       visible,
     });
     start = next?.from;
-    reached += most;
+    reached += max;
   } while (reached < groups.length);
   return groups.length === 0 ? [] : parts;
 }
 
-/** Of the whole time, each with other namespaces; none if there is nothing to be seen. */
+/** Returns parts of the whole time range with disjoint namespaces; empty if nothing is visible. */
 export function sharesOf(selection: Selection): Part[] {
   const bounds = boundsOf(selection);
   if (selection.namespaces === undefined) return [{ ...bounds, visible: undefined }];
   const groups = bySince(selection);
-  const most = timesOf(selection);
+  const max = maxLaterGroups(selection);
   const always = namesOf(groups.filter(isAlways(bounds.start)));
   const later = groups.filter((group) => !isAlways(bounds.start)(group));
   const parts: Part[] = [];
-  for (let at = 0; at < later.length || (at === 0 && always.length > 0); at += most)
-    parts.push({ ...bounds, visible: { always: at === 0 ? always : [], later: later.slice(at, at + most) } });
+  for (let at = 0; at < later.length || (at === 0 && always.length > 0); at += max)
+    parts.push({ ...bounds, visible: { always: at === 0 ? always : [], later: later.slice(at, at + max) } });
   return parts;
 }
 
-/** What is there in the order of time, in this order. */
+/** Returns the parts, which are sorted from the oldest on, in this order. */
 export const inOrder = <T>(parts: readonly T[], order: TimeOrder): readonly T[] =>
   order === 'asc' ? parts : parts.toReversed();

@@ -1,98 +1,99 @@
 /**
- * HTTP requests to a log store. Every failure is a StatusError that tells callers neither the address nor the credentials; its cause is for
- * the log.
+ * HTTP requests to a log store. Every failure is a StatusError whose message contains neither the address nor the credentials of the store.
+ * Its cause is only logged.
  */
 import { badGateway, serviceUnavailable, StatusError } from '../../../runtime/errors.ts';
 import { OutgoingClient, OutgoingError, type OutgoingResponse } from '../../../runtime/outgoing.ts';
 
 export interface StoreEndpoint {
-  /** May have a path; requests go below it. */
+  /** May have a path, which prefixes those of requests. */
   readonly url: string;
-  /** PEM; the only one that the store is believed by. */
+  /** The only trusted CA of the store, in PEM. */
   readonly caCertificate?: string | undefined;
-  /** Of the header, asked for each request; undefined for none. Throws while a Secret is missing. */
+  /** Returns the header for each request; undefined for none. Throws while a Secret is missing. */
   readonly authorization: () => string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-interface Question {
-  /** With the query. */
+interface StoreRequest {
+  /** Path with query. */
   readonly path: string;
-  /** Sent by POST; without it the question is a GET. */
+  /** Sent with POST; requests without a body use GET. */
   readonly body?: string;
-  /** Of the body; JSON unless stated. */
+  /** Media type of the body; JSON by default. */
   readonly type?: string;
-  /** Bytes of the answer; 32 MiB unless stated. */
-  readonly most?: number | undefined;
+  /** Maximum bytes of the response; 32 MiB by default. */
+  readonly maxBytes?: number | undefined;
   readonly signal: AbortSignal;
 }
 
 const mebibyte = 1024 * 1024;
-/** To one store. */
-const mostConnections = 32;
-/** Of what a store says of a failure, for the log. */
-const mostLogged = 1_000;
+/** Maximum connections to one store. */
+const maxConnections = 32;
+/** Maximum logged characters of an error response. */
+const maxLogged = 1_000;
 
-/** Whoever asked for many records may ask for fewer. */
-export class AnswerTooLarge extends StatusError {}
+/** The response is too large; a request for fewer records may succeed. */
+export class ResponseTooLarge extends StatusError {}
 
 export class StoreClient {
   readonly #name: string;
   readonly #endpoint: StoreEndpoint;
-  /** Without a slash at its end. */
+  /** URL without a trailing slash. */
   readonly #base: string;
   readonly #client: OutgoingClient;
 
-  /** `name`: as the configuration has the store, and as errors call it. */
+  /** `name`: name of the store in the configuration and in errors. */
   constructor(name: string, endpoint: StoreEndpoint) {
     this.#name = name;
     this.#endpoint = endpoint;
     this.#base = new URL(endpoint.url).href.replace(/\/$/, '');
-    this.#client = new OutgoingClient({ ca: endpoint.caCertificate, connections: mostConnections });
+    this.#client = new OutgoingClient({ ca: endpoint.caCertificate, connections: maxConnections });
   }
 
   async close(): Promise<void> {
     await this.#client.close();
   }
 
-  /** The body of a 200. `explain` may know better what another answer means. */
+  /** Returns the body of a response of 200. `explain` may return the error for another response. */
   async json(
-    question: Question,
+    request: StoreRequest,
     explain?: (text: string, status: number) => StatusError | undefined,
   ): Promise<unknown> {
-    const { status, body } = await this.#send(question);
+    const { status, body } = await this.#send(request);
     const text = body.toString('utf8');
-    if (status !== 200) throw explain?.(text, status) ?? this.refusal(status, text);
+    if (status !== 200) throw explain?.(text, status) ?? this.errorOf(status, text);
     try {
       return JSON.parse(text) as unknown;
     } catch (cause) {
-      throw this.nonsense(cause);
+      throw this.invalidResponse(cause);
     }
   }
 
-  /** Of an answer that cannot be made sense of. */
-  nonsense(cause: unknown): StatusError {
-    return badGateway(`the log store "${this.#name}" gives an answer that makes no sense`, { cause });
+  /** Returns the error for an invalid response. */
+  invalidResponse(cause: unknown): StatusError {
+    return badGateway(`the log store "${this.#name}" returned an invalid response`, { cause });
   }
 
-  refusal(status: number, text: string): StatusError {
-    const cause = new Error(`status ${status}: ${text.slice(0, mostLogged)}`);
+  /** Returns the error for a response that is not 200. */
+  errorOf(status: number, text: string): StatusError {
+    const cause = new Error(`status ${status}: ${text.slice(0, maxLogged)}`);
     if (status === 401 || status === 403)
-      return badGateway(`the log store "${this.#name}" does not accept the credentials of this server`, { cause });
+      return badGateway(`the log store "${this.#name}" rejected the credentials of this server`, { cause });
     if (status === 429 || status === 503)
-      return serviceUnavailable(`the log store "${this.#name}" is not ready to answer`, 5, cause);
+      return serviceUnavailable(`the log store "${this.#name}" is not ready`, 5, cause);
     if (status === 408 || status === 504)
-      return new StatusError('Timeout', 504, `the log store "${this.#name}" did not answer in time`, { cause });
-    return badGateway(`the log store "${this.#name}" answers with an error, status ${status}`, { cause });
+      return new StatusError('Timeout', 504, `the log store "${this.#name}" did not respond in time`, { cause });
+    return badGateway(`the log store "${this.#name}" returned an error: status ${status}`, { cause });
   }
 
   async #send({
     path,
     body,
     type = 'application/json',
-    most = 32 * mebibyte,
+    maxBytes = 32 * mebibyte,
     signal,
-  }: Question): Promise<OutgoingResponse> {
+  }: StoreRequest): Promise<OutgoingResponse> {
     const authorization = this.#endpoint.authorization();
     const headers = {
       Accept: 'application/json',
@@ -104,18 +105,19 @@ export class StoreClient {
     const method = body === undefined ? 'GET' : 'POST';
     try {
       const at = new URL(`${this.#base}${path}`);
-      return await this.#client.request(at, { method, headers, body, signal, maxBytes: most });
+      return await this.#client.request(at, { method, headers, body, signal, maxBytes });
     } catch (error) {
-      if (error instanceof OutgoingError) throw this.#failure(error, most);
+      if (error instanceof OutgoingError) throw this.#failure(error, maxBytes);
       throw error;
     }
   }
 
-  #failure(cause: OutgoingError, most: number): StatusError {
+  #failure(cause: OutgoingError, maxBytes: number): StatusError {
     const store = `the log store "${this.#name}"`;
     if (cause.failure === 'unreachable') return serviceUnavailable(`${store} cannot be reached`, 5, cause);
-    if (cause.failure === 'malformed') return this.nonsense(cause);
-    if (cause.failure === 'interrupted') return badGateway(`${store} broke off in the middle of its answer`, { cause });
-    return new AnswerTooLarge('BadGateway', 502, `${store} answers more than ${most / mebibyte} MiB`);
+    if (cause.failure === 'malformed') return this.invalidResponse(cause);
+    if (cause.failure === 'interrupted')
+      return badGateway(`${store} closed the connection before the end of its response`, { cause });
+    return new ResponseTooLarge('BadGateway', 502, `${store} returned more than ${maxBytes / mebibyte} MiB`);
   }
 }

@@ -1,6 +1,6 @@
-/** What Elasticsearch and OpenSearch are asked over HTTP, and their answers, made sure of. */
+/** HTTP client of Elasticsearch and OpenSearch, which validates their responses. */
 import { badGateway, badRequest, timeout, type StatusError } from '../../../runtime/errors.ts';
-import { AnswerTooLarge, StoreClient, type StoreEndpoint } from '../remote/store-client.ts';
+import { ResponseTooLarge, StoreClient, type StoreEndpoint } from '../remote/store-client.ts';
 import { serverOf, type Server } from './dialect.ts';
 import type { Document } from './documents.ts';
 import { indicesOf, queryOf, type SearchQueryParts, type Clause } from './query.ts';
@@ -22,8 +22,8 @@ export interface SearchResponse {
 
 type Found = readonly Readonly<Record<string, unknown>>[];
 
-const oldest = { elasticsearch: 6, opensearch: 1 };
-/** Of what the server itself gives up after. */
+const minVersions = { elasticsearch: 6, opensearch: 1 };
+/** Timeout after which the server aborts a search itself. */
 const serverTimeout = '60s';
 
 export class SearchClient {
@@ -32,7 +32,7 @@ export class SearchClient {
   readonly #prefix: string;
   #server: Server | undefined;
 
-  /** `prefix`: of indices, before `-YYYY.MM.DD`. */
+  /** `prefix`: index name before `-YYYY.MM.DD`. */
   constructor(name: Server['distribution'], endpoint: StoreEndpoint, prefix: string) {
     this.name = name;
     this.#client = new StoreClient(name, endpoint);
@@ -43,97 +43,98 @@ export class SearchClient {
     await this.#client.close();
   }
 
-  /** Throws if it cannot be asked. Reads no further than that there is an answer. */
+  /** Throws if the server is unavailable. Searches at most one document per shard. */
   async check(signal: AbortSignal): Promise<void> {
     this.#server = undefined;
     await this.server(signal);
-    await this.#ask(`${encodeURIComponent(this.#prefix)}-*`, { size: 0, terminate_after: 1 }, signal);
+    await this.#search(`${encodeURIComponent(this.#prefix)}-*`, { size: 0, terminate_after: 1 }, signal);
   }
 
-  /** Asked until it is known; nobody waits for the answer to somebody else, who may go away. */
+  /** Returns the type of the server. Concurrent first calls each send a request, so that none depends on the abort signal of another. */
   async server(signal: AbortSignal): Promise<Server> {
-    return (this.#server ??= await this.#greet(signal));
+    return (this.#server ??= await this.#detectServer(signal));
   }
 
-  /** `most`: bytes of the answer. */
-  async search(asked: SearchQueryParts, body: Clause, signal: AbortSignal, most?: number): Promise<SearchResponse> {
-    const indices = indicesOf(this.#prefix, asked.part).map(encodeURIComponent).join(',');
-    return await this.#ask(indices, { timeout: serverTimeout, query: queryOf(asked), ...body }, signal, most);
+  async search(query: SearchQueryParts, body: Clause, signal: AbortSignal, maxBytes?: number): Promise<SearchResponse> {
+    const indices = indicesOf(this.#prefix, query.part).map(encodeURIComponent).join(',');
+    return await this.#search(indices, { timeout: serverTimeout, query: queryOf(query), ...body }, signal, maxBytes);
   }
 
-  /** The words that the standard analyzer finds. */
+  /** Returns the words that the standard analyzer finds. */
   async analyze(text: string, signal: AbortSignal): Promise<readonly Token[]> {
     const body = JSON.stringify({ analyzer: 'standard', text });
-    const answer = await this.#client.json({ path: '/_analyze', body, signal });
-    return this.#list(answer, 'tokens').map(({ token, start_offset: start, end_offset: end }) => {
+    const response = await this.#client.json({ path: '/_analyze', body, signal });
+    return this.#list(response, 'tokens').map(({ token, start_offset: start, end_offset: end }) => {
       if (typeof token !== 'string' || typeof start !== 'number' || typeof end !== 'number')
-        throw this.nonsense('its tokens have no place');
+        throw this.invalidResponse('tokens without offsets');
       return { word: token, start, end };
     });
   }
 
   totalOf({ hits: { total } }: SearchResponse): number {
     const value = typeof total === 'object' ? total.value : total;
-    if (typeof value !== 'number') throw this.nonsense('it does not say how many there are');
+    if (typeof value !== 'number') throw this.invalidResponse('no total number of hits');
     return value;
   }
 
-  /** Of the aggregation `buckets`. Without any index there are no aggregations at all. */
+  /** Returns the aggregation `buckets`. If no index exists, a response has no aggregations. */
   bucketsOf({ _shards, aggregations }: SearchResponse): Found {
     return _shards.total === 0 ? [] : this.#list(aggregations?.['buckets'], 'buckets');
   }
 
-  nonsense(problem: string): StatusError {
-    return this.#client.nonsense(new Error(problem));
+  invalidResponse(problem: string): StatusError {
+    return this.#client.invalidResponse(new Error(problem));
   }
 
-  async #greet(signal: AbortSignal): Promise<Server> {
-    const answer = await this.#client.json({ path: '/', signal });
-    const server = serverOf(answer);
-    if (server === undefined) throw this.nonsense('it does not say its version');
+  async #detectServer(signal: AbortSignal): Promise<Server> {
+    const response = await this.#client.json({ path: '/', signal });
+    const server = serverOf(response);
+    if (server === undefined) throw this.invalidResponse('no version');
     const { distribution, major } = server;
     if (distribution !== this.name)
-      throw badGateway(`the log store "${this.name}" is of another kind: logging.store must be ${distribution}`);
-    if (major < oldest[distribution])
-      throw badGateway(`the log store "${this.name}" is of version ${major}, older than ${oldest[distribution]}`);
+      throw badGateway(`the log store "${this.name}" is ${distribution}: set logging.store to ${distribution}`);
+    if (major < minVersions[distribution])
+      throw badGateway(
+        `the log store "${this.name}" has version ${major}; at least ${minVersions[distribution]} is required`,
+      );
     return server;
   }
 
-  async #ask(indices: string, body: Clause, signal: AbortSignal, most?: number): Promise<SearchResponse> {
+  async #search(indices: string, body: Clause, signal: AbortSignal, maxBytes?: number): Promise<SearchResponse> {
     const path = `/${indices}/_search?ignore_unavailable=true&allow_no_indices=true&allow_partial_search_results=false`;
-    const question = { path, body: JSON.stringify(body), signal, most };
-    const answer = await this.#client.json(question, (text) => this.#explain(text));
-    const { timed_out: isLate, _shards: shards, hits } = (answer ?? {}) as Partial<SearchResponse>;
-    if (isLate === true) throw timeout(`the log store "${this.name}" did not answer in time`);
+    const request = { path, body: JSON.stringify(body), signal, maxBytes };
+    const response = await this.#client.json(request, (text) => this.#explain(text));
+    const { timed_out: isLate, _shards: shards, hits } = (response ?? {}) as Partial<SearchResponse>;
+    if (isLate === true) throw timeout(`the log store "${this.name}" did not respond in time`);
     if (isLate !== false || shards?.failed !== 0 || !isListOfObjects(hits?.hits))
-      throw this.nonsense('it is no answer to a search, or one without some shards');
-    // While it starts it may leave out some in spite of allow_partial_search_results, and calls that no failure.
+      throw this.invalidResponse('not a search response, or failed shards');
+    // A starting server may skip shards despite allow_partial_search_results, and does not report this as a failure.
     if (shards.successful !== shards.total)
-      throw this.#client.refusal(503, `${shards.successful} of ${shards.total} shards have answered`);
-    return answer as SearchResponse;
+      throw this.#client.errorOf(503, `${shards.successful} of ${shards.total} shards responded`);
+    return response as SearchResponse;
   }
 
-  /** Those that say something of the question. */
+  /** Returns the error for responses that concern the request. */
   #explain(text: string): StatusError | undefined {
     if (text.includes('circuit_breaking_exception'))
-      return new AnswerTooLarge('ServiceUnavailable', 503, `the log store "${this.name}" is short of memory`, {
+      return new ResponseTooLarge('ServiceUnavailable', 503, `the log store "${this.name}" is low on memory`, {
         details: { retryAfterSeconds: 5 },
         cause: new Error(text),
       });
     if (/too_many_(nested_)?clauses|maxClauseCount/.test(text))
       return badRequest(
-        `the log store "${this.name}" would have to look for more than it may at once: name fewer workloads and keywords, and of keywords of several words write more, or a blank before and after them where their words are whole`,
+        `the query exceeds the clause limit of the log store "${this.name}": use fewer or longer keywords and fewer workloads; spaces around a keyword restrict it to whole words`,
       );
     if (text.includes('too_many_buckets'))
       return badRequest(
-        `interval: the log store "${this.name}" has more buckets than it may tell: ask for longer ones`,
+        `interval: the result exceeds the bucket limit of the log store "${this.name}": use a longer interval`,
       );
     return undefined;
   }
 
   #list(part: unknown, key: string): Found {
     const found = (part as Readonly<Record<string, unknown>> | null | undefined)?.[key];
-    if (!isListOfObjects(found)) throw this.nonsense(`its ${key} are missing`);
+    if (!isListOfObjects(found)) throw this.invalidResponse(`no ${key}`);
     return found;
   }
 }

@@ -1,4 +1,4 @@
-/** What Elasticsearch and OpenSearch do differently by their versions. */
+/** Differences between versions of Elasticsearch and OpenSearch. */
 import type { Interval } from '../log-store.ts';
 import type { Clause } from './query.ts';
 
@@ -8,9 +8,9 @@ export interface Server {
   readonly minor: number;
 }
 
-/** Of the answer to `GET /`; undefined for what is none. */
-export function serverOf(answer: unknown): Server | undefined {
-  const { version } = (answer ?? {}) as {
+/** Parses the response to `GET /`; returns undefined if it has no version. */
+export function serverOf(response: unknown): Server | undefined {
+  const { version } = (response ?? {}) as {
     readonly version?: { readonly number?: unknown; readonly distribution?: unknown };
   };
   const match = typeof version?.number === 'string' ? /^(\d+)\.(\d+)\./.exec(version.number) : null;
@@ -24,7 +24,7 @@ export function serverOf(answer: unknown): Server | undefined {
 
 const calendar: readonly Interval['unit'][] = ['w', 'M', 'q', 'y'];
 
-/** The two kinds of intervals have names of their own since Elasticsearch 7.2. */
+/** Returns a histogram aggregation. Since Elasticsearch 7.2, calendar and fixed intervals have separate parameters. */
 export function dateHistogram(
   { distribution, major, minor }: Server,
   field: string,

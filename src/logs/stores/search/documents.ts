@@ -1,4 +1,4 @@
-/** What a shipper of logs writes into Elasticsearch and OpenSearch, and what of it is a record. */
+/** Documents that log shippers write to Elasticsearch and OpenSearch, and their conversion to records. */
 import type { LogRecord } from '../log-store.ts';
 import { millisecondsOf } from '../../query/times.ts';
 
@@ -12,7 +12,7 @@ export interface Document {
   } | null;
 }
 
-/** All that is read of a document. */
+/** Fields that are read of a document. */
 export const documentFields = [
   'log',
   'time',
@@ -28,15 +28,15 @@ export const fields = {
   text: 'log',
 } as const;
 
-const inFull = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/;
+const fullTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/;
 
 /**
- * The nanoseconds of `time`, which must be in this millisecond. fluent-bit's script for containerd writes them without leading zeros:
- * ".5000000" is 5 ms, where others mean half a second by it.
+ * Returns `time` with nanoseconds, which must be within the millisecond. fluent-bit's script for containerd omits leading zeros: ".5000000"
+ * is 5 ms, while it means half a second elsewhere.
  */
 export function exactTime(time: unknown, milliseconds: number): string {
-  // As most are.
-  if (typeof time === 'string' && inFull.test(time) && millisecondsOf(time) === milliseconds) return time;
+  // The usual case.
+  if (typeof time === 'string' && fullTime.test(time) && millisecondsOf(time) === milliseconds) return time;
   const whole = new Date(milliseconds).toISOString();
   const expected = whole.slice(20, 23);
   const [, fraction = ''] = (typeof time === 'string' && /\.(\d{1,9})/.exec(time)) || [];
@@ -47,7 +47,7 @@ export function exactTime(time: unknown, milliseconds: number): string {
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.toWellFormed() : '');
 
-/** `milliseconds`: by which the store sorts it. */
+/** `milliseconds`: time by which the store sorts the document. */
 export const recordOf = ({ log, time, kubernetes }: Document, milliseconds: number): LogRecord => ({
   time: exactTime(time, milliseconds),
   namespace: text(kubernetes?.namespace_name),

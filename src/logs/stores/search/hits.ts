@@ -1,79 +1,82 @@
 /**
- * Documents in an order that is the same in every request (their millisecond, their index, their number in its shard), so that the next
- * ones are asked for by the last one: nothing is held open there, and nothing has to be cleaned up.
+ * Reads documents in an order that is the same in every request: millisecond, index and number in the shard. Each request continues after
+ * the last document, so the store keeps no scroll context that would have to be deleted.
  */
 import type { TimeOrder } from '../log-store.ts';
-import { mostOfSeveral, wantedBytes } from '../remote/paging.ts';
-import { AnswerTooLarge } from '../remote/store-client.ts';
+import { maxBatchBytes, targetBytes } from '../remote/paging.ts';
+import { ResponseTooLarge } from '../remote/store-client.ts';
 import type { SearchResponse, Hit, SearchClient } from './client.ts';
 import type { SearchQueryParts, Clause } from './query.ts';
 
-/** What the first ones are skipped by, and the most that one answer has (index.max_result_window). */
+/** Maximum `from` + `size` of a request (index.max_result_window). */
 export const window = 10_000;
-/** Of an answer: the first, while nobody knows how long records are here, and all others. The server makes each as a whole. */
+/**
+ * Maximum hits of the first response, when the length of records is unknown, and of the others. The server builds each response in
+ * memory.
+ */
 const firstHits = 1_000;
-const mostHits = 5_000;
+const maxHits = 5_000;
 
-export interface Wanted {
+export interface HitOptions {
   readonly order: TimeOrder;
-  /** What is read of each. */
+  /** Fields that are read of each document. */
   readonly source: readonly string[];
-  /** None unless stated. */
+  /** Number of skipped documents; 0 by default. */
   readonly skip?: number;
-  /** All of them unless stated. */
-  readonly most?: number;
-  /** Told how many there are in all. */
-  readonly counted?: ((total: number) => void) | undefined;
+  /** Maximum number of documents; unlimited by default. */
+  readonly max?: number;
+  /** Called with the total number of documents. */
+  readonly onTotal?: ((total: number) => void) | undefined;
 }
 
 /**
- * Two of different shards may sort alike, so what follows is asked for with the number of the last one again, and those that were there
- * already are left out.
+ * Yields documents in order. Documents of different shards may have the same sort values, so each request repeats those of the last
+ * document, and documents that were already read are dropped.
  */
 export async function* hitsOf(
   client: SearchClient,
-  asked: SearchQueryParts,
-  { order, source, skip = 0, most = Infinity, counted }: Wanted,
+  query: SearchQueryParts,
+  { order, source, skip = 0, max = Infinity, onTotal }: HitOptions,
   signal: AbortSignal,
 ): AsyncGenerator<readonly Hit[]> {
   let after: Hit['sort'] | undefined;
-  const passed = most === 0 ? 0 : skip;
+  const toSkip = max === 0 ? 0 : skip;
   let seen = new Set<string>();
   let size = firstHits;
-  let tell = counted;
+  let reportTotal = onTotal;
   let skipped = 0;
-  let left = most;
-  // Deeper than a page may begin, all before it is walked through.
-  const isWalk = passed + Math.min(most, firstHits) > window;
-  while (left > 0 || tell !== undefined) {
-    const isSkipping = isWalk && skipped < passed;
-    const wanted = isSkipping ? Math.min(window, passed - skipped) : Math.min(size, left);
+  let left = max;
+  // Beyond the window, the skipped documents are read page by page.
+  const isWalk = toSkip + Math.min(max, firstHits) > window;
+  while (left > 0 || reportTotal !== undefined) {
+    const isSkipping = isWalk && skipped < toSkip;
+    const wanted = isSkipping ? Math.min(window, toSkip - skipped) : Math.min(size, left);
     const number = Math.min(wanted + seen.size, window);
     const mayBeFewer = number > seen.size + 1 && !isSkipping;
-    let answer: SearchResponse;
+    let response: SearchResponse;
     try {
-      answer = await client.search(
-        asked,
+      response = await client.search(
+        query,
         {
           size: number,
-          ...(isWalk || after !== undefined || passed === 0 ? {} : { from: passed }),
+          ...(isWalk || after !== undefined || toSkip === 0 ? {} : { from: toSkip }),
           _source: isSkipping ? false : source,
-          sort: sortIn(order, asked.timeField),
-          track_total_hits: tell !== undefined,
-          ...(after === undefined ? {} : { search_after: again(after, order) }),
+          sort: sortIn(order, query.timeField),
+          track_total_hits: reportTotal !== undefined,
+          ...(after === undefined ? {} : { search_after: justBefore(after, order) }),
         },
         signal,
-        mayBeFewer ? mostOfSeveral : undefined,
+        mayBeFewer ? maxBatchBytes : undefined,
       );
     } catch (error) {
-      if (!(error instanceof AnswerTooLarge) || !mayBeFewer) throw error;
+      if (!(error instanceof ResponseTooLarge) || !mayBeFewer) throw error;
       size = Math.max(1, Math.floor(wanted / 4));
       continue;
     }
-    tell?.(client.totalOf(answer));
-    tell = undefined;
-    const { hits } = answer.hits;
-    if (!hits.every(isSorted)) throw client.nonsense('it does not say what it sorts by');
+    reportTotal?.(client.totalOf(response));
+    reportTotal = undefined;
+    const { hits } = response.hits;
+    if (!hits.every(isSorted)) throw client.invalidResponse('hits without sort values');
     const fresh = (seen.size === 0 ? hits : hits.filter((hit) => !seen.has(keyOf(hit)))).slice(0, wanted);
     const last = fresh.at(-1);
     if (last === undefined) return;
@@ -103,17 +106,17 @@ const sortsAlike = (a: Hit['sort'], b: Hit['sort']): boolean => a[2] === b[2] &&
 
 const keyOf = ({ _index, _id }: Hit): string => `${_index}/${_id}`;
 
-/** As many as make about what is wanted, if they are as long as these. */
+/** Returns the number of hits for a response of about `targetBytes`, if they are as long as these. */
 function sizeAfter(hits: readonly Hit[]): number {
   const each = hits.reduce(
     (bytes, { _source }) => bytes + (typeof _source?.log === 'string' ? _source.log.length : 0),
     0,
   );
-  return Math.max(1, Math.min(mostHits, Math.floor(wantedBytes / (400 + each / hits.length))));
+  return Math.max(1, Math.min(maxHits, Math.floor(targetBytes / (400 + each / hits.length))));
 }
 
-/** Just before those that sort as the last one does. */
-const again = ([time, index, sequence]: Hit['sort'], order: TimeOrder): Hit['sort'] => [
+/** Returns the sort values just before the documents with these sort values. */
+const justBefore = ([time, index, sequence]: Hit['sort'], order: TimeOrder): Hit['sort'] => [
   time,
   index,
   sequence + (order === 'asc' ? -1 : 1),

@@ -1,4 +1,4 @@
-/** A selection in the query language that Elasticsearch and OpenSearch share. */
+/** Translates a selection to the common query language of Elasticsearch and OpenSearch. */
 import type { Selection, WorkloadPods } from '../log-store.ts';
 import type { Part } from '../remote/parts.ts';
 import { fields } from './documents.ts';
@@ -6,7 +6,7 @@ import type { Phrase } from './words.ts';
 
 export type Clause = Readonly<Record<string, unknown>>;
 
-/** One of these must hold; nothing is asked of an empty list. */
+/** Requires one of the clauses; an empty list has no effect. */
 const anyOf = (clauses: readonly Clause[]): Clause[] =>
   clauses.length < 2 ? [...clauses] : [{ bool: { should: clauses, minimum_should_match: 1 } }];
 
@@ -23,25 +23,26 @@ export const between = (field: string, start: number | undefined, end?: number):
   },
 });
 
-/** Characters of a regular expression that an index takes (index.max_regex_length). */
-const longestPattern = 1_000;
+/** Maximum length of a regular expression (index.max_regex_length). */
+const maxPatternLength = 1_000;
 
-/** How patterns begin that begin with anything. */
-const isOpen = (pattern: string): boolean => /^(?:\.|\[[^\]]*\])\*/.test(pattern);
+/** Returns whether the pattern starts with a wildcard. */
+const startsWithWildcard = (pattern: string): boolean => /^(?:\.|\[[^\]]*\])\*/.test(pattern);
 
 /**
- * As few clauses as these patterns, each of a whole name, need; NONE: no operators that other languages do not have. Those that begin with
- * anything stay apart: together they would need more states than an index allows.
+ * Joins patterns of whole names to as few clauses as possible. `NONE` disables operators that only Lucene has. Patterns that start with a
+ * wildcard are not joined, because they would exceed the state limit of an index.
  */
 function matching(field: string, patterns: readonly string[]): Clause[] {
   const joined: string[] = [];
   const pieces = patterns.flatMap((pattern) =>
-    pattern.length > longestPattern && !pattern.includes('(') ? pattern.split('|') : [pattern],
+    pattern.length > maxPatternLength && !pattern.includes('(') ? pattern.split('|') : [pattern],
   );
   for (const pattern of pieces) {
-    const before = joined.at(-1);
-    const both = `${before}|${pattern}`;
-    if (before === undefined || isOpen(before) || isOpen(pattern) || both.length > longestPattern) joined.push(pattern);
+    const last = joined.at(-1);
+    const both = `${last}|${pattern}`;
+    if (last === undefined || startsWithWildcard(last) || startsWithWildcard(pattern) || both.length > maxPatternLength)
+      joined.push(pattern);
     else joined[joined.length - 1] = both;
   }
   return joined.map((value) => ({ regexp: { [field]: { value, flags: 'NONE' } } }));
@@ -53,13 +54,13 @@ function anyCase(character: string): string {
   return /[.?+*|{}[\]()"\\#@&<>~^$]/.test(character) ? `\\${character}` : character;
 }
 
-/** `.*[eE][rR][rR].*`; of longer ones than any pattern may be, the small letters that names of Kubernetes have. */
+/** Returns a pattern such as `.*[eE][rR][rR].*`; if it is too long, only in lower case, as names in Kubernetes are. */
 function containing(keyword: string): string {
   const pattern = `.*${Array.from(keyword, anyCase).join('')}.*`;
-  return pattern.length <= longestPattern ? pattern : `.*${keyword.toLowerCase().replaceAll('.', '\\.')}.*`;
+  return pattern.length <= maxPatternLength ? pattern : `.*${keyword.toLowerCase().replaceAll('.', '\\.')}.*`;
 }
 
-/** The pods of any of them. */
+/** Matches the pods of one of the workloads. */
 function podsOf(workloads: readonly WorkloadPods[]): Clause[] {
   const also = workloads.flatMap(({ alsoPods }) => alsoPods);
   const plain = workloads.filter(({ notPods }) => notPods.length === 0);
@@ -76,16 +77,16 @@ function podsOf(workloads: readonly WorkloadPods[]): Clause[] {
   ]);
 }
 
-/** What means something else in a pattern is itself behind a backslash. */
+/** Escapes the special characters of wildcard patterns. */
 const literal = (word: string): string => word.replace(/[\\*?]/g, '\\$&');
 
-/** A word of the text that has this one at its beginning, at its end or anywhere, or is it. */
+/** Matches words of the text that start or end with this one or contain it; undefined if only the whole word matches. */
 function wordLike(word: string, isOpenBefore: boolean, isOpenAfter: boolean): Clause | undefined {
   if (isOpenBefore) return { wildcard: { [fields.text]: { value: `*${literal(word)}${isOpenAfter ? '*' : ''}` } } };
   return isOpenAfter ? { prefix: { [fields.text]: { value: word } } } : undefined;
 }
 
-/** These words beside each other. */
+/** Matches consecutive words. */
 function phrase({ words, isOpenBefore, isOpenAfter }: Phrase): Clause {
   if (words.length === 1) {
     const [word = ''] = words;
@@ -112,14 +113,14 @@ function visibleIn(timeField: string, { visible }: Part): Clause[] {
 export interface SearchQueryParts {
   readonly selection: Selection;
   readonly part: Part;
-  /** Of each keyword of the text. */
+  /** Phrase of each keyword. */
   readonly phrases: readonly Phrase[];
   readonly timeField: string;
-  /** Documents that are after the end, by less than what the store tells times apart by. */
-  readonly not: readonly string[];
+  /** Ids of documents after the end that have the same millisecond. */
+  readonly excluded: readonly string[];
 }
 
-export function queryOf({ selection, part, phrases, timeField, not }: SearchQueryParts): Clause {
+export function queryOf({ selection, part, phrases, timeField, excluded }: SearchQueryParts): Clause {
   const { keywords } = selection;
   const named = (field: string, all: readonly string[]): Clause[] => anyOf(matching(field, all.map(containing)));
   const last = between(timeField, part.end, part.end);
@@ -137,20 +138,20 @@ export function queryOf({ selection, part, phrases, timeField, not }: SearchQuer
         ...named(fields.container, keywords.container),
         ...anyOf(phrases.map(phrase)),
       ],
-      must_not: not.length === 0 ? [] : [{ bool: { filter: [last, { ids: { values: not } }] } }],
+      must_not: excluded.length === 0 ? [] : [{ bool: { filter: [last, { ids: { values: excluded } }] } }],
     },
   };
 }
 
 const day = 86_400_000;
-/** More than these are asked for by a pattern: a request has a longest first line. */
-const mostDays = 33;
+/** Maximum indices in a request, whose path has a limited length; more are selected by a pattern. */
+const maxDays = 33;
 
-/** The indices that may have records of this time: the days of shippers may be of another zone. */
+/** Returns the indices that may contain records of the time range, plus a day on each side, because shippers may use another time zone. */
 export function indicesOf(prefix: string, { start, end }: Part): string[] {
   const first = start === undefined ? -Infinity : Math.floor(start / day) - 1;
   const last = Math.floor(end / day) + 1;
-  if (last - first + 1 > mostDays) return [`${prefix}-*`];
+  if (last - first + 1 > maxDays) return [`${prefix}-*`];
   return Array.from({ length: last - first + 1 }, (_, index) => {
     const date = new Date((last - index) * day).toISOString().slice(0, 10);
     return `${prefix}-${date.replaceAll('-', '.')}`;

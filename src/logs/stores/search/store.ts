@@ -1,7 +1,7 @@
-/** The logs that a shipper writes into Elasticsearch or OpenSearch, an index a day. */
+/** Logs that a shipper writes to Elasticsearch or OpenSearch, with one index per day. */
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { badRequest } from '../../../runtime/errors.ts';
-import { bucketOf, bucketsBetween, demandFewBuckets } from '../../query/intervals.ts';
+import { bucketOf, bucketsBetween, assertFewBuckets } from '../../query/intervals.ts';
 import {
   type Cut,
   type Found,
@@ -15,7 +15,7 @@ import {
   type Selection,
   type Statistics,
 } from '../log-store.ts';
-import { ahead, mapFewAtOnce, sum, mostOnPage, tooLarge } from '../remote/paging.ts';
+import { mapRequests, maxPageCharacters, pageTooLarge, prefetch, sum } from '../remote/paging.ts';
 import { inOrder, sharesOf, spansOf, type Part } from '../remote/parts.ts';
 import { endpointOf } from '../remote/endpoint.ts';
 import type { StoreEndpoint } from '../remote/store-client.ts';
@@ -29,9 +29,9 @@ import { phraseOf, tokensOf, type Phrase } from './words.ts';
 export interface SearchStoreOptions {
   readonly name: Server['distribution'];
   readonly endpoint: StoreEndpoint;
-  /** Before `-YYYY.MM.DD`. */
+  /** Index name before `-YYYY.MM.DD`. */
   readonly indexPrefix: string;
-  /** A date whose milliseconds are right. */
+  /** Date field with correct milliseconds. */
   readonly timeField: string;
 }
 
@@ -48,31 +48,32 @@ export class SearchStore implements LogStore {
 
   async query(selection: Selection, page: LogPage, signal: AbortSignal): Promise<Found> {
     const spans = spansOf(selection);
-    const ask = async (asked: readonly SearchQueryParts[]): Promise<Found> => await this.#page(asked, page, signal);
+    const read = async (queries: readonly SearchQueryParts[]): Promise<Found> =>
+      await this.#page(queries, page, signal);
     const isNewest = page.order === 'desc' && page.from === 0 && page.size > 0;
-    // Whatever is within the millisecond of the end would be the first of them, and is rarely there.
-    const tells = ({ records: [first] }: Found): boolean => isBefore(first, selection.end);
-    return await this.#exactly(selection, signal, spans, ask, isNewest ? tells : undefined);
+    // Records within the millisecond of the end would be first on this page, and are rare.
+    const endsBefore = ({ records: [first] }: Found): boolean => isBefore(first, selection.end);
+    return await this.#withExactEnd(selection, signal, spans, read, isNewest ? endsBefore : undefined);
   }
 
   async statistics(selection: Selection, signal: AbortSignal): Promise<Statistics> {
-    return await this.#exactly(selection, signal, sharesOf(selection), async (asked) => {
-      const each = await mapFewAtOnce(asked, async (one) => await this.#containers(one, signal));
+    return await this.#withExactEnd(selection, signal, sharesOf(selection), async (queries) => {
+      const each = await mapRequests(queries, async (one) => await this.#containers(one, signal));
       return { containers: sum(each.map(({ containers }) => containers)), logs: sum(each.map(({ logs }) => logs)) };
     });
   }
 
   async histogram(selection: Selection, interval: Interval, signal: AbortSignal): Promise<Histogram> {
     const server = await this.#client.server(signal);
-    return await this.#exactly(selection, signal, sharesOf(selection), async (asked) => {
-      if (selection.start === undefined) await this.#demandFewBuckets(asked, interval, signal);
+    return await this.#withExactEnd(selection, signal, sharesOf(selection), async (queries) => {
+      if (selection.start === undefined) await this.#assertFewBuckets(queries, interval, signal);
       const counts = new Map<number, number>();
       const aggs = { buckets: dateHistogram(server, this.#timeField, interval) };
-      const answers = await mapFewAtOnce(
-        asked,
+      const responses = await mapRequests(
+        queries,
         async (one) => await this.#client.search(one, { size: 0, aggs }, signal),
       );
-      for (const { key, doc_count: count } of answers.flatMap((answer) => this.#client.bucketsOf(answer))) {
+      for (const { key, doc_count: count } of responses.flatMap((response) => this.#client.bucketsOf(response))) {
         const bucket = bucketOf(Number(key), interval);
         counts.set(bucket, (counts.get(bucket) ?? 0) + Number(count));
       }
@@ -85,11 +86,11 @@ export class SearchStore implements LogStore {
     order: TimeOrder,
     signal: AbortSignal,
   ): AsyncGenerator<readonly LogRecord[], Cut> {
-    const asked = await this.#asked(selection, spansOf(selection), signal);
-    const not = await this.#afterEnd(asked, signal);
-    const wanted = { order, source: documentFields };
-    for (const one of inOrder(asked, order))
-      for await (const hits of ahead((own) => hitsOf(this.#client, { ...one, not }, wanted, own), signal))
+    const queries = await this.#queries(selection, spansOf(selection), signal);
+    const excluded = await this.#afterEnd(queries, signal);
+    const options = { order, source: documentFields };
+    for (const one of inOrder(queries, order))
+      for await (const hits of prefetch((own) => hitsOf(this.#client, { ...one, excluded }, options, own), signal))
         yield recordsOf(hits, order);
     return {};
   }
@@ -103,41 +104,42 @@ export class SearchStore implements LogStore {
   }
 
   /**
-   * The store tells milliseconds apart, so it takes what comes within the millisecond of the end for not later. Whether there is any is
-   * asked at the same time, unless the answer `tells` that there is none, and where there is, the question is asked again without it.
+   * Reads a result without records after the end. The store has a resolution of milliseconds, so results include all records within the
+   * millisecond of the end. Those after the end are looked up concurrently, unless the result `endsBefore` that millisecond. If there are
+   * any, the result is read again without them.
    */
-  async #exactly<T>(
+  async #withExactEnd<T>(
     selection: Selection,
     signal: AbortSignal,
     parts: readonly Part[],
-    ask: (asked: SearchQueryParts[]) => Promise<T>,
-    tells?: (answer: T) => boolean,
+    read: (queries: SearchQueryParts[]) => Promise<T>,
+    endsBefore?: (result: T) => boolean,
   ): Promise<T> {
-    const asked = await this.#asked(selection, parts, signal);
-    const first = ask(asked);
-    if (tells?.(await first) === true) return await first;
-    const [not, answer] = await Promise.all([this.#afterEnd(asked, signal), first]);
-    return not.length === 0 ? answer : await ask(asked.map((one) => ({ ...one, not })));
+    const queries = await this.#queries(selection, parts, signal);
+    const first = read(queries);
+    if (endsBefore?.(await first) === true) return await first;
+    const [excluded, result] = await Promise.all([this.#afterEnd(queries, signal), first]);
+    return excluded.length === 0 ? result : await read(queries.map((one) => ({ ...one, excluded })));
   }
 
-  async #asked(selection: Selection, parts: readonly Part[], signal: AbortSignal): Promise<SearchQueryParts[]> {
-    const phrases = await mapFewAtOnce(selection.keywords.log, async (keyword) => await this.#phrase(keyword, signal));
-    return parts.map((part) => ({ selection, part, phrases, timeField: this.#timeField, not: [] }));
+  async #queries(selection: Selection, parts: readonly Part[], signal: AbortSignal): Promise<SearchQueryParts[]> {
+    const phrases = await mapRequests(selection.keywords.log, async (keyword) => await this.#phrase(keyword, signal));
+    return parts.map((part) => ({ selection, part, phrases, timeField: this.#timeField, excluded: [] }));
   }
 
   async #phrase(keyword: string, signal: AbortSignal): Promise<Phrase> {
     const phrase = phraseOf(keyword, tokensOf(keyword) ?? (await this.#client.analyze(keyword, signal)));
     if (phrase === undefined)
       throw badRequest(
-        `log_query: the log store "${this.name}" finds letters and digits, and there is none in ${JSON.stringify(keyword)}`,
+        `log_query: the log store "${this.name}" finds only letters and digits; the keyword ${JSON.stringify(keyword)} contains none`,
       );
     return phrase;
   }
 
-  /** The ids of those in the millisecond of the end that are after it. */
-  async #afterEnd(asked: readonly SearchQueryParts[], signal: AbortSignal): Promise<string[]> {
-    const last = asked.filter(({ part, selection }) => part.end === selection.end * 1_000);
-    const found = await mapFewAtOnce(last, async (one) => {
+  /** Returns the ids of documents after the end that have the same millisecond. */
+  async #afterEnd(queries: readonly SearchQueryParts[], signal: AbortSignal): Promise<string[]> {
+    const last = queries.filter(({ part, selection }) => part.end === selection.end * 1_000);
+    const found = await mapRequests(last, async (one) => {
       const ids: string[] = [];
       const own = { ...one, part: { ...one.part, start: one.part.end } };
       for await (const hits of hitsOf(this.#client, own, { order: 'asc', source: ['time'] }, signal))
@@ -148,24 +150,30 @@ export class SearchStore implements LogStore {
     return found.flat();
   }
 
-  async #page(asked: readonly SearchQueryParts[], { order, from, size }: LogPage, signal: AbortSignal): Promise<Found> {
-    const totals = asked.length === 1 ? [] : await mapFewAtOnce(asked, async (one) => await this.#count(one, signal));
+  async #page(
+    queries: readonly SearchQueryParts[],
+    { order, from, size }: LogPage,
+    signal: AbortSignal,
+  ): Promise<Found> {
+    const totals =
+      queries.length === 1 ? [] : await mapRequests(queries, async (one) => await this.#count(one, signal));
     let total = sum(totals);
     let skip = from;
     let characters = 0;
     const records: LogRecord[] = [];
-    for (const [index, one] of inOrder([...asked.entries()], order)) {
+    for (const [index, one] of inOrder([...queries.entries()], order)) {
       const here = totals[index];
       if (here !== undefined && (skip >= here || records.length === size)) {
         skip = Math.max(0, skip - here);
         continue;
       }
-      const counted = here === undefined ? (count: number) => (total = count) : undefined;
-      const wanted = { order, source: documentFields, skip, most: size - records.length, counted };
-      for await (const hits of hitsOf(this.#client, one, wanted, signal)) {
+      const onTotal = here === undefined ? (count: number) => (total = count) : undefined;
+      const options = { order, source: documentFields, skip, max: size - records.length, onTotal };
+      for await (const hits of hitsOf(this.#client, one, options, signal)) {
         for (const record of recordsOf(hits, order)) {
           characters += record.log.length;
-          if (characters > mostOnPage && records.length > 0) return { total, records, partial: { reason: tooLarge } };
+          if (characters > maxPageCharacters && records.length > 0)
+            return { total, records, partial: { reason: pageTooLarge } };
           records.push(record);
         }
       }
@@ -174,12 +182,12 @@ export class SearchStore implements LogStore {
     return { total, records };
   }
 
-  async #count(asked: SearchQueryParts, signal: AbortSignal): Promise<number> {
-    return this.#client.totalOf(await this.#client.search(asked, { size: 0, track_total_hits: true }, signal));
+  async #count(query: SearchQueryParts, signal: AbortSignal): Promise<number> {
+    return this.#client.totalOf(await this.#client.search(query, { size: 0, track_total_hits: true }, signal));
   }
 
-  /** Exactly, where the store's own cardinality would be a guess. */
-  async #containers(asked: SearchQueryParts, signal: AbortSignal): Promise<Statistics> {
+  /** Counts containers exactly; the store's cardinality aggregation is only an estimate. */
+  async #containers(query: SearchQueryParts, signal: AbortSignal): Promise<Statistics> {
     const sources = [fields.namespace, fields.pod, fields.container].map((field, index) => ({
       [`field${index}`]: { terms: { field } },
     }));
@@ -187,30 +195,37 @@ export class SearchStore implements LogStore {
     let logs: number | undefined;
     for (let after: unknown; ;) {
       const composite = { size: window, sources, ...(after === undefined ? {} : { after }) };
-      const answer = await this.#client.search(
-        asked,
+      const response = await this.#client.search(
+        query,
         { size: 0, track_total_hits: logs === undefined, aggs: { buckets: { composite } } },
         signal,
       );
-      logs ??= this.#client.totalOf(answer);
-      const found = this.#client.bucketsOf(answer).length;
+      logs ??= this.#client.totalOf(response);
+      const found = this.#client.bucketsOf(response).length;
       containers += found;
       if (found < window) return { containers, logs };
-      after = answer.aggregations?.['buckets']?.['after_key'];
+      after = response.aggregations?.['buckets']?.['after_key'];
     }
   }
 
-  /** Where the beginning is that of the data, nobody has judged how long it is ago. */
-  async #demandFewBuckets(asked: readonly SearchQueryParts[], interval: Interval, signal: AbortSignal): Promise<void> {
+  /** Throws 400 if the time range of the data has too many buckets. Used for queries without a start. */
+  async #assertFewBuckets(
+    queries: readonly SearchQueryParts[],
+    interval: Interval,
+    signal: AbortSignal,
+  ): Promise<void> {
     const field = this.#timeField;
     const aggs = { first: { min: { field } }, last: { max: { field } } };
-    const answers = await mapFewAtOnce(asked, async (one) => await this.#client.search(one, { size: 0, aggs }, signal));
-    const times = answers.flatMap(({ aggregations }) =>
+    const responses = await mapRequests(
+      queries,
+      async (one) => await this.#client.search(one, { size: 0, aggs }, signal),
+    );
+    const times = responses.flatMap(({ aggregations }) =>
       [aggregations?.['first']?.['value'], aggregations?.['last']?.['value']].filter(
         (value) => typeof value === 'number',
       ),
     );
-    if (times.length > 0) demandFewBuckets(Math.min(...times), Math.max(...times), interval);
+    if (times.length > 0) assertFewBuckets(Math.min(...times), Math.max(...times), interval);
   }
 }
 
@@ -225,7 +240,7 @@ export const searchStoreType = (name: Server['distribution']): LogStoreType<LogS
 const isBefore = (record: LogRecord | undefined, end: number): boolean =>
   record === undefined || Date.parse(record.time) < end * 1_000;
 
-/** The store tells milliseconds apart. */
+/** Converts hits to records and sorts them by nanoseconds; the store sorts only by milliseconds. */
 function recordsOf(hits: readonly Hit[], order: TimeOrder): LogRecord[] {
   const sign = order === 'asc' ? 1 : -1;
   return hits

@@ -10,7 +10,7 @@ import (
 	"platform.io/test/clients/generated/swagger/client/resources"
 )
 
-// swagger sees by a client made from Swagger 2.0 what the others see by theirs.
+// swagger repeats the program's requests with a client generated from Swagger 2.0.
 func (c *cases) swagger(token string) (any, error) {
 	at, err := url.Parse(c.url)
 	if err != nil {

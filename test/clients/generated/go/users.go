@@ -70,7 +70,7 @@ func (c *cases) user() (any, error) {
 	}, nil
 }
 
-// The same User as kube-apiserver has it, through the gateway.
+// customResource reads the same User as kube-apiserver stores it, through the gateway.
 func (c *cases) customResource() (any, error) {
 	const name = "custom-by-go"
 	made, err := c.cluster.CreateIamPlatformIoV1alpha2UserWithResponse(c.ctx, nil, customresources.IoPlatformIamV1alpha2User{

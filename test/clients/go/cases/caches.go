@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// streaming says whether reflectors list by a watch.
+// streaming reports whether reflectors list by a watch.
 var streaming atomic.Bool
 
 type gates struct{ features.Gates }
@@ -36,7 +36,7 @@ func (g gates) Enabled(feature features.Feature) bool {
 	return g.Gates.Enabled(feature)
 }
 
-// requests are those that a client made, without what differs from run to run.
+// requests records the requests of a client, without the parts that differ between runs.
 type requests struct {
 	sync.Mutex
 	seen []string
@@ -80,7 +80,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// story is what an informer tells of one node.
+// story is the sequence of an informer's events for one node.
 type story struct {
 	sync.Mutex
 	of   string
@@ -120,7 +120,7 @@ func (s *story) until(ctx context.Context, last string) []string {
 	}
 }
 
-// followed lets a node come, change and go under an informer's eyes.
+// followed creates, changes and deletes a node while an informer watches it.
 func followed(ctx context.Context, t *target, events *story) []string {
 	t.writer.create(ctx, t.own, map[string]any{"case": "one"})
 	events.until(ctx, "add")

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/openapi3"
 )
 
-// tableOf is a table without what no two runs have alike.
+// tableOf removes from a table what differs between runs.
 func tableOf(body []byte) any {
 	var table map[string]any
 	check(json.Unmarshal(body, &table))
@@ -122,7 +122,7 @@ func init() {
 		}
 		return list
 	}
-	// All of it, as a RESTMapper reads it.
+	// The whole document, as a RESTMapper reads it.
 	cases["discovery/preferred"] = func(_ context.Context, t *target) any {
 		client := must(discovery.NewDiscoveryClientForConfig(t.config))
 		for _, list := range must(client.ServerPreferredResources()) {

@@ -1,7 +1,7 @@
-// Cases that clients of Kubernetes run into, written with client-go and controller-runtime as anybody would write them.
-// Each runs against the core nodes of kube-apiserver, the same through our gateway, and against nodes.resources.platform.io,
-// through kube-apiserver's aggregator and at our own port. What it saw of each is one JSON line on standard output,
-// comparable with the others'.
+// Cases for clients of Kubernetes, written with client-go and controller-runtime in the usual way. Each runs against
+// the core nodes of kube-apiserver, the same through our gateway, and against nodes.resources.platform.io, through
+// kube-apiserver's aggregator and at our own port. The results for each are one JSON line on standard output,
+// comparable with the others.
 package main
 
 import (
@@ -26,7 +26,7 @@ type line struct {
 	Result any    `json:"result"`
 }
 
-// cases by their names; a case that writes leaves the cluster as it was.
+// cases by name; a case that writes restores the cluster.
 var cases = map[string]func(context.Context, *target) any{}
 
 func main() {
@@ -69,7 +69,7 @@ func run(ctx context.Context, kubeconfigs [3]string, wanted *regexp.Regexp) erro
 	var running sync.WaitGroup
 	for number, name := range names {
 		for _, target := range targets {
-			// Each has its own node and its own list of what it has to tidy up.
+			// Each has its own node and its own list of objects to clean up.
 			target := *target
 			target.own = fmt.Sprintf("own-%d-%s", number, target.name)
 			target.writer = newWriter(cluster)
@@ -94,13 +94,13 @@ func run(ctx context.Context, kubeconfigs [3]string, wanted *regexp.Regexp) erro
 }
 
 var (
-	// apart are the cases that look at nothing but their target's own node, and so run at all targets at once.
+	// apart lists the cases that use only their target's own node, and so run against all targets at once.
 	apart = regexp.MustCompile(`^(watch|ahead|controller-runtime|informer)/`)
-	// crowd are those of them that need no setting of the whole program either.
+	// crowd lists those of them that also change no setting of the whole program.
 	crowd = regexp.MustCompile(`^(watch|ahead)/`)
 )
 
-// result runs one case; what it could not do is a result too, and no other target's.
+// result runs one case; its failure is part of the result and does not affect other targets.
 func result(ctx context.Context, name string, target *target) (seen any) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -125,7 +125,7 @@ func configOf(kubeconfig string) (*rest.Config, error) {
 
 var versions = regexp.MustCompile(`current: \d+|\(\d+\)`)
 
-// comparable takes out what differs by nature: the name of the group, how far the cluster is, and the node of its own.
+// comparable removes inherent differences: the name of the group, resource versions, and the case's own node.
 func (t *target) comparable(seen any) any {
 	text, err := json.Marshal(seen)
 	if err != nil {

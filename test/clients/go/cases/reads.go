@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// digest is of everything that an object says but its kind, apiVersion and managedFields.
+// digest returns the hash of an object without kind, apiVersion and managedFields.
 func digest(object runtime.Object) string {
 	content := must(runtime.DefaultUnstructuredConverter.ToUnstructured(object))
 	unstructured.RemoveNestedField(content, "apiVersion")
@@ -26,7 +26,7 @@ func digest(object runtime.Object) string {
 	return fmt.Sprintf("%x", sha256.Sum256(must(json.Marshal(content))))[:16]
 }
 
-// listed tells of a list: what it is, where it lies, and each item.
+// listed describes a list: its kind, its revision and each item.
 func listed(list runtime.Object, mark string) any {
 	accessor := must(meta.ListAccessor(list))
 	items, kinds := []string{}, map[string]bool{}
@@ -59,7 +59,7 @@ func names(list *unstructured.UnstructuredList) string {
 	return strings.Join(found, " ")
 }
 
-// snapshot tells of a chunk of a list and of when it was.
+// snapshot describes a chunk of a list and its revision.
 func snapshot(list *unstructured.UnstructuredList, err error, mark string) any {
 	if err != nil {
 		return refusal(err)
@@ -67,7 +67,7 @@ func snapshot(list *unstructured.UnstructuredList, err error, mark string) any {
 	return chunkOf(list, since(list.GetResourceVersion(), mark))
 }
 
-// chunk tells of a chunk of a list that may be as new as it likes, but no older than the mark.
+// chunk describes a chunk of a list whose revision may be any that is not older than the mark.
 func chunk(list *unstructured.UnstructuredList, err error, mark string) any {
 	if err != nil {
 		return refusal(err)
@@ -84,7 +84,7 @@ func chunkOf(list *unstructured.UnstructuredList, when any) any {
 	}
 }
 
-// tokenOf is a continue token as kube-apiserver makes it; clients must not, but old ones come up by themselves.
+// tokenOf returns a continue token in kube-apiserver's format; clients must not create tokens, but expired ones occur.
 func tokenOf(version int64, start string) string {
 	return base64.RawURLEncoding.EncodeToString(must(json.Marshal(map[string]any{
 		"v": "meta.k8s.io/v1", "rv": version, "start": start,
@@ -125,7 +125,7 @@ func init() {
 			return chunk(list, err, mark)
 		}
 	}
-	// The second chunk is of the time of the first, whatever happens in between.
+	// The second chunk has the revision of the first, whatever happens in between.
 	cases["list/chunks"] = func(ctx context.Context, t *target) any {
 		t.writer.create(ctx, "a-1", nil)
 		t.writer.create(ctx, "a-2", nil)
@@ -150,7 +150,7 @@ func init() {
 		rest, err := t.dynamic().List(ctx, metav1.ListOptions{Continue: first.GetContinue(), LabelSelector: "kubernetes.io/hostname!=node-5"})
 		return snapshot(rest, err, first.GetResourceVersion())
 	}
-	// A token that is too old is refused with one that goes on, though with what is there now.
+	// An expired token is rejected with a new one, which continues at the current revision.
 	cases["list/continued too late"] = func(ctx context.Context, t *target) any {
 		mark := t.writer.create(ctx, "a-1", nil)
 		path := "?limit=2&continue=" + tokenOf(1, "node-3\x00")
@@ -176,7 +176,7 @@ func init() {
 		check(err)
 		return map[string]any{"asked": options, "paged": paged, "size": meta.LenList(list)}
 	}
-	// client-go's own answer to a list that has expired under way: all of it anew.
+	// client-go handles a list that expires between chunks by reading it again completely.
 	cases["list/pager too late"] = func(ctx context.Context, t *target) any {
 		refusals := []any{}
 		pages := pager.New(func(ctx context.Context, asked metav1.ListOptions) (runtime.Object, error) {
@@ -231,7 +231,7 @@ func init() {
 			return chunk(list, err, mark)
 		}
 	}
-	// Not by client-go, which would come again and again.
+	// Without client-go, which would retry repeatedly.
 	for _, suffix := range []string{"?resourceVersion=1000000000", "?resourceVersion=1000000000&resourceVersionMatch=Exact", "/node-3?resourceVersion=1000000000",
 		"?continue=" + tokenOf(1_000_000_000, "a")} {
 		cases["ahead/"+suffix] = func(ctx context.Context, t *target) any {
@@ -255,7 +255,7 @@ func init() {
 			return since(node.GetResourceVersion(), mark)
 		}
 	}
-	// What has just been written is read, by every way of asking for what is newest.
+	// Every way of requesting the latest state returns a write that has just been made.
 	cases["version/newest"] = func(ctx context.Context, t *target) any {
 		seen := []string{}
 		for attempt := range 5 {

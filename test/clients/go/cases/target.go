@@ -28,13 +28,13 @@ var (
 	ourVersion  = schema.GroupVersion{Group: "resources.platform.io", Version: "v1alpha3"}
 )
 
-// target is a collection of nodes, and how it is reached.
+// target is a collection of nodes with its address.
 type target struct {
 	name   string
 	config *rest.Config
 	gv     schema.GroupVersion
 	writer *writer
-	// own is the name of a node that no other case touches, nor this one at another target.
+	// own is the name of a node that no other case uses, nor this case at another target.
 	own string
 }
 
@@ -55,7 +55,7 @@ func (t *target) metadata() metadata.ResourceInterface {
 	return must(metadata.NewForConfig(t.config)).Resource(t.gvr())
 }
 
-// scheme knows the Go type of the core nodes under the target's group.
+// scheme maps the Go type of the core nodes to the target's group.
 func (t *target) scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(t.gv, &corev1.Node{}, &corev1.NodeList{})
@@ -63,7 +63,7 @@ func (t *target) scheme() *runtime.Scheme {
 	return scheme
 }
 
-// typed is a client with Go types, which prefers protobuf as generated ones do.
+// typed returns a client with Go types, which prefers protobuf like generated ones.
 func (t *target) typed() (rest.Interface, runtime.ParameterCodec) {
 	config, scheme := rest.CopyConfig(t.config), t.scheme()
 	config.GroupVersion = &t.gv
@@ -77,22 +77,22 @@ func (t *target) typed() (rest.Interface, runtime.ParameterCodec) {
 	return must(rest.RESTClientFor(config)), runtime.NewParameterCodec(scheme)
 }
 
-// settle waits until whoever may answer knows of all that was written: each list is as new as can be, and with as many of
-// them every replica behind a Service was asked.
+// settle waits until every replica has seen all writes: each list is at the latest revision, and enough lists are read
+// to reach every replica behind a Service.
 func (t *target) settle(ctx context.Context) {
 	for range 12 {
 		must(t.dynamic().List(ctx, metav1.ListOptions{Limit: 1}))
 	}
 }
 
-// answer is what came back to a plain request.
+// answer is the response to a plain request.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// get asks with the query appended to the collection's path.
+// get sends a request with the query appended to the collection's path.
 func (t *target) get(ctx context.Context, suffix, accept string) answer {
 	return t.do(ctx, http.MethodGet, suffix, accept)
 }
@@ -109,7 +109,7 @@ func (t *target) do(ctx context.Context, method, suffix, accept string) answer {
 	return answer{response.StatusCode, response.Header, must(io.ReadAll(response.Body))}
 }
 
-// writer changes the core nodes, and undoes it.
+// writer changes the core nodes and restores them.
 type writer struct {
 	nodes   dynamic.ResourceInterface
 	created map[string]bool
@@ -119,7 +119,7 @@ func newWriter(config *rest.Config) *writer {
 	return &writer{must(dynamic.NewForConfig(config)).Resource(coreVersion.WithResource("nodes")), map[string]bool{}}
 }
 
-// create makes a node that nothing else writes to, and answers its resourceVersion.
+// create creates a node that nothing else writes to, and returns its resourceVersion.
 func (w *writer) create(ctx context.Context, name string, labels map[string]any) string {
 	w.created[name] = true
 	node := &unstructured.Unstructured{Object: map[string]any{
@@ -143,7 +143,7 @@ func (w *writer) remove(ctx context.Context, name string) {
 	delete(w.created, name)
 }
 
-// tidy deletes what a case has left.
+// tidy deletes what a case has left behind.
 func (w *writer) tidy() {
 	for name := range w.created {
 		if err := w.nodes.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -153,7 +153,7 @@ func (w *writer) tidy() {
 	}
 }
 
-// current is the cluster's resourceVersion.
+// current returns the cluster's resourceVersion.
 func (w *writer) current(ctx context.Context) string {
 	return must(w.nodes.List(ctx, metav1.ListOptions{Limit: 1})).GetResourceVersion()
 }
@@ -169,7 +169,7 @@ func check(err error) {
 	}
 }
 
-// refusal is an error as the client libraries understand it; nil if there is none.
+// refusal describes an error as the client libraries report it; nil if there is none.
 func refusal(err error) any {
 	if err == nil {
 		return nil
@@ -198,7 +198,7 @@ func statusOf(status metav1.Status) any {
 	return seen
 }
 
-// statusIn reads a Status out of a body; what is none is told by its kind.
+// statusIn parses a Status from a body; other bodies are described by their kind.
 func statusIn(body []byte) any {
 	var head metav1.TypeMeta
 	if err := json.Unmarshal(body, &head); err != nil {
@@ -207,7 +207,7 @@ func statusIn(body []byte) any {
 			return "nothing"
 		case bytes.HasPrefix(body, []byte("k8s\x00")):
 			return "protobuf"
-		case bytes.HasPrefix(body, []byte("apiVersion: ")):
+		case bytes.HasPrefix(body, []byte("apiVersion: ")), bytes.HasPrefix(body, []byte("kind: ")):
 			return "YAML"
 		}
 		return fmt.Sprintf("%.8q", body)
@@ -220,7 +220,7 @@ func statusIn(body []byte) any {
 	return statusOf(status)
 }
 
-// since says where a resourceVersion lies, seen from another.
+// since describes the position of a resourceVersion relative to another.
 func since(version, mark string) string {
 	a, b := must(strconv.ParseUint(version, 10, 64)), must(strconv.ParseUint(mark, 10, 64))
 	switch {

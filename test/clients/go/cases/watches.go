@@ -15,7 +15,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// event is what one event of a watch tells, with the name that its resourceVersion has in `marks`.
+// event describes one event of a watch, with the name that `marks` has for its resourceVersion.
 func event(told watch.Event, marks map[string]string) string {
 	if told.Type == watch.Error {
 		return "ERROR " + string(must(json.Marshal(told.Object)))
@@ -43,7 +43,7 @@ func event(told watch.Event, marks map[string]string) string {
 	return text
 }
 
-// told collects the events of a watch until it ends or `count` have come.
+// told collects the events of a watch until it ends or `count` have been received.
 func told(ctx context.Context, events watch.Interface, count int, marks map[string]string) []string {
 	defer events.Stop()
 	seen := []string{}
@@ -56,9 +56,9 @@ func told(ctx context.Context, events watch.Interface, count int, marks map[stri
 				return append(seen, "end")
 			}
 			if node, isNode := found.Object.(metav1.Object); isNode && found.Type == watch.Modified && marks[node.GetResourceVersion()] == "" {
-				continue // The control plane has its own to write.
+				continue // Written by the control plane itself.
 			}
-			// How often a bookmark comes is the server's affair.
+			// The server decides how often it sends bookmarks.
 			if text := event(found, marks); len(seen) == 0 || text != seen[len(seen)-1] {
 				seen = append(seen, text)
 			}
@@ -71,7 +71,7 @@ type watcher interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// life is all that can happen to a node, seen by a watch with these options.
+// life watches the whole lifecycle of a node with these options.
 func life(ctx context.Context, t *target, client watcher, options metav1.ListOptions, count int) any {
 	options.ResourceVersion = t.writer.current(ctx)
 	marks := map[string]string{}
@@ -154,19 +154,19 @@ func init() {
 			if asked.TimeoutSeconds == nil {
 				asked.TimeoutSeconds = seconds(1)
 				if asked.AllowWatchBookmarks {
-					asked.TimeoutSeconds = seconds(3) // One comes 2 s before the end.
+					asked.TimeoutSeconds = seconds(3) // A bookmark is sent 2 s before the end.
 				}
 			}
 			events, err := t.dynamic().Watch(ctx, asked)
 			if err != nil {
 				return refusal(err)
 			}
-			// A bookmark says how far the watch is, so there must be something that it has come past.
+			// A bookmark reports progress of a watch, so the revision must have advanced.
 			t.writer.create(ctx, "other-"+t.own, nil)
 			return told(ctx, events, 100, marks)
 		}
 	}
-	// A helper of client-go that goes on where a watch has ended.
+	// A helper of client-go that resumes a watch after its end.
 	cases["watch/retried"] = func(ctx context.Context, t *target) any {
 		marks := map[string]string{}
 		version := t.writer.create(ctx, t.own, nil)
@@ -216,7 +216,7 @@ func init() {
 	}
 }
 
-// withoutTimes leaves out of a frame what no two runs have alike.
+// withoutTimes removes from a frame what differs between runs.
 func withoutTimes(frame map[string]any) any {
 	object, _ := frame["object"].(map[string]any)
 	scrub := func(object map[string]any) {

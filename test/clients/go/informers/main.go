@@ -1,5 +1,5 @@
-// An ordinary client-go program: two informers over nodes.resources.platform.io, one with the dynamic client and one
-// that reads metadata only. It prints what they see, one JSON object a line, until its standard input ends.
+// A typical client-go program: two informers for nodes.resources.platform.io, one with the dynamic client and one that
+// reads only metadata. It prints their events, one JSON object per line, until its standard input ends.
 package main
 
 import (
@@ -31,7 +31,7 @@ type seen struct {
 	Name            string   `json:"name,omitempty"`
 	ResourceVersion string   `json:"resourceVersion,omitempty"`
 	Labels          []string `json:"labels,omitempty"`
-	Names           []string `json:"names,omitempty"` // of synced: everything in the store
+	Names           []string `json:"names,omitempty"` // for synced: everything in the store
 	Error           string   `json:"error,omitempty"`
 }
 
@@ -122,7 +122,7 @@ func follow(name string, informer cache.SharedIndexInformer) error {
 }
 
 func about(informer, event string, object any) seen {
-	// What was deleted while the watch was interrupted comes in this wrapping.
+	// Objects deleted while the watch was interrupted are wrapped like this.
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}

@@ -29,7 +29,7 @@ func first(pattern *regexp.Regexp, text string) string {
 	return ""
 }
 
-// logIn is a person with a browser: it logs in, consents, and tells where it is sent in the end.
+// logIn acts as a user with a browser: it logs in, consents, and returns the final redirect.
 func (f *flows) logIn(begin string) (*url.URL, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func (f *flows) logIn(begin string) (*url.URL, error) {
 	return left, nil
 }
 
-// send fills in the form of a page.
+// send fills in and submits the form of a page.
 func send(browser *http.Client, page *http.Response, filled url.Values) (*http.Response, error) {
 	defer page.Body.Close()
 	text, err := io.ReadAll(page.Body)

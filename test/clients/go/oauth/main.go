@@ -1,6 +1,6 @@
-// Every flow of OAuth 2.0 and OpenID Connect that the server has, as users of golang.org/x/oauth2 and go-oidc write them:
-// oauth ISSUER reads who logs in from standard input, and prints what it saw as one JSON object, comparable with that of
-// ../../python/oauth_flows.py. Whom it trusts is said by SSL_CERT_FILE.
+// Every flow of OAuth 2.0 and OpenID Connect that the server supports, written with golang.org/x/oauth2 and go-oidc in
+// the usual way: oauth ISSUER reads the login from standard input, and prints its results as one JSON object,
+// comparable with that of ../../python/oauth_flows.py. SSL_CERT_FILE names the trusted CA.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// known is what standard input tells.
+// known is the content of standard input.
 type known struct {
 	Username string            `json:"username"`
 	Password string            `json:"password"`
@@ -26,7 +26,7 @@ type known struct {
 	Clients  map[string]string `json:"clients"`
 }
 
-// endpoints are those that neither library asks for itself.
+// endpoints lists those that neither library uses.
 type endpoints struct {
 	Revocation    string `json:"revocation_endpoint"`
 	Introspection string `json:"introspection_endpoint"`
@@ -88,7 +88,7 @@ func (f *flows) client(name string) *oauth2.Config {
 	}
 }
 
-// identity is the claims of an id_token, once go-oidc has judged them.
+// identity returns the claims of an id_token validated by go-oidc.
 func (f *flows) identity(token *oauth2.Token, client string) (*oidc.IDToken, string, error) {
 	raw, _ := token.Extra("id_token").(string)
 	judged, err := f.provider.Verifier(&oidc.Config{ClientID: client}).Verify(f.ctx, raw)
@@ -116,7 +116,7 @@ func (f *flows) code() (any, error) {
 	}
 	answer := callback.Query()
 	if answer.Get("state") != state || answer.Get("iss") != f.issuer {
-		return nil, fmt.Errorf("this is no answer to the request: %s", callback)
+		return nil, fmt.Errorf("not a response to the request: %s", callback)
 	}
 	token, err := client.Exchange(f.ctx, answer.Get("code"), oauth2.VerifierOption(verifier))
 	if err != nil {
@@ -182,7 +182,7 @@ func (f *flows) ask(client *oauth2.Config, endpoint string, form url.Values, ans
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", endpoint, response.Status)
+		return fmt.Errorf("%s returned %s", endpoint, response.Status)
 	}
 	if answer == nil {
 		return nil
@@ -196,7 +196,7 @@ func (f *flows) introspected(client *oauth2.Config, token *oauth2.Token) ([]any,
 	return []any{answer["active"], answer["client_id"], answer["username"]}, err
 }
 
-// revoke tells what is left of a token afterwards.
+// revoke reports what is left of a token after its revocation.
 func (f *flows) revoke(client *oauth2.Config, token *oauth2.Token) ([]any, error) {
 	if err := f.ask(client, f.Revocation, url.Values{"token": {token.RefreshToken}}, nil); err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func (f *flows) clientCredentials() (any, error) {
 	return seen{"refresh token": token.RefreshToken != "", "introspected": introspected}, err
 }
 
-// code is that of an OAuth error.
+// code returns the code of an OAuth error.
 func code(err error) string {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) {

@@ -4,10 +4,10 @@ import { create, remove } from '../kube.ts';
 import { namespaces, type TestObject } from './objects.ts';
 
 export interface Grant {
-  /** One of the users, or a group that each third of them is in. */
+  /** A user, or a group to which a third of the users belongs. */
   readonly user: number;
   readonly toGroup: boolean;
-  /** '' for a ClusterRoleBinding. */
+  /** Namespace; '' for a ClusterRoleBinding. */
   readonly namespace: string;
   readonly isClusterRole: boolean;
   readonly resources: readonly string[];
@@ -36,7 +36,7 @@ const groupsOfUsers = 3;
 
 export const groupOf = (batch: string, user: number): string => `${batch}-group-${user % groupsOfUsers}`;
 
-/** `users`: how many there are. */
+/** `users` is their number. */
 export const grant = (
   users: number,
   objects: readonly TestObject[],
@@ -61,7 +61,7 @@ export const grant = (
     ),
   });
 
-/** Returns what takes them away, which is over when the cluster has. */
+/** Creates the objects, and returns a function that deletes them and waits for the cluster. */
 export async function createGrants(
   batch: string,
   grants: readonly Grant[],

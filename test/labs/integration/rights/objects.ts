@@ -1,4 +1,4 @@
-/** The objects that the property test of authorization asks for, each with a marker that tells its appearance in whatever text. */
+/** Objects that the property test of authorization requests, each with a marker that reveals it in any text. */
 import { randomBytes } from 'node:crypto';
 import { release } from '../../../../hack/run/chart.ts';
 import { create, createNode, nodePath, patch, remove } from '../kube.ts';
@@ -37,23 +37,23 @@ export const types = {
 
 export interface TestObject {
   readonly type: Type;
-  /** '' at cluster scope. */
+  /** Namespace; '' at cluster scope. */
   readonly namespace: string;
   readonly name: string;
   readonly marker: string;
 }
 
 const suffix = randomBytes(4).toString('hex');
-/** Two that the requests are about. */
+/** Two namespaces that the requests are about. */
 export const namespaces = [`rights-a-${suffix}`, `rights-b-${suffix}`] as const;
-/** Namespaces of components: of the release, and of the cluster. */
+/** Namespaces of components: of the release and of the cluster. */
 export const componentNamespaces = [release.namespace, 'kube-system'] as const;
 export const testLabel = 'rights-test';
 
-/** The kubelet of the test has one container in each pod. */
+// The test's kubelet supports one container per pod.
 export const container = 'main';
 
-/** Collections by their path. */
+/** Collections by path. */
 export const collectionPath = ({ group, version, resource }: Type, namespace: string): string =>
   [
     group === '' ? '/api' : `/apis/${group}`,
@@ -88,7 +88,7 @@ const deployment = (replicas: number, app: string): object => ({
   },
 });
 
-/** The rest of an object, by its resource. */
+/** Returns the rest of an object for its resource. */
 const bodies: Readonly<Record<string, (object: TestObject, node: string) => object>> = {
   configmaps: ({ marker }) => ({ data: { of: marker } }),
   secrets: ({ marker }) => ({ stringData: { of: marker } }),
@@ -98,7 +98,7 @@ const bodies: Readonly<Record<string, (object: TestObject, node: string) => obje
   clusterroles: () => ({ rules: [] }),
 };
 
-/** The namespaces have to be there. */
+/** Creates the objects in existing namespaces. */
 export async function createObjects(node: LogNode): Promise<readonly TestObject[]> {
   const { configmaps, secrets, services, pods, deployments, clusterroles, nodes } = types;
   const names = (prefix: string): string[] => ['one', 'two'].map((one) => `${prefix}-${one}-${suffix}`);
@@ -130,7 +130,7 @@ export async function createObjects(node: LogNode): Promise<readonly TestObject[
   return [...objects, ...ofNodes, ...ofNamespaces, component];
 }
 
-/** Namespaces go with the node of the logs. */
+/** Deletes the objects; the namespaces are deleted with the log node. */
 export async function removeObjects(objects: readonly TestObject[]): Promise<void> {
   for (const { type: of, namespace, name } of objects)
     if (of !== types.namespaces && (namespace === '' || namespace === 'kube-system'))

@@ -10,14 +10,14 @@ export interface Caller {
   readonly token: string;
 }
 
-/** Milliseconds until a watch that is allowed would have ended by itself; its head is all that is read. */
+/** Query of a watch that ends after a second if it is allowed; only its head is read. */
 const watching = { watch: 'true', timeoutSeconds: 1, resourceVersion: '0' };
 
-/** Answers are kept: for as long as the bindings are the same. */
+/** Caches decisions, valid while bindings do not change. */
 export class Oracle {
   readonly #known = new Map<string, Promise<boolean>>();
 
-  /** `name`: '' for all of the collection. */
+  /** `name` is '' for the whole collection. */
   allows(caller: Caller, verb: Verb, type: Type, namespace: string, name = ''): Promise<boolean> {
     const path = collectionPath(type, namespace);
     return this.#once([caller.username, verb, path, name], async () => {
@@ -36,7 +36,7 @@ export class Oracle {
     });
   }
 
-  /** Decides about a Namespace: a list has those that a role in them allows the user to get. */
+  /** Decides about a Namespace: a list contains those that a role in them allows the user to get. */
   async allowsNamespace(caller: Caller, verb: Verb, name: string, isNamed: boolean): Promise<boolean> {
     const { namespaces } = types;
     const all = verb !== 'get' && (await this.allows(caller, verb, namespaces, '', isNamed ? name : ''));
@@ -66,10 +66,10 @@ export class Oracle {
     });
   }
 
-  #once(key: readonly string[], ask: () => Promise<boolean>): Promise<boolean> {
+  #once(key: readonly string[], review: () => Promise<boolean>): Promise<boolean> {
     const id = key.join(' ');
-    let answer = this.#known.get(id);
-    if (answer === undefined) this.#known.set(id, (answer = ask()));
-    return answer;
+    let allowed = this.#known.get(id);
+    if (allowed === undefined) this.#known.set(id, (allowed = review()));
+    return allowed;
   }
 }

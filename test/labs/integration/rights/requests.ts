@@ -1,4 +1,4 @@
-/** Random requests in every form that the server serves, and what kube-apiserver allows of each. */
+/** Random requests in every supported form, with what kube-apiserver allows of each. */
 import * as fc from 'fast-check';
 import { aggregated, gateway } from '../http.ts';
 import { collectionPath, componentNamespaces, namespaces, testSelector, types, type TestObject } from './objects.ts';
@@ -10,19 +10,21 @@ export interface Request {
   readonly url: string;
   readonly transport: Transport;
   readonly accept?: string;
-  /** Whether the response may show the object to the user. */
+  /** Reports if the response may show the object to the user. */
   readonly allows: (oracle: Oracle, caller: Caller, object: TestObject) => Promise<boolean>;
-  /** Selects the objects that the response must show if they are allowed; undefined: it may show any of them, as a page does. */
+  /** Selects the objects that the response must show if allowed. Undefined if it may show any, as a page does. */
   readonly selects?: (object: TestObject) => boolean;
-  /** Whether the response counts what `selects` in `totalItems`. */
+  /** The response counts the selected objects in `totalItems`. */
   readonly counts?: boolean;
-  /** A list of Namespaces has those that a role in them allows the user to get, even if another role allows more. */
+  /**
+   * A list of Namespaces contains those that a role in them allows the user to get, even if another role allows more.
+   */
   readonly isPartial?: boolean;
-  /** Whether the request is allowed; undefined where that depends on more than one right. */
+  /** Reports if the request is allowed; undefined if that depends on more than one right. */
   readonly isAllowed?: (oracle: Oracle, caller: Caller) => Promise<boolean>;
-  /** Returns other problems of a response 200. */
+  /** Returns further problems of a response of status 200. */
   readonly finds?: (oracle: Oracle, caller: Caller, text: string) => Promise<readonly string[]>;
-  /** An object that the URL names. */
+  /** Object that the URL names. */
   readonly named?: TestObject;
 }
 
@@ -32,7 +34,7 @@ const apis = '/apis/resources.platform.io/v1alpha3';
 const verbOf = (transport: Transport, isObject: boolean): Verb =>
   transport === 'get' ? (isObject ? 'get' : 'list') : 'watch';
 
-/** The right to one object: by a right to all objects of its namespace, or to its name where the request names it. */
+/** Right to one object: to all objects of its namespace, or to its name if the request names it. */
 async function allowsObject(
   oracle: Oracle,
   caller: Caller,
@@ -47,7 +49,7 @@ async function allowsObject(
 interface Filter {
   readonly query: string;
   readonly matches: (object: TestObject) => boolean;
-  /** It names this object as a field selector does, which needs no more than the right to that name. */
+  /** The request names this object by a field selector, which requires only the right to that name. */
   readonly selectsName?: boolean;
 }
 
@@ -110,7 +112,7 @@ function collections(objects: readonly TestObject[]): fc.Arbitrary<Request> {
         isLabelled ? `labelSelector=${testSelector}` : '',
         transport === 'get' ? '' : watchQuery,
       ];
-      // kube-apiserver filters such a watch, by fewer things.
+      // kube-apiserver filters such a watch by fewer criteria.
       const isOther = transport !== 'get' && type.isUncached === true;
       const selects = (one: TestObject): boolean =>
         one.type === type && (within === '' || one.namespace === within) && matches(one);
@@ -161,7 +163,7 @@ function single(objects: readonly TestObject[]): fc.Arbitrary<Request> {
     });
 }
 
-/** A namespace before an object at cluster scope: a right in the namespace covers the Namespace itself and nothing else. */
+/** Requests with a namespace for a cluster-scoped object: a right in the namespace covers only the Namespace itself. */
 function nested(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   const wide = objects.filter(({ namespace }) => namespace === '');
   const ofNamespaces = wide.filter(({ type }) => type === types.namespaces);
@@ -182,7 +184,7 @@ function nested(objects: readonly TestObject[]): fc.Arbitrary<Request> {
     });
 }
 
-/** Subresources, the old form of a watch, other spellings of a path: whatever is returned, it is allowed. */
+/** Subresources, the old form of a watch, and other spellings of a path: any returned object must be allowed. */
 function odd(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   const form = fc.constantFrom<(object: TestObject, other: string) => string>(
     ({ type, name }, other) => `/namespaces/${other}/${type.resource}/${name}/status`,
@@ -223,7 +225,7 @@ const tables = [
   'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
 ];
 
-/** The aggregated API: both the nodes of our group and those of the core group must be allowed. */
+/** Requests to the aggregated API: nodes of both the platform's group and the core group must be allowed. */
 function aggregatedNodes(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   const ofNodes = objects.filter(({ type }) => type === types.nodes);
   return fc
@@ -254,7 +256,7 @@ function aggregatedNodes(objects: readonly TestObject[]): fc.Arbitrary<Request> 
     });
 }
 
-/** kube-apiserver authorizes these itself, as whom the gateway says. */
+/** Requests that kube-apiserver authorizes as the user named by the gateway. */
 function proxied(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   return fc
     .record({ ...base, object: fc.constantFrom(...objects), isObject: fc.boolean(), isWide: fc.boolean() })
@@ -273,7 +275,7 @@ function proxied(objects: readonly TestObject[]): fc.Arbitrary<Request> {
     });
 }
 
-/** Components are shown to those who may list their kind in their namespace. */
+/** Components are visible to users who are allowed to list their kind in their namespace. */
 function components(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   const component = objects.find(({ namespace }) => namespace === 'kube-system') as TestObject;
   return fc
@@ -289,7 +291,7 @@ function components(objects: readonly TestObject[]): fc.Arbitrary<Request> {
     }));
 }
 
-/** One of these, which a counterexample shows as a person would write it. */
+/** One of these requests, printed in a counterexample in readable form. */
 export const readable = (...weighted: fc.WeightedArbitrary<Request>[]): fc.Arbitrary<Request> =>
   fc
     .oneof(...weighted)

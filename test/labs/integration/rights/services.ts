@@ -1,4 +1,7 @@
-/** Random requests for what kube-apiserver does not serve: logs, and users. SubjectAccessReviews say what is allowed of it. */
+/**
+ * Random requests for resources that kube-apiserver does not serve: logs and users. SubjectAccessReviews determine what
+ * is allowed.
+ */
 import * as fc from 'fast-check';
 import { aggregated, gateway } from '../http.ts';
 import { namespaces } from './objects.ts';

@@ -1,4 +1,6 @@
-/** Sends a request by each transport of a client, and receives the whole response or the initial state of a watch. */
+/**
+ * Sends a request over each transport of a client, and receives the complete response or the initial state of a watch.
+ */
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Readable } from 'node:stream';
@@ -10,12 +12,12 @@ export const transports = ['get', 'lines', 'server-sent events', 'WebSocket'] as
 export type Transport = (typeof transports)[number];
 
 export interface Received {
-  /** 200 also for a WebSocket that was accepted. */
+  /** Status; 200 also for an accepted WebSocket. */
   readonly status: number;
   readonly text: string;
 }
 
-/** The query of a watch that says where the state ends with which it begins. */
+/** Query of a watch that marks the end of its initial state. */
 export const watchQuery =
   'watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
 const endOfState = 'initial-events-end';
@@ -42,7 +44,7 @@ export interface Connected {
   readonly close: () => void;
 }
 
-/** Resolves with the head of the response; the body is not read yet. */
+/** Resolves with the head of the response, before its body is read. */
 export async function connect(url: string, options: Options): Promise<Connected> {
   if (options.transport === 'WebSocket') return upgraded(url, options);
   const { token, transport, accept = 'application/json' } = options;
@@ -51,13 +53,13 @@ export async function connect(url: string, options: Options): Promise<Connected>
   return { status: stream.status, stream, close: () => void stream.destroy() };
 }
 
-/** The checking client switches to no other protocol. */
+// The strict client does not support other protocols.
 function upgraded(url: string, { token, accept = 'application/json' }: Options): Promise<Connected> {
   const headers = {
     authorization: `Bearer ${token}`,
     accept,
     ...handshake,
-    // kube-apiserver takes none without an origin.
+    // kube-apiserver requires an Origin.
     origin: new URL(url).origin,
   };
   return new Promise((resolve, reject) => {

@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
 import { builtInClients } from '../../../../src/accounts/directory/clients.ts';
 
-test('without configuration there are a client for kubectl and one for the documentation, each with its own redirect URIs', () => {
+test('without configuration there are clients for kubectl and for the documentation page, each with its own redirect URIs', () => {
   const clients = builtInClients('https://platform.example');
   expect(clients.map(({ name, redirectURIs, consent }) => ({ name, redirectURIs, consent }))).toEqual([
-    // Any program of the machine can receive the code, so the user is asked.
+    // Any program on the machine can receive the code, so the user must consent.
     { name: 'platform-cli', redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'], consent: true },
     { name: 'platform-docs', redirectURIs: ['https://platform.example/docs/callback'], consent: false },
   ]);

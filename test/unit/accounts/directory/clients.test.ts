@@ -21,7 +21,7 @@ function putSecret(name: string, value: string): Promise<void> {
 /** Name of the client that these secrets authenticate. */
 const authenticate = async (name: string, ...secrets: string[]): Promise<string | undefined> =>
   (await accounts.directory.clients.authenticate(name, secrets, address))?.name;
-/** Hashes that this took. */
+/** Number of hashes computed. */
 async function workOf(name: string, ...secrets: string[]): Promise<number> {
   accounts.hashes.verified.length = 0;
   await authenticate(name, ...secrets);
@@ -46,18 +46,18 @@ describe('a client with a secret in the configuration or in a Secret', () => {
     ['web', [], undefined],
     ['app', ['right\n'], undefined],
     ['nobody', ['right'], undefined],
-  ])('%s with %j is %s', async (name, secrets, expected) => {
+  ])('with name %s and secrets %j authenticates as %s', async (name, secrets, expected) => {
     expect(await authenticate(name, ...secrets)).toBe(expected);
   });
 
-  test('costs no hash while no client has one', async () => {
+  test('computes no hash while no client has a hashed secret', async () => {
     expect(await workOf('web', 'right')).toBe(0);
     expect(await workOf('web', 'wrong')).toBe(0);
     expect(await workOf('nobody', 'wrong')).toBe(0);
   });
 });
 
-test.each(['\n', ''])('a Secret with %j is the secret of no client', async (value) => {
+test.each(['\n', ''])('a Secret with the value %j authenticates no client', async (value) => {
   configure({ name: 'web', secretRef: { name: 'web', key: 'secret' } });
   expect(await authenticate('web', '')).toBeUndefined();
   await putSecret('web', value);
@@ -69,28 +69,28 @@ describe('a client with a hashed secret', () => {
     configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) }, { name: 'plain', secret: 'right' }),
   );
 
-  test('is authenticated by its secret, which is hashed once only', async () => {
+  test('is authenticated by its secret, which is hashed only once', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await workOf('web', 'right')).toBe(0);
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await authenticate('web', 'wrong')).toBeUndefined();
   });
 
-  test('does not keep a wrong secret', async () => {
+  test('does not cache a wrong secret', async () => {
     for (let time = 0; time < 3; time += 1) {
       expect(await workOf('web', 'wrong')).toBe(1);
       expect(await authenticate('web', 'wrong')).toBeUndefined();
     }
   });
 
-  test('no longer accepts its old secret once the hash is another', async () => {
+  test('rejects its old secret once the hash is replaced', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     configure({ name: 'web', secretHash: accounts.hashes.of('next', cheap) });
     expect(await authenticate('web', 'right')).toBeUndefined();
     expect(await authenticate('web', 'next')).toBe('web');
   });
 
-  test('does not lend its secret to a client with another hash', async () => {
+  test('does not authenticate another client that has a different hash with the same secret', async () => {
     configure(
       { name: 'web', secretHash: accounts.hashes.of('right', cheap) },
       { name: 'other', secretHash: accounts.hashes.of('else', cheap) },
@@ -100,7 +100,7 @@ describe('a client with a hashed secret', () => {
   });
 
   test.each(['web', 'plain', 'nobody', 'platform-cli'])(
-    'makes a wrong secret of %s cost one hash, so that the time does not tell which clients there are',
+    'computes one hash for a wrong secret of %s, so that the duration does not reveal which clients exist',
     async (name) => {
       expect(await workOf(name, 'wrong')).toBe(1);
       expect(await workOf(name, 'wrong', 'also wrong')).toBe(2);
@@ -108,11 +108,11 @@ describe('a client with a hashed secret', () => {
   );
 });
 
-describe('secrets of many requests from one address', () => {
-  /** More than one address may have hashed and waiting, whatever the number of cores. */
+describe('secrets in many requests from one address', () => {
+  /** More than one address may have hashed or queued, whatever the number of cores. */
   const many = 80;
 
-  test.each(['web', 'nobody'])('for the client %s leave their share to other addresses', async (name) => {
+  test.each(['web', 'nobody'])('leave the share of other addresses free, for the client %s', async (name) => {
     configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) });
     await settle();
     const gate = Promise.withResolvers<boolean>();
@@ -133,7 +133,7 @@ describe('secrets of many requests from one address', () => {
 describe('the well-known client', () => {
   const wellKnown = { name: 'platform', secret: 'platform' };
 
-  test('and a client with its secret are marked', () => {
+  test('is marked as such, and so is any client with its secret', () => {
     configure(wellKnown, { name: 'web', secret: 'platform' });
     expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: true });
     expect(accounts.directory.clients.get('web')).toMatchObject({ isWellKnown: false, hasKnownSecret: false });
@@ -141,7 +141,7 @@ describe('the well-known client', () => {
     expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: false });
   });
 
-  test('costs no hash with a wrong secret, which everybody knows, and is refused', async () => {
+  test('rejects a wrong secret without a hash, as its secret is public', async () => {
     configure(wellKnown, { name: 'web', secretHash: accounts.hashes.of('right', cheap) });
     expect(await authenticate('platform', 'platform')).toBe('platform');
     expect(await authenticate('platform', 'wrong')).toBeUndefined();
@@ -150,8 +150,8 @@ describe('the well-known client', () => {
   });
 });
 
-describe('the clients without configuration', () => {
-  test('are public, act for people only and ask before they get tokens, but for our own page', () => {
+describe('the built-in clients', () => {
+  test('are public, act only for users, and require consent unless the client is a page of this server', () => {
     configure();
     const { clients } = accounts.directory;
     expect(clients.names.toSorted()).toEqual(['platform-cli', 'platform-docs', 'platform-pages']);
@@ -169,7 +169,7 @@ describe('the clients without configuration', () => {
     expect(clients.get('platform-pages')).toMatchObject({ grantTypes: [], scopes: [], redirectURIs: [] });
   });
 
-  test('give way to configured ones of the same name, but for the one of our login pages', () => {
+  test('are replaced by configured clients of the same name, except the client of the login pages', () => {
     configure(
       { name: 'platform-cli', public: true, grantTypes: ['refresh_token'] },
       { name: 'platform-pages', secret: 'right', grantTypes: ['password'] },

@@ -44,15 +44,15 @@ test.each<[string, string, (ref: object) => object]>([
     'an OpenID provider',
     (clientSecretRef) => ({ identityProviders: [{ name: 'sso', type: 'OIDC', oidc: { ...oidc, clientSecretRef } }] }),
   ],
-])('%s: what is not there is told as long as it is not', async (path, _, referringTo) => {
+])('%s: a missing Secret, key or value is reported until it exists', async (path, _, referringTo) => {
   await configure(referringTo({ name: 'one', key: 'two' }));
-  const told = (message: string): string[] => [`authentication.${path}: ${message}`];
-  const missing = told(`there is no Secret "one" in the namespace ${namespace}`);
+  const warning = (message: string): string[] => [`authentication.${path}: ${message}`];
+  const missing = warning(`Secret "one" not found in namespace "${namespace}"`);
   expect(warnings()).toEqual(missing);
   await put('one', { three: value });
-  expect(warnings()).toEqual(told('the Secret "one" has no key "two"'));
+  expect(warnings()).toEqual(warning('Secret "one" has no key "two"'));
   await put('one', { two: '\n' });
-  expect(warnings()).toEqual(told('the key "two" of the Secret "one" is empty'));
+  expect(warnings()).toEqual(warning('key "two" of Secret "one" is empty'));
   await put('one', { two: value });
   expect(warnings()).toEqual([]);
   accounts.cluster.delete(secrets, 'one');
@@ -62,33 +62,33 @@ test.each<[string, string, (ref: object) => object]>([
   expect(warnings()).toEqual([]);
 });
 
-test('the password of a user must be a hash', async () => {
+test('a configured password that is not a hash is reported', async () => {
   const passwordRef = { name: 'erin', key: 'passwordHash' };
   await configure({ users: [{ username: 'erin', passwordHash: undefined, passwordRef }] });
   const path = 'authentication.users[0] (erin).passwordRef';
-  expect(warnings()).toEqual([`${path}: there is no Secret "erin" in the namespace ${namespace}`]);
+  expect(warnings()).toEqual([`${path}: Secret "erin" not found in namespace "${namespace}"`]);
   await put('erin', { passwordHash: value });
   expect(warnings()).toEqual([
-    `${path}: the key "passwordHash" of the Secret "erin" holds no hash that is verified here; "platform-apiserver hash-password" makes one`,
+    `${path}: the key "passwordHash" of the Secret "erin" is not a supported password hash; create one with "platform-apiserver hash-password"`,
   ]);
   await put('erin', { passwordHash: accounts.hashes.of(rightPassword, 'bcrypt:4') });
   expect(warnings()).toEqual([]);
 });
 
-test('nothing is told of Secrets that are not read yet', async () => {
+test('nothing is reported about Secrets that have not been read yet', async () => {
   await put('one', { two: value });
-  const told: unknown[] = [];
-  accounts.live.warned.subscribe((now) => told.push(now));
+  const reported: unknown[] = [];
+  accounts.live.warned.subscribe((now) => reported.push(now));
   await configure({
     clients: [
       { name: 'a', secretRef: { name: 'one', key: 'two' } },
       { name: 'b', secretRef: { name: 'other', key: 'two' } },
     ],
   });
-  expect(told).toEqual([[expect.objectContaining({ path: 'authentication.clients[1] (b).secretRef' })]]);
+  expect(reported).toEqual([[expect.objectContaining({ path: 'authentication.clients[1] (b).secretRef' })]]);
 });
 
-test('an e-mail address that two configured users have is told of both', async () => {
+test('an e-mail address shared by two configured users is reported for both of them', async () => {
   await configure({
     users: [
       { username: 'erin', email: 'Both@example.com' },
@@ -98,8 +98,8 @@ test('an e-mail address that two configured users have is told of both', async (
     ],
   });
   expect(warnings()).toEqual([
-    'authentication.users[0] (erin).email: is that of grace too: nobody can log in by it',
-    'authentication.users[2] (grace).email: is that of erin too: nobody can log in by it',
+    'authentication.users[0] (erin).email: also belongs to grace, so nobody can log in with it',
+    'authentication.users[2] (grace).email: also belongs to erin, so nobody can log in with it',
   ]);
 });
 

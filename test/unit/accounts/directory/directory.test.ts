@@ -26,7 +26,7 @@ async function putSecret(name: string, values: Readonly<Record<string, string>>,
 }
 
 describe('a User object', () => {
-  test('is an account, by its uid and with its password', async () => {
+  test('becomes an account with its uid and its password', async () => {
     const uid = await accounts.putUser('bob', { displayName: 'Bob', email: 'Bob@example.com', groups: ['b'] });
     expect(account('bob')).toMatchObject({
       username: 'bob',
@@ -41,12 +41,12 @@ describe('a User object', () => {
     });
   });
 
-  test('without a Secret has no password', async () => {
+  test('has no password without a Secret', async () => {
     await accounts.putUser('bob', {}, false);
     expect(account('bob')).toMatchObject({ active: true, passwordHash: undefined, credentialID: '' });
   });
 
-  test('changes and goes with the object', async () => {
+  test('updates its account when it changes and removes it when it is deleted', async () => {
     await accounts.putUser('bob', { groups: ['b'] });
     await accounts.putUser('bob', { groups: ['c'], state: 'Disabled' });
     expect(account('bob')).toMatchObject({ groups: ['c'], active: false });
@@ -55,14 +55,14 @@ describe('a User object', () => {
     expect(account('bob')).toBeUndefined();
   });
 
-  test('made again under the same name has another uid, and no password', async () => {
+  test('has another uid and no password when it is recreated under the same name', async () => {
     const first = await accounts.putUser('bob');
     accounts.cluster.delete(usersPath, 'bob');
     expect(await accounts.putUser('bob', {}, false)).not.toBe(first);
     expect(account('bob')?.passwordHash).toBeUndefined();
   });
 
-  test('gives way to a configured user of its name', async () => {
+  test('is overridden by a configured user of the same name', async () => {
     await accounts.putUser('alice', { groups: ['system-administrators'], email: 'alice@example.com' });
     expect(account('alice')).toMatchObject({ groups: ['a'], passwordRef: undefined });
     expect(named('alice@example.com')).toBeUndefined();
@@ -72,12 +72,12 @@ describe('a User object', () => {
   });
 
   // evidence: system-group-inactive
-  test.each(['system:masters', 'system:authenticated'])('that claims the group %s is not active', async (group) => {
+  test.each(['system:masters', 'system:authenticated'])('is not active if it claims the group %s', async (group) => {
     await accounts.putUser('mallory', { groups: ['m', group] });
     expect(account('mallory')?.active).toBe(false);
   });
 
-  test('without a spec is an active account without groups, also where it had some before', async () => {
+  test('without a spec becomes an active account without groups, even if it had groups before', async () => {
     await accounts.putUser('bob', { groups: ['b'] });
     accounts.cluster.put(usersPath, { metadata: { name: 'bob' } });
     accounts.cluster.put(usersPath, { metadata: { name: 'carol' } });
@@ -86,22 +86,22 @@ describe('a User object', () => {
   });
 
   // evidence: system-username-inactive
-  test('that claims a system: name is not active', async () => {
+  test('is not active if its name begins with system:', async () => {
     await accounts.putUser('system:admin');
     expect(account('system:admin')?.active).toBe(false);
   });
 
-  test('of any state but Active is not active', async () => {
+  test('is not active in any state other than Active', async () => {
     await accounts.putUser('bob', { state: 'Suspended' });
     expect(account('bob')?.active).toBe(false);
   });
 
-  test('whose password must be changed keeps its groups: who sets the password gets them', async () => {
+  test('whose password must be changed keeps its groups, since the user who sets the password gets them', async () => {
     await accounts.putUser('bob', { groups: ['b'], passwordChangeRequired: true });
     expect(account('bob')).toMatchObject({ groups: ['b'], passwordChangeRequired: true });
   });
 
-  test('of which only the status changed is the same account', async () => {
+  test('keeps its account when only its status changes', async () => {
     await accounts.putUser('bob');
     const before = account('bob');
     const user = accounts.cluster.get(usersPath, 'bob');
@@ -111,13 +111,13 @@ describe('a User object', () => {
     expect(account('bob')).toBe(before);
   });
 
-  test('with the hash in a Secret of another type has no password', async () => {
+  test('has no password if the hash is in a Secret of another type', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     await putSecret(`platform-user-${uid}`, { passwordHash: account('alice')?.passwordHash ?? '' });
     expect(account('bob')?.passwordHash).toBeUndefined();
   });
 
-  test('has a credentialID and an unlock time by the names and formats that earlier versions stored', async () => {
+  test('reads credentialID and unlock time under the names and in the formats that earlier versions stored', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     const passwordHash = '$2b$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a';
     const values = { passwordHash, 'passwordHash.unlocked': '2026-01-01T00:00:00Z' };
@@ -130,7 +130,7 @@ describe('a User object', () => {
     });
   });
 
-  test('that a configured user overrides leaves its e-mail address and identity to others', async () => {
+  test('releases its e-mail address and identity when a configured user overrides it', async () => {
     await accounts.putUser('alice', { email: 'shared@example.com', identities: [identity] });
     await accounts.putUser('bob', { email: 'shared@example.com', identities: [identity] });
     expect(named('shared@example.com')).toBe('bob');
@@ -147,7 +147,7 @@ const configureSecret = (rest: object = {}): void =>
     users: [{ username: 'alice', passwordHash: undefined, passwordRef: { name: 'alice', key: 'hash' }, ...rest }],
   });
 
-test('a configured user has to change the password until the Secret says that it was changed', async () => {
+test('a configured user must change the password until the Secret records that it was changed', async () => {
   const passwordHash = account('alice')?.passwordHash ?? '';
   configureSecret({ passwordChangeRequired: true });
   await putSecret('alice', { hash: passwordHash });
@@ -156,12 +156,12 @@ test('a configured user has to change the password until the Secret says that it
   expect(account('alice')).toMatchObject({ passwordHash, passwordChangeRequired: false });
 });
 
-test('an identity provider keeps the password of its users as long as it is configured', async () => {
+test('an identity provider manages the passwords of its users as long as it is configured', async () => {
   const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
   await accounts.putUser('bob', { identities: [identity] }, false);
   const keepers = (): readonly string[] | undefined => {
     const bob = account('bob');
-    return bob && accounts.directory.passwordKeepers(bob);
+    return bob && accounts.directory.passwordProvidersOf(bob);
   };
   accounts.configure({ identityProviders: [{ name: 'corp', displayName: 'Example Corp', type: 'LDAP', ldap }] });
   expect(keepers()).toEqual(['Example Corp']);
@@ -170,14 +170,14 @@ test('an identity provider keeps the password of its users as long as it is conf
 });
 
 describe('an e-mail address', () => {
-  test('is a name to log in with, whatever its case', async () => {
+  test('works as a login name regardless of case', async () => {
     await accounts.putUser('bob', { email: 'Bob@Example.com' });
     expect(named('bob@example.COM')).toBe('bob');
     expect(named('bob')).toBe('bob');
     expect(named('carol@example.com')).toBeUndefined();
   });
 
-  test('that two have is of neither, until one gives it up', async () => {
+  test('belongs to nobody while two users have it, until one gives it up', async () => {
     await accounts.putUser('bob', { email: 'both@example.com' });
     await accounts.putUser('carol', { email: 'BOTH@example.com', state: 'Disabled' });
     expect(named('both@example.com')).toBeUndefined();
@@ -186,7 +186,7 @@ describe('an e-mail address', () => {
     expect(named('carol@example.com')).toBe('carol');
   });
 
-  test('that a configured user has too is of neither', async () => {
+  test('belongs to no User while a configured user has it too', async () => {
     accounts.configure({ users: [{ username: 'alice', email: 'both@example.com' }] });
     expect(named('both@example.com')).toBe('alice');
     await accounts.putUser('bob', { email: 'both@example.com' });
@@ -194,8 +194,8 @@ describe('an e-mail address', () => {
   });
 });
 
-describe('while the users cannot be read', () => {
-  test('only configured ones are told', async () => {
+describe('while the Users cannot be read', () => {
+  test('only configured users are returned', async () => {
     await accounts.putUser('bob');
     accounts.client.holdWatches();
     await accounts.clock.advance(16_000);
@@ -206,7 +206,7 @@ describe('while the users cannot be read', () => {
     expect(account('bob')?.active).toBe(true);
   });
 
-  test('the user of an identity is unknown: 503, and not an identity that is not linked', async () => {
+  test('looking up the user of an identity fails with 503 instead of reporting an unlinked identity', async () => {
     expect(accounts.directory.linked(identity)).toBeUndefined();
     accounts.client.holdWatches();
     await accounts.clock.advance(16_000);
@@ -214,7 +214,7 @@ describe('while the users cannot be read', () => {
   });
 });
 
-test('a login as nobody costs what the hashes of User objects cost', async () => {
+test('a login with an unknown name takes as long as the hashes of User objects take', async () => {
   accounts.configure({ users: [] });
   await accounts.putUser('bob');
   await accounts.putUser('carol', {}, false);
@@ -223,7 +223,7 @@ test('a login as nobody costs what the hashes of User objects cost', async () =>
   expect(accounts.hashes.verified).toEqual(['bcrypt:4']);
 });
 
-test('a login of an unknown user costs a preferred hash while no hash can be read', async () => {
+test('a login with an unknown name computes a preferred hash while no hash can be read', async () => {
   configureSecret();
   await settle();
   accounts.hashes.verified.length = 0;
@@ -243,7 +243,7 @@ test('a User that is being deleted is not active', async () => {
   expect(account('bob')?.active).toBe(false);
 });
 
-describe('credentials are reported as invalidated at once', () => {
+describe('credentials are reported as invalidated immediately', () => {
   const spec = { groups: ['b'] };
   let invalidations = 0;
   beforeEach(async () => {
@@ -274,7 +274,7 @@ describe('credentials are reported as invalidated at once', () => {
     expect(invalidations).toBe(1);
   });
 
-  test('and not when a User is created or its spec is written unchanged', async () => {
+  test('but not when a User is created or its spec is written unchanged', async () => {
     await accounts.putUser('carol', {}, false);
     await accounts.putUser('bob', spec, false);
     expect(invalidations).toBe(0);
@@ -295,7 +295,7 @@ describe('failed logins are forgotten', () => {
     accounts.directory.unlocked.subscribe(({ username }) => unlockedNames.push(username));
   };
 
-  test('when a User is unlocked, and not when a User who was unlocked before changes', async () => {
+  test('when a User is unlocked, but not when a User who was unlocked before changes', async () => {
     const uid = await accounts.putUser('bob');
     const { passwordHash = '' } = account('bob') ?? {};
     const unlock = (time: string): Promise<void> =>
@@ -310,7 +310,7 @@ describe('failed logins are forgotten', () => {
     expect(unlockedNames).toEqual(['bob', 'bob']);
   });
 
-  test('when a configured user is unlocked, and not when one is configured whose Secret has an unlock time', async () => {
+  test('when a configured user is unlocked, but not when a user is configured whose Secret already has an unlock time', async () => {
     const values = { alice: accounts.hashes.of('a', 'bcrypt:4'), eve: accounts.hashes.of('e', 'bcrypt:4') };
     await putSecret('passwords', { ...values, 'eve.unlocked': 'first' });
     accounts.configure({ users: [withSecret('alice')] });
@@ -324,16 +324,16 @@ describe('failed logins are forgotten', () => {
   });
 });
 
-/** Waits until `shows` holds; answers whether that is over. */
+/** Starts to wait until `shows` holds; returns a function that reports whether the wait is over. */
 const waits = async (shows: () => boolean): Promise<() => boolean> => {
   let isDone = false;
-  void accounts.directory.seen(shows).then(() => (isDone = true));
+  void accounts.directory.waitUntil(shows).then(() => (isDone = true));
   await settle();
   return () => isDone;
 };
 
-describe('waiting for what was written', () => {
-  test('ends when it is seen, not at the change of another, and leaves no timer', async () => {
+describe('waiting until a write is visible', () => {
+  test('ends when the write is visible, not at an unrelated change, and leaves no timer behind', async () => {
     const isDone = await waits(() => account('bob')?.active === true);
     expect(accounts.clock.pending()).toContain(2_000);
     await accounts.putUser('carol');
@@ -343,7 +343,7 @@ describe('waiting for what was written', () => {
     expect(accounts.clock.pending()).not.toContain(2_000);
   });
 
-  test('ends at once for what is seen already, and after two seconds in any case', async () => {
+  test('ends at once if the write is already visible, and after two seconds in any case', async () => {
     expect((await waits(() => true))()).toBe(true);
     const isDone = await waits(() => false);
     await accounts.clock.advance(1_999);

@@ -1,4 +1,4 @@
-/** What was begun before a user was disabled, or a user, a password, a link, a provider or a client went, is over for good. */
+/** Sessions are revoked permanently when their user, password, link, provider or client is removed, or the user is disabled. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
@@ -27,21 +27,21 @@ beforeEach(async () => {
 });
 afterEach(() => accounts.stop());
 
-/** Begins one, and answers what it says of it later whether it goes on. */
+/** Starts a session and returns a function that reports its phase. */
 async function begin(userName: string, clientID = 'console', on = accounts): Promise<() => string> {
   const { uid: userUID = '', credentialID = '' } = on.directory.account(userName) ?? {};
   const { session } = await on.sessions.create({ userName, userUID, clientID, credentialID });
   return () => phaseOf(session.metadata.name);
 }
 
-/** The same, by a login at an identity provider. */
+/** Starts a session through a login at an identity provider. */
 async function beginAs(userName: string, who: Identity): Promise<() => string> {
   const { uid: userUID = '' } = accounts.directory.account(userName) ?? {};
   const { session } = await accounts.sessions.create({ userName, userUID, clientID: 'console', identity: who });
   return () => phaseOf(session.metadata.name);
 }
 
-/** Of a User: with what stands beside the hash, if that is the same password. */
+/** Sets the hash of a User; `rehashed` is the record of a new hash of the same password. */
 async function setHash(username: string, passwordHash: string, rehashed?: string): Promise<void> {
   const { name, key } = passwordSecretOf(accounts.directory.account(username)?.uid ?? '');
   const secrets = `/api/v1/namespaces/${namespace}/secrets`;
@@ -57,9 +57,9 @@ function phaseOf(sid: string): string {
   return stored === undefined ? 'gone' : (stored['status'] as { readonly phase: string }).phase;
 }
 
-describe('ends at once, and the user who comes back begins anew', () => {
+describe('a session is revoked at once and permanently', () => {
   // evidence: dismissal-user-disabled
-  test('with a User that is disabled for a moment', async () => {
+  test('when a User is disabled, even briefly', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
@@ -75,7 +75,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
   test.each([
     ['removed', [{ username: 'eve' }]],
     ['disabled', [{ username: 'alice', state: 'Disabled' }, { username: 'eve' }]],
-  ])('with a configured user who is %s', async (_, changed) => {
+  ])('when a configured user is %s', async (_, changed) => {
     const [alice, eve] = [await begin('alice'), await begin('eve')];
     accounts.configure({ users: changed, clients });
     accounts.configure({ users, clients });
@@ -83,7 +83,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
   });
 
-  test('with the password of a User, and not with a new hash of it', async () => {
+  test('when the password of a User changes, but not when the same password is hashed again', async () => {
     await accounts.putUser('bob');
     const [bob, alice] = [await begin('bob'), await begin('alice')];
     const { credentialID = '' } = accounts.directory.account('bob') ?? {};
@@ -99,10 +99,10 @@ describe('ends at once, and the user who comes back begins anew', () => {
   });
 
   test.each([
-    ['names another hash', (credentialID: string) => `${'0'.repeat(32)} ${credentialID}`],
-    ['names no password', (_: string, hash: string) => credentialIDOf(hash)],
+    ['refers to another hash', (credentialID: string) => `${'0'.repeat(32)} ${credentialID}`],
+    ['refers to no password', (_: string, hash: string) => credentialIDOf(hash)],
     ['is empty', () => ''],
-  ])('with the password of a User, where the record of a new hash %s', async (_, record) => {
+  ])('when the hash of a User changes and its rehash record %s', async (_, record) => {
     await accounts.putUser('bob');
     const bob = await begin('bob');
     const { credentialID = '' } = accounts.directory.account('bob') ?? {};
@@ -112,7 +112,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
     expect(accounts.directory.account('bob')?.credentialID).toBe(credentialIDOf(next));
   });
 
-  test('with the password of a configured user', async () => {
+  test('when the password of a configured user changes', async () => {
     const [alice, eve] = [await begin('alice'), await begin('eve')];
     const passwordHash = accounts.hashes.of('another', 'bcrypt:4');
     accounts.configure({ users: [{ username: 'alice', passwordHash }, { username: 'eve' }], clients });
@@ -121,7 +121,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
   });
 
   // evidence: dismissal-link
-  test('with a link that is removed for a moment, and another goes on', async () => {
+  test('when its link is removed, even briefly; sessions of other links continue', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const [one, other, password] = [await beginAs('bob', identity), await beginAs('bob', another), await begin('bob')];
     await accounts.putUser('bob', { identities: [another] });
@@ -130,7 +130,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
   });
 
   // evidence: dismissal-provider
-  test('with an identity provider that is removed for a moment', async () => {
+  test('when its identity provider is removed, even briefly', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const [one, password] = [await beginAs('bob', identity), await begin('bob')];
     accounts.configure({ users, clients });
@@ -139,7 +139,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
     expect([one(), password()]).toEqual(['Revoked', 'Active']);
   });
 
-  test('with a User that is deleted, or gives way to a configured one for a moment', async () => {
+  test('when its User is deleted, or is overridden by a configured user, even briefly', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
@@ -150,7 +150,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
     expect([bob(), carol()]).toEqual(['Revoked', 'Revoked']);
   });
 
-  test('with a User that is replaced by one of the same name and password while the watch is interrupted', async () => {
+  test('when its User is replaced by one with the same name and password while the watch is interrupted', async () => {
     const uid = await accounts.putUser('bob');
     const bob = await begin('bob');
     let failure: Error = new Error('reset');
@@ -167,7 +167,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
   });
 
   // evidence: dismissal-client
-  test('with a client that is removed, and codes that wait for it', async () => {
+  test('when its client is removed, and so are pending codes of the client', async () => {
     const [web, other] = [await begin('alice', 'web'), await begin('alice')];
     const spec = { userName: 'eve', userUID: 'e', clientID: 'web', code: {} };
     await accounts.sessions.codes.create(spec, minute, true);
@@ -182,8 +182,8 @@ describe('ends at once, and the user who comes back begins anew', () => {
   });
 });
 
-describe('ends nothing', () => {
-  test('by an identity provider that stays, when the configuration changes', async () => {
+describe('a session is not revoked', () => {
+  test('when the configuration changes but its identity provider stays', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const bob = await beginAs('bob', identity);
     accounts.configure({ users, clients: [...clients, { name: 'more', secret: 'x' }], identityProviders: [corp] });
@@ -191,7 +191,7 @@ describe('ends nothing', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('by either of the two identities that a user is linked to', async () => {
+  test('when it belongs to either of two identities linked to the same user', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const begun = [await beginAs('bob', identity), await beginAs('bob', another)];
     await accounts.clock.advance(5 * minute);
@@ -199,14 +199,14 @@ describe('ends nothing', () => {
   });
 
   // evidence: dismissal-config-refused
-  test('while the configuration is refused', async () => {
+  test('while the configuration is rejected', async () => {
     const alice = await begin('alice');
     accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);
     await accounts.clock.advance(5 * minute);
     expect(alice()).toBe('Active');
   });
 
-  test('of those who are not seen here yet', async () => {
+  test('when this replica has not seen its user yet', async () => {
     const elsewhere = await startAccounts({ beside: accounts });
     try {
       elsewhere.configure({ users: [...users, { username: 'new' }], clients });
@@ -220,7 +220,7 @@ describe('ends nothing', () => {
     }
   });
 
-  test('while the password of a User cannot be read, nor when it is back', async () => {
+  test('while the password of a User cannot be read, nor when it is readable again', async () => {
     await accounts.putUser('bob');
     const bob = await begin('bob');
     const { passwordHash = '' } = accounts.directory.account('bob') ?? {};
@@ -238,14 +238,14 @@ describe('ends nothing', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('of devices that wait for somebody', async () => {
+  test('when it is a device authorization that waits for approval', async () => {
     const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: 10 * minute, refreshable: true };
     await accounts.sessions.devices.create({ clientID: 'web' }, device);
     await accounts.clock.advance(5 * minute);
-    expect(await accounts.sessions.devices.waitingFor(device.userCode)).toBeDefined();
+    expect(await accounts.sessions.devices.findPending(device.userCode)).toBeDefined();
   });
 
-  test('of clients and ServiceAccounts as long as the client is there', async () => {
+  test('when it belongs to a client or ServiceAccount whose client still exists', async () => {
     const { username: userName, uid: userUID } = accounts.directory.clients.get('web')?.subject ?? {
       username: '',
       uid: '',
@@ -257,7 +257,7 @@ describe('ends nothing', () => {
     expect([own, exchanged].map(({ metadata }) => phaseOf(metadata.name))).toEqual(['Active', 'Active']);
   });
 
-  test('of Users while the watch of them says nothing', async () => {
+  test('while the watch of Users gets no response', async () => {
     await accounts.putUser('bob');
     const bob = await begin('bob');
     accounts.client.before = ({ path, query }) => {
@@ -268,19 +268,19 @@ describe('ends nothing', () => {
   });
 });
 
-describe('is swept later', () => {
-  test('when it was begun while the user was being disabled', async () => {
+describe('the sweep revokes a session', () => {
+  test('that was created while the user was being disabled', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('bob', { state: 'Disabled' });
     const bob = await begin('bob');
-    // The user may be one that this replica does not know yet.
+    // This replica may not know the user yet.
     await accounts.clock.advance(minute);
     expect(bob()).toBe('Active');
     await accounts.clock.advance(5 * minute);
     expect(bob()).toBe('gone');
   });
 
-  test('when it was begun with a password or by a link that went just then', async () => {
+  test('that was created with a password or by a link at the moment it was removed', async () => {
     const uid = await accounts.putUser('bob', { identities: [another] });
     const spec = { userName: 'bob', userUID: uid, clientID: 'console' };
     const begun = [
@@ -292,14 +292,14 @@ describe('is swept later', () => {
     expect(begun.map(phaseOf)).toEqual(['gone', 'gone', 'Active']);
   });
 
-  test('when it was begun by the last link of a user, which went just then', async () => {
+  test('that was created by the last link of a user at the moment it was removed', async () => {
     await accounts.putUser('bob', { identities: [] });
     const bob = await beginAs('bob', identity);
     await accounts.clock.advance(5 * minute);
     expect(bob()).toBe('gone');
   });
 
-  test('when no replica was there as a configured user or a client was removed', async () => {
+  test('whose configured user or client was removed while no replica was running', async () => {
     const [web, other] = [await begin('eve', 'web'), await begin('alice')];
     const eve = await begin('eve');
     await accounts.stop();
@@ -311,7 +311,7 @@ describe('is swept later', () => {
     expect([web(), eve(), other()]).toEqual(['gone', 'gone', 'Active']);
   });
 
-  test('when no replica was there as the identity provider of a linked User was removed', async () => {
+  test('whose linked User lost its identity provider while no replica was running', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const [linked, password] = [await beginAs('bob', identity), await begin('bob')];
     await accounts.stop();
@@ -324,7 +324,7 @@ describe('is swept later', () => {
     expect([linked(), password()]).toEqual(['gone', 'Active']);
   });
 
-  test('when no replica was there as a configured user took the name of a User', async () => {
+  test('whose User was overridden by a configured user while no replica was running', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
@@ -340,7 +340,7 @@ describe('is swept later', () => {
 
 type Spec = Partial<Parameters<Accounts['directory']['isDismissed']>[0]>;
 
-/** Whether a session of bob is over for good, but for these changes. */
+/** Reports whether a session of bob, with these changes, is dismissed. */
 const isDismissed = async (changes: Spec): Promise<boolean> => {
   const uid = await accounts.putUser('bob', { identities: [identity] });
   const { credentialID = '' } = accounts.directory.account('bob') ?? {};
@@ -355,7 +355,7 @@ const ofAlice = (): Spec => {
 
 const removed = { userName: 'removed', userUID: configuredUserUID(issuer, 'removed') };
 
-describe('whether a session is over for good', () => {
+describe('isDismissed distinguishes a session', () => {
   test.each<[string, () => Spec, { readonly now: boolean; readonly whileRefused: boolean }]>([
     ['of a User', () => ({}), { now: false, whileRefused: false }],
     ['of a configured user', ofAlice, { now: false, whileRefused: false }],
@@ -367,16 +367,16 @@ describe('whether a session is over for good', () => {
       { now: true, whileRefused: true },
     ],
     ['by an identity that is not linked', () => ({ identity: another }), { now: true, whileRefused: true }],
-    ['of another password', () => ({ credentialID: 'another' }), { now: true, whileRefused: true }],
-    ['of another User of the name', () => ({ userUID: 'another' }), { now: true, whileRefused: false }],
+    ['of a different password', () => ({ credentialID: 'another' }), { now: true, whileRefused: true }],
+    ['of a different User of the same name', () => ({ userUID: 'another' }), { now: true, whileRefused: false }],
     ['of a User that is gone', () => ({ userName: 'gone' }), { now: true, whileRefused: false }],
     ['of a configured user who is gone', () => removed, { now: true, whileRefused: false }],
     [
-      'of another user of a configured name',
+      'of a different user with a configured name',
       () => ({ ...ofAlice(), userUID: 'another' }),
       { now: true, whileRefused: false },
     ],
-    ['of nobody yet', () => ({ userName: '', userUID: '' }), { now: false, whileRefused: false }],
+    ['without a user yet', () => ({ userName: '', userUID: '' }), { now: false, whileRefused: false }],
     [
       'of a ServiceAccount',
       () => ({ subjectKind: 'ServiceAccount' as const, userName: 'system:serviceaccount:a:b', userUID: 'u' }),
@@ -388,7 +388,7 @@ describe('whether a session is over for good', () => {
     expect(await isDismissed(changes())).toBe(expected.whileRefused);
   });
 
-  test('is unknown for Users while they cannot be read, and known for configured ones', async () => {
+  test('returns false for Users while they cannot be read, but recognizes removed configured users', async () => {
     const uid = await accounts.putUser('bob');
     const spec = { clientID: 'console', createdAt: '', expiresAt: '' };
     accounts.client.holdWatches();

@@ -11,7 +11,7 @@ beforeEach(() => {
   all = [];
 });
 
-/** A session of alice that was created on this day of January. */
+/** Session of alice, created on this day in January. */
 function add(name: string, day: number, credentialID = 'now', userUID = 'alice'): void {
   const spec = { userUID, credentialID, createdAt: `2026-01-0${day}T00:00:00.000Z` };
   all.push({ metadata: { name }, spec } as Session);
@@ -28,7 +28,7 @@ const parts = {
 const names = (): string[] => loginsOf(account, parts).map(({ metadata }) => metadata.name);
 
 test.each([[[1, 2, 3]], [[3, 2, 1]], [[2, 3, 1]], [[1, 3, 2]]])(
-  'the logins of the days %j are listed with the newest first',
+  'loginsOf returns the logins of the days %j, newest first',
   (days) => {
     for (const day of days) add(`day ${day}`, day);
     expect(names()).toEqual(['day 3', 'day 2', 'day 1']);

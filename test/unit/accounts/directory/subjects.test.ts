@@ -1,4 +1,4 @@
-/** Whom a session stands for, which access tokens, access reviews and audit events repeat. */
+/** Subjects of sessions, as access tokens, access reviews and audit events show them. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sessionOwnerOf, type Session, type SessionSpec } from '../../../../src/tokens/sessions/session.ts';
 import { loggedIn, subjectOf } from '../../../../src/accounts/directory/subjects.ts';
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => accounts.stop());
 
-/** A session of bob with his password, unless `changes` says otherwise. */
+/** A session of bob with his password, unless `changes` overrides it. */
 function sessionOf(changes: Partial<SessionSpec> = {}): Session {
   const { uid: userUID = '', credentialID = '' } = accounts.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID, clientID: 'people', credentialID, createdAt: '', expiresAt: '', ...changes };
@@ -32,7 +32,7 @@ const bob = async (spec: Parameters<Accounts['putUser']>[1] = {}): Promise<strin
 const subject = (session: Session): Subject | undefined => subjectOf(session, accounts.directory);
 
 describe('the session of a user', () => {
-  test('stands for the user as they are now', async () => {
+  test('resolves to the current state of the user', async () => {
     await bob();
     const session = sessionOf();
     expect(subject(session)).toMatchObject({ username: 'bob', groups: ['b'] });
@@ -44,15 +44,15 @@ describe('the session of a user', () => {
     ['is disabled', () => bob({ state: 'Disabled' })],
     ['is gone', () => accounts.cluster.delete(usersPath, 'bob')],
     [
-      'is another of the same name',
+      'is replaced by one of the same name',
       async () => {
         accounts.cluster.delete(usersPath, 'bob');
         await bob();
       },
     ],
-    ['gets a group of Kubernetes itself', () => bob({ groups: ['b', 'system:masters'] })],
+    ['gets a reserved group of Kubernetes', () => bob({ groups: ['b', 'system:masters'] })],
     ['loses the client', () => accounts.configure({ clients: [programs], identityProviders: [corp] })],
-  ])('stands for nobody once the user %s', async (_, change) => {
+  ])('resolves to no subject once the user %s', async (_, change) => {
     await bob();
     const session = sessionOf();
     await change();
@@ -60,12 +60,12 @@ describe('the session of a user', () => {
     expect(subject(session)).toBeUndefined();
   });
 
-  test('stands for nobody when it began with another password', async () => {
+  test('resolves to no subject when it was created with another password', async () => {
     await bob();
     expect(subject(sessionOf({ credentialID: 'another' }))).toBeUndefined();
   });
 
-  test('that an identity provider started stands for the user while they are linked and the provider is there', async () => {
+  test('that an identity provider started resolves to the user while the user is linked and the provider is configured', async () => {
     await bob({ identities: [identity] });
     const session = sessionOf({ identity, credentialID: 'another' });
     expect(subject(session)).toMatchObject({ username: 'bob' });
@@ -76,7 +76,7 @@ describe('the session of a user', () => {
     expect(subject(session)).toBeUndefined();
   });
 
-  test('stands for nobody while two users have the identity', async () => {
+  test('resolves to no subject while two users have the identity', async () => {
     await bob({ identities: [identity] });
     await accounts.putUser('carol', { identities: [identity] });
     expect(subject(sessionOf({ identity }))).toBeUndefined();
@@ -84,26 +84,26 @@ describe('the session of a user', () => {
 
   test.each([
     ['of an identity provider', identity, ['b', 'staff']],
-    ['by a password, which has none of it', undefined, ['b']],
+    ['by password, which adds none', undefined, ['b']],
   ])('adds the groups of a login %s', async (_, by, groups) => {
     await bob({ identities: [identity] });
     const session = sessionOf({ ...(by === undefined ? {} : { identity: by }), groups: ['staff'] });
     expect(subject(session)?.groups).toEqual(groups);
   });
 
-  test('adds no groups where the identity provider gave none', async () => {
+  test('adds no groups if the identity provider returned none', async () => {
     await bob({ identities: [identity] });
     for (const groups of [{}, { groups: [] }])
       expect(subject(sessionOf({ identity, ...groups }))?.groups).toEqual(['b']);
   });
 
-  test('stands for nobody where the identity provider gave a group of Kubernetes itself', async () => {
+  test('resolves to no subject if the identity provider returned a reserved group of Kubernetes', async () => {
     await bob({ identities: [identity] });
     expect(subject(sessionOf({ identity, groups: ['staff', 'system:masters'] }))).toBeUndefined();
     expect(subject(sessionOf({ identity, groups: ['no-system:'] }))?.groups).toEqual(['b', 'no-system:']);
   });
 
-  test('has no groups while the password must be changed, also none of an identity provider', async () => {
+  test('has no groups while the password must be changed, not even those of an identity provider', async () => {
     await bob({ identities: [identity], passwordChangeRequired: true });
     for (const session of [sessionOf(), sessionOf({ identity, groups: ['staff'] })]) {
       expect(subject(session)).toMatchObject({ username: 'bob', groups: [], passwordChangeRequired: true });
@@ -115,7 +115,7 @@ describe('the session of a user', () => {
     ['of a password', {}, {}],
     ['with groups of an identity provider', { identity, groups: ['staff'] }, {}],
     ['while the password must be changed', {}, { passwordChangeRequired: true }],
-  ])('gives the same object as long as nothing changes: %s', async (_, changes, spec) => {
+  ])('returns the same object as long as nothing changes: %s', async (_, changes, spec) => {
     await bob({ identities: [identity], ...spec });
     const session = sessionOf(changes);
     const before = subject(session);
@@ -125,7 +125,7 @@ describe('the session of a user', () => {
     expect(subject(session)).not.toBe(before);
   });
 
-  test('with the groups of one login does not give them to another', async () => {
+  test('does not share the groups of one login with another', async () => {
     await bob({ identities: [identity] });
     const account = accounts.directory.account('bob');
     if (account === undefined) throw new Error('there is no bob');
@@ -144,16 +144,16 @@ const own = (clientID = 'programs', changes: Partial<SessionSpec> = {}): Session
 };
 
 describe('the session of a client', () => {
-  test('stands for the client and its groups', () => {
+  test('resolves to the client and its groups', () => {
     expect(subject(own())).toMatchObject({ username: 'platform:client:programs', groups: ['p'] });
   });
 
-  test('stands for nobody with another uid', () => {
+  test('resolves to no subject with another uid', () => {
     expect(subject(own('programs', { userUID: 'another' }))).toBeUndefined();
   });
 
   test.each(['Client', 'ServiceAccount'] as const)(
-    'of kind %s stands for nobody where the client may not have it',
+    'of kind %s resolves to no subject if the client is not allowed to have it',
     (subjectKind) => {
       expect(subject(own('people', { subjectKind }))).toBeUndefined();
       const session = own('programs', { subjectKind });
@@ -172,7 +172,7 @@ describe('the session of a ServiceAccount', () => {
     clientID: 'programs',
   } as const;
 
-  test('stands for what kube-apiserver said', () => {
+  test('resolves to the user info that kube-apiserver returned', () => {
     const groups = ['system:serviceaccounts', 'system:serviceaccounts:a'];
     const session = sessionOf({ ...serviceAccount, groups });
     expect(subject(session)).toEqual({
@@ -185,12 +185,12 @@ describe('the session of a ServiceAccount', () => {
     expect(subject(session)).toBe(subject(session));
   });
 
-  test('has no groups where it said none', () => {
+  test('has no groups if kube-apiserver returned none', () => {
     expect(subject(sessionOf(serviceAccount))?.groups).toEqual([]);
   });
 });
 
-test('what a login starts is held by the same user, from the same place', () => {
+test('sessions that a login starts belong to the same user and source address', () => {
   const holder = {
     userName: 'bob',
     userUID: 'uid-bob',

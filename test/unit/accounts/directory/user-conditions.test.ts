@@ -8,7 +8,7 @@ import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 let accounts: Accounts;
-/** The client of these conditions alone; those of the replica have its own. */
+/** Client of these conditions only; the replica has its own. */
 let client: MemoryClient;
 let conditions: UserConditions;
 let lines: () => string[];
@@ -24,19 +24,19 @@ afterEach(async () => {
   await accounts.stop();
 });
 
-/** The memory cluster serves the status as an object of its own. */
-const patches = (): unknown[] => client.asked('PATCH', '/status').map(({ path, body }) => ({ path, body }));
+/** The memory cluster serves the status as a separate object. */
+const patches = (): unknown[] => client.requestsTo('PATCH', '/status').map(({ path, body }) => ({ path, body }));
 
-async function look(username: string): Promise<void> {
-  conditions.look(username);
+async function checkUser(username: string): Promise<void> {
+  conditions.check(username);
   await accounts.clock.advance(1_000);
   await settle();
 }
 
-test('a user who may log in is told so, once it is not yet so', async () => {
+test('a User who may log in gets the condition unless it is already set', async () => {
   await accounts.putUser('bob');
   const { resourceVersion } = accounts.users.get('bob')?.metadata ?? {};
-  await look('bob');
+  await checkUser('bob');
   const condition = {
     type: 'Accepted',
     status: 'True',
@@ -50,47 +50,47 @@ test('a user who may log in is told so, once it is not yet so', async () => {
       body: { metadata: { resourceVersion }, status: { conditions: [expect.objectContaining(condition)] } },
     },
   ]);
-  const told = { ...condition, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' };
-  accounts.cluster.put(usersPath, { metadata: { name: 'bob' }, spec: {}, status: { conditions: [told] } });
+  const current = { ...condition, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' };
+  accounts.cluster.put(usersPath, { metadata: { name: 'bob' }, spec: {}, status: { conditions: [current] } });
   await settle();
-  await look('bob');
+  await checkUser('bob');
   expect(patches()).toHaveLength(1);
 });
 
 test.each([
   ['alice', {}, 'ConfiguredUser'],
   ['mallory', { groups: ['system:masters'] }, 'SystemName'],
-])('%s is not accepted', async (username, spec, reason) => {
+])('the condition of %s is not Accepted', async (username, spec, reason) => {
   await accounts.putUser(username, spec);
-  await look(username);
+  await checkUser(username);
   expect(patches()).toMatchObject([{ body: { status: { conditions: [{ status: 'False', reason }] } } }]);
 });
 
-test('a write that fails is tried again', async () => {
+test('a failed write is retried', async () => {
   await accounts.putUser('bob');
   client.before = ({ method }) => {
     if (method === 'PATCH') throw new Error('no');
   };
-  await look('bob');
+  await checkUser('bob');
   client.before = () => undefined;
   await accounts.clock.advance(10_000);
   await settle();
   expect(patches()).toHaveLength(2);
 });
 
-test('a change of the configuration has all looked at', async () => {
+test('a configuration change updates the conditions of all Users', async () => {
   await accounts.putUser('bob');
   await accounts.putUser('carol');
-  conditions.lookAtAll();
+  conditions.checkAll();
   await accounts.clock.advance(1_000);
   await settle();
   expect(patches()).toHaveLength(2);
 });
 
-/** What bob and carol are told, the newest last. */
-const toldTo = (username: string): unknown[] =>
+/** Statuses and messages written for the user, oldest first. */
+const reportedTo = (username: string): unknown[] =>
   client
-    .asked('PATCH', `${username}/status`)
+    .requestsTo('PATCH', `${username}/status`)
     .map(
       ({ body }) => (body as { status: { conditions: { status: string; reason: string; message: string }[] } }).status,
     )
@@ -98,10 +98,10 @@ const toldTo = (username: string): unknown[] =>
       first === undefined ? [] : [`${first.status} ${first.reason}`, first.message],
     );
 
-/** The memory cluster has no status beside the object: what was told is put there. */
+/** The memory cluster has no status beside the object, so the written conditions are stored here. */
 async function write(username: string): Promise<void> {
   const user = accounts.cluster.get(usersPath, username);
-  const { body } = client.asked('PATCH', `${username}/status`).at(-1) ?? {};
+  const { body } = client.requestsTo('PATCH', `${username}/status`).at(-1) ?? {};
   accounts.cluster.put(usersPath, {
     ...user,
     metadata: { name: username },
@@ -111,62 +111,62 @@ async function write(username: string): Promise<void> {
 }
 
 const but = (name: string): string =>
-  `the user may log in while Active, but not by the e-mail address: ${name} has it too`;
+  `the user may log in while Active, but not with the e-mail address (shared with ${name})`;
 
-test('who shares an e-mail address is told with whom, and both are told when they do no longer', async () => {
+test('two Users who share an e-mail address both get a condition that names the other, until they no longer share it', async () => {
   await accounts.putUser('bob', { email: 'both@example.com' });
-  await look('bob');
+  await checkUser('bob');
   await write('bob');
   await accounts.putUser('carol', { email: 'BOTH@example.com' });
-  await look('carol');
-  expect(toldTo('carol')).toEqual(['True Ambiguous', but('bob')]);
-  expect(toldTo('bob').slice(2)).toEqual(['True Ambiguous', but('carol')]);
+  await checkUser('carol');
+  expect(reportedTo('carol')).toEqual(['True Ambiguous', but('bob')]);
+  expect(reportedTo('bob').slice(2)).toEqual(['True Ambiguous', but('carol')]);
   await write('bob');
   await accounts.putUser('carol', { email: 'carol@example.com' });
-  await look('carol');
-  expect(toldTo('bob').slice(4)).toEqual(['True Accepted', expect.any(String)]);
+  await checkUser('carol');
+  expect(reportedTo('bob').slice(4)).toEqual(['True Accepted', expect.any(String)]);
 });
 
-test('who shared an e-mail address is told when the other one is gone, or another one comes', async () => {
+test("a User's condition changes when the other owner of the shared e-mail address is deleted or replaced", async () => {
   await accounts.putUser('bob', { email: 'both@example.com' });
   await accounts.putUser('carol', { email: 'both@example.com' });
-  await look('bob');
+  await checkUser('bob');
   await write('bob');
   await accounts.putUser('aaron', { email: 'both@example.com' });
-  await look('aaron');
-  expect(toldTo('bob').at(-1)).toContain('aaron, carol have it too');
+  await checkUser('aaron');
+  expect(reportedTo('bob').at(-1)).toContain('(shared with aaron, carol)');
   await write('bob');
   for (const name of ['aaron', 'carol']) {
     accounts.cluster.delete(usersPath, name);
     await settle();
-    await look(name);
+    await checkUser(name);
   }
-  expect(toldTo('bob').at(-2)).toBe('True Accepted');
+  expect(reportedTo('bob').at(-2)).toBe('True Accepted');
 });
 
-test('who shares an e-mail address with a configured user is told so', async () => {
+test('a User who shares an e-mail address with a configured user gets a condition about it', async () => {
   accounts.configure({ users: [{ username: 'alice', email: 'both@example.com' }] });
   await accounts.putUser('bob', { email: 'both@example.com' });
-  await look('bob');
-  expect(toldTo('bob').at(-1)).toContain('alice has it too');
+  await checkUser('bob');
+  expect(reportedTo('bob').at(-1)).toContain('(shared with alice)');
 });
 
-test('who shares an identity is told which', async () => {
+test('a User who shares an identity gets a condition that names the identity', async () => {
   const identities = [{ provider: 'corp', subject: '17' }];
   await accounts.putUser('bob', { identities });
   await accounts.putUser('carol', { identities: [{ provider: 'corp', subject: '18' }, ...identities] });
-  await look('bob');
-  expect(toldTo('bob')).toEqual([
+  await checkUser('bob');
+  expect(reportedTo('bob')).toEqual([
     'True Ambiguous',
-    'the user may log in while Active, but not by the identity 17 at corp: carol has it too',
+    'the user may log in while Active, but not with the identity 17 at corp (shared with carol)',
   ]);
 });
 
-/** Puts bob with this status, and returns the conditions that he gets next. */
+/** Stores bob with this status and returns the next conditions written for him. */
 async function nextConditions(status: object, spec: object = {}): Promise<unknown> {
   accounts.cluster.put(usersPath, { metadata: { name: 'bob' }, spec, status });
   await settle();
-  await look('bob');
+  await checkUser('bob');
   return (patches() as { body: { status: { conditions: unknown } } }[]).at(-1)?.body.status.conditions;
 }
 
@@ -175,55 +175,55 @@ describe('the new condition', () => {
   const ready = { type: 'Ready', status: 'False', reason: 'R', message: '', lastTransitionTime: earlier };
   const accepted = { type: 'Accepted', status: 'True', reason: 'Old', message: '', lastTransitionTime: earlier };
 
-  test('has the time of the last transition while its status is the same', async () => {
+  test('keeps the time of the last transition while its status is unchanged', async () => {
     expect(await nextConditions({ conditions: [accepted] })).toMatchObject([
       { reason: 'Accepted', lastTransitionTime: earlier },
     ]);
   });
 
-  test('has the present time when its status is another one', async () => {
+  test('has the current time when its status changes', async () => {
     const conditionsNow = await nextConditions({ conditions: [{ ...accepted, status: 'False' }] });
     expect(conditionsNow).toMatchObject([
       { status: 'True', lastTransitionTime: expect.not.stringMatching(earlier) as unknown },
     ]);
   });
 
-  test('leaves conditions of other types alone', async () => {
+  test('keeps conditions of other types', async () => {
     expect(await nextConditions({ conditions: [ready, accepted] })).toMatchObject([
       ready,
       { reason: 'Accepted', lastTransitionTime: earlier },
     ]);
   });
 
-  test('is written beside a status without conditions', async () => {
+  test('is added to a status without conditions', async () => {
     expect(await nextConditions({ lastLoginTime: earlier })).toMatchObject([{ reason: 'Accepted' }]);
   });
 });
 
-test('a user who shares an e-mail address with many others is told the names of ten', async () => {
+test('the condition of a User who shares an e-mail address with many others lists ten names', async () => {
   const others = Array.from({ length: 11 }, (_, index) => `user-${index + 10}`);
   await accounts.putUser('bob', { email: 'all@example.com' });
   for (const name of others.slice(0, 10)) await accounts.putUser(name, { email: 'all@example.com' });
-  await look('bob');
-  expect(toldTo('bob').at(-1)).toContain(`: ${others.slice(0, 10).join(', ')} have it too`);
+  await checkUser('bob');
+  expect(reportedTo('bob').at(-1)).toContain(`(shared with ${others.slice(0, 10).join(', ')})`);
   await write('bob');
   await accounts.putUser(others.at(-1) ?? '', { email: 'all@example.com' });
-  await look('bob');
-  expect(toldTo('bob').at(-1)).toContain(`: ${others.slice(0, 10).join(', ')} and 1 more have it too`);
-  expect(toldTo(others.at(-1) ?? '')).toEqual([]);
+  await checkUser('bob');
+  expect(reportedTo('bob').at(-1)).toContain(`(shared with ${others.slice(0, 10).join(', ')} and 1 more)`);
+  expect(reportedTo(others.at(-1) ?? '')).toEqual([]);
 });
 
-test('a user who is told of a shared e-mail address is not told again', async () => {
+test('an unchanged condition about a shared e-mail address is not written again', async () => {
   for (const name of ['bob', 'carol']) await accounts.putUser(name, { email: 'both@example.com' });
-  await look('bob');
+  await checkUser('bob');
   for (const name of ['bob', 'carol']) await write(name);
-  await look('bob');
+  await checkUser('bob');
   expect(patches()).toHaveLength(2);
 });
 
-test('a user who was deleted meanwhile is not written', async () => {
+test('no condition is written for a User who was deleted meanwhile', async () => {
   await accounts.putUser('bob');
-  conditions.look('bob');
+  conditions.check('bob');
   accounts.cluster.delete(usersPath, 'bob');
   await settle();
   await accounts.clock.advance(30_000);
@@ -231,32 +231,35 @@ test('a user who was deleted meanwhile is not written', async () => {
   expect(lines()).toEqual([]);
 });
 
-test('a user who was told by another replica meanwhile is not written', async () => {
+test('no condition is written for a User whose condition another replica has already written', async () => {
   await accounts.putUser('bob');
-  await look('bob');
-  conditions.look('bob');
+  await checkUser('bob');
+  conditions.check('bob');
   await write('bob');
   await accounts.clock.advance(1_000);
   expect(patches()).toHaveLength(1);
 });
 
-test.each([404, 409])('a write that kube-apiserver refuses with %i is left to the next change', async (code) => {
-  await accounts.putUser('bob');
-  client.before = ({ method }) => {
-    if (method === 'PATCH') throw new KubeError(code, {});
-  };
-  await look('bob');
-  await accounts.clock.advance(30_000);
-  expect(patches()).toHaveLength(1);
-  expect(lines()).toEqual([]);
-});
+test.each([404, 409])(
+  'a write that kube-apiserver rejects with %i is not retried until the next change',
+  async (code) => {
+    await accounts.putUser('bob');
+    client.before = ({ method }) => {
+      if (method === 'PATCH') throw new KubeError(code, {});
+    };
+    await checkUser('bob');
+    await accounts.clock.advance(30_000);
+    expect(patches()).toHaveLength(1);
+    expect(lines()).toEqual([]);
+  },
+);
 
-test('a write that fails is logged with the user and the cause', async () => {
+test('a failed write is logged with the user and the cause', async () => {
   await accounts.putUser('bob');
   client.before = ({ method }) => {
     if (method === 'PATCH') throw unreachable(new Error('reset'));
   };
-  await look('bob');
+  await checkUser('bob');
   const logged = lines().map((line) => JSON.parse(line) as unknown);
   expect(logged).toMatchObject([
     { level: 'warn', user: 'bob', error: { message: expect.stringContaining('reset') as unknown } },
@@ -264,23 +267,23 @@ test('a write that fails is logged with the user and the cause', async () => {
 });
 
 describe('after a stop', () => {
-  test('nothing is written, and nothing that comes later is looked at', async () => {
+  test('nothing is written, and later changes are ignored', async () => {
     await accounts.putUser('bob');
-    conditions.look('bob');
+    conditions.check('bob');
     conditions.stop();
     await accounts.clock.advance(2_000);
     const timers = accounts.clock.pending();
-    conditions.look('bob');
+    conditions.check('bob');
     expect(accounts.clock.pending()).toEqual(timers);
     expect(patches()).toEqual([]);
   });
 
-  test('the write that is under way is the last one', async () => {
+  test('the pending write is the last one', async () => {
     for (const name of ['bob', 'carol']) await accounts.putUser(name);
     client.before = ({ method }) => {
       if (method === 'PATCH') conditions.stop();
     };
-    conditions.lookAtAll();
+    conditions.checkAll();
     await accounts.clock.advance(30_000);
     expect(patches()).toHaveLength(1);
     expect(lines()).toEqual([]);

@@ -55,7 +55,7 @@ describe('a change is reported', () => {
     expect(users.passwordValue(uid)).toBe('hash');
   });
 
-  test('of no Secret whose User is deleted or was never there', async () => {
+  test('but not of a Secret whose User is deleted or never existed', async () => {
     await start();
     const uid = putUser('bob');
     await settle();
@@ -78,13 +78,13 @@ describe.each([
     };
   };
 
-  test('from the start, nothing is known and nothing is current', async () => {
+  test('nothing is known or current at startup', async () => {
     hold();
     await start();
     expect([users.problem(), users.isCurrent()]).toEqual(['not read yet', false]);
   });
 
-  test('later, what is known is current for fifteen seconds', async () => {
+  test('known Users stay current for fifteen seconds after startup', async () => {
     await start();
     expect([users.problem(), users.isCurrent()]).toEqual(['', true]);
     hold();
@@ -95,13 +95,13 @@ describe.each([
   });
 });
 
-test('watches that are answered stay current', async () => {
+test('Users stay current while the watches get responses', async () => {
   await start();
   await clock.advance(60_000);
   expect(users.isCurrent()).toBe(true);
 });
 
-test('after a stop nothing is watched', async () => {
+test('a stop ends all watches', async () => {
   await start();
   users.stop();
   await settle();

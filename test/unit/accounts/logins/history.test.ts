@@ -22,7 +22,7 @@ let cluster: MemoryCluster;
 let settings: { keep: number; maxEntries: number };
 /** Bob is an object of the cluster. */
 let configured: (typeof alice)[];
-/** Users whose logins were reported, and when they logged in. */
+/** Users whose logins were reported, with the login times. */
 let loggedIn: [uid: string, time: string][];
 let log: Logger;
 let lines: () => string[];
@@ -67,8 +67,8 @@ const login = (changes: Partial<RecordedLogin> = {}): RecordedLogin => ({
 const stored = (uid: string): readonly LoginRecord[] =>
   (cluster.get(path, uid) as unknown as { status: { records: LoginRecord[] } } | undefined)?.status.records ?? [];
 
-describe('the history of a user', () => {
-  test('is one object of the user, the newest first', async () => {
+describe('the login history of a user', () => {
+  test('is one object per user, newest entry first', async () => {
     const { uid } = bob;
     const { histories } = replica();
     histories.add(bob, login({ reason: 'WrongPassword' }));
@@ -85,14 +85,14 @@ describe('the history of a user', () => {
     expect(await histories.of(bob)).toEqual(stored(uid));
   });
 
-  test('of one who is configured belongs to no object', async () => {
+  test('has no owner when the user is configured', async () => {
     const { histories } = replica();
     histories.add(alice, login());
     await histories.stop();
     expect(cluster.get(path, alice.uid)?.metadata.ownerReferences).toEqual([]);
   });
 
-  test('shows at once what this replica has yet to write, and once only', async () => {
+  test('includes entries that this replica has not written yet, each only once', async () => {
     const { histories, client } = replica();
     histories.add(alice, login());
     expect(await histories.of(alice)).toHaveLength(1);
@@ -105,7 +105,7 @@ describe('the history of a user', () => {
     expect(await histories.of(alice)).toHaveLength(1);
   });
 
-  test('keeps so many and so long', async () => {
+  test('is limited in length and age', async () => {
     settings = { maxEntries: 3, keep: hour };
     const { histories } = replica();
     for (let index = 0; index < 5; index += 1) {
@@ -133,7 +133,7 @@ describe('the history of a user', () => {
       () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), metadata: { name: alice.uid } }),
     ],
     ['without records', () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), status: {} })],
-  ])('goes on in an object that is %s meanwhile', async (_, change) => {
+  ])('continues in an object that is %s meanwhile', async (_, change) => {
     const { histories } = replica();
     histories.add(alice, login({ sourceIP: '192.0.2.1' }));
     await clock.advance(2_000);
@@ -143,7 +143,7 @@ describe('the history of a user', () => {
     expect(stored(alice.uid)[0]?.sourceIP).toBe('192.0.2.2');
   });
 
-  test('is written by small requests: what is in it is seldom sent again', async () => {
+  test('is written in small requests that rarely repeat stored entries', async () => {
     const { histories, client } = replica();
     for (let index = 0; index < 40; index += 1) {
       histories.add(alice, login({ sourceIP: `192.0.2.${index}` }));
@@ -154,7 +154,7 @@ describe('the history of a user', () => {
     expect(await histories.of(alice)).toHaveLength(40);
   });
 
-  test('fits into an object, however many entries may be kept', async () => {
+  test('fits into one object, even with the highest configurable number of entries', async () => {
     settings.maxEntries = 10_000;
     const { histories } = replica();
     for (let index = 0; index < 5_000; index += 1)
@@ -164,7 +164,7 @@ describe('the history of a user', () => {
     expect(JSON.stringify(stored(alice.uid)).length).toBeLessThan(1_100_000);
   });
 
-  test('is not washed away by one who is refused all the time', async () => {
+  test('keeps its successful logins during a flood of failed ones', async () => {
     const { histories } = replica();
     histories.add(alice, login());
     for (let index = 0; index < 300; index += 1) {
@@ -176,7 +176,7 @@ describe('the history of a user', () => {
   });
 });
 
-test('only logins that succeed are reported as such, with their time', () => {
+test('the login history reports only successful logins to its listener, with their times', () => {
   const { histories } = replica();
   const time = new Date(clock.now()).toISOString();
   for (const reason of ['WrongPassword', 'NoPassword', 'Disabled', 'Limited', 'LoggedIn'] as const)
@@ -184,7 +184,7 @@ test('only logins that succeed are reported as such, with their time', () => {
   expect(loggedIn).toEqual([[alice.uid, time]]);
 });
 
-test('refusals by the limits are kept once a minute for each user, client and address', async () => {
+test('the login history records rejections by the login limit at most once a minute per user, client and address', async () => {
   const { histories } = replica();
   const reason = 'Limited';
   const all = [
@@ -201,11 +201,11 @@ test('refusals by the limits are kept once a minute for each user, client and ad
   await histories.stop();
 });
 
-describe('the read of a history', () => {
+describe('reading a login history', () => {
   test.each([
-    ['does not answer', unreachable(new Error('reset'))],
-    ['refuses it', new KubeError(403, {})],
-  ])('is 503 where the cluster %s', async (_, failure) => {
+    ['does not respond', unreachable(new Error('reset'))],
+    ['rejects it', new KubeError(403, {})],
+  ])('fails with 503 if the cluster %s', async (_, failure) => {
     const { client, histories } = replica();
     client.before = () => {
       throw failure;
@@ -213,7 +213,7 @@ describe('the read of a history', () => {
     await expect(histories.of(alice)).rejects.toMatchObject({ code: 503, cause: failure });
   });
 
-  test('passes a bug on', async () => {
+  test('rethrows an unexpected error', async () => {
     const { client, histories } = replica();
     const bug = new Error('a bug');
     client.before = () => {
@@ -222,12 +222,12 @@ describe('the read of a history', () => {
     await expect(histories.of(alice)).rejects.toBe(bug);
   });
 
-  test('of a user without one is empty', async () => {
+  test('returns an empty list for a user without one', async () => {
     expect(await replica().histories.of(alice)).toEqual([]);
   });
 });
 
-/** Has the cluster answer requests of this method with these codes, one after the other, and with its own answer after them. */
+/** Makes the cluster respond to requests of this method with these codes in turn, and normally afterwards. */
 const failWith = ({ client }: { readonly client: MemoryClient }, method: string, codes: readonly number[]): void => {
   const left = [...codes];
   client.before = (request) => {
@@ -236,25 +236,28 @@ const failWith = ({ client }: { readonly client: MemoryClient }, method: string,
   };
 };
 
-describe('a write that the cluster refuses', () => {
-  test.each([400, 404, 409, 422])('with %i as an addition is made as a whole', async (code) => {
-    const made = replica();
-    made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
-    await clock.advance(2_000);
-    failWith(made, 'PATCH', [code]);
-    made.histories.add(alice, login({ sourceIP: '192.0.2.2' }));
-    await clock.advance(2_000);
-    expect(stored(alice.uid)).toHaveLength(2);
-    expect(made.client.requests.at(-1)?.method).toBe('PUT');
-    expect(lines()).toEqual([]);
-  });
+describe('a history write that the cluster rejects', () => {
+  test.each([400, 404, 409, 422])(
+    'with %i is repeated as a write of the whole object if it was an addition',
+    async (code) => {
+      const made = replica();
+      made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
+      await clock.advance(2_000);
+      failWith(made, 'PATCH', [code]);
+      made.histories.add(alice, login({ sourceIP: '192.0.2.2' }));
+      await clock.advance(2_000);
+      expect(stored(alice.uid)).toHaveLength(2);
+      expect(made.client.requests.at(-1)?.method).toBe('PUT');
+      expect(lines()).toEqual([]);
+    },
+  );
 
   test.each([
     ['the fifth attempt', [409, 409, 409, 409], 0],
     ['a later write', [409, 409, 409, 409, 409], 1],
     ['a later write', [500], 1],
     ['a later write', [404], 1],
-  ])('as a whole succeeds at %s: %j', async (_, codes, warnings) => {
+  ])('and that writes the whole object succeeds at %s: %j', async (_, codes, warnings) => {
     const made = replica();
     failWith(made, 'POST', codes);
     made.histories.add(alice, login());
@@ -263,7 +266,7 @@ describe('a write that the cluster refuses', () => {
     expect(lines()).toHaveLength(warnings);
   });
 
-  test('as a whole succeeds at the second attempt if the object was deleted meanwhile', async () => {
+  test('and that writes the whole object succeeds at the second attempt if the object was deleted meanwhile', async () => {
     const made = replica();
     made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
     await clock.advance(2_000);
@@ -281,10 +284,10 @@ describe('a write that the cluster refuses', () => {
 });
 
 describe('replicas', () => {
-  test('that write at once lose nothing', async () => {
+  test('that write a history at the same time lose no entry', async () => {
     const [one, other] = [replica(), replica()];
     one.client.before = async ({ method, path: at }) => {
-      if (method !== 'GET' && at.startsWith(path) && one.client.asked('GET', alice.uid).length === 1)
+      if (method !== 'GET' && at.startsWith(path) && one.client.requestsTo('GET', alice.uid).length === 1)
         await other.histories.stop();
     };
     one.histories.add(alice, login({ client: 'one' }));
@@ -297,7 +300,7 @@ describe('replicas', () => {
     ).toEqual(['one', 'other']);
   });
 
-  test('write at most once a second, and make again what failed, once', async () => {
+  test('write a history at most once a second, and retry a failed write once', async () => {
     const { histories, client } = replica();
     for (let index = 0; index < 100; index += 1) {
       histories.add(alice, login({ sourceIP: `192.0.2.${index}` }));
@@ -309,7 +312,7 @@ describe('replicas', () => {
     expect(writes).toBeLessThanOrEqual(6);
     expect(stored(alice.uid)).toHaveLength(100);
     client.after = ({ method }) => {
-      if (method === 'PATCH') throw unreachable(new Error('the answer was lost'));
+      if (method === 'PATCH') throw unreachable(new Error('the response was lost'));
     };
     histories.add(alice, login({ client: 'other' }));
     await clock.advance(2_000);
@@ -335,15 +338,15 @@ const names = (): string[] =>
     .map((object) => (object['spec'] as { userName: string }).userName)
     .toSorted();
 
-describe('sweeping', () => {
-  test('takes the histories of configured users who are gone, and those of which nothing is kept', async () => {
+describe('sweeping login histories', () => {
+  test('deletes those of removed configured users and those without entries', async () => {
     const histories = await written();
     histories.start();
     await sweep();
     expect(names()).toEqual(['alice', 'bob', 'carol']);
     configured = [carol];
     await sweep();
-    // That of a User object is the garbage collector's.
+    // The garbage collector deletes the history of a User object.
     expect(names()).toEqual(['bob', 'carol']);
     await clock.advance(2 * hour);
     await sweep();
@@ -351,7 +354,7 @@ describe('sweeping', () => {
     await histories.stop();
   });
 
-  test('is for the holder of the Lease', async () => {
+  test('is done only by the holder of the Lease', async () => {
     await written();
     const { histories } = replica(false);
     histories.start();
@@ -364,8 +367,8 @@ describe('sweeping', () => {
 
 const deletions = (client: MemoryClient): number => client.requests.filter(({ method }) => method === 'DELETE').length;
 
-describe('a sweep', () => {
-  test('leaves a history that was written meanwhile, and goes on with the others', async () => {
+describe('a sweep of login histories', () => {
+  test('keeps a history that was written meanwhile, and continues with the others', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -381,7 +384,7 @@ describe('a sweep', () => {
     await histories.stop();
   });
 
-  test('that fails is made again, with a warning', async () => {
+  test('is repeated after a failure, with a warning', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -397,7 +400,7 @@ describe('a sweep', () => {
     await histories.stop();
   });
 
-  test('ends when the replica is stopped, and leaves no timer', async () => {
+  test('ends when the replica stops, and leaves no timer behind', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -410,7 +413,7 @@ describe('a sweep', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('is not made after a stop', async () => {
+  test('does not start after a stop', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -420,22 +423,22 @@ describe('a sweep', () => {
     expect(client.requests).toEqual([]);
   });
 
-  test('reads all pages, and of each object no more than its metadata', async () => {
-    const asked: { query: unknown; accept: unknown; method: string | undefined; path: string }[] = [];
+  test('reads all pages, and only the metadata of each object', async () => {
+    const sent: { query: unknown; accept: unknown; method: string | undefined; path: string }[] = [];
     const pages: Readonly<Record<string, unknown>> = {
       '': { metadata: { continue: 'next' }, items: [{ metadata: { name: 'one', resourceVersion: '1' } }] },
       next: { metadata: {}, items: [{ metadata: { name: 'two', resourceVersion: '2' } }] },
     };
     const histories = historiesOver({
       json: async <T>(at: string, { method, query = {}, headers = {}, body }: KubeRequest): Promise<T> => {
-        asked.push({ query: method === 'DELETE' ? body : query, accept: headers['accept'], method, path: at });
+        sent.push({ query: method === 'DELETE' ? body : query, accept: headers['accept'], method, path: at });
         return pages[String(query['continue'] ?? '')] as T;
       },
     });
     histories.start();
     await clock.advance(10 * 60_000);
     const accept = expect.stringContaining('PartialObjectMetadataList') as unknown;
-    expect(asked).toEqual([
+    expect(sent).toEqual([
       { query: { limit: 500 }, accept, method: undefined, path },
       {
         query: { preconditions: { resourceVersion: '1' } },
@@ -456,7 +459,7 @@ describe('a sweep', () => {
 });
 
 test.each([0, 403, 500])(
-  'an addition that kube-apiserver answers with %i is made again later, and not as a whole',
+  'an addition that kube-apiserver rejects with %i is retried later as an addition',
   async (code) => {
     const { client, histories } = replica();
     histories.add(alice, login());
@@ -471,7 +474,7 @@ test.each([0, 403, 500])(
   },
 );
 
-test('an addition tells the sweep when the newest record was made', async () => {
+test('an addition records the time of the newest entry for the sweep', async () => {
   const { histories } = replica();
   for (let time = 0; time < 2; time += 1) {
     histories.add(alice, login());
@@ -481,7 +484,7 @@ test('an addition tells the sweep when the newest record was made', async () => 
   }
 });
 
-test('a sweep deletes the history of a user who is gone, also if kube-apiserver leaves its owners out', async () => {
+test('a sweep deletes the history of a removed user even if kube-apiserver omits its owners', async () => {
   const { histories } = replica();
   const annotations = { 'iam.platform.io/newest-record': new Date(clock.now()).toISOString() };
   cluster.put(path, { metadata: { name: 'gone', annotations }, spec: {}, status: { records: [] } });

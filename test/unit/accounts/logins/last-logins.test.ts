@@ -8,7 +8,7 @@ import type { MemoryClient } from '../../../fakes/cluster.ts';
 import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 
 let accounts: Accounts;
-/** The client of these last logins alone. */
+/** Client of these last logins only. */
 let client: MemoryClient;
 let lastLogins: LastLogins;
 let bob: { username: string; uid: string };
@@ -23,12 +23,12 @@ afterEach(async () => {
   await accounts.stop();
 });
 
-/** The memory cluster serves the status as an object of its own: what the watch brings back the tests say. */
-const patches = (): unknown[] => client.asked('PATCH', '/status').map(({ path, body }) => ({ path, body }));
+/** The memory cluster serves the status as a separate object, so the tests say what the watch returns. */
+const patches = (): unknown[] => client.requestsTo('PATCH', '/status').map(({ path, body }) => ({ path, body }));
 const now = (): string => rfc3339(accounts.clock.now());
 const note = (user = bob): void => lastLogins.note(user, now());
 
-test('is in the status, for the object that logged in', async () => {
+test('the last login is written to the status of the User object that logged in', async () => {
   const time = now();
   note();
   await accounts.clock.advance(2_000);
@@ -37,7 +37,7 @@ test('is in the status, for the object that logged in', async () => {
   ]);
 });
 
-test('is written once a minute, also where the watch lags', async () => {
+test('the last login is written at most once a minute, even if the watch lags', async () => {
   for (let time = 0; time < 120; time += 1) {
     note();
     await accounts.clock.advance(1_000);
@@ -45,10 +45,10 @@ test('is written once a minute, also where the watch lags', async () => {
   expect(patches()).toHaveLength(2);
 });
 
-test('is not written where another replica has just done so', async () => {
-  const told = { metadata: { name: 'bob' }, spec: {}, status: { lastLoginTime: now() } };
+test('the last login is not written if another replica has just written it', async () => {
+  const written = { metadata: { name: 'bob' }, spec: {}, status: { lastLoginTime: now() } };
   await accounts.clock.advance(30_000);
-  accounts.cluster.put(usersPath, told);
+  accounts.cluster.put(usersPath, written);
   await accounts.clock.advance(1);
   note();
   await accounts.clock.advance(2_000);
@@ -59,7 +59,7 @@ test('is not written where another replica has just done so', async () => {
   expect(patches()).toHaveLength(1);
 });
 
-test('is not written for a user who is configured, or who is gone', async () => {
+test('the last login is not written for a configured or deleted user', async () => {
   note({ username: 'alice', uid: accounts.directory.account('alice')?.uid ?? '' });
   note({ username: 'bob', uid: 'the one before' });
   note({ username: 'nobody', uid: 'nobody' });
@@ -67,7 +67,7 @@ test('is not written for a user who is configured, or who is gone', async () => 
   expect(patches()).toHaveLength(0);
 });
 
-test('is tried again', async () => {
+test('a failed write of the last login is retried', async () => {
   client.before = ({ method }) => {
     if (method === 'PATCH') throw unreachable(new Error('down'));
   };
@@ -78,7 +78,7 @@ test('is tried again', async () => {
   expect(patches()).toHaveLength(2);
 });
 
-test('is not written by a replica that learns of the write of another one before its own', async () => {
+test('the last login is not written by a replica that sees the write of another replica first', async () => {
   note();
   accounts.cluster.put(usersPath, { metadata: { name: 'bob' }, spec: {}, status: { lastLoginTime: now() } });
   await accounts.clock.advance(1);
@@ -86,7 +86,7 @@ test('is not written by a replica that learns of the write of another one before
   expect(patches()).toHaveLength(0);
 });
 
-test('is written at the latest when the replica stops', async () => {
+test('the last login is written at the latest when the replica stops', async () => {
   note();
   await lastLogins.stop();
   expect(patches()).toHaveLength(1);

@@ -68,7 +68,7 @@ describe('the delay of a user', () => {
     expect(wait(attempt('bob', '10.1.0.1'))).toBe(0);
   });
 
-  test('is over when it has passed, in whole seconds that are never too few', () => {
+  test('ends after its time, reported in whole seconds rounded up', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), 4);
     expect(wait(attempt('alice'))).toBe(2);
@@ -82,7 +82,7 @@ describe('the delay of a user', () => {
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('begins anew a window after the last failure', () => {
+  test('starts over one window after the last failure', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), 4);
     advance(limit.within - 1);
@@ -94,11 +94,11 @@ describe('the delay of a user', () => {
   });
 });
 
-describe('where a user has logged in lately', () => {
+describe('an address with a recent login of the user', () => {
   const own = attempt('alice', '10.1.0.1');
 
   // evidence: familiar-address-no-lockout
-  test('failures of others elsewhere do not hold them up: no stranger locks anybody out', () => {
+  test('is not delayed by failures from other addresses, so strangers cannot lock a user out', () => {
     const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
     limiter.succeeded(own);
     for (let index = 0; index < 25; index += 1) fail(attempt('alice', `10.2.0.${index}`));
@@ -110,14 +110,14 @@ describe('where a user has logged in lately', () => {
   });
 
   // evidence: familiar-address-limit
-  test('failures there are limited all the same', () => {
+  test('is still limited by its own failures', () => {
     const { limiter, wait, fail } = lab();
     limiter.succeeded(own);
     fail(own, limit.maxTries);
     expect(wait(own)).toBe(limit.within / second);
   });
 
-  test('attempts elsewhere that are under way do not hold them up', () => {
+  test('is not delayed by pending attempts from other addresses', () => {
     const { limiter } = lab();
     limiter.succeeded(own);
     for (let time = 0; time < 3; time += 1) expect(limiter.enter(attempt('alice', `10.2.0.${time}`))).toBe(0);
@@ -125,7 +125,7 @@ describe('where a user has logged in lately', () => {
     expect(limiter.enter(own)).toBe(0);
   });
 
-  test('is remembered for a month from the last login, be it one of each day', () => {
+  test('is remembered for a month after the last login', () => {
     const { limiter, wait, fail, advance } = lab();
     for (let time = 0; time < 90; time += 1) {
       limiter.succeeded(own);
@@ -138,7 +138,7 @@ describe('where a user has logged in lately', () => {
 });
 
 describe('the hard limit', () => {
-  test('of a user from one address lasts a window after the last failure, and is that pair’s alone', () => {
+  test('of a user and address lasts one window after the last failure, and does not affect other pairs', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), limit.maxTries - 1);
     advance(minute);
@@ -156,7 +156,7 @@ describe('the hard limit', () => {
   });
 
   // evidence: address-limit-any-name
-  test('of an address counts failures of whatever names', () => {
+  test('of an address counts failures of all names', () => {
     const { wait, fail } = lab();
     for (let index = 0; index < limit.perAddress - 1; index += 1) fail(attempt(`nobody-${index}`));
     expect(wait(attempt('alice'))).toBe(0);
@@ -165,7 +165,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.0.0.2'))).toBe(0);
   });
 
-  test('of an address leaves an attempt when the first failure is too old, not the last', () => {
+  test('of an address allows an attempt when the oldest failure expires, not when the last one does', () => {
     const { wait, fail, advance } = lab({ ...limit, perAddress: 2 });
     fail(attempt('one'));
     advance(4 * minute);
@@ -220,7 +220,7 @@ describe('the hard limit', () => {
   });
 
   // evidence: client-limit-any-address
-  test('of a client counts failures from whatever addresses', () => {
+  test('of a client counts failures from all addresses', () => {
     const { wait, fail } = lab();
     for (let index = 0; index < limit.perClient - 1; index += 1) fail(attempt(`nobody-${index}`, `10.2.0.${index}`));
     expect(wait(attempt('alice'))).toBe(0);
@@ -232,9 +232,9 @@ describe('the hard limit', () => {
   test.each([
     ['a client', (index: number) => attempt(`name-${index}`, `10.2.${index % 256}.${index}`)],
     ['an address', (index: number) => attempt(`name-${index}`)],
-  ])('of %s forgets what is older than a window, though failures go on all the time', (_, one) => {
+  ])('of %s ignores failures older than a window, even during a continuous flood', (_, one) => {
     const { limiter, wait, advance } = lab();
-    // Ten in a window, where twelve from one address and thirty through one client may be.
+    // Ten within a window; twelve per address and thirty per client are allowed.
     for (let index = 0; index < 500; index += 1) {
       expect(wait(one(index))).toBe(0);
       limiter.failed(one(index));
@@ -251,7 +251,7 @@ describe('the hard limit', () => {
     ['2001:db8::1', '2001:db8:1::1', false],
     ['1::', '::1', false],
     ['10.0.0.1', '10.0.0.2', false],
-  ])('takes %s and %s for one address, as one host has a whole /64: %j', (one, other, isSame) => {
+  ])('treats %s and %s as the same address, since one host has a whole /64: %j', (one, other, isSame) => {
     const { wait, fail } = lab();
     fail(attempt('alice', one), limit.maxTries);
     for (let index = limit.maxTries; index < limit.perAddress; index += 1) fail(attempt(`nobody-${index}`, one));
@@ -259,7 +259,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('bob', other)) > 0).toBe(isSame);
   });
 
-  test('of a client is not for a user where that one has logged in lately: strangers cannot lock everybody out', () => {
+  test('of a client does not apply to a user at the address of a recent login, so strangers cannot lock everyone out', () => {
     const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
     limiter.succeeded(attempt('alice', '10.1.0.1'));
     for (let index = 0; index < limit.perClient; index += 1) fail(attempt(`nobody-${index}`));
@@ -273,7 +273,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.1.0.1'))).toBeGreaterThan(0);
   });
 
-  test('does not take one pair for another, whatever the names', () => {
+  test('does not mix up pairs, whatever the names', () => {
     const { wait, fail } = lab();
     fail(attempt('a","b', 'c'), limit.maxTries);
     expect(wait(attempt('a', 'b","c'))).toBe(0);
@@ -281,7 +281,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('', 'x'))).toBe(0);
   });
 
-  test('follows the configuration as it changes', () => {
+  test('follows configuration changes', () => {
     let maxTries = 100;
     const limiter = new LoginLimiter(
       () => ({ ...limit, maxTries }),
@@ -295,8 +295,8 @@ describe('the hard limit', () => {
   });
 });
 
-describe('a success', () => {
-  test('forgives the user, from wherever the failures came', () => {
+describe('a successful login', () => {
+  test('resets the failures of the user, whatever addresses they came from', () => {
     const { limiter, wait, fail } = lab();
     fail(attempt('alice'), 4);
     limiter.succeeded(attempt('alice'));
@@ -305,7 +305,7 @@ describe('a success', () => {
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('forgives neither the address nor the client: one good account must not cover for guesses at others', () => {
+  test('does not reset those of the address or the client, so one valid account cannot hide guesses at others', () => {
     const { limiter, wait, fail } = lab({ ...limit, perClient: 12 });
     for (let index = 0; index < 11; index += 1) {
       fail(attempt(`victim-${index}`));
@@ -321,8 +321,8 @@ describe('a success', () => {
 
 const secret = (client = 'console', address = '10.0.0.1'): SecretAttempt => ({ guesses: 'secret', client, address });
 
-describe('guesses at the secret of a client', () => {
-  test('are limited for the address, and do not hold up the client elsewhere', () => {
+describe('guesses at a client secret', () => {
+  test('are limited per address, and do not delay the client at other addresses', () => {
     const { limiter } = lab();
     for (let time = 0; time < limit.maxTries; time += 1) {
       expect(limiter.retryAfter(secret())).toBe(0);
@@ -333,7 +333,7 @@ describe('guesses at the secret of a client', () => {
     expect(limiter.retryAfter(secret('console', '10.0.0.2'))).toBe(0);
   });
 
-  test('are limited for an address and for a client, but not where the client has shown its secret lately', () => {
+  test('are limited per address and per client, except at an address with a recent success of the client', () => {
     const { limiter } = lab();
     limiter.succeeded(secret('console', '10.1.0.1'));
     for (let index = 0; index < limit.perAddress; index += 1) limiter.failed(secret(`client-${index}`));
@@ -343,7 +343,7 @@ describe('guesses at the secret of a client', () => {
     expect(limiter.retryAfter(secret('console', '10.1.0.1'))).toBe(0);
   });
 
-  test('and guesses at codes of devices and passwords are counted apart, whatever the names', () => {
+  test('are counted separately from guesses at device codes and passwords, whatever the names', () => {
     const names = ['alice', 'device:alice', 'p:alice', 'u:alice', '["alice","10.0.0.1"]', ''];
     const all = names.flatMap((username): Attempt[] => [
       attempt(username),
@@ -357,7 +357,7 @@ describe('guesses at the secret of a client', () => {
     }
   });
 
-  test('and failed logins are counted apart', () => {
+  test('are counted separately from failed logins', () => {
     const { limiter, wait, fail } = lab();
     fail(attempt('alice', '10.0.0.1', 'console'), limit.perClient);
     expect(limiter.retryAfter(secret())).toBe(0);
@@ -370,7 +370,7 @@ describe('guesses at the secret of a client', () => {
 const code = (address: string): Attempt => ({ guesses: 'provider code', address });
 
 // evidence: provider-code-limit
-test('guesses at codes of provider logins are limited for an address, apart from all others', () => {
+test('guesses at provider login codes are limited per address, and counted separately from all others', () => {
   const { limiter, wait } = lab();
   for (let time = 0; time < limit.perAddress; time += 1) {
     expect(limiter.retryAfter(code('10.0.0.1'))).toBe(0);
@@ -382,47 +382,43 @@ test('guesses at codes of provider logins are limited for an address, apart from
   expect(limiter.retryAfter(secret('console', '10.0.0.1'))).toBe(0);
 });
 
-/** Each begins before one has ended; those that may be judged fail. */
+/** Starts all attempts before one has ended; each attempt that the limiter allows fails. */
 async function allFail(limiter: LoginLimiter, attempts: readonly Attempt[]): Promise<number> {
-  let judged = 0;
+  let admitted = 0;
   await Promise.all(
     attempts.map(async (one) => {
       if ((await limiter.enter(one)) > 0) return;
-      judged += 1;
+      admitted += 1;
       await new Promise((resolve) => setImmediate(resolve));
       limiter.failed(one);
       limiter.leave(one);
     }),
   );
-  return judged;
+  return admitted;
 }
 
-describe('attempts at once', () => {
+describe('concurrent attempts', () => {
   const numbers = Array.from({ length: 64 }, (_, index) => index);
 
   // evidence: login-limit-concurrent
   test.each([
     ['a user, from one address', () => attempt('alice'), 3],
     ['a user, from everywhere', (index: number) => attempt('alice', `10.0.0.${index}`), 3],
-    ['whatever user, from one address', (index: number) => attempt(`name-${index}`), limit.perAddress],
-    [
-      'whatever user, through one client',
-      (index: number) => attempt(`name-${index}`, `10.0.0.${index}`),
-      limit.perClient,
-    ],
+    ['any user, from one address', (index: number) => attempt(`name-${index}`), limit.perAddress],
+    ['any user, through one client', (index: number) => attempt(`name-${index}`, `10.0.0.${index}`), limit.perClient],
     ['the secret of a client, from one address', () => secret(), limit.maxTries],
-  ])('that fail at %s are no more than one after another', async (_, one, most) => {
+  ])('that fail, for %s, are not more than sequential ones could be', async (_, one, maxFailures) => {
     const { limiter } = lab();
     expect(
       await allFail(
         limiter,
         numbers.map((index) => one(index)),
       ),
-    ).toBe(most);
+    ).toBe(maxFailures);
     expect(await limiter.enter(one(0))).toBeGreaterThan(0);
   });
 
-  test('one at a time once the user has failed so often that there is a delay, and it is over', async () => {
+  test('run one at a time for a user with a delay, once the delay is over', async () => {
     const { limiter, fail, advance } = lab();
     fail(attempt('alice', '10.0.1.1'), 3);
     advance(second);
@@ -434,17 +430,17 @@ describe('attempts at once', () => {
     ).toBe(1);
   });
 
-  test('that succeed are all answered, in their order, and nothing of them stays', async () => {
+  test('that succeed are all processed in order, and leave no state behind', async () => {
     const { limiter } = lab();
     const order: number[] = [];
-    let most = 0;
+    let maxFailures = 0;
     let now = 0;
     for (let round = 0; round < 3; round += 1)
       await Promise.all(
         numbers.map(async (index) => {
           const one = attempt('alice');
           expect(await limiter.enter(one)).toBe(0);
-          most = Math.max(most, (now += 1));
+          maxFailures = Math.max(maxFailures, (now += 1));
           order.push(index);
           await new Promise((resolve) => setImmediate(resolve));
           limiter.succeeded(one);
@@ -453,11 +449,11 @@ describe('attempts at once', () => {
         }),
       );
     expect(order).toEqual([...numbers, ...numbers, ...numbers]);
-    expect(most).toBeLessThanOrEqual(limit.maxTries);
+    expect(maxFailures).toBeLessThanOrEqual(limit.maxTries);
     expect(limiter.enter(attempt('alice'))).toBe(0);
   });
 
-  test('that end without an outcome count for nothing', async () => {
+  test('that end without an outcome are not counted', async () => {
     const { limiter } = lab();
     for (let time = 0; time < 100; time += 1) {
       const one = attempt('alice');
@@ -480,7 +476,7 @@ describe('attempts at once', () => {
     expect(await last).toBeGreaterThan(0);
   });
 
-  test('of others do not hold anybody up', () => {
+  test('are not delayed by those of others', () => {
     const { limiter } = lab();
     for (let time = 0; time < 3; time += 1) expect(limiter.enter(attempt('alice'))).toBe(0);
     expect(limiter.enter(attempt('alice'))).toBeInstanceOf(Promise);
@@ -488,7 +484,7 @@ describe('attempts at once', () => {
     expect(limiter.enter(secret())).toBe(0);
   });
 
-  test('never fail more often than the limits allow, nor wait for ever, whatever their outcomes', async () => {
+  test('never fail more often than the limits allow, nor wait forever, whatever their outcomes', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ user: fc.nat(2), host: fc.nat(2), right: fc.boolean(), lasts: fc.nat(3) }), {
@@ -497,7 +493,7 @@ describe('attempts at once', () => {
         async (guesses) => {
           const { limiter } = lab();
           let failures = 0;
-          const answers = await Promise.all(
+          const responses = await Promise.all(
             guesses.map(async ({ user, host, right, lasts }) => {
               const one = attempt(`user-${user}`, `10.0.0.${host}`);
               const seconds = await limiter.enter(one);
@@ -512,7 +508,7 @@ describe('attempts at once', () => {
               return 0;
             }),
           );
-          expect(answers).toHaveLength(guesses.length);
+          expect(responses).toHaveLength(guesses.length);
           expect(failures).toBeLessThanOrEqual(limit.perClient);
         },
       ),
@@ -521,8 +517,8 @@ describe('attempts at once', () => {
   });
 });
 
-describe('the limiter', () => {
-  test('forgets the oldest when a flood of names fills its tables, and stays at its size', () => {
+describe('the login limiter', () => {
+  test('evicts the oldest names during a flood, and keeps its size', () => {
     const { wait, fail, advance } = lab({ ...limit, perAddress: 1e9, perClient: 1e9 });
     fail(attempt('alice'), limit.maxTries);
     advance(second);
@@ -533,7 +529,7 @@ describe('the limiter', () => {
     expect(wait(attempt('name-29999', 'address-29999'))).toBeGreaterThan(0);
   });
 
-  test('never lets more guesses at a user from one address through than its limit, however they are timed', () => {
+  test('never allows more guesses at a user from one address than its limit, whatever their timing', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 4 * minute }), { maxLength: 60 }), (pauses) => {
         const { limiter, advance, wait } = lab();
@@ -554,7 +550,7 @@ describe('the limiter', () => {
     );
   });
 
-  test('never lets more failures through a client than its limit in a window, however they are timed', () => {
+  test('never allows more failures through a client than its limit in a window, whatever their timing', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: minute }), { maxLength: 150 }), (pauses) => {
         const { limiter, advance, wait } = lab();
@@ -578,7 +574,7 @@ describe('the limiter', () => {
     );
   });
 
-  test('says after which wait it is right to try again', () => {
+  test('reports the wait after which the next attempt is allowed', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: minute }), (failures, pause) => {
         const { limiter, advance, wait } = lab();
@@ -599,7 +595,7 @@ describe('unlocking a user', () => {
   const email = 'alice@example.com';
   const byEmail = { ...attempt(email), account: 'alice' };
 
-  test('forgets failures by username and by e-mail address, and those of no other user', () => {
+  test('resets its failures by username and by e-mail address, but not those of other users', () => {
     const { limiter, wait, fail } = lab({ ...limit, perAddress: 100 });
     const all = [attempt('alice'), byEmail, attempt('bob')];
     for (const one of all) fail(one, 5);
@@ -608,14 +604,14 @@ describe('unlocking a user', () => {
     expect(all.map((one) => wait(one) > 0)).toEqual([false, false, true]);
   });
 
-  test('without an e-mail address forgets those by username', () => {
+  test('without an e-mail address resets its failures by username', () => {
     const { limiter, wait, fail } = lab();
     fail(attempt('alice'), 5);
     limiter.unlock({ username: 'alice', email: undefined });
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('is reported only where there was anything to forget', () => {
+  test('is reported only if there were failures to reset', () => {
     const { limiter, fail } = lab();
     const reported: string[] = [];
     limiter.onChange((what) => reported.push(what));
@@ -627,8 +623,8 @@ describe('unlocking a user', () => {
   });
 });
 
-describe('failures that other replicas receive', () => {
-  test('is what still counts', () => {
+describe('the failures that a replica publishes', () => {
+  test('include only those that still count', () => {
     const { limiter, fail, advance } = lab();
     fail(attempt('old'));
     advance(limit.within - 1);
@@ -640,7 +636,7 @@ describe('failures that other replicas receive', () => {
     expect(keys.join(' ')).not.toContain('old');
   });
 
-  test('is of too many what failed most, then what is forgiven, then what failed last', () => {
+  test('prefer, when there are too many, the most failures, then reset ones, then the latest ones', () => {
     const { limiter, fail, advance } = lab();
     const first = (count: number): string[] => limiter.shared(count).map(({ key }) => key);
     fail(attempt('forgiven', '10.0.0.9'), 2);
@@ -663,11 +659,11 @@ describe('failures that other replicas receive', () => {
     ).toBe(true);
   });
 
-  test('of a replica that is gone counts no more', () => {
+  test('no longer count at others once the replica is gone', () => {
     const { limiter, wait } = lab();
-    limiter.learn('peer', [{ key: 'u:alice', count: 10, last: 1_000_000 }]);
+    limiter.setPeer('peer', [{ key: 'u:alice', count: 10, last: 1_000_000 }]);
     expect(wait(attempt('alice'))).toBeGreaterThan(0);
-    limiter.forget('peer');
+    limiter.removePeer('peer');
     expect(wait(attempt('alice'))).toBe(0);
   });
 });

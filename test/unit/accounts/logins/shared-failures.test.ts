@@ -22,7 +22,7 @@ interface Replica {
 }
 
 let clock: FakeClock;
-/** Milliseconds by which it is later than timers know. */
+/** Milliseconds by which the clock is later than the timers. */
 let ahead: number;
 let cluster: MemoryCluster;
 let replicas: Replica[];
@@ -79,8 +79,8 @@ function fail({ limiter }: Replica, times: number, one = attempt()): void {
 
 const travel = (): Promise<void> => clock.advance(2 * second);
 
-describe('failures at one replica', () => {
-  test.each(['alice', 'nobody'])('count at the other, for %s, from any address', async (username) => {
+describe('failed logins on one replica', () => {
+  test.each(['alice', 'nobody'])('count on the other, for %s, from any address', async (username) => {
     const [one, other] = await pair();
     fail(one, 3, attempt(username));
     await clock.advance(500);
@@ -96,7 +96,7 @@ describe('failures at one replica', () => {
   });
 
   // evidence: limit-shared-by-replicas
-  test('are no more tries for who has many replicas to guess at', async () => {
+  test('give an attacker no more attempts when there are many replicas', async () => {
     const tries = async (all: readonly Replica[]): Promise<number> => {
       let made = 0;
       for (let time = 0; time < 20 * minute; time += 2 * second) {
@@ -115,7 +115,7 @@ describe('failures at one replica', () => {
     expect(await tries([await replica(), await replica(), await replica()])).toBe(alone);
   });
 
-  test('are known to one that starts later, and outlive the one that counted them', async () => {
+  test('are known to a replica that starts later, and outlive the replica that counted them', async () => {
     const one = await replica();
     fail(one, limit.maxTries);
     await one.shared.stop();
@@ -123,7 +123,7 @@ describe('failures at one replica', () => {
     expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('travel again once the cluster answers', async () => {
+  test('are shared again once the cluster responds', async () => {
     const [one, other] = await pair();
     one.client.before = ({ method }) => {
       if (method !== 'GET') throw unreachable(new Error('down'));
@@ -136,7 +136,7 @@ describe('failures at one replica', () => {
     expect(other.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('of a clock that is ahead lock nobody out for longer', async () => {
+  test('of a replica whose clock is ahead do not lock a user out for longer', async () => {
     const [, other] = await pair();
     const last = new Date(clock.now() + 1_000 * minute).toISOString();
     const failures = [{ key: `mark of u:alice`, count: 50, last }];
@@ -148,8 +148,8 @@ describe('failures at one replica', () => {
   });
 });
 
-describe('forgiven', () => {
-  test('is on every replica who logs in, from that address', async () => {
+describe('failed logins are reset on every replica', () => {
+  test('when the user logs in, for that address', async () => {
     const [one, other] = await pair();
     fail(one, 4);
     fail(other, 2, attempt('alice', '10.0.0.2'));
@@ -161,7 +161,7 @@ describe('forgiven', () => {
     fail(one, 2);
     fail(other, 1, attempt('alice', '10.0.0.2'));
     await travel();
-    // Two of here and one of there, of the user; of the pairs two, and three.
+    // Two of this replica and one of the other for the user; two and three for the pairs.
     for (const { limiter } of [one, other]) {
       for (const address of ['10.0.0.1', '10.0.0.3']) expect(limiter.retryAfter(attempt('alice', address))).toBe(0);
       limiter.failed(attempt('alice', '10.0.0.4'));
@@ -174,7 +174,7 @@ describe('forgiven', () => {
     }
   });
 
-  test('is who is unlocked, which every replica is told, before the others have said so', async () => {
+  test('when the user is unlocked, which reaches every replica before the failures of others do', async () => {
     const [one, other] = await pair();
     fail(one, 5);
     fail(other, 5);
@@ -200,7 +200,7 @@ interface Familiar {
 const familiar = (): Readonly<Record<string, string>> =>
   (cluster.get(path, 'familiar') as unknown as { status: Familiar } | undefined)?.status.familiar ?? {};
 
-/** Strangers everywhere guess at alice. */
+/** Makes strangers guess at the password of alice from many addresses. */
 const guess = (one: Replica): void => {
   for (let index = 0; index < 6; index += 1) fail(one, 1, attempt('alice', `10.9.0.${index}`));
 };
@@ -210,9 +210,9 @@ const expectFamiliar = ({ limiter }: Replica): void => {
   expect(limiter.retryAfter(attempt('alice', '10.0.0.2'))).toBeGreaterThan(0);
 };
 
-describe('where a user has logged in', () => {
+describe('the address of a login', () => {
   // evidence: familiar-address-shared
-  test('is known to every replica, and to those that begin later, also when all have gone meanwhile', async () => {
+  test('is known to every replica, and to those that start later, even after all replicas have stopped', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt());
     guess(other);
@@ -233,7 +233,7 @@ describe('where a user has logged in', () => {
     expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('is kept of both where two replicas write at one instant', async () => {
+  test('is kept for both logins if two replicas write at the same time', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt('alice'));
     other.limiter.succeeded(attempt('bob'));
@@ -245,7 +245,7 @@ describe('where a user has logged in', () => {
     expect(Object.keys(familiar())).toHaveLength(4);
   });
 
-  test('is bounded: those who were there last stay, and what is a month old goes', async () => {
+  test('is kept for a bounded number of recent logins and for a month', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt('first'));
     await travel();
@@ -268,7 +268,7 @@ describe('where a user has logged in', () => {
     expect(Object.keys(familiar())).toHaveLength(1);
   });
 
-  test('is written again where somebody has deleted it', async () => {
+  test('is written again after somebody deletes the object', async () => {
     const one = await replica();
     one.limiter.succeeded(attempt());
     await travel();
@@ -279,7 +279,7 @@ describe('where a user has logged in', () => {
     expect(Object.keys(familiar())).toHaveLength(2);
   });
 
-  test('cannot be said to be in the future', async () => {
+  test('cannot have a time in the future', async () => {
     const one = await replica();
     const at = new Date(clock.now() + 365 * day).toISOString();
     const key = `mark of p:${JSON.stringify(['alice', '10.0.0.1'])}`;
@@ -295,8 +295,8 @@ describe('where a user has logged in', () => {
 
 const writes = ({ client }: Replica): number => client.requests.filter(({ method }) => method !== 'GET').length;
 
-describe('what a replica writes', () => {
-  test('is at most one object a second, however many names are guessed at, and bounded', async () => {
+describe('a replica', () => {
+  test('writes at most one bounded object a second, however many names are guessed', async () => {
     const one = await replica();
     fail(one, 4, attempt('victim'));
     for (let index = 0; index < 1_500; index += 1) {
@@ -312,7 +312,7 @@ describe('what a replica writes', () => {
     expect(failures.filter(({ key }) => key.includes('victim'))).toMatchObject([{ count: 4 }, { count: 4 }]);
   });
 
-  test('is nothing while nobody fails, but once a day where somebody logs in', async () => {
+  test('writes nothing while nobody fails, except once a day for addresses of logins', async () => {
     const [one, other] = await pair();
     await travel();
     expect(writes(one)).toBe(0);
@@ -320,7 +320,7 @@ describe('what a replica writes', () => {
       for (const { limiter } of [one, other]) limiter.succeeded(attempt());
       await clock.advance(minute);
     }
-    // The first one may have had to make the object, and both may have written at one instant.
+    // The first login may have had to create the object, and both may have written at the same time.
     expect(writes(one) + writes(other)).toBeLessThanOrEqual(4);
     const before = writes(one) + writes(other);
     ahead += day;
@@ -331,7 +331,7 @@ describe('what a replica writes', () => {
     expect(writes(one) + writes(other)).toBe(before + 1);
   });
 
-  test('is swept when it is too old to count, by the holder of the Lease', async () => {
+  test('deletes expired tables of failures while it holds the Lease', async () => {
     const one = await replica();
     fail(one, 1);
     await clock.advance(minute);
@@ -352,7 +352,7 @@ describe('what a replica writes', () => {
 
 const tables = (): string[] => cluster.list(path).map(({ metadata }) => metadata.name);
 
-/** A table as a replica left it, with one failure at this time. */
+/** A table with one failure at this time, as a replica left it. */
 const leave = (name: string, at: number): void => {
   const failures = [{ key: 'mark of u:alice', count: 9, last: new Date(at).toISOString() }];
   cluster.put(path, { metadata: { name }, status: { failures } });
@@ -361,7 +361,7 @@ const leave = (name: string, at: number): void => {
 const deletions = ({ client }: Replica): string[] =>
   client.requests.filter(({ method }) => method === 'DELETE').map((request) => request.path.slice(path.length + 1));
 
-test('a table that an administrator deletes counts no more', async () => {
+test('a table that an administrator deletes no longer counts', async () => {
   const one = await replica();
   leave('other', clock.now());
   await settle();
@@ -371,7 +371,7 @@ test('a table that an administrator deletes counts no more', async () => {
   expect(one.limiter.retryAfter(attempt())).toBe(0);
 });
 
-test('what is forgiven is written without a time of the last failure', async () => {
+test('a reset is written without a time of the last failure', async () => {
   const one = await replica();
   fail(one, 2);
   await travel();
@@ -388,7 +388,7 @@ describe.each([
   ['failed logins', (one: Replica) => one.limiter.failed(attempt())],
   ['a login', (one: Replica) => one.limiter.succeeded(attempt())],
 ])('a write of %s', (_, log) => {
-  test.each([0, 403, 500])('that kube-apiserver answers with %i makes no object', async (code) => {
+  test.each([0, 403, 500])('that kube-apiserver rejects with %i creates no object', async (code) => {
     const one = await replica();
     one.client.before = ({ method }) => {
       if (method === 'PATCH') throw new KubeError(code, {});
@@ -399,8 +399,8 @@ describe.each([
   });
 });
 
-describe('where users have logged in', () => {
-  test('is one object, to which a login adds itself alone', async () => {
+describe('the addresses of logins', () => {
+  test('are one object, to which a login adds only its own entry', async () => {
     const one = await replica();
     one.limiter.succeeded(attempt('alice'));
     await travel();
@@ -419,7 +419,7 @@ describe('where users have logged in', () => {
     ]);
   });
 
-  test('is added to the object that another replica makes at the same time', async () => {
+  test('are added to the object that another replica creates at the same time', async () => {
     const one = await replica();
     one.client.before = ({ method }) => {
       if (method === 'POST')
@@ -433,34 +433,34 @@ describe('where users have logged in', () => {
     expect(Object.keys(familiar())).toHaveLength(2);
   });
 
-  test('is written later if the object cannot be made now', async () => {
+  test('are written later if the object cannot be created now', async () => {
     const one = await replica();
     one.client.before = ({ method }) => {
       if (method === 'POST') throw unreachable(new Error('reset'));
     };
     one.limiter.succeeded(attempt());
     await travel();
-    expect(one.client.asked('PATCH', '/familiar')).toHaveLength(1);
+    expect(one.client.requestsTo('PATCH', '/familiar')).toHaveLength(1);
     one.client.before = () => undefined;
     await clock.advance(15 * second);
     expect(Object.keys(familiar())).toHaveLength(1);
   });
 });
 
-/** A failure at that time counts no more. */
+/** A failure at that time no longer counts. */
 const old = (): number => clock.now() - limit.within;
 
-describe('a sweep', () => {
+describe('a sweep of failed logins', () => {
   const sweepTime = 2 * minute;
 
-  test('is not made by a replica that does not hold the Lease', async () => {
+  test('is not done by a replica that does not hold the Lease', async () => {
     await replica();
     leave('old', old());
     await clock.advance(sweepTime);
     expect(tables()).toEqual(['old']);
   });
 
-  test('deletes what is too old, and keeps what still counts', async () => {
+  test('deletes expired tables and keeps those that still count', async () => {
     await replica(true);
     leave('old', old());
     leave('young', clock.now());
@@ -482,7 +482,7 @@ describe('a sweep', () => {
     expect(one.lines().join('\n')).not.toContain('swept');
   });
 
-  test('goes on with the others when a table is already deleted', async () => {
+  test('continues with the others when a table is already deleted', async () => {
     const one = await replica(true);
     for (const name of ['first', 'second']) leave(name, old());
     one.client.before = ({ method, path: target }) => {
@@ -493,7 +493,7 @@ describe('a sweep', () => {
     expect(one.lines().join('\n')).not.toContain('swept');
   });
 
-  test('that fails is logged with its cause, and made again', async () => {
+  test('is repeated after a failure, and the cause is logged', async () => {
     const one = await replica(true);
     leave('old', old());
     one.client.before = ({ method }) => {
@@ -501,13 +501,13 @@ describe('a sweep', () => {
     };
     await settle();
     await clock.advance(minute);
-    expect(one.lines().filter((line) => line.includes('swept'))).toEqual([expect.stringContaining('reset')]);
+    expect(one.lines().filter((line) => line.includes('cleanup'))).toEqual([expect.stringContaining('reset')]);
     one.client.before = () => undefined;
     await clock.advance(sweepTime);
     expect(tables()).toEqual([]);
   });
 
-  test('ends with the request that is under way when the replica stops', async () => {
+  test('ends with the pending request when the replica stops', async () => {
     const one = await replica(true);
     for (const name of ['first', 'second']) leave(name, old());
     one.client.before = async ({ method }) => {
@@ -519,7 +519,7 @@ describe('a sweep', () => {
   });
 });
 
-test('after a stop nothing is watched and nothing is scheduled', async () => {
+test('after a stop the replica watches and schedules nothing', async () => {
   const one = await replica(true);
   await one.shared.stop();
   await settle();

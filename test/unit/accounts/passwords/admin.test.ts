@@ -31,7 +31,7 @@ function stored(): { readonly password: string; readonly passwordHash: string } 
   return { password: read('password'), passwordHash: read('passwordHash') };
 }
 
-test('a password of 20 clear characters is made for a user who refers to it, and only logged as made', async () => {
+test('a password of 20 unambiguous characters is generated for a user who refers to it, and the log does not contain it', async () => {
   const lines = await ensure(other, admin);
   const { password, passwordHash } = stored();
   expect(password).toMatch(/^[A-HJ-NP-Za-km-np-z2-9]{20}$/);
@@ -43,7 +43,7 @@ test('a password of 20 clear characters is made for a user who refers to it, and
   expect(lines.join('')).not.toContain(password);
 });
 
-test('each release gets another', async () => {
+test('each release gets a different admin password', async () => {
   await ensure(admin);
   const first = stored().password;
   cluster.delete(secrets, 'platform-admin');
@@ -51,7 +51,7 @@ test('each release gets another', async () => {
   expect(stored().password).not.toBe(first);
 });
 
-test('one that is there stays', async () => {
+test('an existing admin password is kept', async () => {
   await ensure(admin);
   const before = stored();
   expect(await ensure(admin)).toEqual([]);
@@ -59,7 +59,7 @@ test('one that is there stays', async () => {
 });
 
 test.each([[[]], [[other]], [[{ username: 'inline', passwordHash: `$2b$04$${'a'.repeat(53)}` }]]])(
-  'none is made where no user refers to it: %j',
+  'no admin password is generated if no user refers to it: %j',
   async (users) => {
     expect(await ensure(...users)).toEqual([]);
     expect(cluster.list(secrets)).toEqual([]);

@@ -31,7 +31,7 @@ const logIn = (password: string): Promise<boolean> =>
 const attempt = { guesses: 'password', username: 'bob', address: '192.0.2.1', client: 'console' } as const;
 
 test.each<How>(['change', 'replace'])(
-  'a user can %s their password, which the log says without either',
+  'a user can %s their password, and the log contains neither the old nor the new one',
   async (how) => {
     expect(await set(rightPassword, next, how)).toBeUndefined();
     expect(await logIn(next)).toBe(true);
@@ -47,12 +47,12 @@ test.each([
   ['unfit', rightPassword, 'short'],
   ['unfit', rightPassword, rightPassword],
   ['unfit', rightPassword, 'password123'],
-])('a change that is %s leaves the password: %j to %j', async (why, current, password) => {
+])('a password change that is %s is refused: %j to %j', async (why, current, password) => {
   expect(await set(current, password)).toMatchObject({ why, message: expect.any(String) });
   expect(await logIn(rightPassword)).toBe(true);
 });
 
-test('a wrong current password is logged and counts like a failed login', async () => {
+test('a wrong current password is logged and counts as a failed login', async () => {
   for (let time = 0; time < 3; time += 1) expect(await set('wrong', next)).toMatchObject({ why: 'wrong' });
   expect(lines().map((line) => JSON.parse(line) as unknown)).toContainEqual(
     expect.objectContaining({ level: 'info', auditID: 'audit-1', user: 'bob', sourceIP: '192.0.2.1' }),
@@ -67,7 +67,7 @@ test('a wrong current password is logged and counts like a failed login', async 
   expect(accounts.hashes.verified).toHaveLength(length);
 });
 
-test('the right current password forgives failed logins', async () => {
+test('the right current password resets failed logins', async () => {
   for (let time = 0; time < 2; time += 1) accounts.limiter.failed(attempt);
   expect(await set(rightPassword, next)).toBeUndefined();
   for (let time = 0; time < 2; time += 1) accounts.limiter.failed(attempt);
@@ -79,8 +79,8 @@ test('a user who was disabled meanwhile cannot change the password', async () =>
   expect(await set(rightPassword, next)).toMatchObject({ why: 'wrong' });
 });
 
-describe('a password that is kept elsewhere is not changed', () => {
-  test('by a user who stands in the configuration', async () => {
+describe('a password that is managed elsewhere cannot be changed', () => {
+  test('by a user in the configuration', async () => {
     const alice = accounts.directory.account('alice');
     if (alice === undefined) throw new Error('there is no alice');
     expect(await new OwnPassword(accounts).change(alice, rightPassword, next, from)).toMatchObject({
@@ -89,13 +89,13 @@ describe('a password that is kept elsewhere is not changed', () => {
     });
   });
 
-  test('by a user of an identity provider, who is told which', async () => {
+  test('by a user of an identity provider; the error names the provider', async () => {
     accounts.cluster.delete('/apis/iam.platform.io/v1alpha2/users', 'bob');
     await accounts.putUser('bob', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     expect(await set(rightPassword, next)).toMatchObject({
       why: 'unchangeable',
       message: expect.stringContaining('Corp'),
     });
-    expect(accounts.client.asked('PATCH', '')).toEqual([]);
+    expect(accounts.client.requestsTo('PATCH', '')).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import {
-  longestPassword,
+  maxPasswordBytes,
   nativeHashFunctions,
   Passwords,
   preferred,
@@ -15,15 +15,15 @@ const fast = 'bcrypt:4';
 
 describe('the hash functions', () => {
   test.each([
-    // crypt_blowfish's own vectors.
+    // crypt_blowfish test vectors.
     ['U*U', '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW'],
     ['U*U*U', '$2b$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a'],
     ['U*U*U', '$2y$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a'],
-    // The reference implementation's own vectors.
+    // Test vectors of the Argon2 reference implementation.
     ['password', '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'],
     ['password', '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4'],
     ['password', '$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc'],
-  ])('know that %j made %s', async (password, hash) => {
+  ])('verify %j against %s', async (password, hash) => {
     expect(parametersOf(hash)).toBeDefined();
     expect(await nativeHashFunctions.verify(hash, password)).toBe(true);
     for (const other of [`${password}x`, password.slice(0, -1), password.toLowerCase().replace('p', 'P'), ''])
@@ -31,7 +31,7 @@ describe('the hash functions', () => {
   });
 
   test.each(['bcrypt:4', 'bcrypt:5', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
-    'make a hash of %s that says so and fits its password only',
+    'create a hash of %s that names its parameters and matches only its password',
     async (parameters) => {
       const [one, two] = [
         await nativeHashFunctions.hash('pässword', parameters),
@@ -44,7 +44,7 @@ describe('the hash functions', () => {
     },
   );
 
-  test.each(['bcrypt:4', 'argon2id:256:2:1'])('of %s see all of a password with a NUL in it', async (parameters) => {
+  test.each(['bcrypt:4', 'argon2id:256:2:1'])('of %s use all of a password that contains a NUL', async (parameters) => {
     const hash = await nativeHashFunctions.hash('a\0b', parameters);
     expect(await nativeHashFunctions.verify(hash, 'a\0b')).toBe(true);
     expect(await nativeHashFunctions.verify(hash, 'a\0c')).toBe(false);
@@ -53,7 +53,7 @@ describe('the hash functions', () => {
 });
 
 describe('a new hash', () => {
-  test('is of the preferred kind, with which OWASP is content', async () => {
+  test('uses the preferred parameters, which meet the OWASP recommendation', async () => {
     const hash = await new Passwords().hash('correct horse');
     expect(parametersOf(hash)).toBe('argon2id:19456:2:1');
     expect(await new Passwords().verify(hash, 'correct horse')).toBe(true);
@@ -67,12 +67,12 @@ const ways = (hashes: CountingHashes): [string, string | undefined, string, bool
   ['a disabled user with a wrong password', hashes.of('right', slow), 'wrong', false],
   ['something that is no hash', 'right', 'right', true],
   ['an empty hash', '', '', true],
-  ['a password that is too long', hashes.of('right', slow), 'x'.repeat(longestPassword + 1), true],
-  ['a password that is too long, and the hash of none', hashes.of('', slow), 'é'.repeat(longestPassword), true],
+  ['a password that is too long', hashes.of('right', slow), 'x'.repeat(maxPasswordBytes + 1), true],
+  ['a password that is too long, and the hash of none', hashes.of('', slow), 'é'.repeat(maxPasswordBytes), true],
   ['an empty password', hashes.of('right', slow), '', true],
 ];
 
-/** Verifications that end when the test says so. */
+/** Verifications that end when the test resolves them. */
 function held() {
   const { promise: gate, resolve: release } = Promise.withResolvers<void>();
   const hashes = new CountingHashes();
@@ -89,10 +89,10 @@ function held() {
   return { release, hashes, passwords, hash, verify };
 }
 
-describe('the verification of a password', () => {
+describe('verifying a password', () => {
   // evidence: password-check-equal-work
   test.each(ways(new CountingHashes()).map(([name], index) => [name, index] as const))(
-    'is false for %s after exactly one verification with the parameters in use',
+    'returns false for %s after exactly one verification with the parameters in use',
     async (_name, index) => {
       const hashes = new CountingHashes();
       const passwords = new Passwords(hashes);
@@ -106,22 +106,22 @@ describe('the verification of a password', () => {
     },
   );
 
-  test('is true for the right password of an active user, after one verification too', async () => {
+  test('returns true for the right password of an active user, after one verification too', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await passwords.prepare([slow]);
     hashes.verified.length = 0;
     expect(await passwords.verify(hashes.of('right', slow), 'right')).toBe(true);
-    expect(await passwords.verify(hashes.of('x'.repeat(longestPassword), slow), 'x'.repeat(longestPassword))).toBe(
+    expect(await passwords.verify(hashes.of('x'.repeat(maxPasswordBytes), slow), 'x'.repeat(maxPasswordBytes))).toBe(
       true,
     );
     expect(hashes.verified).toEqual([slow, slow]);
   });
 
-  test('never hands on more than the longest password', async () => {
+  test('passes on at most the longest accepted password', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
-    await passwords.verify(hashes.of('right', slow), 'é'.repeat(longestPassword));
+    await passwords.verify(hashes.of('right', slow), 'é'.repeat(maxPasswordBytes));
     expect(hashes.tried).toEqual(['']);
   });
 
@@ -132,7 +132,7 @@ describe('the verification of a password', () => {
     expect(hashes.verified).toEqual([preferred]);
   });
 
-  test('of no user is done with the slowest parameters in use, whichever they are now', async () => {
+  test('for an unknown user uses the slowest parameters currently in use', async () => {
     const clock = new FakeClock();
     const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200, [preferred]: 50 } });
     const passwords = new Passwords(hashes, clock);
@@ -153,24 +153,26 @@ describe('the verification of a password', () => {
     ['a wrong password', 'wrong', true],
     ['the right password of a disabled user', 'right', false],
     ['a password that is too long', 'x'.repeat(2_000), true],
-  ])('with a cheaper hash is not false sooner than with the slowest: %s', async (_what, password, active) => {
+  ])('against a cheaper hash fails no sooner than against the slowest: %s', async (_what, password, active) => {
     const clock = new FakeClock();
     const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200 } });
     const passwords = new Passwords(hashes, clock);
     await passwords.prepare([fast, slow]);
     const started = clock.now();
-    let answer: boolean | undefined;
-    const answered = passwords.verify(hashes.of('right', fast), password, { active }).then((value) => (answer = value));
+    let response: boolean | undefined;
+    const verified = passwords
+      .verify(hashes.of('right', fast), password, { active })
+      .then((value) => (response = value));
     await settle();
-    expect(answer).toBeUndefined();
+    expect(response).toBeUndefined();
     await clock.advance(started + 199 - clock.now());
-    expect(answer).toBeUndefined();
+    expect(response).toBeUndefined();
     await clock.advance(1);
-    await answered;
-    expect(answer).toBe(false);
+    await verified;
+    expect(response).toBe(false);
   });
 
-  test('with a cheaper hash is true at once', async () => {
+  test('against a cheaper hash succeeds at once', async () => {
     const clock = new FakeClock();
     const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200 } });
     const passwords = new Passwords(hashes, clock);
@@ -182,14 +184,14 @@ describe('the verification of a password', () => {
   const retryLater = { headers: { 'Retry-After': '1' } };
 
   // evidence: hash-queue-overflow
-  test('of many from one address is refused with 429 to that address alone, and goes on afterwards', async () => {
+  test('responds 429 to an address with too many pending verifications, but not to others, and recovers', async () => {
     const { release, hashes, passwords, hash, verify } = held();
     const all = Array.from({ length: 500 }, (_, index) => verify(`2001:db8:1:2::${index.toString(16)}`));
     expect(await Promise.race(all)).toMatchObject({ reason: 'TooManyRequests', code: 429, ...retryLater });
     const other = verify('192.0.2.1');
     release();
-    const answers = await Promise.all(all);
-    const passed = answers.filter((answer) => answer === true).length;
+    const responses = await Promise.all(all);
+    const passed = responses.filter((response) => response === true).length;
     expect(passed).toBeGreaterThanOrEqual(65);
     expect(passed).toBeLessThan(200);
     expect(await other).toBe(true);
@@ -197,18 +199,18 @@ describe('the verification of a password', () => {
     expect(await passwords.verify(hash, 'right')).toBe(true);
   });
 
-  test('of many from many addresses is refused with 429 when the queue is full, the address that waits most first', async () => {
+  test('responds 429 when the queue is full, to the address with the most pending verifications', async () => {
     const { release, verify } = held();
     const all = Array.from({ length: 1_000 }, (_, index) => verify(`192.0.2.${index % 10}`));
     const other = verify('198.51.100.1');
     release();
-    const answers = await Promise.all(all);
-    expect(answers).toContainEqual(expect.objectContaining({ code: 429, ...retryLater }));
+    const responses = await Promise.all(all);
+    expect(responses).toContainEqual(expect.objectContaining({ code: 429, ...retryLater }));
     expect(await other).toBe(true);
   });
 
   // evidence: hash-queue-fairness
-  test('waits for one from each other address at most, not for all that one of them sends', async () => {
+  test('waits for at most one verification of each other address', async () => {
     const ends: (() => void)[] = [];
     const passwords = new Passwords({
       hash: () => Promise.reject(new Error('nothing is hashed')),
@@ -236,7 +238,7 @@ describe('the verification of a password', () => {
     await Promise.all([...flood, other]);
   });
 
-  test('that fails leaves nothing behind: not in prepare, not in the decoys', async () => {
+  test('leaves no state behind when it fails, neither in prepare nor in the decoys', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     hashes.failure = new Error('out of memory');
@@ -251,7 +253,7 @@ describe('the verification of a password', () => {
   });
 
   // evidence: password-check-correct
-  test('is true for nothing but the password, whatever is tried', async () => {
+  test('returns true only for the password itself, whatever the input', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await fc.assert(

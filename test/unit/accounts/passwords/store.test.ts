@@ -69,7 +69,7 @@ describe('a new password', () => {
     expect(parametersOf(valuesOf(passwordSecretOf(uid).name)['passwordHash'] ?? '')).toBe(preferred);
   });
 
-  test('of a User without one goes into a Secret that only the User owns', async () => {
+  test('of a User without one is stored in a Secret that only the User owns', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     await accounts.passwordStore.change(changeable('bob'), 'new password', true);
     expect(await logIn('bob', 'new password')).toBe(true);
@@ -81,7 +81,7 @@ describe('a new password', () => {
     expect(Object.keys(valuesOf(name))).toEqual(['passwordHash']);
   });
 
-  test('of a configured user without one goes into an Opaque Secret without an owner', async () => {
+  test('of a configured user without one is stored in an Opaque Secret without an owner', async () => {
     await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(await logIn('alice', 'new password')).toBe(true);
     const secret = accounts.cluster.get(secrets, 'alice');
@@ -97,7 +97,7 @@ describe('a new password', () => {
     expect(valuesOf('alice')).toMatchObject({ other: 'kept' });
   });
 
-  test('that the user chose is marked with the time, one that an administrator set is not', async () => {
+  test('is marked with the time when the user chose it, but not when an administrator set it', async () => {
     await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(Object.keys(valuesOf('alice'))).toEqual(['hash']);
     await accounts.passwordStore.change(changeable('alice'), 'another password', true);
@@ -113,7 +113,7 @@ describe('a new password', () => {
     expect(Object.keys(valuesOf('platform-admin')).toSorted()).toEqual(['passwordHash', 'passwordHash.changed']);
   });
 
-  test('of another user leaves a key with the name `password` alone', async () => {
+  test('of another user does not touch a key named `password`', async () => {
     await putSecret('alice', { password: 'mine', hash: accounts.hashes.of('old', preferred) });
     await accounts.passwordStore.change(changeable('alice'), 'new password', true);
     expect(valuesOf('alice')).toMatchObject({ password: 'mine' });
@@ -122,23 +122,23 @@ describe('a new password', () => {
   test.each([
     ['its user chose it', true, false],
     ['an administrator set it', false, true],
-  ])('that had to be changed still has to be unless the user chose it: %s', async (_, byUser, stillRequired) => {
+  ])('that was due for a change is still due unless the user chose it: %s', async (_, byUser, stillRequired) => {
     const uid = await accounts.putUser('bob', { passwordChangeRequired: true });
     await accounts.passwordStore.change(changeable('bob'), 'new password', byUser);
     expect(requiresChange('bob')).toBe(stillRequired);
     expect(accounts.directory.account('bob')?.passwordChangeRequired).toBe(stillRequired);
-    // The uid keeps the write from a namesake.
-    for (const { body } of accounts.client.asked('PATCH', '/users/bob'))
+    // The uid keeps the write away from a user of the same name.
+    for (const { body } of accounts.client.requestsTo('PATCH', '/users/bob'))
       expect(body).toMatchObject({ metadata: { uid } });
   });
 
-  test('that need not be changed writes nothing to the User', async () => {
+  test('does not write to the User if no change was due', async () => {
     await accounts.putUser('bob');
     await accounts.passwordStore.change(changeable('bob'), 'new password', true);
-    expect(accounts.client.asked('PATCH', '/users/bob')).toEqual([]);
+    expect(accounts.client.requestsTo('PATCH', '/users/bob')).toEqual([]);
   });
 
-  test('is set although another replica makes the Secret at the same time', async () => {
+  test('is set even if another replica creates the Secret at the same time', async () => {
     const { name } = passwordSecretOf(await accounts.putUser('bob', {}, false));
     accounts.client.before = ({ method }) => {
       if (method === 'POST') accounts.cluster.put(secrets, { metadata: { name }, type: passwordSecretType, data: {} });
@@ -147,7 +147,7 @@ describe('a new password', () => {
     expect(await logIn('bob', 'new password')).toBe(true);
   });
 
-  test('is returned from only when this replica sees it', async () => {
+  test('is reported as set only when this replica sees it', async () => {
     await accounts.putUser('bob');
     accounts.client.holdWatches();
     let isDone = false;
@@ -160,29 +160,29 @@ describe('a new password', () => {
   });
 });
 
-describe('a password that is not written', () => {
+describe('a password write that fails', () => {
   test.each([
     ['unreachable', unreachable(new Error('reset'))],
     ['a timeout', new KubeError(504, {})],
     ['an internal error', new KubeError(500, {})],
-  ])('may be set all the same after %s, which the 503 says', async (_, failure) => {
+  ])('may have taken effect after %s, as the 503 says', async (_, failure) => {
     await accounts.putUser('bob');
     failing('PATCH', failure);
     await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toMatchObject({
       code: 503,
-      message: expect.stringContaining('may be the new one'),
+      message: expect.stringContaining('may be in force already'),
       cause: failure,
     });
   });
 
-  test.each(['PATCH', 'POST'])('is reported with the refusal of the %s', async (method) => {
+  test.each(['PATCH', 'POST'])('is reported with the rejection of the %s', async (method) => {
     await accounts.putUser('bob', {}, false);
     const failure = new KubeError(403, { message: 'no' });
     failing(method, failure);
     await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toBe(failure);
   });
 
-  test('is reported as refused where the error is none of the cluster', async () => {
+  test('is reported as rejected if the error is not one of the cluster', async () => {
     await accounts.putUser('bob');
     const failure = new Error('a bug');
     failing('PATCH', failure);
@@ -194,7 +194,7 @@ describe('unlocking', () => {
   test.each([
     ['a User', 'bob', passwordSecretType],
     ['a configured user', 'alice', 'Opaque'],
-  ])('%s forgets the failed logins, also without a password', async (_, username, type) => {
+  ])('%s resets the failed logins, even without a password', async (_, username, type) => {
     await accounts.putUser('bob', {}, false);
     const before = changeable(username);
     const attempt = { guesses: 'password', username, address: '192.0.2.1', client: 'platform' } as const;
@@ -208,7 +208,7 @@ describe('unlocking', () => {
     expect(accounts.limiter.retryAfter(attempt)).toBe(0);
   });
 
-  test('a User without a password makes a Secret that only the User owns', async () => {
+  test('a User without a password creates a Secret that only the User owns', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     await accounts.passwordStore.unlock(changeable('bob'));
     expect(accounts.cluster.get(secrets, passwordSecretOf(uid).name)).toMatchObject({
@@ -222,7 +222,7 @@ describe('unlocking', () => {
     expect(await logIn('bob', rightPassword)).toBe(true);
   });
 
-  test('returns when this replica has forgotten them', async () => {
+  test('returns when this replica has reset the failures', async () => {
     await accounts.putUser('bob');
     accounts.client.holdWatches();
     let isDone = false;
@@ -242,7 +242,7 @@ describe('a login with the right password', () => {
     ['bcrypt, with 72 bytes', 'bcrypt:12', 'é'.repeat(36)],
     ['argon2id with less memory', 'argon2id:8192:2:1', rightPassword],
     ['argon2id with fewer passes, and a long password', 'argon2id:19456:1:1', long],
-  ])('replaces a weaker hash, %s, and its sessions go on', async (_, parameters, password) => {
+  ])('replaces a weaker hash, %s, and keeps its sessions', async (_, parameters, password) => {
     await putSecret('alice', { hash: accounts.hashes.of(password, parameters), other: 'kept' });
     const before = changeable('alice');
     await accounts.passwordStore.refresh(before, password);
@@ -254,9 +254,9 @@ describe('a login with the right password', () => {
   });
 
   test.each([
-    ['is as strong as those made now', preferred, rightPassword],
+    ['is as strong as new hashes', preferred, rightPassword],
     ['is stronger', 'argon2id:65536:3:4', rightPassword],
-    ['is bcrypt of more than 72 bytes, which it does not read', 'bcrypt:12', long],
+    ['is bcrypt of more than 72 bytes, the most that bcrypt reads', 'bcrypt:12', long],
     ['is bcrypt of more than 72 bytes in fewer characters', 'bcrypt:12', 'é'.repeat(37)],
   ])('keeps a hash that %s', async (_, parameters, password) => {
     await putSecret('alice', { hash: accounts.hashes.of(password, parameters) });
@@ -268,26 +268,26 @@ describe('a login with the right password', () => {
     expect(accounts.hashes.hashed).toEqual([]);
   });
 
-  test('makes no hash where there is none', async () => {
+  test('creates no hash where there is none', async () => {
     await accounts.passwordStore.refresh(changeable('alice'), rightPassword);
     await settle();
     expect(accounts.cluster.get(secrets, 'alice')).toBeUndefined();
     expect(warnings()).toEqual([]);
   });
 
-  test('keeps the hash of a user who stands in the configuration', async () => {
+  test('keeps the hash of a user in the configuration', async () => {
     accounts.configure({ users: [{ username: 'carol' }] });
     const carol = accounts.directory.account('carol');
     if (carol === undefined) throw new Error('there is no carol');
     await accounts.passwordStore.refresh(carol, rightPassword);
-    expect(accounts.client.asked('PATCH', '')).toEqual([]);
+    expect(accounts.client.requestsTo('PATCH', '')).toEqual([]);
     expect(warnings()).toEqual([]);
   });
 
   test.each([
     ['was changed before it is read', 'GET'],
     ['is changed while it is written', 'PATCH'],
-  ])('never puts back a password that %s', async (_, at) => {
+  ])('never restores a password that %s', async (_, at) => {
     await putSecret('alice', { hash: accounts.hashes.of(rightPassword, 'bcrypt:12') });
     const other = accounts.hashes.of('another', 'bcrypt:12');
     accounts.client.before = async ({ method, path }) => {
@@ -299,7 +299,7 @@ describe('a login with the right password', () => {
     expect(warnings()).toEqual([]);
   });
 
-  test('succeeds, with a warning, where the hash cannot be replaced', async () => {
+  test('succeeds, with a warning, if the hash cannot be replaced', async () => {
     await putSecret('alice', { hash: accounts.hashes.of(rightPassword, 'bcrypt:12') });
     failing('PATCH', new KubeError(403, { message: 'no' }));
     await accounts.passwordStore.refresh(changeable('alice'), rightPassword);

@@ -4,13 +4,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { hashesAtOnce, poolSizeFor } from '../../../../src/accounts/passwords/threads.ts';
+import { maxConcurrentHashes, poolSizeFor } from '../../../../src/accounts/passwords/threads.ts';
 
 const run = promisify(execFile);
 
 /**
- * In a process of its own, whose machine seems to have 16 cores. Each hash holds a thread of the pool, in open(2) of a named pipe, until
- * the pipe has a writer; the addresses differ, so that no queue but the pool's bounds them.
+ * The script runs in a separate process whose machine seems to have 16 cores. Each hash blocks a thread of the pool, in open(2) of a
+ * named pipe, until the pipe has a writer. The addresses differ, so that only the queue of the pool limits the hashes.
  */
 const script = `
 import { lookup } from 'node:dns/promises';
@@ -25,9 +25,9 @@ syncBuiltinESMExports();
 const { Passwords } = await import('./src/accounts/passwords/passwords.ts');
 const pipe = process.env.PIPE;
 let hashing = 0;
-let most = 0;
+let max = 0;
 const block = async () => {
-  most = Math.max(most, (hashing += 1));
+  max = Math.max(max, (hashing += 1));
   await (await open(pipe, 'r')).close();
   hashing -= 1;
   return '';
@@ -40,7 +40,7 @@ await promisify(gzip)('text');
 const writer = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
 await Promise.all(logins);
 closeSync(writer);
-console.log(most);
+console.log(max);
 `;
 
 test('DNS, files and compression have threads while logins fill the hash queue', async () => {
@@ -67,8 +67,8 @@ test.each([
   [5, '6', 4],
   [64, '128', 8],
   [64, '1', 1],
-])('%i cores and UV_THREADPOOL_SIZE "%s" run %i hashes at once', (cores, size, expected) => {
-  expect(hashesAtOnce(cores, { UV_THREADPOOL_SIZE: size })).toBe(expected);
+])('%i cores and UV_THREADPOOL_SIZE "%s" allow %i concurrent hashes', (cores, size, expected) => {
+  expect(maxConcurrentHashes(cores, { UV_THREADPOOL_SIZE: size })).toBe(expected);
 });
 
 test.each([

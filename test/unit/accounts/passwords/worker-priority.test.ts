@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** In a process of its own: a thread cannot be made more important again. */
+/** Runs in a separate process, since the priority of a thread cannot be raised again. */
 const script = `
 import { readdir, readFile } from 'node:fs/promises';
 import { getPriority } from 'node:os';
@@ -15,7 +15,7 @@ const threads = await Promise.all((await readdir('/proc/self/task')).map(async (
 console.log(JSON.stringify({ own: getPriority(), threads }));
 `;
 
-test('the threads that hash weigh less, and no other does', async () => {
+test('the hashing threads, and no others, have a lower scheduling priority', async () => {
   const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script]);
   const { own, threads } = JSON.parse(stdout) as { own: number; threads: [string, number][] };
   const workers = threads.filter(([name]) => name === 'libuv-worker');

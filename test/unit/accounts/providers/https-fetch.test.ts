@@ -1,4 +1,4 @@
-/** Requests to an HTTPS server in the process of the test, which responds as it likes. */
+/** Requests to an HTTPS server in the test process, whose responses each test sets. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -37,7 +37,7 @@ beforeEach(() => {
 
 const get = (options: { readonly signal?: AbortSignal } = {}): Promise<Response> =>
   fetchOverTLS(ca)(url, { method: 'GET', headers: {}, ...options });
-/** Bytes as the server writes them. */
+/** The bytes that the server writes. */
 const raw = (bytes: string) => (_: IncomingMessage, res: ServerResponse) => res.socket?.end(bytes);
 
 describe('a request to an OpenID provider', () => {
@@ -63,7 +63,7 @@ describe('a request to an OpenID provider', () => {
   test.each<[string, string | undefined]>([
     ['without a CA', undefined],
     ['with another CA', 'other'],
-  ])('%s is not sent to a server of a private CA', async (_, other) => {
+  ])('%s is not sent to a server with a certificate of a private CA', async (_, other) => {
     const authority = other && (await createAuthority(other)).certificate;
     const response = fetchOverTLS(authority)(url, { method: 'GET', headers: {} });
     await expect(response).rejects.toThrow('unable to verify');
@@ -75,7 +75,7 @@ describe('a request to an OpenID provider', () => {
     await expect(response).rejects.toThrow('127.0.0.1:1 must be requested over https');
   });
 
-  test.each(['before', 'during'])('ends with its signal, %s the response', async (when) => {
+  test.each(['before', 'during'])('is aborted with its signal %s the response', async (when) => {
     const controller = new AbortController();
     const arrived = Promise.withResolvers<void>();
     respond = (_, res) => {
@@ -90,7 +90,7 @@ describe('a request to an OpenID provider', () => {
 });
 
 describe('a response of an OpenID provider', () => {
-  test('has its status, its headers and its body', async () => {
+  test('returns its status, headers and body', async () => {
     respond = (_, res) => {
       res.writeHead(418, { 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
       res.write('{"a":');
@@ -108,18 +108,18 @@ describe('a response of an OpenID provider', () => {
     expect(requests).toBe(1);
   });
 
-  test.each([200, 204, 304])('with the status %i may have no body', async (status) => {
+  test.each([200, 204, 304])('with the status %i may lack a body', async (status) => {
     respond = (_, res) => res.writeHead(status).end();
     const response = await get();
     expect({ status: response.status, body: response.body }).toEqual({ status, body: null });
   });
 
-  test('may have 1 MiB', async () => {
+  test('may have a body of 1 MiB', async () => {
     respond = (_, res) => res.end('x'.repeat(1_048_576));
     expect(await (await get()).text()).toHaveLength(1_048_576);
   });
 
-  test('is refused beyond 1 MiB, however much follows', async () => {
+  test('is rejected beyond 1 MiB, however much follows', async () => {
     const closed = Promise.withResolvers<void>();
     respond = (_, res) => {
       res.once('close', () => closed.resolve());
@@ -130,11 +130,11 @@ describe('a response of an OpenID provider', () => {
   });
 
   test.each([
-    // Response takes statuses from 200 to 599, and for 205 no body.
-    ['has a status that there is not', 'HTTP/1.1 999 No\r\nContent-Length: 2\r\n\r\n{}', 'status'],
+    // `Response` accepts the statuses 200 to 599, and no body for 205.
+    ['has an invalid status', 'HTTP/1.1 999 No\r\nContent-Length: 2\r\n\r\n{}', 'status'],
     ['has a status below 200', 'HTTP/1.1 000 No\r\nContent-Length: 2\r\n\r\n{}', 'statusCode'],
     ['has the status 205 and a body', 'HTTP/1.1 205 Reset\r\nContent-Length: 2\r\n\r\n{}', 'status code 205'],
-  ])('that %s is an error of this request alone', async (_, bytes, message) => {
+  ])('that %s fails only this request', async (_, bytes, message) => {
     respond = raw(bytes);
     await expect(get()).rejects.toThrow(message);
   });

@@ -41,7 +41,7 @@ test.each([
   [new InvalidCredentialsError(), 'invalidCredentials (49)'],
   [new NoSuchObjectError(), 'noSuchObject (32)'],
   [new Error('connect ECONNREFUSED'), undefined],
-])('what a directory answered has a name: %s', (error, name) => {
+])('the result code of an LDAP error has a name: %s', (error, name) => {
   expect(resultOf(error)).toBe(name);
 });
 
@@ -98,7 +98,7 @@ describe('a connection to an LDAP server', () => {
   });
 
   test('goes to an IPv6 address in brackets', async () => {
-    // Port 1 is closed, or there is no IPv6.
+    // Port 1 is closed; without IPv6 the connection fails as well.
     await expect(bind({ url: 'ldap://[::1]:1' })).rejects.toMatchObject({ syscall: 'connect', address: '::1' });
   });
 
@@ -126,7 +126,7 @@ describe('a connection to an LDAP server', () => {
       expectNothingSent();
     });
 
-    test('trusts no CA of the configuration where it has none', async () => {
+    test('rejects a certificate of a private CA if no CA is configured', async () => {
       const url = await start(certificate);
       await expect(bind({ url, startTLS, caCertificate: undefined })).rejects.toThrow('unable to verify');
       expectNothingSent();
@@ -136,23 +136,23 @@ describe('a connection to an LDAP server', () => {
   test.each<[string, ReturnType<LDAPServer['fault']>, object]>([
     ['refuses TLS', 2, { code: 2 }],
     ['closes the connection', 'close', {}],
-  ])('in the clear is not used when the server %s', async (_, fault, error) => {
+  ])('is not used without TLS when the server %s', async (_, fault, error) => {
     const port = await server.listen(certificate);
     server.fault = () => fault;
     await expect(bind({ url: `ldap://127.0.0.1:${port}`, startTLS: true })).rejects.toMatchObject(error);
     expect(server.requests).toEqual([startTLSRequest]);
   });
 
-  test('ignores responses from before TLS, which anybody may have sent', async () => {
+  test('ignores responses received before TLS, which anybody may have sent', async () => {
     const port = await server.listen(certificate);
     server.passwords.set('cn=a', 'another');
-    // The response to the bind, which the client has not sent yet, behind that to StartTLS.
+    // The response to a bind that the client has not sent yet, right after the response to StartTLS.
     server.fault = (_, id) => {
       server.isSilent = true;
       return Buffer.concat([done(id, 0x78), done(2, 0x61), done(3, 0x61)]);
     };
     await expect(bind({ url: `ldap://127.0.0.1:${port}`, startTLS: true, timeout: 100 })).rejects.toThrow(
-      'no answer within 100 ms',
+      'no response within 100 ms',
     );
     expectNothingSent();
   });
@@ -161,24 +161,24 @@ describe('a connection to an LDAP server', () => {
     ['a bind', 'ldap', false],
     ['a TLS handshake', 'ldaps', false],
     ['StartTLS', 'ldap', true],
-  ])('ends after the timeout when the server does not respond to %s', async (_, scheme, startTLS) => {
+  ])('fails after the timeout when the server does not respond to %s', async (_, scheme, startTLS) => {
     const port = await server.listen();
     server.isSilent = true;
     const login = bind({ url: `${scheme}://127.0.0.1:${port}`, startTLS, timeout: 50 });
     await expect(login).rejects.toMatchObject({
-      message: 'no answer within 50 ms',
+      message: 'no response within 50 ms',
       cause: expect.any(Error) as unknown,
     });
   });
 
-  test('ends after the timeout when the server does not respond to the TLS handshake after StartTLS', async () => {
+  test('fails after the timeout when the server does not respond to the TLS handshake after StartTLS', async () => {
     const port = await server.listen();
     server.fault = (_, id) => {
       server.isSilent = true;
       return Buffer.from(done(id, 0x78));
     };
     await expect(bind({ url: `ldap://127.0.0.1:${port}`, startTLS: true, timeout: 50 })).rejects.toThrow(
-      'no answer within 50 ms',
+      'no response within 50 ms',
     );
   });
 
@@ -191,7 +191,7 @@ describe('a connection to an LDAP server', () => {
     for (const socket of server.sockets) if (!socket.closed) await once(socket, 'close');
   });
 
-  test('that is lost is not opened again, perhaps in the clear', async () => {
+  test('that is lost is not reopened, perhaps without TLS', async () => {
     const port = await server.listen(certificate, true);
     server.fault = () => 'close';
     const connection = await open({ url: `ldaps://127.0.0.1:${port}` });

@@ -5,7 +5,7 @@ import { CredentialsRefused, type LookUp, type ProviderTypes } from '../../../..
 import type { Statement } from '../../../../src/accounts/providers/person.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
-import type { Answer } from '../../../fakes/ask.ts';
+import type { AppResponse } from '../../../fakes/request.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { rightPassword } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
@@ -27,13 +27,13 @@ class Fake {
   readonly requests: string[] = [];
   /** Names that were looked up, without random ones. */
   readonly lookedUp: string[] = [];
-  /** Names for which a password came that somebody typed. */
+  /** Names that received a password typed by a user. */
   readonly shown: string[] = [];
-  /** Before each response. */
+  /** Called before each response. */
   wait = async (): Promise<void> => undefined;
   isDown = false;
-  refusesUs = false;
-  /** Lookups that are not closed: each holds a connection and a slot of the provider. */
+  rejectsBindDN = false;
+  /** Open lookups; each holds a connection and a slot of the provider. */
   open = 0;
 
   readonly types: ProviderTypes = {
@@ -46,7 +46,7 @@ class Fake {
     if (!randomName.test(name)) this.lookedUp.push(`${url} ${name}`);
     await this.wait();
     if (this.isDown) throw new Error('connect ECONNREFUSED');
-    if (this.refusesUs) throw new CredentialsRefused('the directory refuses the bindDN');
+    if (this.rejectsBindDN) throw new CredentialsRefused('the LDAP server rejects the bindDN');
     const entry = this.entries.get(name.toLowerCase());
     this.open += 1;
     return {
@@ -78,21 +78,21 @@ async function lab(mapping = 'auto', log?: Logger): Promise<Lab & { ldap: Fake }
   return { ...made, ldap };
 }
 
-const as = (made: Lab, username: string, password = elsewhere): Promise<Answer> =>
+const as = (made: Lab, username: string, password = elsewhere): Promise<AppResponse> =>
   made.token({ ...login, username, password });
-const description = (answer: Answer): unknown => answer.json()['error_description'];
-const usual = 'the username or the password is wrong';
+const description = (response: AppResponse): unknown => response.json()['error_description'];
+const usual = 'incorrect username or password';
 
-describe('who is linked', () => {
-  test('is the user, whatever it is called', async () => {
+describe('an LDAP login', () => {
+  test('logs in the User linked to the entry, whatever its name', async () => {
     const made = await lab('lookup');
     const uid = await made.putUser('e.miller', { identities: [{ provider: 'corp', subject: '1' }] }, false);
-    const answer = await as(made, 'erin');
-    expect(answer.status).toBe(200);
+    const response = await as(made, 'erin');
+    expect(response.status).toBe(200);
     expect(made.sessions.ofUser(uid)).toHaveLength(1);
   });
 
-  test('is nobody as long as two users are linked so, or the link is to another provider or subject', async () => {
+  test('is refused while two Users are linked to the entry, or the link is to another provider or subject', async () => {
     const made = await lab('lookup');
     await made.putUser('a', { identities: [{ provider: 'other', subject: '1' }] }, false);
     await made.putUser('b', { identities: [{ provider: 'corp', subject: '2' }] }, false);
@@ -103,36 +103,36 @@ describe('who is linked', () => {
     expect(description(await as(made, 'erin'))).toContain('more than one user');
   });
 
-  test('is never found by name or e-mail address', async () => {
+  test('never selects a User by name or e-mail address', async () => {
     const made = await lab('lookup');
     made.ldap.entries.set('erin', { subject: '1', email: 'alice@example.org', username: 'bob' });
     await made.putUser('bob', { email: 'alice@example.org' });
     expect(description(await as(made, 'erin'))).toContain('no user is linked');
   });
 
-  test('must not be whom the name means in the platform by another link', async () => {
+  test('is refused if the typed name is that of a User with another link', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '7' }] }, false);
     await made.putUser('other', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);
   });
 
-  test('and must change a password here, does that first', async () => {
+  test('requires a due password change of the linked User first', async () => {
     const made = await lab('lookup');
     const identities = [{ provider: 'corp', subject: '1' }];
     await made.putUser('e.miller', { identities, passwordChangeRequired: true }, false);
-    expect(description(await as(made, 'erin'))).toContain('password of this user must be changed');
+    expect(description(await as(made, 'erin'))).toContain('must change your password first');
   });
 
-  test('and disabled is refused like a wrong password', async () => {
+  test('of a disabled User fails like one with a wrong password', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '1' }], state: 'Disabled' }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);
   });
 });
 
-describe('who comes for the first time', () => {
-  test('gets a user, with what the provider says, and keeps it', async () => {
+describe('a first LDAP login', () => {
+  test('creates a User from the entry, and later logins use it', async () => {
     const made = await lab();
     made.ldap.entries.set('erin', { subject: '1', displayName: 'Erin', email: 'e@example.org' });
     expect((await as(made, 'erin')).status).toBe(200);
@@ -152,16 +152,19 @@ describe('who comes for the first time', () => {
     ['a configured user', 'ALICE'],
     ['a User', 'bob'],
     ['no username', '爱丽丝'],
-  ])('is refused where the name is that of %s', async (_, username) => {
+  ])('is refused if the name is that of %s', async (_, username) => {
     const made = await lab();
     await made.putUser('bob');
     made.ldap.entries.set('erin', { subject: '1', username });
-    const answer = await as(made, 'erin');
-    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
+    const response = await as(made, 'erin');
+    expect({ status: response.status, error: response.json()['error'] }).toEqual({
+      status: 400,
+      error: 'invalid_grant',
+    });
     expect(made.cluster.list(usersPath)).toHaveLength(1);
   });
 
-  test('does not take the e-mail address of another, who could not log in with it any more', async () => {
+  test('does not use an e-mail address that another user needs to log in', async () => {
     const made = await lab();
     await made.putUser('bob', { email: 'Bob@example.org' });
     made.ldap.entries.set('erin', { subject: '1', email: 'bob@example.org' });
@@ -172,30 +175,30 @@ describe('who comes for the first time', () => {
 
 describe('an e-mail address that an administrator has set', () => {
   test.each<[string, Partial<Entry>, string | undefined]>([
-    ['stays where the provider says none that is believed', { email: undefined }, 'set@example.org'],
-    ['stays where the provider says that of somebody else', { email: 'bob@example.org' }, 'set@example.org'],
-    ['gives way to that which the provider says', { email: 'e@example.org' }, 'e@example.org'],
-    ['goes where the provider says that there is none', {}, undefined],
-  ])('%s', async (_, said, expected) => {
+    ['stays if the provider returns no verified one', { email: undefined }, 'set@example.org'],
+    ['stays if the provider returns that of another user', { email: 'bob@example.org' }, 'set@example.org'],
+    ['is replaced by the one that the provider returns', { email: 'e@example.org' }, 'e@example.org'],
+    ['is removed if the provider reports that there is none', {}, undefined],
+  ])('%s', async (_, claims, expected) => {
     const made = await lab();
     await made.putUser('bob', { email: 'bob@example.org' });
     await made.putUser('erin', { ...linked, email: 'set@example.org' }, false);
-    made.ldap.entries.set('erin', { subject: '1', ...said });
+    made.ldap.entries.set('erin', { subject: '1', ...claims });
     expect((await as(made, 'erin')).status).toBe(200);
     const { spec } = made.cluster.get(usersPath, 'erin') as { readonly spec?: { readonly email?: string } };
     expect(spec?.email).toBe(expected);
   });
 });
 
-/** Logs in; answers what tells the groups of that session, undefined when it is over. */
+/** Logs in and returns a function that reports the groups of the session, undefined once it is over. */
 const begin = async (made: Lab & { ldap: Fake }): Promise<() => Promise<readonly string[] | undefined>> => {
   made.ldap.entries.set('erin', { subject: '1', groups: ['engineers'] });
   const token = String((await as(made, 'erin')).json()['access_token']);
-  return async () => (await made.accessTokens.judge(token))?.subject.groups;
+  return async () => (await made.accessTokens.validate(token))?.subject.groups;
 };
 
-describe('a session of somebody from elsewhere', () => {
-  test('has the groups as of the login beside those of the user', async () => {
+describe('the session of an LDAP login', () => {
+  test('has the groups of the login and those of the User', async () => {
     const made = await lab();
     const groups = await begin(made);
     expect(await groups()).toEqual(['corp:engineers']);
@@ -205,7 +208,7 @@ describe('a session of somebody from elsewhere', () => {
     made.ldap.entries.set('erin', { subject: '1', groups: [] });
     expect(await groups()).toEqual(['staff', 'corp:engineers']);
     const again = String((await as(made, 'erin')).json()['access_token']);
-    expect((await made.accessTokens.judge(again))?.subject.groups).toEqual(['staff']);
+    expect((await made.accessTokens.validate(again))?.subject.groups).toEqual(['staff']);
   });
 
   test.each<[string, (made: Lab) => unknown]>([
@@ -215,7 +218,7 @@ describe('a session of somebody from elsewhere', () => {
     ['linked twice', (made) => made.putUser('second', linked, false)],
     ['deleted', (made) => made.cluster.delete(usersPath, 'erin')],
     ['without a provider', (made) => made.configure({ identityProviders: [] })],
-  ])('ends when the user is %s', async (_, change) => {
+  ])('ends when the User is %s', async (_, change) => {
     const made = await lab();
     const groups = await begin(made);
     await change(made);
@@ -223,7 +226,7 @@ describe('a session of somebody from elsewhere', () => {
     expect(await groups()).toBeUndefined();
   });
 
-  test('goes on by its refresh token until it is too old', async () => {
+  test('continues with its refresh token until it is too old', async () => {
     const made = await lab();
     await begin(made);
     const first = await as(made, 'erin');
@@ -233,7 +236,7 @@ describe('a session of somebody from elsewhere', () => {
     expect((await made.token(refreshWith(second.json()['refresh_token']))).status).toBe(400);
   });
 
-  test('does not end when a password is set here, by which the user logs in from then on', async () => {
+  test('continues when a local password is set, with which the user logs in from then on', async () => {
     const made = await lab();
     const groups = await begin(made);
     const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
@@ -246,9 +249,9 @@ describe('a session of somebody from elsewhere', () => {
 
 const linked = { identities: [{ provider: 'corp', subject: '1' }] };
 
-describe('who has a password here', () => {
+describe('a user with a local password', () => {
   test.each(['alice', 'Alice', 'ALICE', 'alice@example.org', 'bob'])(
-    'is not named elsewhere, nor is the password shown: %s',
+    'is never looked up at LDAP providers, nor is the password sent there: %s',
     async (name) => {
       const made = await lab();
       made.configure({
@@ -262,7 +265,7 @@ describe('who has a password here', () => {
     },
   );
 
-  test('is not named elsewhere by an address that several users have', async () => {
+  test('is not looked up at LDAP providers by an e-mail address that several users have', async () => {
     const made = await lab();
     const email = 'both@example.org';
     made.configure({ identityProviders: [provider('corp')] });
@@ -276,12 +279,12 @@ describe('who has a password here', () => {
 
 const outcomeOf = ({ events }: Lab): string | undefined => events.at(-1)?.annotations?.['oauth.platform.io/login'];
 
-describe('the audit log says of a login that failed', () => {
+describe('the audit event of a failed login', () => {
   test.each([
     ['erin', 'WrongPassword'],
     ['alice', 'WrongPassword'],
     ['passwordless', 'NoPassword'],
-  ])('of %s: %s', async (name, outcome) => {
+  ])('of %s has the outcome %s', async (name, outcome) => {
     const made = await lab();
     await made.putUser('erin', linked, false);
     await made.putUser('passwordless', {}, false);
@@ -289,7 +292,7 @@ describe('the audit log says of a login that failed', () => {
     expect(outcomeOf(made)).toBe(outcome);
   });
 
-  test('nothing while a provider is unavailable, unless the password is one of ours', async () => {
+  test('has no outcome while a provider is unavailable, unless the user has a local password', async () => {
     const made = await lab();
     await made.putUser('erin', linked, false);
     made.ldap.isDown = true;
@@ -311,13 +314,13 @@ test('a name of 256 characters is looked up, a longer one is not', async () => {
 test('a username from the provider that begins with "system:" is refused with the reason', async () => {
   const made = await lab();
   made.ldap.entries.set('erin', { subject: '1', username: 'system:erin' });
-  const answer = await as(made, 'erin');
-  expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
-  expect(description(answer)).toContain('says of you what is not taken here');
+  const response = await as(made, 'erin');
+  expect({ status: response.status, error: response.json()['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
+  expect(description(response)).toContain('cannot be accepted');
 });
 
-describe('passwords', () => {
-  test('are shown only to the first provider that knows the name', async () => {
+describe('the password of a login', () => {
+  test('is sent only to the first provider that knows the name', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two'), provider('three')] });
     made.ldap.entries.clear();
@@ -330,7 +333,7 @@ describe('passwords', () => {
     expect(made.ldap.shown).toEqual(['ldaps://one.example erin']);
   });
 
-  test('are shown to no provider after one that is unavailable, which may be the one that knows the name', async () => {
+  test('is sent to no provider after an unavailable one, which may know the name', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     made.ldap.isDown = true;
@@ -339,7 +342,7 @@ describe('passwords', () => {
     expect(made.ldap.shown).toEqual([]);
   });
 
-  test('of a linked user are shown to the providers of the links only', async () => {
+  test('of a linked user is sent only to the providers of the links', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
@@ -349,22 +352,22 @@ describe('passwords', () => {
   });
 
   test.each([
-    ['are empty', ''],
-    ['have 1,025 bytes', 'x'.repeat(1_025)],
-    ['have 513 characters in 1,026 bytes', 'ö'.repeat(513)],
-  ])('that %s take no request to an LDAP server', async (_, password) => {
+    ['is empty', ''],
+    ['has 1,025 bytes', 'x'.repeat(1_025)],
+    ['has 513 characters in 1,026 bytes', 'ö'.repeat(513)],
+  ])('causes no request to an LDAP server if it %s', async (_, password) => {
     const made = await lab();
     expect((await as(made, 'erin', password)).status).toBe(400);
     expect(made.ldap.requests).toEqual([]);
   });
 
-  test('of 1,024 bytes reach the LDAP server', async () => {
+  test('is sent to the LDAP server if it has 1,024 bytes', async () => {
     const made = await lab();
     await as(made, 'erin', 'x'.repeat(1_024));
     expect(made.ldap.lookedUp).toEqual(['ldaps://corp.example erin']);
   });
 
-  test('take no request to an LDAP server without a username', async () => {
+  test('causes no request to an LDAP server without a username', async () => {
     const made = await lab();
     expect((await as(made, '')).status).toBe(400);
     expect(made.ldap.requests).toEqual([]);
@@ -374,8 +377,8 @@ describe('passwords', () => {
 const atBoth = (...requests: string[]): string[] =>
   ['one', 'two'].flatMap((name) => requests.map((request) => `ldaps://${name}.example ${request}`));
 
-describe('failures', () => {
-  test('count for one name in whatever case', async () => {
+describe('failed LDAP logins', () => {
+  test('are counted for one name regardless of case', async () => {
     const made = await lab();
     const statuses: number[] = [];
     for (const name of ['erin', 'ERIN', 'Erin', 'eRin']) statuses.push((await as(made, name, 'wrong')).status);
@@ -383,7 +386,7 @@ describe('failures', () => {
     expect((await as(made, 'erIn')).status).toBe(429);
   });
 
-  test('take the work of a failed login of our own', async () => {
+  test('cost the same work as failed local logins', async () => {
     const made = await lab();
     const before = made.hashes.verified.length;
     await as(made, 'erin', 'wrong');
@@ -392,16 +395,16 @@ describe('failures', () => {
 
   // evidence: ldap-unavailable-counts
   test.each(['alice', 'erin', 'nobody'])(
-    'count while a provider is unavailable, are temporary, and leave others alone: %s',
+    'are counted while a provider is unavailable, get a temporary error, and do not affect other users: %s',
     async (name) => {
       const made = await lab();
       await made.putUser('bob');
       made.ldap.isDown = true;
       for (let tries = 0; tries < 3; tries += 1) {
-        const answer = await as(made, name, 'wrong');
-        expect(answer.status).toBe(503);
-        expect(answer.json()['error']).toBe('temporarily_unavailable');
-        expect(answer.headers['retry-after']).toBeDefined();
+        const response = await as(made, name, 'wrong');
+        expect(response.status).toBe(503);
+        expect(response.json()['error']).toBe('temporarily_unavailable');
+        expect(response.headers['retry-after']).toBeDefined();
       }
       expect((await as(made, name, 'wrong')).status).toBe(429);
       expect((await as(made, 'bob', rightPassword)).status).toBe(200);
@@ -409,11 +412,11 @@ describe('failures', () => {
   );
 
   // evidence: ldap-unavailable-same-response
-  test.each<[string, Partial<Pick<Fake, 'isDown' | 'refusesUs'>>, string[]]>([
-    ['answer', {}, atBoth('authenticate', 'look up')],
+  test.each<[string, Partial<Pick<Fake, 'isDown' | 'rejectsBindDN'>>, string[]]>([
+    ['respond', {}, atBoth('authenticate', 'look up')],
     ['are down', { isDown: true }, atBoth('look up')],
-    ['refuse bindDN', { refusesUs: true }, atBoth('look up')],
-  ])('look the same and take the same requests for every name while the providers %s', async (_, state, requests) => {
+    ['reject bindDN', { rejectsBindDN: true }, atBoth('look up')],
+  ])('look the same and cost the same requests for every name while the providers %s', async (_, state, requests) => {
     const made = await lab();
     made.configure({
       users: [{ username: 'alice', email: 'alice@example.org' }],
@@ -442,7 +445,7 @@ describe('failures', () => {
   });
 
   // evidence: ldap-silent-provider
-  test('wait for a provider that is silent, for every name; a right password of a local user does not', async () => {
+  test('wait for a silent provider, for every name; a right password of a local user does not', async () => {
     const made = await lab();
     const names = ['alice', 'erin', 'nobody'];
     const all = Promise.withResolvers<void>();
@@ -459,7 +462,7 @@ describe('failures', () => {
     for (const failure of failures) expect((await failure).status).toBe(503);
   });
 
-  test('of an unavailable provider leave alone who is linked to another', async () => {
+  test('at an unavailable provider do not affect users linked to another provider', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
@@ -470,41 +473,41 @@ describe('failures', () => {
     expect((await as(made, 'erin', 'wrong')).status).toBe(503);
   });
 
-  test('to be somebody here are no failures of the password', async () => {
+  test('are not counted if the password is right but no User is linked', async () => {
     const made = await lab('lookup');
     for (let tries = 0; tries < 10; tries += 1)
       expect(description(await as(made, 'erin'))).toContain('no user is linked');
   });
 });
 
-describe('the log names who could be linked, with the subject that a link needs', () => {
-  const message = 'somebody who logged in is not to be found here';
-  const told = (lines: readonly string[]): Record<string, unknown>[] =>
+describe('the log names the User that could be linked and the subject for the link', () => {
+  const message = 'identity provider login refused';
+  const hintsIn = (lines: readonly string[]): Record<string, unknown>[] =>
     lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['message'] === message);
 
-  test('where nobody is linked', async () => {
+  test('if no User is linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     await as(made, 'erin', 'wrong');
-    expect(told(lines())).toEqual([]);
+    expect(hintsIn(lines())).toEqual([]);
     await as(made, 'erin');
-    expect(told(lines())).toMatchObject([
-      { level: 'info', provider: 'corp', subject: '1', username: 'erin', why: 'no user is linked to this identity' },
+    expect(hintsIn(lines())).toMatchObject([
+      { level: 'info', provider: 'corp', subject: '1', username: 'erin', reason: 'no user is linked to this identity' },
     ]);
   });
 
-  test('where two are', async () => {
+  test('if two Users are linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     for (const name of ['b', 'a']) await made.putUser(name, linked, false);
     await as(made, 'erin');
-    expect(told(lines())[0]).toMatchObject({
+    expect(hintsIn(lines())[0]).toMatchObject({
       subject: '1',
-      why: 'more than one user is linked to this identity',
+      reason: 'more than one user is linked to this identity',
     });
   });
 
-  test('where the name belongs to somebody', async () => {
+  test('if the name belongs to another User', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('auto', log);
     await made.putUser(
@@ -518,14 +521,14 @@ describe('the log names who could be linked, with the subject that a link needs'
       false,
     );
     await as(made, 'erin');
-    expect(told(lines())[0]).toMatchObject({
+    expect(hintsIn(lines())[0]).toMatchObject({
       subject: '1',
-      why: 'the username erin belongs to somebody already',
+      reason: 'the username erin is already taken',
     });
   });
 });
 
-test('the slot of a login is free again after the watch of Users fell silent during it', async () => {
+test('the slot of a login is free again if the watch of Users stops responding during it', async () => {
   const made = await lab('lookup');
   await made.putUser('erin', linked, false);
   const { before } = made.client;
@@ -541,37 +544,37 @@ test('the slot of a login is free again after the watch of Users fell silent dur
   made.client.before = before;
 });
 
-test('a directory that refuses us is told beside the configuration, until it does not', async () => {
+test('a provider that rejects bindDN is reported at the configuration until it accepts it', async () => {
   const made = await lab();
-  made.ldap.refusesUs = true;
+  made.ldap.rejectsBindDN = true;
   expect((await as(made, 'erin')).status).toBe(503);
-  const told = [
+  const warnings = [
     {
       path: 'authentication.identityProviders[0] (corp).ldap.bindPasswordRef',
-      message: 'the directory refuses the bindDN',
+      message: 'the LDAP server rejects the bindDN',
     },
   ];
-  expect(made.live.warnings).toEqual(told);
-  made.ldap.refusesUs = false;
+  expect(made.live.warnings).toEqual(warnings);
+  made.ldap.rejectsBindDN = false;
   made.ldap.isDown = true;
   expect((await as(made, 'erin')).status).toBe(503);
-  expect(made.live.warnings).toEqual(told);
+  expect(made.live.warnings).toEqual(warnings);
   made.ldap.isDown = false;
   expect((await as(made, 'nobody')).status).toBe(400);
   expect(made.live.warnings).toEqual([]);
 });
 
 test.each(['system:masters', 'system:authenticated'])(
-  'a token is refused once its Session object has the group %s, which only kube-apiserver gives',
+  'a token is rejected once its Session object has the reserved group %s',
   async (group) => {
     const made = await lab();
     const token = String((await as(made, 'erin')).json()['access_token']);
-    await expect(made.accessTokens.judge(token)).resolves.toBeDefined();
+    await expect(made.accessTokens.validate(token)).resolves.toBeDefined();
     const sessions = sessionsPath('platform-system');
     const [session] = made.cluster.list(sessions);
     if (session === undefined) throw new Error('the login made no Session');
     made.cluster.put(sessions, { ...session, spec: { ...(session['spec'] as object), groups: [group] } });
     await settle();
-    expect(await made.accessTokens.judge(token)).toBeUndefined();
+    expect(await made.accessTokens.validate(token)).toBeUndefined();
   },
 );

@@ -1,4 +1,4 @@
-/** A login at an LDAP server in the process of the test. */
+/** Logins at an LDAP server in the test process. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { lookUp } from '../../../../src/accounts/providers/ldap.ts';
 import { CredentialsRefused } from '../../../../src/accounts/providers/provider.ts';
@@ -32,8 +32,8 @@ interface Login {
   readonly bindPassword?: string | undefined;
 }
 
-/** Looks the name up, and authenticates unless the entry is refused. */
-const ask = async (changes: Login = {}, settings: Partial<LDAPSettings> = {}) => {
+/** Looks the name up, and authenticates unless the entry is rejected. */
+const attemptLogin = async (changes: Login = {}, settings: Partial<LDAPSettings> = {}) => {
   const { login, password, bindPassword } = {
     login: 'erin',
     password: typed,
@@ -72,7 +72,7 @@ const withEntry = (changed: LDAPEntry['attributes']): void => {
 test('an LDAP login binds as the service, searches, binds as the entry, and reads the groups as the service', async () => {
   server.entries.set('(member=uid=erin,dc=example)', asGroups(['engineers'], ['staff']));
   const person = { subject: '7', username: 'erin', email: 'erin@example.org', displayName: 'Erin' };
-  await expect(ask({}, { groupSearch })).resolves.toEqual({ ...person, groups: ['engineers', 'staff'] });
+  await expect(attemptLogin({}, { groupSearch })).resolves.toEqual({ ...person, groups: ['engineers', 'staff'] });
   const bind = { operation: 'bind', ...service };
   expect(server.requests).toEqual([
     bind,
@@ -97,7 +97,7 @@ test('an LDAP login binds as the service, searches, binds as the entry, and read
 });
 
 test('without groupSearch LDAP users have no groups, and without bindDN the search is anonymous', async () => {
-  await expect(ask({ bindPassword: undefined }, { bindDN: undefined })).resolves.toMatchObject({ groups: [] });
+  await expect(attemptLogin({ bindPassword: undefined }, { bindDN: undefined })).resolves.toMatchObject({ groups: [] });
   expect(server.requests.filter(({ operation }) => operation === 'bind')).toEqual([
     { operation: 'bind', dn: '', password: '' },
     { operation: 'bind', dn, password: typed },
@@ -105,21 +105,21 @@ test('without groupSearch LDAP users have no groups, and without bindDN the sear
   ]);
 });
 
-test('without bindDN a password that is configured nevertheless is not sent', async () => {
-  await ask({ bindPassword: service.password }, { bindDN: undefined });
+test('a configured password without bindDN is not sent', async () => {
+  await attemptLogin({ bindPassword: service.password }, { bindDN: undefined });
   expect(server.requests[0]).toEqual({ operation: 'bind', dn: '', password: '' });
 });
 
 test('an empty password is never sent to the server, which would accept it (RFC 4513 section 5.1.2)', async () => {
-  await expect(ask({ password: '' })).resolves.toBeUndefined();
+  await expect(attemptLogin({ password: '' })).resolves.toBeUndefined();
   expect(server.requests.map((request) => request.operation)).toEqual(['bind', 'search']);
 });
 
 test.each([undefined, ''])(
-  'with the password %j of bindDN nothing is sent, and the error names the Secret',
+  'nothing is sent if the password of bindDN is %j, and the error names the Secret',
   async (password) => {
-    await expect(ask({ bindPassword: password })).rejects.toThrow(
-      'there is no password in password of the Secret directory',
+    await expect(attemptLogin({ bindPassword: password })).rejects.toThrow(
+      'the key "password" of the Secret "directory" is missing or empty',
     );
     expect(server.requests).toEqual([]);
   },
@@ -135,10 +135,10 @@ describe('the entry of an LDAP login', () => {
         { dn: 'uid=other', attributes: erin },
       ],
     ],
-    ['the entry has no DN, with which a bind is anonymous', [{ dn: '', attributes: erin }]],
-  ])('is unknown where %s: the password is not sent', async (_, entries) => {
+    ['the entry has no DN, so that a bind would be anonymous', [{ dn: '', attributes: erin }]],
+  ])('is unknown, and the password is not sent, if %s', async (_, entries) => {
     server.entries.set('(uid=erin)', entries);
-    await expect(ask()).resolves.toBeUndefined();
+    await expect(attemptLogin()).resolves.toBeUndefined();
     expect(server.requests.filter((request) => request.operation === 'bind').map((request) => request.dn)).toEqual([
       service.dn,
       service.dn,
@@ -149,9 +149,9 @@ describe('the entry of an LDAP login', () => {
   test.each([
     ['none', []],
     ['two', ['7', '8']],
-  ])('is refused where it has %s of the attribute that identifies it', async (_, entryUUID) => {
+  ])('is rejected if it has %s of the attribute that identifies it', async (_, entryUUID) => {
     withEntry({ entryUUID });
-    await expect(ask()).rejects.toThrow(`the entry ${dn} has not one entryUUID`);
+    await expect(attemptLogin()).rejects.toThrow(`the entry ${dn} must have exactly one entryUUID`);
     expect(JSON.stringify(server.requests)).not.toContain(typed);
     expect(found).toEqual([]);
   });
@@ -162,16 +162,16 @@ describe('the entry of an LDAP login', () => {
     ['no names', { uid: [], cn: [] }, { username: undefined, displayName: undefined }],
     ['attributes that are not UTF-8', { cn: [Buffer.from([0x45, 0xff])] }, { displayName: 'E\uFFFD' }],
     ['a username in several spellings', { uid: ['erin', 'e.miller'] }, { username: 'erin' }],
-  ])('may have %s', async (_, changed, expected) => {
+  ])('is accepted with %s', async (_, changed, expected) => {
     withEntry(changed);
-    await expect(ask()).resolves.toMatchObject(expected);
+    await expect(attemptLogin()).resolves.toMatchObject(expected);
   });
 
-  test('is read whatever the case of its attributes (RFC 4512 section 2.5)', async () => {
+  test('is read regardless of the case of its attributes (RFC 4512 section 2.5)', async () => {
     server.entries.set('(uid=erin)', [
       { dn, attributes: { ENTRYUUID: ['7'], Uid: ['erin'], MAIL: ['e@a'], CN: ['E'] } },
     ]);
-    await expect(ask()).resolves.toEqual({
+    await expect(attemptLogin()).resolves.toEqual({
       subject: '7',
       username: 'erin',
       email: 'e@a',
@@ -184,42 +184,42 @@ describe('the entry of an LDAP login', () => {
     ['objectGUID', '00112233445566778899aabbccddeeff'],
     ['OBJECTGUID', '00112233445566778899aabbccddeeff'],
     ['objectguid', '00112233445566778899aabbccddeeff'],
-    // These bytes are UTF-8 too.
+    // These bytes are also valid UTF-8.
     ['objectGUID', '41424344454647484950515253545556'],
   ])('is identified by %s in hexadecimal: %s', async (subject, bytes) => {
     withEntry({ objectGUID: [Buffer.from(bytes, 'hex')] });
     const userSearch = { base: 'dc=example', filter: '(uid={username})', attributes: { ...attributes, subject } };
-    await ask({}, { userSearch });
+    await attemptLogin({}, { userSearch });
     expect(found).toEqual([bytes]);
   });
 
-  test('is not identified by its DN, which changes when the entry is moved', async () => {
+  test('is not identified by its DN, which changes when the entry moves', async () => {
     const userSearch = { base: 'dc=example', filter: '(uid={username})', attributes: { ...attributes, subject: 'dn' } };
-    await expect(ask({}, { userSearch })).rejects.toThrow('has not one dn');
+    await expect(attemptLogin({}, { userSearch })).rejects.toThrow('must have exactly one dn');
   });
 });
 
 describe('groups of an LDAP login', () => {
-  test('are found by the username of the entry, not by the name of the login', async () => {
+  test('are found by the username of the entry, not by the typed name', async () => {
     server.entries.set('(mail=e@example.org)', [{ dn, attributes: erin }]);
     server.entries.set('(memberuid=erin)', asGroups(['engineers']));
     const userSearch = { base: 'dc=example', filter: '(mail={username})', attributes };
-    const answer = await ask(
+    const response = await attemptLogin(
       { login: 'e@example.org' },
       { userSearch, groupSearch: { ...groupSearch, filter: '(memberUid={username})' } },
     );
-    expect(answer?.groups).toEqual(['engineers']);
+    expect(response?.groups).toEqual(['engineers']);
   });
 
-  test('have the first value of the attribute, and none without a value', async () => {
+  test('have the first value of the attribute; an entry without a value is skipped', async () => {
     server.entries.set('(member=uid=erin,dc=example)', asGroups(['a', 'b'], [], ['c']));
-    expect((await ask({}, { groupSearch }))?.groups).toEqual(['a', 'c']);
+    expect((await attemptLogin({}, { groupSearch }))?.groups).toEqual(['a', 'c']);
   });
 
-  test('of an entry without a username are found by an empty name', async () => {
+  test('of an entry without a username are searched with an empty name', async () => {
     withEntry({ uid: [] });
     const filter = '(|(member={dn})(memberUid={username}))';
-    await ask({}, { groupSearch: { ...groupSearch, filter } });
+    await attemptLogin({}, { groupSearch: { ...groupSearch, filter } });
     expect(server.requests.at(-1)).toMatchObject({ filter: '(|(member=uid=erin,dc=example)(memberuid=))' });
   });
 });
@@ -235,24 +235,27 @@ const isBindOf =
     server.requests.filter((one) => one.operation === 'bind' && one.dn === name).length === count;
 
 describe('an LDAP bind', () => {
-  test.each(refusals)('as the entry that fails with %i is a wrong password', async (code) => {
+  test.each(refusals)('as the entry that fails with %i means a wrong password', async (code) => {
     server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
-    await expect(ask()).resolves.toBeUndefined();
+    await expect(attemptLogin()).resolves.toBeUndefined();
   });
 
-  test.each([1, 2, 8, 32, busy, 52, 80])('as the entry that fails with %i is no wrong password', async (code) => {
-    server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
-    await expect(ask()).rejects.toMatchObject({ code });
-  });
+  test.each([1, 2, 8, 32, busy, 52, 80])(
+    'as the entry that fails with %i does not mean a wrong password',
+    async (code) => {
+      server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
+      await expect(attemptLogin()).rejects.toMatchObject({ code });
+    },
+  );
 
-  test('as the entry that is cut off is no wrong password', async () => {
+  test('as the entry that is cut off does not mean a wrong password', async () => {
     server.fault = (request) => (isBindOf(dn)(request) ? 'close' : undefined);
-    await expect(ask()).rejects.toThrow('Connection closed');
+    await expect(attemptLogin()).rejects.toThrow('Connection closed');
   });
 
   test.each(refusals)('as the service that fails with %i is reported with the Secret', async (code) => {
     server.fault = (request) => (isBindOf(service.dn)(request) ? code : undefined);
-    const error: unknown = await ask().catch((reason: unknown) => reason);
+    const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(CredentialsRefused);
     expect(error).toMatchObject({ cause: { code } });
     const { message } = error as Error;
@@ -264,28 +267,28 @@ describe('an LDAP bind', () => {
 
   test.each([busy, 'close'] as const)('as the service that fails with %s is temporary', async (fault) => {
     server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
-    const error: unknown = await ask().catch((reason: unknown) => reason);
+    const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(Error);
     expect(error).not.toBeInstanceOf(CredentialsRefused);
   });
 
-  test('without bindDN that is refused is reported as that', async () => {
+  test('as the service that fails without bindDN is reported as such', async () => {
     server.fault = (request) => (isBindOf('')(request) ? 48 : undefined);
-    await expect(ask({}, { bindDN: undefined, bindPasswordRef: undefined })).rejects.toThrow(
-      /^the directory refuses to be asked without bindDN: \w+ \(48\)$/,
+    await expect(attemptLogin({}, { bindDN: undefined, bindPasswordRef: undefined })).rejects.toThrow(
+      /^the LDAP server rejects anonymous searches; set bindDN: \w+ \(48\)$/,
     );
   });
 
-  test('as the service that is refused after that of the entry says nothing of the password', async () => {
+  test('as the service that fails after the bind as the entry does not reveal whether the password was right', async () => {
     server.fault = (request) => (isBindOf(service.dn, 2)(request) ? 49 : undefined);
-    await expect(ask()).rejects.toBeInstanceOf(CredentialsRefused);
+    await expect(attemptLogin()).rejects.toBeInstanceOf(CredentialsRefused);
   });
 });
 
 test.each(['(uid=erin)', '(member=uid=erin,dc=example)'])(
-  'an LDAP search %s that fails is no wrong password',
+  'an LDAP search %s that fails does not mean a wrong password',
   async (filter) => {
     server.fault = (request) => (request.operation === 'search' && request.filter === filter ? busy : undefined);
-    await expect(ask({}, { groupSearch })).rejects.toMatchObject({ code: busy });
+    await expect(attemptLogin({}, { groupSearch })).rejects.toMatchObject({ code: busy });
   },
 );

@@ -1,4 +1,4 @@
-/** Users of people from elsewhere, while other replicas and administrators change them. */
+/** Users of identity providers, while other replicas and administrators change them. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Linking } from '../../../../src/accounts/providers/linking.ts';
 import { PersonRefused, type Person } from '../../../../src/accounts/providers/person.ts';
@@ -22,7 +22,7 @@ let accounts: Accounts;
 let linking: Linking;
 let lines: () => string[];
 let requests: string[];
-/** Runs before a request of this method, and may fail it or take its place. */
+/** Runs before a request of this method; may make it fail or replace it. */
 let before: Partial<Record<string, () => unknown>>;
 let bodies: unknown[];
 
@@ -52,7 +52,7 @@ beforeEach(async () => {
 });
 afterEach(() => accounts.stop());
 
-/** Puts a user into the cluster, which replicas see later. */
+/** Stores a user in the cluster; replicas see it later. */
 const put = (name: string, spec: UserSpec | undefined): void =>
   accounts.cluster.put(usersPath, {
     apiVersion: 'iam.platform.io/v1alpha2',
@@ -63,7 +63,7 @@ const put = (name: string, spec: UserSpec | undefined): void =>
 const failure = (): never => {
   throw new Error('connect ECONNREFUSED');
 };
-/** The result of a login that waits for a user longer than it should. */
+/** The result of a login that waits longer than allowed for a user to appear. */
 async function afterWaiting<T>(login: Promise<T>): Promise<T> {
   const result = login.then(
     (value) => ({ value }),
@@ -76,7 +76,7 @@ async function afterWaiting<T>(login: Promise<T>): Promise<T> {
   return settled.value;
 }
 
-describe('a user that a first login creates', () => {
+describe('a User that a first login creates', () => {
   test('is logged with the identity', async () => {
     await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin', displayName: 'Erin' });
     expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
@@ -87,7 +87,7 @@ describe('a user that a first login creates', () => {
   test.each<[string, NonNullable<UserSpec['identities']>]>([
     ['this identity', [identity]],
     ['this identity among others', [{ provider: 'other', subject: '2' }, identity]],
-  ])('is taken from another replica that was faster, with %s', async (_, identities) => {
+  ])('is the one that a faster replica has created, with %s', async (_, identities) => {
     before = { POST: () => put('erin', { identities }) };
     await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin' });
     expect(requests).toEqual(['POST', 'GET']);
@@ -98,20 +98,20 @@ describe('a user that a first login creates', () => {
     ['no identities', {}],
     ['the same subject of another provider', { identities: [{ provider: 'other', subject: '1' }] }],
     ['another subject of this provider', { identities: [{ provider: 'corp', subject: '2' }] }],
-  ])('is not merged with one that was created meanwhile, with %s', async (_, spec) => {
+  ])('is not merged with a User that was created meanwhile, with %s', async (_, spec) => {
     before = { POST: () => put('erin', spec) };
     const login = linking.accountOf(erin);
     await expect(login).rejects.toBeInstanceOf(PersonRefused);
-    await expect(login).rejects.toThrow('the username erin belongs to somebody already');
+    await expect(login).rejects.toThrow('the username erin is already taken');
   });
 
-  test('is 503 when kube-apiserver fails, and nothing else is tried', async () => {
+  test('fails with 503 and nothing else is tried when kube-apiserver fails', async () => {
     before = { POST: failure };
     await expect(linking.accountOf(erin)).rejects.toMatchObject({ code: 503, cause: expect.anything() as unknown });
     expect(requests).toEqual(['POST']);
   });
 
-  test('is 503 when the user of the same name cannot be read', async () => {
+  test('fails with 503 when the User of the same name cannot be read', async () => {
     before = { POST: () => put('erin', {}), GET: failure };
     await expect(linking.accountOf(erin)).rejects.toMatchObject({ code: 503, cause: expect.anything() as unknown });
   });
@@ -126,21 +126,21 @@ describe('a user that a first login creates', () => {
       },
     ],
     ['is one of two that are linked to the same identity', () => put('second', { identities: [identity] })],
-  ])('is 503 when it %s', async (_, post) => {
+  ])('fails with 503 when it %s', async (_, post) => {
     before = { POST: post };
     await expect(afterWaiting(linking.accountOf(erin))).rejects.toMatchObject({
       code: 503,
-      message: expect.stringContaining('not seen yet') as unknown,
+      message: expect.stringContaining('not visible on this replica yet') as unknown,
     });
   });
 });
 
-describe('the user of a later login', () => {
+describe('the User of a later login', () => {
   const linked = { identities: [identity], displayName: 'Erin', email: 'e@example.org' };
 
   test.each<[string, Partial<Person>, UserSpec]>([
     ['nothing', { email: 'e@example.org' }, linked],
-    ['nothing of an e-mail address that is not believed', { email: undefined }, linked],
+    ['nothing for an unverified e-mail address', { email: undefined }, linked],
     ['the display name', { email: 'e@example.org', displayName: 'Erin M.' }, { ...linked, displayName: 'Erin M.' }],
     ['the e-mail address', { email: 'm@example.org' }, { ...linked, email: 'm@example.org' }],
     ['the case of its e-mail address', { email: 'E@example.org' }, { ...linked, email: 'E@example.org' }],
@@ -153,13 +153,13 @@ describe('the user of a later login', () => {
     expect(requests).toEqual(expected === linked ? [] : ['PATCH']);
   });
 
-  test('is changed with its uid, so that kube-apiserver changes no other user that has its name by then', async () => {
+  test('is updated by uid, so that kube-apiserver never changes a different User that has the name by then', async () => {
     const uid = await accounts.putUser('erin', linked, false);
     await linking.accountOf({ ...erin, displayName: undefined });
     expect(bodies).toEqual([{ metadata: { uid }, spec: { displayName: null, email: null } }]);
   });
 
-  test('logs in when it cannot be changed, with a warning in the log', async () => {
+  test('can log in when the update fails, and a warning is logged', async () => {
     await accounts.putUser('erin', linked, false);
     before = { PATCH: failure };
     await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({
@@ -170,7 +170,7 @@ describe('the user of a later login', () => {
     ]);
   });
 
-  test('is returned as it was when it is deleted meanwhile', async () => {
+  test('is returned unchanged when it is deleted meanwhile', async () => {
     await accounts.putUser('erin', linked, false);
     before = {
       PATCH: () => {
@@ -182,7 +182,7 @@ describe('the user of a later login', () => {
     await expect(afterWaiting(login)).resolves.toMatchObject({ username: 'erin', displayName: 'Erin' });
   });
 
-  test('is not changed by a provider that is not in the configuration any more', async () => {
+  test('is not updated by a provider that is no longer configured', async () => {
     await accounts.putUser('erin', linked, false);
     accounts.configure({});
     await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({

@@ -1,4 +1,4 @@
-/** Failed logins by one name of a user tell nothing of the other names: neither whether they exist nor whose they are. */
+/** Failed logins by one name of a user reveal nothing about the other names: neither whether they exist nor whose they are. */
 // evidence: names-unlinkable
 import { afterEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -16,7 +16,7 @@ const users = [
 ];
 const loginLimit = { perAddress: 10_000, perClient: 10_000 };
 
-/** Response of a login as an attacker sees it, and the work that it took. */
+/** Response of a login as an attacker sees it, and the work that it cost. */
 async function seen(lab: Lab, username: string, from = '198.51.100.1', password = 'wrong'): Promise<unknown[]> {
   const before = lab.hashes.verified.length;
   const { status, headers, text } = await lab.token({ ...login, username, password }, { from });
@@ -28,7 +28,7 @@ const statusOf = async (...attempt: Parameters<typeof seen>): Promise<unknown> =
 const limited = (limit: object = loginLimit): Promise<Lab> => createLab({ users, loginLimit: limit });
 
 describe('failed logins by e-mail address and by username', () => {
-  test('do not tell that they belong together', async () => {
+  test('do not reveal that both names belong to one user', async () => {
     for (const [first, next] of [
       ['alice@example.org', 'alice'],
       ['alice', 'alice@example.org'],
@@ -40,7 +40,7 @@ describe('failed logins by e-mail address and by username', () => {
     }
   });
 
-  test('look the same whether an address is that of the user, of another user, or of nobody', async () => {
+  test('look the same whether the address is that of the user, of another user, or of nobody', async () => {
     const guess = fc.record({
       isEmail: fc.boolean(),
       isUpper: fc.boolean(),
@@ -73,7 +73,7 @@ describe('failed logins by e-mail address and by username', () => {
   });
 
   test.each(['alice@example.org', 'nobody@example.org', 'alice', 'nobody'])(
-    'count by the name in whatever case: %s',
+    'are counted by the name regardless of case: %s',
     async (name) => {
       const made = await limited();
       const spellings = [name, name.toUpperCase(), `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`];
@@ -82,7 +82,7 @@ describe('failed logins by e-mail address and by username', () => {
     },
   );
 
-  test('count at the user also when the address changes, but not at the username', async () => {
+  test('are counted for the user even when the address changes, but not for the username', async () => {
     const made = await createLab({ loginLimit });
     await made.putUser('carol', { email: 'carol@example.org' });
     for (let time = 0; time < 3; time += 1) expect(await statusOf(made, 'carol@example.org')).toBe(400);
@@ -91,7 +91,7 @@ describe('failed logins by e-mail address and by username', () => {
     expect(await statusOf(made, 'carol')).toBe(400);
   });
 
-  test('are both forgotten when the user is unlocked', async () => {
+  test('are both reset when the user is unlocked', async () => {
     const made = await createLab({ loginLimit });
     await made.putUser('carol', { email: 'Carol@example.org' });
     const names = ['carol', 'carol@example.org'];
@@ -103,17 +103,17 @@ describe('failed logins by e-mail address and by username', () => {
   });
 });
 
-describe('failed logins by names that an LDAP directory knows', () => {
+describe('failed logins by names of one LDAP entry', () => {
   /** All names of one entry. */
   const names = ['erin', 'e.miller', 'erin miller', 'erin@example.org', 'miller@example.org'];
-  /** Names with which a password came to the directory. */
-  const judged: string[] = [];
-  /** Called before each response; undefined unless a test holds responses back. */
+  /** Names whose password was sent to the LDAP server. */
+  const checked: string[] = [];
+  /** Called before each response; undefined unless a test delays responses. */
   let wait: (() => Promise<void>) | undefined;
   afterEach(() => {
     wait = undefined;
   });
-  /** Connections that are open. */
+  /** Number of open connections. */
   const open = new Set<object>();
   const lookUp: PasswordProvider['lookUp'] = async (name) => {
     const connection = {};
@@ -121,7 +121,7 @@ describe('failed logins by names that an LDAP directory knows', () => {
     return {
       subject: names.some((one) => name.toLowerCase().startsWith(one)) ? '1' : undefined,
       authenticate: async () => {
-        judged.push(name);
+        checked.push(name);
         await wait?.();
         return undefined;
       },
@@ -148,7 +148,7 @@ describe('failed logins by names that an LDAP directory knows', () => {
     ['e.miller', 'erin@example.org'],
     ['erin', 'erin@example.org'],
     ['erin@example.org', 'erin'],
-  ])('do not tell that %s and %s belong together', async (first, next) => {
+  ])('do not reveal that %s and %s belong together', async (first, next) => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
     expect(await statusOf(made, first)).toBe(429);
@@ -158,46 +158,49 @@ describe('failed logins by names that an LDAP directory knows', () => {
   test.each([
     ['erin', 'erin miller'],
     ['erin@example.org', 'miller@example.org'],
-  ])('count at the account too, so that spellings are no more guesses: %s and %s', async (first, next) => {
-    const made = await lab();
-    for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
-    expect(await statusOf(made, next)).toBe(429);
-  });
+  ])(
+    'are counted for the account too, so that other spellings allow no more guesses: %s and %s',
+    async (first, next) => {
+      const made = await lab();
+      for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
+      expect(await statusOf(made, next)).toBe(429);
+    },
+  );
 
-  test('beyond the limit are not shown to the directory', async () => {
+  test('beyond the limit are not sent to the LDAP server', async () => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
-    judged.length = 0;
+    checked.length = 0;
     expect(await statusOf(made, 'erin miller')).toBe(429);
-    expect(judged).toEqual([]);
+    expect(checked).toEqual([]);
   });
 
-  test('beyond the limit free their connection to the directory', async () => {
+  test('beyond the limit release their connection to the LDAP server', async () => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
-    // More than the directory has connections and places in the queue.
+    // More than the provider has connections and slots in the queue.
     const refused = Array.from({ length: 20 }, (_, index) => `erin miller ${index}`);
     for (const name of refused) expect(await statusOf(made, name)).toBe(429);
     expect(open.size).toBe(0);
     expect(await statusOf(made, 'nobody')).toBe(400);
   });
 
-  test('at once are no more guesses than one after another, whatever the names', async () => {
+  test('that are concurrent allow no more guesses than sequential ones, whatever the names', async () => {
     const made = await lab();
-    // As many logins of one address as a directory serves at once.
+    // As many logins as a provider serves concurrently for one address.
     const count = 4;
     const all = Promise.withResolvers<void>();
-    judged.length = 0;
+    checked.length = 0;
     wait = () => {
-      if (judged.length === count) all.resolve();
+      if (checked.length === count) all.resolve();
       return all.promise;
     };
-    const answers = await Promise.all(Array.from({ length: count }, (_, index) => statusOf(made, `erin ${index}`)));
-    expect(answers.filter((status) => status === 400)).toHaveLength(3);
-    expect(answers.filter((status) => status === 429)).toHaveLength(count - 3);
+    const responses = await Promise.all(Array.from({ length: count }, (_, index) => statusOf(made, `erin ${index}`)));
+    expect(responses.filter((status) => status === 400)).toHaveLength(3);
+    expect(responses.filter((status) => status === 429)).toHaveLength(count - 3);
   });
 
-  test('are forgotten when the user is unlocked', async () => {
+  test('are reset when the user is unlocked', async () => {
     const made = await lab();
     for (const name of names) for (let time = 0; time < 4; time += 1) await seen(made, name);
     const account = made.directory.account('e.miller');

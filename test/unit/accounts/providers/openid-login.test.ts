@@ -1,4 +1,4 @@
-/** Logins at an OpenID provider in the process of the test, whose responses each test sets. */
+/** Logins at an OpenID provider in the test process, whose responses each test sets. */
 // evidence: openid-login
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, createPrivateKey } from 'node:crypto';
@@ -13,7 +13,7 @@ import { clientID, OpenIDServer } from '../../../fakes/openid-server.ts';
 import { keyMaker } from '../../../fakes/signing-keys.ts';
 import { FakeClock } from '../../../labs/cluster-fakes.ts';
 
-const asked = { state: 'the-state', nonce: 'the-nonce', verifier: 'v'.repeat(43) };
+const request = { state: 'the-state', nonce: 'the-nonce', verifier: 'v'.repeat(43) };
 const address = '192.0.2.1';
 const hour = 3_600_000;
 const discovery = '/.well-known/openid-configuration';
@@ -26,7 +26,7 @@ let providers: RedirectProviders;
 let lines: () => string[];
 let secret: string | undefined;
 
-/** Puts the provider in force, with changes. */
+/** Configures the provider, with changes. */
 function configure(changes: object = {}, oidc: object = {}): void {
   const { caCertificate } = server;
   const settings = { issuer: server.issuer, clientID, clientSecretRef: ref, caCertificate, ...oidc };
@@ -47,7 +47,7 @@ function configure(changes: object = {}, oidc: object = {}): void {
 beforeEach(async () => {
   server = new OpenIDServer();
   await server.start();
-  server.claims = { nonce: asked.nonce };
+  server.claims = { nonce: request.nonce };
   clock = new FakeClock();
   live = new LiveConfiguration();
   configure();
@@ -60,9 +60,10 @@ beforeEach(async () => {
 });
 afterEach(() => server.stop());
 
-const leave = (again = false, from = address): Promise<string> => providers.authorizationURL('sso', asked, again, from);
+const leave = (again = false, from = address): Promise<string> =>
+  providers.authorizationURL('sso', request, again, from);
 const comeBack = (query: Readonly<Record<string, string>> = {}) =>
-  providers.person('sso', new URLSearchParams({ code: 'the-code', state: asked.state, ...query }), asked, address);
+  providers.person('sso', new URLSearchParams({ code: 'the-code', state: request.state, ...query }), request, address);
 const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => undefined,
@@ -70,8 +71,8 @@ const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
   );
 const now = (): number => Math.floor(Date.now() / 1_000);
 
-describe('a browser is sent to an OpenID provider', () => {
-  test('with a state, a nonce, a PKCE challenge and a redirect URI of this provider', async () => {
+describe('the redirect of a browser to an OpenID provider', () => {
+  test('has a state, a nonce, a PKCE challenge and the redirect URI of this provider', async () => {
     const url = new URL(await leave());
     expect(url.href.startsWith(`${server.issuer}/authorization?`)).toBe(true);
     expect(Object.fromEntries(url.searchParams)).toEqual({
@@ -79,19 +80,19 @@ describe('a browser is sent to an OpenID provider', () => {
       client_id: clientID,
       redirect_uri: `${issuer}/oauth/callback/sso`,
       scope: 'openid profile email',
-      state: asked.state,
-      nonce: asked.nonce,
-      code_challenge: createHash('sha256').update(asked.verifier).digest('base64url'),
+      state: request.state,
+      nonce: request.nonce,
+      code_challenge: createHash('sha256').update(request.verifier).digest('base64url'),
       code_challenge_method: 'S256',
     });
   });
 
-  test('to log in again, with prompt=login', async () => {
+  test('demands a new login with prompt=login', async () => {
     expect(new URL(await leave(true)).searchParams.get('prompt')).toBe('login');
   });
 
   test.each(['http://127.0.0.1/authorization', 'javascript:alert(1)', undefined])(
-    'never to the endpoint %s',
+    'never leads to the endpoint %s',
     async (endpoint) => {
       server.metadata = { authorization_endpoint: endpoint };
       await expect(leave()).rejects.toMatchObject({ code: 503 });
@@ -100,18 +101,18 @@ describe('a browser is sent to an OpenID provider', () => {
   );
 });
 
-describe.each(['directory', 'nowhere'])('the OpenID provider %s, which is not one,', (name) => {
+describe.each(['directory', 'nowhere'])('the name %s, which is no OpenID provider,', (name) => {
   const unknown = { error: 'invalid_request', code: 404 };
 
-  test('is unknown to browsers that leave and that come back', async () => {
+  test('is unknown when a browser is redirected there and when it comes back', async () => {
     expect(providers.all().map((one) => one.name)).toEqual(['sso']);
-    await expect(providers.authorizationURL(name, asked, false, address)).rejects.toMatchObject(unknown);
-    await expect(providers.person(name, new URLSearchParams(), asked, address)).rejects.toMatchObject(unknown);
+    await expect(providers.authorizationURL(name, request, false, address)).rejects.toMatchObject(unknown);
+    await expect(providers.person(name, new URLSearchParams(), request, address)).rejects.toMatchObject(unknown);
   });
 });
 
-describe('a person who comes back from an OpenID provider', () => {
-  test('is the one of the id_token and of userinfo, for which the code is sent with the secret', async () => {
+describe('a login at an OpenID provider', () => {
+  test('has the claims of the id_token and of userinfo, and sends the code with the client secret', async () => {
     configure({}, { claims: { groups: 'roles' } });
     server.claims = { ...server.claims, preferred_username: 'erin', roles: ['a'] };
     server.userinfo = { sub: '1', preferred_username: 'other', name: 'Erin', email: 'e@a.org', email_verified: true };
@@ -126,21 +127,21 @@ describe('a person who comes back from an OpenID provider', () => {
     expect(form).toMatchObject({
       grant_type: 'authorization_code',
       code: 'the-code',
-      code_verifier: asked.verifier,
+      code_verifier: request.verifier,
       redirect_uri: `${issuer}/oauth/callback/sso`,
     });
     expect([form?.['client_secret'], authorization]).toContain('the-secret');
     expect(server.to('/userinfo')).toMatchObject([{ authorization: 'Bearer an-access-token' }]);
   });
 
-  test('is the one of the id_token alone where there is no userinfo endpoint', async () => {
+  test('has only the claims of the id_token if there is no userinfo endpoint', async () => {
     server.metadata = { userinfo_endpoint: undefined };
     server.claims = { ...server.claims, preferred_username: 'erin' };
     await expect(comeBack()).resolves.toMatchObject({ username: 'erin' });
     expect(server.to('/userinfo')).toEqual([]);
   });
 
-  test('is refused for a name that nobody from elsewhere may have', async () => {
+  test('is refused for a reserved name', async () => {
     server.claims = { ...server.claims, preferred_username: 'system:admin' };
     await expect(comeBack()).rejects.toBeInstanceOf(PersonRefused);
   });
@@ -156,7 +157,7 @@ describe('a person who comes back from an OpenID provider', () => {
   test.each([
     ['has expired within the tolerance', () => ({ exp: now() - 5 })],
     ['is for several clients, this one authorized', () => ({ aud: [clientID, 'other'], azp: clientID })],
-  ])('is accepted with an id_token that %s', async (_, claims) => {
+  ])('accepts an id_token that %s', async (_, claims) => {
     server.claims = { ...server.claims, ...claims() };
     await expect(comeBack()).resolves.toMatchObject({ identity: { subject: '1' } });
   });
@@ -182,14 +183,14 @@ describe('a person who comes back from an OpenID provider', () => {
       },
     ]),
     [
-      'an id_token whose signature is none',
+      'an unsigned id_token with a signing algorithm',
       () => {
         server.key = undefined;
         return comeBack();
       },
     ],
     [
-      'an id_token without a signature',
+      'an id_token with the algorithm none',
       () => {
         server.header = { alg: 'none' };
         return comeBack();
@@ -227,13 +228,13 @@ describe('a person who comes back from an OpenID provider', () => {
       },
     ],
     [
-      'userinfo of another person',
+      'userinfo of another user',
       () => {
         server.userinfo = { sub: '2' };
         return comeBack();
       },
     ],
-  ])('with %s begins again', async (_, attempt) => {
+  ])('has to start again after %s', async (_, attempt) => {
     const error = await errorOf(attempt() as Promise<unknown>);
     expect(error).toMatchObject({ error: 'invalid_request', code: 400 });
     expect((error as Error).message).toContain('Our SSO');
@@ -247,24 +248,24 @@ const fail = (at: string, status = 500, body: unknown = {}): void => {
   server.respond = (path) => (path === at ? { status, body } : undefined);
 };
 
-describe('an OpenID provider that fails', () => {
+describe('an OpenID provider', () => {
   test.each<[string, () => void]>([
     ['cannot be discovered', () => fail(discovery)],
     ['publishes no keys', () => fail('/keys')],
     ['fails at the token endpoint', () => fail('/token')],
-    ['refuses our secret', () => fail('/token', 401, { error: 'invalid_client' })],
+    ['rejects the client secret', () => fail('/token', 401, { error: 'invalid_client' })],
     ['fails at the userinfo endpoint', () => fail('/userinfo')],
     ['has an endpoint without TLS', () => void (server.metadata = { token_endpoint: 'http://127.0.0.1:1/token' })],
-    ['has no certificate of its CA', () => configure({}, { caCertificate: undefined })],
-    ['has no secret here yet', () => void (secret = undefined)],
+    ['has a certificate of an unknown CA', () => configure({}, { caCertificate: undefined })],
+    ['has no client secret yet', () => void (secret = undefined)],
     ['has stopped', () => server.stop()],
-  ])('is unavailable: it %s', async (_, break_) => {
+  ])('is unavailable if it %s', async (_, break_) => {
     break_();
     await expect(comeBack()).rejects.toMatchObject({ code: 503 });
     expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([{ level: 'warn', provider: 'sso' }]);
   });
 
-  test('gets no code when it says that it is another issuer', async () => {
+  test('gets no code if it claims to be another issuer', async () => {
     server.metadata = { issuer: 'https://other.example' };
     await expect(comeBack()).rejects.toMatchObject({
       code: 503,
@@ -273,11 +274,11 @@ describe('an OpenID provider that fails', () => {
     expect(server.to('/token')).toEqual([]);
   });
 
-  test('is called by its name where it has no other', async () => {
+  test('is called by its name if it has no display name', async () => {
     configure({ displayName: undefined });
     secret = undefined;
     await expect(leave()).rejects.toThrow('the identity provider "sso" is unavailable');
-    expect(lines().join('\n')).toContain('there is no secret in the Secret openid');
+    expect(lines().join('\n')).toContain('of the Secret \\"openid\\" is missing');
     expect(server.requests).toEqual([]);
   });
 });
@@ -285,7 +286,7 @@ describe('an OpenID provider that fails', () => {
 const count = (): number => server.to(discovery).length;
 
 describe('the discovery of an OpenID provider', () => {
-  test('is kept for an hour', async () => {
+  test('is cached for an hour', async () => {
     await leave();
     await clock.advance(hour - 1);
     await leave();
@@ -298,7 +299,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('is shared by logins at the same time', async () => {
+  test('is shared by concurrent logins', async () => {
     await Promise.all([leave(), leave(), leave()]);
     expect(count()).toBe(1);
   });
@@ -321,7 +322,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('that fails leaves the earlier one in use, and is tried by each login', async () => {
+  test('that fails leaves the earlier result in use, and each login repeats it', async () => {
     await leave();
     await clock.advance(hour);
     fail(discovery);
@@ -342,7 +343,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('that fails after the secret changed leaves none in use', async () => {
+  test('that fails after the secret changed leaves no result in use', async () => {
     await leave();
     secret = 'another';
     fail(discovery);
@@ -350,10 +351,10 @@ describe('the discovery of an OpenID provider', () => {
   });
 });
 
-test('logins of one address at an OpenID provider beyond 4 requests and 8 that wait are refused, and those of another are not', async () => {
+test('an address may have 4 concurrent requests and 8 queued ones at an OpenID provider; others are not affected', async () => {
   const released = Promise.withResolvers<undefined>();
   server.respond = (path) => (path === discovery ? released.promise : undefined);
-  // The digests of their PKCE challenges end in any order, so any of them can be the one that is refused.
+  // The digests of their PKCE challenges end in any order, so any of them may be the refused one.
   const logins = Array.from({ length: 13 }, () => leave());
   const settled = Promise.allSettled(logins);
   await expect(Promise.race(logins)).rejects.toMatchObject({ code: 429 });

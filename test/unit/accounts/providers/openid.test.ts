@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { statementOf } from '../../../../src/accounts/providers/openid.ts';
 
 const claims = { username: 'preferred_username', email: 'email', displayName: 'name', groups: 'roles' };
-const said = {
+const idToken = {
   sub: '1',
   preferred_username: 'erin',
   email: 'e@example.org',
@@ -15,25 +15,29 @@ const statement = { subject: '1', username: 'erin', email: 'e@example.org', disp
 // evidence: openid-email-verified
 test.each<[string, object, object]>([
   ['all of them', {}, {}],
-  ['a verified e-mail address, in a text', { email_verified: 'true' }, {}],
-  ['one that is not', { email_verified: false }, { email: undefined }],
-  ['one that is not, in a text', { email_verified: 'false' }, { email: undefined }],
-  ['one of which nothing is said', { email_verified: undefined }, { email: undefined }],
+  ['a verified e-mail address (as a string)', { email_verified: 'true' }, {}],
+  ['an unverified e-mail address', { email_verified: false }, { email: undefined }],
+  ['an unverified e-mail address (as a string)', { email_verified: 'false' }, { email: undefined }],
+  ['an e-mail address without email_verified', { email_verified: undefined }, { email: undefined }],
   ...[null, 0, 1, '', 'TRUE', '1', [true], {}].map((email_verified): [string, object, object] => [
-    `one that is verified as ${JSON.stringify(email_verified)}`,
+    `an e-mail address with email_verified ${JSON.stringify(email_verified)}`,
     { email_verified },
     { email: undefined },
   ]),
   ['one group', { roles: 'a' }, { groups: ['a'] }],
   ['no groups', { roles: undefined }, { groups: [] }],
-  ['groups that are none', { roles: [1, { name: 'a' }, 'b', null] }, { groups: ['b'] }],
-  ['names that are none', { preferred_username: 7, name: null }, { username: undefined, displayName: undefined }],
-  ['a subject that is none', { sub: 1 }, { subject: undefined }],
-])('of the claims of a person: %s', (_, changes, expected) => {
-  expect(statementOf({ ...said, ...changes }, { claims })).toEqual({ ...statement, ...expected });
+  ['groups that are not strings', { roles: [1, { name: 'a' }, 'b', null] }, { groups: ['b'] }],
+  [
+    'names that are not strings',
+    { preferred_username: 7, name: null },
+    { username: undefined, displayName: undefined },
+  ],
+  ['a subject that is not a string', { sub: 1 }, { subject: undefined }],
+])('reads the claims of an identity: %s', (_, changes, expected) => {
+  expect(statementOf({ ...idToken, ...changes }, { claims })).toEqual({ ...statement, ...expected });
 });
 
-test('groups come of no claim unless it is named', () => {
+test('groups are read only from a configured claim', () => {
   const { groups: _, ...others } = claims;
-  expect(statementOf({ ...said, groups: ['a'] }, { claims: others }).groups).toEqual([]);
+  expect(statementOf({ ...idToken, groups: ['a'] }, { claims: others }).groups).toEqual([]);
 });

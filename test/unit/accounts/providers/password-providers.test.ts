@@ -1,4 +1,4 @@
-/** Which LDAP providers get a login, in which order, and what becomes of their errors. */
+/** LDAP providers that receive a login, their order, and the report of their errors. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { PasswordProviders } from '../../../../src/accounts/providers/password-providers.ts';
 import { CredentialsRefused, type LookUp, type ProviderTypes } from '../../../../src/accounts/providers/provider.ts';
@@ -34,11 +34,11 @@ const result = (changes: Partial<LookUp> = {}): LookUp => ({
 let live: LiveConfiguration;
 let providers: PasswordProviders;
 let lines: () => string[];
-/** Host and name of each name that was looked up. */
+/** Host and name of each lookup. */
 let lookedUp: [host: string, name: string][];
 let bindPasswords: unknown[];
 let read: unknown[];
-let answer: (host: string) => Promise<LookUp>;
+let response: (host: string) => Promise<LookUp>;
 
 const configure = (...identityProviders: object[]): void =>
   live.accept(configuration({ authentication: { identityProviders } }));
@@ -49,7 +49,7 @@ beforeEach(() => {
   lookedUp = [];
   bindPasswords = [];
   read = [];
-  answer = async () => result();
+  response = async () => result();
   const log = logOfLines();
   ({ lines } = log);
   const secrets = {
@@ -67,7 +67,7 @@ beforeEach(() => {
           const host = new URL(ldap.url).hostname;
           lookedUp.push([host, name]);
           bindPasswords.push(secret);
-          return answer(host);
+          return response(host);
         },
       }),
     },
@@ -79,7 +79,7 @@ beforeEach(() => {
 
 type Search = Parameters<PasswordProviders['find']>[1];
 const find = (changes: Partial<Search> = {}) =>
-  providers.find('erin', { source: '192.0.2.1', may: () => true, ...changes });
+  providers.find('erin', { source: '192.0.2.1', isAllowed: () => true, ...changes });
 const logIn = async (changes: Partial<Search> = {}): Promise<Person | undefined> => {
   const candidate = await find(changes);
   try {
@@ -91,23 +91,23 @@ const logIn = async (changes: Partial<Search> = {}): Promise<Person | undefined>
 const hosts = (): string[] => lookedUp.map(([host]) => host);
 
 describe('LDAP providers', () => {
-  test('are searched in the order of the configuration, those that may have the password first', async () => {
+  test('are searched in the order of the configuration, first those that may get the password', async () => {
     await logIn();
-    await logIn({ may: (name) => name === 'two' });
+    await logIn({ isAllowed: (name) => name === 'two' });
     expect(hosts()).toEqual(['one.example', 'two.example', 'two.example', 'one.example']);
     expect(lookedUp.map(([, name]) => name === 'erin')).toEqual([true, true, true, false]);
   });
 
-  test('return the person, with the provider that has the name, and no later provider is searched', async () => {
-    answer = async () => result({ subject: '1', authenticate: async () => person });
+  test('return the identity from the provider that has the name; later providers are not searched', async () => {
+    response = async () => result({ subject: '1', authenticate: async () => person });
     const identity = { provider: 'one', subject: '1' };
     await expect(find()).resolves.toMatchObject({ identity });
     await expect(logIn()).resolves.toMatchObject({ identity });
     expect(hosts()).toEqual(['one.example', 'one.example']);
   });
 
-  test('after the one that has the name are searched for a random name once the password is wrong', async () => {
-    answer = async () => result({ subject: '1' });
+  test('that follow the one with the name are searched for a random name if the password is wrong', async () => {
+    response = async () => result({ subject: '1' });
     const candidate = await find();
     expect(hosts()).toEqual(['one.example']);
     await expect(candidate.authenticate('wrong')).resolves.toBeUndefined();
@@ -115,7 +115,7 @@ describe('LDAP providers', () => {
     expect(lookedUp[1]?.[1]).not.toBe('erin');
   });
 
-  test('get the password of bindDN from its Secret, and no Secret is read without bindDN', async () => {
+  test('get the password of bindDN from its Secret; without bindDN no Secret is read', async () => {
     configure(provider('one', { bindDN: 'cn=service', bindPasswordRef }), provider('two'));
     await logIn();
     expect(bindPasswords).toEqual(['of the service', undefined]);
@@ -129,7 +129,7 @@ test.each([
   ['an outage', async () => Promise.reject(new Error('connect ECONNREFUSED'))],
 ])('every connection to an LDAP provider is closed after %s', async (_, authenticate) => {
   const open = new Set<LookUp>();
-  answer = async () => {
+  response = async () => {
     const found = result({ subject: '1', authenticate, close: () => void open.delete(found) });
     open.add(found);
     return found;
@@ -139,11 +139,11 @@ test.each([
   expect([...open]).toEqual([]);
 });
 
-test('a fault of an LDAP provider is logged, and the error names the first in the configuration', async () => {
-  answer = async () => {
+test('an error of an LDAP provider is logged, and the message names the first such provider in the configuration', async () => {
+  response = async () => {
     throw new Error('connect ECONNREFUSED');
   };
-  await expect(logIn({ may: (name) => name === 'two' })).rejects.toMatchObject({
+  await expect(logIn({ isAllowed: (name) => name === 'two' })).rejects.toMatchObject({
     code: 503,
     message: expect.stringContaining('"one"') as unknown,
   });
@@ -153,20 +153,20 @@ test('a fault of an LDAP provider is logged, and the error names the first in th
   ]);
 });
 
-test('an LDAP provider that was removed while it refused bindDN leaves no warning at the configuration', async () => {
-  answer = async () => {
+test('an LDAP provider that is removed while it rejects bindDN leaves no warning at the configuration', async () => {
+  response = async () => {
     configure();
-    throw new CredentialsRefused('the directory refuses the bindDN');
+    throw new CredentialsRefused('the LDAP server rejects the bindDN');
   };
   await expect(logIn()).rejects.toMatchObject({ code: 503 });
   expect(live.warnings).toEqual([]);
 });
 
 describe('connections to one LDAP provider', () => {
-  test('are 4 of one address, and 8 of its logins may wait: more are refused until these have ended', async () => {
+  test('are limited to 4 per address, with 8 queued logins; further ones are refused until these have ended', async () => {
     configure(provider('one'));
     const released = Promise.withResolvers<LookUp>();
-    answer = () => released.promise;
+    response = () => released.promise;
     const logins = Array.from({ length: 12 }, () => logIn());
     await expect(logIn()).rejects.toMatchObject({ code: 429 });
     expect(hosts()).toHaveLength(4);
@@ -175,9 +175,9 @@ describe('connections to one LDAP provider', () => {
     await expect(logIn()).resolves.toBeUndefined();
   });
 
-  test('are free for other addresses while one address holds all that it may', async () => {
+  test('are free for other addresses while one address uses its whole share', async () => {
     configure(provider('one'));
-    answer = async () => result({ subject: '1' });
+    response = async () => result({ subject: '1' });
     const held = await Promise.all(Array.from({ length: 4 }, () => find()));
     const waiting = find();
     (await find({ source: '192.0.2.2' })).close();
@@ -186,9 +186,9 @@ describe('connections to one LDAP provider', () => {
     (await waiting).close();
   });
 
-  test('are held from looking up a name until the login is refused, which frees the slot', async () => {
+  test('are held from the lookup until the login is refused, which frees the slot', async () => {
     configure(provider('one'));
-    answer = async () => result({ subject: '1' });
+    response = async () => result({ subject: '1' });
     const candidates = await Promise.all(Array.from({ length: 4 }, () => find()));
     const waiting = find();
     expect(hosts()).toHaveLength(4);

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { isSubdomain } from '../../../../src/config/names.ts';
 import { personOf, PersonRefused, usernameOf, type Statement } from '../../../../src/accounts/providers/person.ts';
 
-describe('the username of somebody who comes for the first time', () => {
+describe('the username of a first login', () => {
   test.each([
     ['erin', 'erin'],
     ['Erin.Miller', 'erin.miller'],
@@ -24,32 +24,32 @@ describe('the username of somebody who comes for the first time', () => {
     ['...', undefined],
     ['爱丽丝', undefined],
     ['x'.repeat(254), undefined],
-    // Takes hours where the length is checked last.
+    // Takes hours if the length is checked last.
     [`a${'-'.repeat(1_000_000)}a`, undefined],
-  ])('of %.40j is %j', (said, username) => {
-    expect(usernameOf(said)).toBe(username);
+  ])('for the claim %.40j is %j', (claims, username) => {
+    expect(usernameOf(claims)).toBe(username);
     expect(isSubdomain(username ?? 'none')).toBe(true);
   });
 });
 
-const said: Statement = {
+const claims: Statement = {
   subject: '0f1e',
   username: 'erin',
   email: 'erin@example.org',
   displayName: 'Erin',
   groups: ['engineers'],
 };
-const told = (changes: Partial<Statement>): unknown => {
+const personWith = (changes: Partial<Statement>): unknown => {
   try {
-    return personOf('corp', { ...said, ...changes });
+    return personOf('corp', { ...claims, ...changes });
   } catch (error) {
     return error;
   }
 };
 
-describe('what a provider says', () => {
-  test('is taken with the groups under its name', () => {
-    expect(personOf('corp', { ...said, groups: ['a', 'b', 'a', 'platform:admins'] })).toEqual({
+describe('the claims of an identity provider', () => {
+  test('are accepted, and groups get the prefix of the provider', () => {
+    expect(personOf('corp', { ...claims, groups: ['a', 'b', 'a', 'platform:admins'] })).toEqual({
       identity: { provider: 'corp', subject: '0f1e' },
       username: 'erin',
       email: 'erin@example.org',
@@ -61,25 +61,25 @@ describe('what a provider says', () => {
   // evidence: provider-system-names
   test.each<[string, Partial<Statement>]>([
     ['without a subject', { subject: undefined }],
-    ['with an empty one', { subject: '' }],
-    ['with one that is too long', { subject: 'x'.repeat(256) }],
-    ['with one that begins with a space', { subject: ' a' }],
-    ['with one that ends with a space', { subject: 'a ' }],
-    ['with one that has a line end', { subject: 'a\nb' }],
-    ['with one that is not UTF-8', { subject: 'a\uFFFD' }],
-    ['with a group of a lone surrogate', { groups: ['a\uD800'] }],
-    ['with a username of Kubernetes’ own', { username: 'system:admin' }],
-    ['in whatever case', { username: 'System:Admin' }],
-    ['with a group of its own', { groups: ['a', 'system:masters'] }],
+    ['with an empty subject', { subject: '' }],
+    ['with a subject that is too long', { subject: 'x'.repeat(256) }],
+    ['with a subject that begins with a space', { subject: ' a' }],
+    ['with a subject that ends with a space', { subject: 'a ' }],
+    ['with a subject that contains a line end', { subject: 'a\nb' }],
+    ['with a subject that is not UTF-8', { subject: 'a\uFFFD' }],
+    ['with a group that contains a lone surrogate', { groups: ['a\uD800'] }],
+    ['with a reserved username of Kubernetes', { username: 'system:admin' }],
+    ['with a reserved username in any case', { username: 'System:Admin' }],
+    ['with a reserved group', { groups: ['a', 'system:masters'] }],
     ['with a group that is empty', { groups: [''] }],
     ['with a group that no header can carry', { groups: ['a\r\nImpersonate-User: b'] }],
     ['with a group whose name is too long', { groups: ['x'.repeat(249)] }],
     ['with more groups than a session keeps', { groups: Array.from({ length: 201 }, (_, one) => `g${one}`) }],
-  ])('is refused %s', (_, changes) => {
-    expect(told(changes)).toBeInstanceOf(PersonRefused);
+  ])('are rejected %s', (_, changes) => {
+    expect(personWith(changes)).toBeInstanceOf(PersonRefused);
   });
 
-  test('is taken up to the longest names and the most groups', () => {
+  test('are accepted up to the longest names and the most groups', () => {
     const longest = {
       subject: 'x'.repeat(255),
       email: `${'x'.repeat(250)}@a.b`,
@@ -89,16 +89,16 @@ describe('what a provider says', () => {
     const { email, displayName } = longest;
     const identity = { provider: 'corp', subject: longest.subject };
     const groups = longest.groups.map((group) => `corp:${group}`);
-    expect(told(longest)).toEqual({ identity, username: 'erin', email, displayName, groups });
+    expect(personWith(longest)).toEqual({ identity, username: 'erin', email, displayName, groups });
   });
 
   test.each<[string, Partial<Statement>, object]>([
-    ['an e-mail address that is none', { email: 'erin' }, { email: undefined }],
-    ['one that is too long', { email: `${'x'.repeat(251)}@a.b` }, { email: undefined }],
-    ['a name with a line end', { displayName: 'Erin\nMiller ' }, { displayName: 'Erin Miller' }],
-    ['a name that is too long', { displayName: 'x'.repeat(300) }, { displayName: 'x'.repeat(256) }],
-    ['an empty name', { displayName: ' ' }, { displayName: undefined }],
-  ])('of %s only that is left out', (_, changes, expected) => {
-    expect(told(changes)).toMatchObject(expected);
+    ['an invalid e-mail address', { email: 'erin' }, { email: undefined }],
+    ['an e-mail address that is too long', { email: `${'x'.repeat(251)}@a.b` }, { email: undefined }],
+    ['a display name with a line end', { displayName: 'Erin\nMiller ' }, { displayName: 'Erin Miller' }],
+    ['a display name that is too long', { displayName: 'x'.repeat(300) }, { displayName: 'x'.repeat(256) }],
+    ['an empty display name', { displayName: ' ' }, { displayName: undefined }],
+  ])('with %s are accepted without it', (_, changes, expected) => {
+    expect(personWith(changes)).toMatchObject(expected);
   });
 });

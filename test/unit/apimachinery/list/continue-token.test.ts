@@ -5,7 +5,7 @@ const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).to
 const v = 'meta.k8s.io/v1';
 
 describe('a continue token', () => {
-  test('is the one that kube-apiserver gives', () => {
+  test('has the same value as one of kube-apiserver', () => {
     expect(encodeContinue(624, 'node-3\0')).toBe(
       'eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NjI0LCJzdGFydCI6Im5vZGUtM1x1MDAwMCJ9',
     );
@@ -17,7 +17,7 @@ describe('a continue token', () => {
       { v, rv: -1, start: 'a' },
       { resourceVersion: -1, start: 'a' },
     ],
-    // Whatever is negative goes on from what is current.
+    // A negative resourceVersion continues from the current state.
     [
       { v, rv: -7, start: 'a' },
       { resourceVersion: -1, start: 'a' },
@@ -30,14 +30,14 @@ describe('a continue token', () => {
       { v, rv: 7, start: 'namespace/a\0' },
       { resourceVersion: 7, start: 'namespace/a\0' },
     ],
-  ])('%j', (value, expected) => {
+  ])('%j is accepted', (value, expected) => {
     expect(decodeContinue(encode(value))).toEqual(expected);
   });
 
   test.each([
     ['!', 'it is not base64url'],
     ['', 'it is not base64url'],
-    ['eyJ9', 'it holds no JSON'],
+    ['eyJ9', 'it is not JSON'],
     [encode(null), 'server does not recognize this encoded version'],
     [encode({}), 'server does not recognize this encoded version'],
     [encode({ v: 'v2', rv: 7, start: 'a' }), 'server does not recognize this encoded version v2'],
@@ -49,7 +49,7 @@ describe('a continue token', () => {
     [encode({ v, rv: 7, start: '' }), `encoded start key empty (version ${v})`],
     [encode({ v, rv: 7, start: '../a' }), '../a'],
     [encode({ v, rv: 7, start: 'a/./b' }), 'a/./b'],
-  ])('%s is refused', (token, why) => {
+  ])('%s is rejected', (token, why) => {
     expect(() => decodeContinue(token)).toThrow(`invalid continue token: continue key is not valid: ${why}`);
   });
 });

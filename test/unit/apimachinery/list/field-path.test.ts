@@ -13,7 +13,7 @@ test.each<[string, unknown]>([
   ['-9007199254740993', '-9007199254740993'],
   ['"7"', '7'],
   ['null', undefined],
-])('%s is found as it is meant', (written, expected) => {
+])('the number %s is found with its exact value', (written, expected) => {
   const metadata = '{"name":"a","resourceVersion":"1"}';
   const bytes = Buffer.from(`{"kind":"K","apiVersion":"v1","metadata":${metadata},"spec":{"x":${written}}}`);
   const object = storeObject(
@@ -28,13 +28,13 @@ test.each<[string, unknown]>([
   expect(scalarAt(['spec', 'x'])(object)).toBe(expected);
 });
 
-test('a long path is not kept by the objects in which it was looked for', () => {
+test('a long path is not cached by the objects in which it was searched', () => {
   const objects = Array.from({ length: 300 }, (_, index) => node(`n${index}`));
-  const look = (index: number): unknown =>
+  const search = (index: number): unknown =>
     scalarAt(['spec', `${index}-\u20ac${'x'.repeat(30_000)}`])(objects[index] as (typeof objects)[0]);
-  look(0);
+  search(0);
   const before = heapUsed();
-  for (let index = 1; index < 300; index += 1) expect(look(index)).toBeUndefined();
+  for (let index = 1; index < 300; index += 1) expect(search(index)).toBeUndefined();
   expect(heapUsed() - before).toBeLessThan(4 * 1_024 * 1_024);
   expect(objects).toHaveLength(300);
 });

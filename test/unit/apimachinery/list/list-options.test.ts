@@ -7,7 +7,7 @@ const parseListOptions = (query: URLSearchParams): unknown => listOptions(apisCo
 const parseWatchOptions = (query: URLSearchParams): unknown => watchOptions(apisCollectionParameters.parse(query));
 const parseGetOptions = (query: URLSearchParams): unknown => requestedVersion(apisObjectParameters.parse(query));
 
-/** What the options are, or how they are refused. */
+/** Returns the parsed options, or the error as text. */
 function outcome(parse: (options: URLSearchParams) => unknown, text: string): unknown {
   try {
     return parse(new URLSearchParams(text));
@@ -27,7 +27,7 @@ const needsMatch = match('sendInitialEvents requires setting resourceVersionMatc
 const unsupported = (value: string, supported: string): string =>
   `resourceVersionMatch: Unsupported value: "${value}": supported values: ${supported}`;
 
-describe('the options of a list', () => {
+describe('list options', () => {
   const defaults = { resourceVersion: 'latest', resourceVersionMatch: '', limit: 0, continue: '' };
 
   test.each([
@@ -55,19 +55,19 @@ describe('the options of a list', () => {
     ['timeoutSeconds=-1', {}],
     ['allowWatchBookmarks=true', {}],
     ['watch=false', {}],
-  ])('?%s', (text, more) => {
+  ])('?%s is accepted', (text, more) => {
     expect(outcome(parseListOptions, text)).toEqual({ ...defaults, ...more });
   });
 
   test.each([
-    ['limit=', '400 limit: "" is no whole number of 64 bits'],
-    ['limit=x', '400 limit: "x" is no whole number of 64 bits'],
-    ['limit=1.5', '400 limit: "1.5" is no whole number of 64 bits'],
-    ['limit=0x10', '400 limit: "0x10" is no whole number of 64 bits'],
-    ['limit=9223372036854775808', '400 limit: "9223372036854775808" is no whole number of 64 bits'],
-    ['limit=-9223372036854775809', '400 limit: "-9223372036854775809" is no whole number of 64 bits'],
-    ['limit=x&limit=5', '400 limit: "x" is no whole number of 64 bits'],
-    ['timeoutSeconds=x', '400 timeoutSeconds: "x" is no whole number of 64 bits'],
+    ['limit=', '400 limit: "" is not a 64-bit integer'],
+    ['limit=x', '400 limit: "x" is not a 64-bit integer'],
+    ['limit=1.5', '400 limit: "1.5" is not a 64-bit integer'],
+    ['limit=0x10', '400 limit: "0x10" is not a 64-bit integer'],
+    ['limit=9223372036854775808', '400 limit: "9223372036854775808" is not a 64-bit integer'],
+    ['limit=-9223372036854775809', '400 limit: "-9223372036854775809" is not a 64-bit integer'],
+    ['limit=x&limit=5', '400 limit: "x" is not a 64-bit integer'],
+    ['timeoutSeconds=x', '400 timeoutSeconds: "x" is not a 64-bit integer'],
     ['resourceVersion=x', '400 invalid resource version: "x"'],
     ['resourceVersion=-1', '400 invalid resource version: "-1"'],
     ['resourceVersion=%2B1', '400 invalid resource version: "+1"'],
@@ -85,12 +85,12 @@ describe('the options of a list', () => {
       text,
       invalid('sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list'),
     ]),
-  ])('?%s is refused', (text, expected) => {
+  ])('?%s is rejected', (text, expected) => {
     expect(outcome(parseListOptions, text)).toBe(expected);
   });
 });
 
-describe('the options of a watch', () => {
+describe('watch options', () => {
   const none = { sendInitialEvents: false, allowWatchBookmarks: false, timeoutSeconds: undefined };
 
   test.each([
@@ -116,15 +116,15 @@ describe('the options of a watch', () => {
     ['resourceVersion=7&timeoutSeconds=-5', { resourceVersion: 7 }],
     ['resourceVersion=7&limit=5', { resourceVersion: 7 }],
     ['resourceVersion=7&continue=x', { resourceVersion: 7 }],
-  ])('?%s', (text, more) => {
+  ])('?%s is accepted', (text, more) => {
     expect(outcome(parseWatchOptions, text)).toEqual({ ...none, ...more });
   });
 
   test.each([
-    ['timeoutSeconds=x', '400 timeoutSeconds: "x" is no whole number of 64 bits'],
-    ['limit=x', '400 limit: "x" is no whole number of 64 bits'],
+    ['timeoutSeconds=x', '400 timeoutSeconds: "x" is not a 64-bit integer'],
+    ['limit=x', '400 limit: "x" is not a 64-bit integer'],
     ['resourceVersion=x', '400 invalid resource version: "x"'],
-    // A streaming list is not gone on with.
+    // A streaming list cannot be continued.
     ['continue=x', invalid(notWithContinue)],
     ['resourceVersion=0&continue=x', invalid(notWithContinue)],
     ['resourceVersionMatch=NotOlderThan', invalid(needsInitialEvents)],
@@ -134,7 +134,7 @@ describe('the options of a watch', () => {
     ['sendInitialEvents=false&resourceVersion=7', invalid(needsMatch)],
     ['sendInitialEvents=true&resourceVersionMatch=Exact', invalid(needsMatch, unsupported('Exact', '"NotOlderThan"'))],
     ['sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=x', invalid(notWithContinue)],
-  ])('?%s is refused', (text, expected) => {
+  ])('?%s is rejected', (text, expected) => {
     expect(outcome(parseWatchOptions, text)).toBe(expected);
   });
 });
@@ -144,8 +144,8 @@ test.each([
   ['resourceVersion=0', 'any'],
   ['resourceVersion=7', 7],
   ['resourceVersion=x', '400 invalid resource version: "x"'],
-  // No parameters of a get.
+  // These parameters do not apply to a get.
   ['limit=x&resourceVersionMatch=Exact', 'latest'],
-])('the resourceVersion of a get with ?%s', (text, expected) => {
+])('the resourceVersion of a get with ?%s is %s', (text, expected) => {
   expect(outcome(parseGetOptions, text)).toBe(expected);
 });

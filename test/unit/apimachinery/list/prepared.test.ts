@@ -16,7 +16,7 @@ describe.each([
   ['the view with managed fields', coreView(nodes, true)],
   ['the served view', servedView(nodes)],
 ] as const)('prepared lists of %s', (_, view) => {
-  test('are the lists, whatever has changed since the last one', async () => {
+  test('equal lists made from scratch, whatever has changed since the last one', async () => {
     const change = fc.record({
       at: fc.nat(1000),
       what: fc.constantFrom('change', 'add', 'delete', 'nothing', 'clear'),
@@ -42,7 +42,7 @@ describe.each([
           for await (const part of listOf(view, objects, frame, wanted).parts) parts.push(...part);
           const plain = Buffer.concat(parts);
           expect(JSON.parse(plain.toString())).toMatchObject({ metadata: { resourceVersion: String(version) } });
-          // Two at once share what they wait for.
+          // Two concurrent lists share the pending result.
           const both = await Promise.all([lists.gzip(objects, frame), lists.gzip(objects, frame)]);
           for (const pieces of both) expect(gunzipSync(Buffer.concat(pieces)).equals(plain)).toBe(true);
         }

@@ -24,7 +24,7 @@ const node = {
 };
 const identity = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'a' } };
 
-describe('of an object', () => {
+describe('the projection of an object', () => {
   test.each<[string, object]>([
     ['metadata.name', identity],
     ['.kind', identity],
@@ -49,11 +49,11 @@ describe('of an object', () => {
     ['status.phase.deeper', { ...identity, status: {} }],
     ['__proto__', identity],
     [String.raw`a<b.\"\\`, { ...identity, 'a<b': { '"\\': 1 } }],
-  ])('%s is kept', (fields, expected) => {
+  ])('keeps %s', (fields, expected) => {
     expect(cut(node, fields)).toEqual(expected);
   });
 
-  test('is never more than the object has, in its order', () => {
+  test('never has more than the object, and keeps its order', () => {
     const key = fc.constantFrom('a', 'b', 'c', '0', '1', '2');
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof({ maxDepth: 4 }, fc.integer(), fc.string(), fc.constant(null), tie('object'), tie('array')),
@@ -62,16 +62,16 @@ describe('of an object', () => {
     }));
     const paths = fc.array(fc.array(key, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 5 });
     fc.assert(
-      fc.property(fc.dictionary(key, value), paths, (object, asked) => {
-        expect(JSON.stringify(cut(object, asked.map((path) => path.join('.')).join(',')))).toBe(
-          JSON.stringify(naive(object, asked)),
+      fc.property(fc.dictionary(key, value), paths, (object, fieldPaths) => {
+        expect(JSON.stringify(cut(object, fieldPaths.map((path) => path.join('.')).join(',')))).toBe(
+          JSON.stringify(naive(object, fieldPaths)),
         );
       }),
     );
   });
 });
 
-/** The same over decoded values. */
+/** The same projection, on decoded values. */
 function naive(value: unknown, paths: readonly (readonly string[])[]): unknown {
   if (paths.length === 0) return undefined;
   if (paths.some((path) => path.length === 0)) return value;
@@ -103,15 +103,22 @@ test.each([
   'a."b"',
   Array(65).fill('spec').join(','),
   Array(3_000).fill('a').join('.'),
-])('%j is refused', (fields) => {
+])('the field path %j is rejected', (fields) => {
   expect(() => parseFields(fields)).toThrow(expect.objectContaining({ code: 400 }));
 });
 
-test('the origin of a cut view tells what it shows, however that was asked for', () => {
+test('the origin of a projected view depends only on the selected fields, however they were written', () => {
   const view = coreView(nodes, false);
   const origin = (fields: string): unknown => projected(view, parseFields(fields)).origin;
-  const asked = ['spec,status.phase', 'status', 'spec', 'status.0', 'metadata.labels.a\\.b', 'metadata.labels.a.b'];
-  expect(new Set(asked.map((fields) => JSON.stringify(origin(fields)))).size).toBe(asked.length);
+  const fieldPaths = [
+    'spec,status.phase',
+    'status',
+    'spec',
+    'status.0',
+    'metadata.labels.a\\.b',
+    'metadata.labels.a.b',
+  ];
+  expect(new Set(fieldPaths.map((fields) => JSON.stringify(origin(fields)))).size).toBe(fieldPaths.length);
   expect(origin('status.phase,.spec,metadata.name')).toEqual(origin('spec,status.phase'));
   expect(origin('spec')).toMatchObject({ view });
 });

@@ -103,7 +103,7 @@ describe('a list of /kapis', () => {
     ['fieldSelector=status.conditions.1.type=DiskPressure', 'delta'],
     ['fieldSelector=status.conditions=', 'alpha gamma delta beta'],
     ['name=a&status=running&limit=1', 'alpha'],
-  ])('?%s', async (query, expected) => {
+  ])('returns the expected items for ?%s', async (query, expected) => {
     expect((await names(query)).join(' ')).toBe(expected);
   });
 
@@ -112,13 +112,13 @@ describe('a list of /kapis', () => {
     expect((await paged('limit=0&name=l')).total).toBe(2);
   });
 
-  test('takes thousands of names', async () => {
+  test('accepts thousands of names', async () => {
     const others = Array.from({ length: 5_000 }, (_, index) => `other-${index}`).join(',');
     expect(await names(`names=${others},beta`)).toEqual(['beta']);
   });
 
   test.each(['fieldSelector=spec.x!=1', 'sortBy=.metadata.name', 'label=!x&sortBy=.spec.x'])(
-    '?%s is of one moment, whatever changes while it is made',
+    'with ?%s shows the objects of one moment, even if they change during the request',
     async (query) => {
       const changing = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
       const turns = jest.spyOn(performance, 'now').mockImplementation(() => (changes += 1));
@@ -137,7 +137,7 @@ describe('a list of /kapis', () => {
     },
   );
 
-  test('gives way to others after each few objects, and is not made for nobody', async () => {
+  test('yields after every few objects, and stops when the client is gone', async () => {
     const large = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
     let looked = 0;
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looked += 1));
@@ -151,13 +151,13 @@ describe('a list of /kapis', () => {
   });
 
   test.each([
-    ['page=0', 'page: must be a whole number from 1, not "0"'],
+    ['page=0', 'page: must be an integer of at least 1, not "0"'],
     ['page=-1', 'page: '],
     ['page=1.5', 'page: '],
     ['page=', 'page: '],
     ['page=1e3', 'page: '],
     ['page=٣', 'page: '],
-    ['limit=-2', 'limit: must be a whole number from 0, or -1 for all, not "-2"'],
+    ['limit=-2', 'limit: must be an integer of at least 0, or -1 for all, not "-2"'],
     ['limit=ten', 'limit: '],
     ['limit=9999999999999999', 'limit: '],
     ['ascending=yes', 'ascending: must be true (or 1) or false (or 0), not "yes"'],
@@ -165,58 +165,58 @@ describe('a list of /kapis', () => {
       'sortBy=age',
       'sortBy: must be name, createTime, creationTimestamp or a path with a leading dot such as .status.nodeInfo.kubeletVersion, not "age"',
     ],
-    ['sortBy=.', 'sortBy: "." is no path'],
-    ['sortBy=.a..b', 'sortBy: ".a..b" is no path'],
+    ['sortBy=.', 'sortBy: "." is not a valid path'],
+    ['sortBy=.a..b', 'sortBy: ".a..b" is not a valid path'],
     ['status=Ready', 'status: must be one of running, warning, unschedulable, not "Ready"'],
     ['labelSelector=a%20b', "labelSelector: unable to parse requirement: found 'b'"],
     ['label=,', 'label: '],
     ['annotation=-a', 'annotation: '],
     ['fieldSelector=a', "fieldSelector: invalid selector: 'a'; can't understand 'a'"],
-    ['fieldSelector=spec.taints', 'each of its terms is path=value or path!=value, as in spec.unschedulable=true'],
-    ['fieldSelector=a..b=c', 'fieldSelector: "a..b" is no path'],
-    ['sortBy=.spec.nodeName,name', 'sortBy: ".spec.nodeName,name" is no path, for its ","'],
+    ['fieldSelector=spec.taints', 'write each term as path=value or path!=value, as in spec.unschedulable=true'],
+    ['fieldSelector=a..b=c', 'fieldSelector: "a..b" is not a valid path'],
+    ['sortBy=.spec.nodeName,name', 'sortBy: ".spec.nodeName,name" is not a valid path because of ","'],
     ['sortBy=.metadata.labels["kubernetes.io/os"]', String.raw`as in .metadata.labels.kubernetes\.io/os`],
     ['sortBy=status.nodeInfo', 'a path with a leading dot such as .status.nodeInfo.kubeletVersion'],
     ['fields=metadata.labels["kubernetes.io/os"]', 'fields: '],
     ['fields=.status.conditions[0].type', 'as in .status.conditions.0.type'],
-    ['fieldSelector=status.conditions[0].type=Ready', 'fieldSelector: "status.conditions[0].type" is no path'],
+    ['fieldSelector=status.conditions[0].type=Ready', 'fieldSelector: "status.conditions[0].type" is not a valid path'],
     ['fieldSelector=metadata.labels["a"]=b', 'fieldSelector: '],
     ['ascending=yes', 'ascending: must be true (or 1) or false (or 0), not "yes"'],
     ['watch=', 'watch: must be true (or 1)'],
-    ['timeoutSeconds=-1', 'timeoutSeconds: must be a whole number from 0, not "-1"'],
+    ['timeoutSeconds=-1', 'timeoutSeconds: must be an integer of at least 0, not "-1"'],
     ['managedFields=1.0', 'managedFields: '],
     ['pretty=x', 'pretty: '],
     ['limit=1&limit=1', 'limit: is given more than once'],
-    ['continue=abc', 'continue: /kapis has pages (page, limit); continue belongs to /apis'],
-    ['lable=a', 'lable: unknown parameter (did you mean label?); known parameters are page, limit, sortBy'],
+    ['continue=abc', 'continue: not supported on /kapis; use page and limit, or use /apis'],
+    ['lable=a', 'lable: unknown parameter; did you mean label?'],
     ['__proto__=a', '__proto__: unknown parameter'],
-  ])('?%s is 400', (query, message) => {
+  ])('with ?%s is rejected with 400', (query, message) => {
     const parse = (): unknown => listOf(query);
     expect(parse).toThrow(StatusError);
     expect(parse).toThrow(message);
   });
 
-  test('as a watch has no pages', () => {
-    expect(() => watchOf('watch=true&page=1')).toThrow('page: a watch has no pages and no order');
+  test('as a watch rejects pages and an order', () => {
+    expect(() => watchOf('watch=true&page=1')).toThrow('page: not supported by a watch');
     expect(() => watchOf('watch=true&ascending=true')).toThrow('ascending: ');
     expect(watchOf('watch=true&name=a&resourceVersion=1')).toMatchObject({ managedFields: false });
   });
 
   test.each(['watch=maybe', 'watch=yes', 'watch=TRUE', 'watch=1&timeoutSeconds=-1', 'watch=1&timeoutSeconds=1.5'])(
-    'a watch with ?%s is 400',
+    'with ?%s is rejected with 400 as a watch',
     (query) => {
       expect(() => watchOf(query)).toThrow(expect.objectContaining({ code: 400 }));
     },
   );
 
   test.each(['watch=true&allowWatchBookmarks=yes', 'watch=true&sendInitialEvents=maybe'])(
-    'nor is it guessed what ?%s means',
+    'with the ambiguous ?%s is rejected with 400',
     (query) => {
       expect(() => watchOf(query)).toThrow('must be true (or 1) or false (or 0)');
     },
   );
 
-  test('has other parameters than a single object', () => {
+  test('accepts other parameters than a single object', () => {
     expect(getParameters.parse(new URLSearchParams('managedFields=true&pretty=1'))).toEqual({
       managedFields: true,
       pretty: true,
@@ -228,12 +228,12 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('applies filters that search the bytes of objects after all others', () => {
+  test('applies filters that search the bytes of objects last', () => {
     const { filters } = listOf('annotation=a&alias=b&fieldSelector=spec.x=1&status=running&labelSelector=c');
     expect(filters.map(({ isLookUp = false }) => isLookUp)).toEqual([false, false, true, true, true]);
   });
 
-  test('is parsed by the same schemas for all kinds without parameters of their own', () => {
+  test('shares one schema among all kinds without own parameters', () => {
     const plain = { ...nodes, statuses: [] };
     expect(parametersOf(plain)).toBe(parametersOf({ ...plain }));
     expect(parametersOf(nodes)).not.toBe(parametersOf(plain));
@@ -284,7 +284,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('sortBy orders RFC 3339 times by every digit, whatever their offsets and however they are written', () => {
+  test('sortBy orders RFC 3339 times by every digit, whatever their offsets and notation', () => {
     const minute = fc.integer({ min: 28_000_000, max: 28_000_002 });
     const nanosecond = fc.oneof(
       fc.constantFrom(0, 1, 999, 1_000, 999_999, 1_000_000, 999_999_999),
@@ -313,7 +313,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('sorts texts by code point', () => {
+  test('sortBy orders strings by code point', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (a, b) => {
         expect(Math.sign(byCodePoint(a, b))).toBe(Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b))));

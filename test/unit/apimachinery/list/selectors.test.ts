@@ -54,7 +54,7 @@ describe('a label selector', () => {
     ['in in (in,notin)', true],
     ['toString', false],
     ['constructor', false],
-  ])('%j', (selector, selected) => {
+  ])('%j matches as in Kubernetes: %j', (selector, selected) => {
     expect(matches(parseLabelSelector(selector), labels)).toBe(selected);
   });
 
@@ -84,13 +84,13 @@ describe('a label selector', () => {
     ['a in (b,ü)', 'values[a]: Invalid value: "ü"'],
     ['a>b', "for 'Gt', 'Lt' operators, the value must be an integer"],
     ['a>9223372036854775808', 'the value must be an integer'],
-  ])('%j is 400', (selector, message) => {
+  ])('%j is rejected with 400', (selector, message) => {
     const parse = (): unknown => parseLabelSelector(selector);
     expect(parse).toThrow(StatusError);
     expect(parse).toThrow(message);
   });
 
-  test('for annotations takes any value', () => {
+  test('for annotations accepts any value', () => {
     expect(matches(parseLabelSelector('a=https://x/?y', true), { a: 'https://x/?y' })).toBe(true);
     expect(matches(parseLabelSelector('a=https://x/', true), { a: 'https://x/' })).toBe(true);
   });
@@ -107,7 +107,7 @@ describe('a label selector', () => {
     }),
   );
 
-  test('is read back from however it was written', () => {
+  test('is parsed from every notation', () => {
     fc.assert(
       fc.property(fc.uniqueArray(requirement, { selector: JSON.stringify }), space, (requirements, gap) => {
         expect(parseLabelSelector(requirements.map((one) => write(one, gap)).join(','))).toEqual(requirements);
@@ -115,7 +115,7 @@ describe('a label selector', () => {
     );
   });
 
-  test('selects what a naive reading selects', () => {
+  test('selects the same objects as a naive parser', () => {
     fc.assert(
       fc.property(fc.array(requirement, { maxLength: 3 }), fc.dictionary(name, name), (requirements, object) => {
         const has = (key: string): boolean => Object.keys(object).includes(key);
@@ -128,7 +128,7 @@ describe('a label selector', () => {
     );
   });
 
-  test('of any text is read or refused, never anything else', () => {
+  test('accepts or rejects any text, and never fails otherwise', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[ab/!=<>(), innot]*$/)), (selector) => {
         let refusal: unknown;
@@ -164,7 +164,7 @@ describe('a field selector', () => {
         { path: 'b', equals: true, value: '1' },
       ],
     ],
-  ])('%j', (selector, terms) => {
+  ])('%j is parsed', (selector, terms) => {
     expect(parseFieldSelector(selector)).toEqual(terms);
   });
 
@@ -173,12 +173,12 @@ describe('a field selector', () => {
     ['a=b=c', 'unescaped character in value: ='],
     ['a=b\\c', 'invalid escape sequence: \\c'],
     ['a=b\\', 'invalid escape sequence: \\'],
-  ])('%j is 400', (selector, message) => {
+  ])('%j is rejected with 400', (selector, message) => {
     expect(() => parseFieldSelector(selector)).toThrow(StatusError);
     expect(() => parseFieldSelector(selector)).toThrow(message);
   });
 
-  test('carries any value when it is escaped', () => {
+  test('matches any value when it is escaped', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), (values) => {
         const text = values.map((value, index) => `p${index}=${value.replace(/[\\,=]/g, '\\$&')}`).join(',');
@@ -194,22 +194,22 @@ const many = (count: number, part: (index: number) => string): string =>
 const aRequirement = (index: number): string => `k${index}=v`;
 const aTerm = (index: number): string => `metadata.name!=n${index}`;
 
-describe('what is asked of every object has bounds', () => {
+describe('the size limit of selectors', () => {
   test.each<[string, (selector: string) => readonly unknown[], (index: number) => string, number]>([
     ['a selector has at most 64 requirements, not 65', parseLabelSelector, aRequirement, 64],
     ['a field selector has at most 32 terms, not 33', parseFieldSelector, aTerm, 32],
-  ])('%s', (message, parse, part, most) => {
-    expect(parse(many(most, part))).toHaveLength(most);
-    expect(() => parse(many(most + 1, part))).toThrow(StatusError);
-    expect(() => parse(many(most + 1, part))).toThrow(message);
-    // What is said twice is asked once.
+  ])('%s', (message, parse, part, max) => {
+    expect(parse(many(max, part))).toHaveLength(max);
+    expect(() => parse(many(max + 1, part))).toThrow(StatusError);
+    expect(() => parse(many(max + 1, part))).toThrow(message);
+    // Repeated requirements are evaluated once.
     expect(parse(many(300, () => part(0)))).toEqual(parse(part(0)));
   });
 
   test.each([
     ['label', parseLabelSelector],
     ['field', parseFieldSelector],
-  ])('a %s selector has no more than 8192 characters', (_, parse) => {
+  ])('a %s selector has at most 8192 characters', (_, parse) => {
     expect(() => parse(many(2_048, () => 'a=b'))).not.toThrow();
     expect(() => parse(many(2_049, () => 'a=b'))).toThrow('a selector has at most 8192 characters, not 8195');
   });

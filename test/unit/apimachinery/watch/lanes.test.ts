@@ -1,4 +1,4 @@
-/** Watches whose filters look for values in objects delay nobody but their own user. A look-up takes a millisecond here. */
+/** Watches whose filters search objects delay only their own user. A look-up takes one millisecond here. */
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { Route } from '../../../../src/http/route.ts';
 import { kapisRoutes } from '../../../../src/resources/routes.ts';
@@ -25,8 +25,8 @@ beforeEach(() => {
   now = 0;
   lookUps = 0;
   jest.spyOn(performance, 'now').mockImplementation(() => now);
-  const remembered = Reflect.get(StoredObject.prototype, 'remembered') as (...args: unknown[]) => unknown;
-  jest.spyOn(StoredObject.prototype, 'remembered').mockImplementation(function lookUp(this: unknown, ...args) {
+  const remembered = Reflect.get(StoredObject.prototype, 'memoize') as (...args: unknown[]) => unknown;
+  jest.spyOn(StoredObject.prototype, 'memoize').mockImplementation(function lookUp(this: unknown, ...args) {
     now += 1;
     lookUps += 1;
     return Reflect.apply(remembered, this, args);
@@ -54,7 +54,7 @@ async function watch(username: string, query = ''): Promise<Call> {
   return started;
 }
 
-/** Selects every object by so many paths that no other watch has. */
+/** Selects every object by many paths that no other watch uses. */
 const costly = (terms: number, watchNumber: number): string =>
   `&fieldSelector=${Array.from({ length: terms }, (_, i) => `status.w${watchNumber}x${i}!%3D1`).join(',')}`;
 
@@ -63,7 +63,7 @@ const annotations = (watchNumber: number): string =>
 
 const modify = (resourceVersion: number): void => resource.store.apply('MODIFIED', node('a', { resourceVersion }));
 
-/** Turns of the event loop until the watch has so many events. */
+/** Turns of the event loop until the watch has this many events. */
 async function turnsUntil({ response }: Call, events: number): Promise<number> {
   let turns = 0;
   for (; response.events.length < events; turns += 1) {
@@ -75,15 +75,15 @@ async function turnsUntil({ response }: Call, events: number): Promise<number> {
 
 test.each([
   ['a plain watch', '', 5],
-  ['a watch with a filter of its own', costly(1, -1), 15],
-])('%s of another user has each of 100 events while 150 costly watches are open', async (_, query, most) => {
+  ['a watch with its own filter', costly(1, -1), 15],
+])('%s of another user receives each of 100 events while 150 costly watches are open', async (_, query, max) => {
   const hostile: Call[] = [];
   for (let i = 0; i < 150; i += 1) hostile.push(await watch('bob', costly(6, i)));
   const mine = await watch('alice', query);
   for (let version = 11; version <= 110; version += 1) {
     const before = lookUps;
     modify(version);
-    expect(await turnsUntil(mine, version - 10)).toBeLessThanOrEqual(most);
+    expect(await turnsUntil(mine, version - 10)).toBeLessThanOrEqual(max);
     expect(lookUps - before).toBeLessThan(100);
   }
   const [first] = hostile as [Call];
@@ -92,12 +92,12 @@ test.each([
   expect(Math.abs(first.response.events.length - last.response.events.length)).toBeLessThanOrEqual(1);
 });
 
-test('the filters of the watches of one user look for at most 1,000 values', async () => {
+test('the filters of all watches of one user search for at most 1,000 values', async () => {
   for (let i = 0; i < 10; i += 1) await watch('bob', `${costly(32, i)}${annotations(i)}`);
   const eleventh = `${costly(32, 10)}${annotations(10)}`;
   expect(await refused(routes, `${path}${eleventh}`, { username: 'bob' })).toMatchObject({
     code: 429,
-    message: 'values that filters of watches look for: your share of 1000 is in use; please try again later',
+    message: 'filter terms of open watches that search objects: your share of 1000 is in use; please try again later',
   });
   await watch('bob');
   await watch('alice', eleventh);

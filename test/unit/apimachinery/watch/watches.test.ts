@@ -52,21 +52,21 @@ async function watch(query: string, headers: Record<string, string> = {}, of = p
   return begun;
 }
 
-const told = ({ response }: Call): string[] =>
+const eventsOf = ({ response }: Call): string[] =>
   response.events.map(({ type, object: { metadata } }) => `${type} ${metadata.name ?? ''}@${metadata.resourceVersion}`);
 
 const modify = (name: string, resourceVersion: number, labels: Record<string, string> = {}): void =>
   resource.store.apply('MODIFIED', node(name, { resourceVersion, labels }));
 
 describe('a watch', () => {
-  test('answers at once, before there is anything to say', async () => {
+  test('sends its response head at once, before the first event', async () => {
     const { response } = await watch('resourceVersion=10');
     expect(response.headersSent).toBe(true);
     expect(response.headers).toEqual({ 'content-type': 'application/json', 'cache-control': 'no-cache, private' });
     expect(response.text).toBe('');
   });
 
-  test('gives way to others while it looks through what is there, however little of that it shows', async () => {
+  test('yields to other requests while it scans existing objects, even if few of them match', async () => {
     const names = Array.from({ length: 20 }, (_, index) => `n${index + 10}`);
     resource.store.replace(
       names.map((name) => node(name, { resourceVersion: 5 })),
@@ -75,43 +75,43 @@ describe('a watch', () => {
     let now = 0;
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => (now += 1));
     const begun = await watch('labelSelector=!a');
-    expect(told(begun).length).toBeLessThan(20);
-    await until(() => told(begun).length === 20);
+    expect(eventsOf(begun).length).toBeLessThan(20);
+    await until(() => eventsOf(begun).length === 20);
     clock.mockRestore();
   });
 
-  test.each(['', 'resourceVersion=0'])('?%s begins with what is there', async (query) => {
+  test.each(['', 'resourceVersion=0'])('with ?%s starts with the existing objects', async (query) => {
     const begun = await watch(query);
-    expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6']);
+    expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6']);
     modify('a', 11);
     await settle();
-    expect(told(begun).slice(2)).toEqual(['MODIFIED a@11']);
+    expect(eventsOf(begun).slice(2)).toEqual(['MODIFIED a@11']);
     expect(begun.response.events[0]?.object).toMatchObject({
       kind: 'Node',
       apiVersion: 'resources.platform.io/v1alpha3',
     });
   });
 
-  test('of a past resourceVersion begins with what has changed since', async () => {
+  test('from a past resourceVersion starts with the changes since then', async () => {
     modify('a', 11);
     resource.store.apply('DELETED', node('b', { resourceVersion: 12 }));
     resource.store.apply('ADDED', node('c', { resourceVersion: 13 }));
     const begun = await watch('resourceVersion=11');
     modify('c', 14);
     await settle();
-    expect(told(begun)).toEqual(['DELETED b@12', 'ADDED c@13', 'MODIFIED c@14']);
+    expect(eventsOf(begun)).toEqual(['DELETED b@12', 'ADDED c@13', 'MODIFIED c@14']);
   });
 
-  test('of a resourceVersion that lies ahead tells only what comes after it', async () => {
+  test('from a future resourceVersion sends only the changes after it', async () => {
     const begun = await watch('resourceVersion=12');
     modify('a', 11);
     modify('a', 12);
     modify('a', 13);
     await settle();
-    expect(told(begun)).toEqual(['MODIFIED a@13']);
+    expect(eventsOf(begun)).toEqual(['MODIFIED a@13']);
   });
 
-  test('sees objects come into its selector and leave it', async () => {
+  test('sends ADDED and DELETED when objects start and stop matching its selector', async () => {
     const begun = await watch('resourceVersion=10&labelSelector=env');
     modify('a', 11, { env: 'prod' });
     modify('a', 12, { env: 'dev' });
@@ -121,27 +121,27 @@ describe('a watch', () => {
     resource.store.apply('DELETED', node('a', { resourceVersion: 16, labels: { env: 'prod' } }));
     resource.store.apply('DELETED', node('b', { resourceVersion: 17 }));
     await settle();
-    expect(told(begun)).toEqual(['ADDED a@11', 'MODIFIED a@12', 'DELETED a@14', 'ADDED a@15', 'DELETED a@16']);
-    // What is taken away is shown as it was last seen.
+    expect(eventsOf(begun)).toEqual(['ADDED a@11', 'MODIFIED a@12', 'DELETED a@14', 'ADDED a@15', 'DELETED a@16']);
+    // DELETED shows the object as the client last saw it.
     expect(begun.response.events[2]?.object.metadata.labels).toEqual({ env: 'dev' });
   });
 
-  test('of one object, by its name or the old form of a watch, sees no other', async () => {
+  test('of one object, by its name or in the old form of a watch, sends no other object', async () => {
     const oldPath = path.replace('/nodes', '/watch/nodes/a');
     const byName = await watch('resourceVersion=10&fieldSelector=metadata.name%3Da');
     const old = await watch('resourceVersion=10', {}, oldPath);
     modify('b', 11);
     modify('a', 12);
     await settle();
-    expect(told(byName)).toEqual(['MODIFIED a@12']);
-    expect(told(old)).toEqual(['MODIFIED a@12']);
+    expect(eventsOf(byName)).toEqual(['MODIFIED a@12']);
+    expect(eventsOf(old)).toEqual(['MODIFIED a@12']);
     const error = await refused(routes, `${oldPath}?watch=true&fieldSelector=metadata.name%3Db`);
     expect(error).toMatchObject({ code: 400, message: "fieldSelector metadata.name doesn't match requested name" });
   });
 
-  test('as a streaming list marks the end of what was there', async () => {
+  test('that is a streaming list marks the end of the initial objects', async () => {
     const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true');
-    expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
+    expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
     expect(begun.response.events[2]?.object).toEqual({
       kind: 'Node',
       apiVersion: 'resources.platform.io/v1alpha3',
@@ -154,16 +154,16 @@ describe('a watch', () => {
     expect(resource.confirmations).toEqual(['list']);
   });
 
-  test('without initial events begins with the next change', async () => {
+  test('without initial events starts with the next change', async () => {
     const begun = await watch('sendInitialEvents=false&resourceVersionMatch=NotOlderThan');
     modify('a', 11);
     await settle();
-    expect(told(begun)).toEqual(['MODIFIED a@11']);
+    expect(eventsOf(begun)).toEqual(['MODIFIED a@11']);
   });
 
-  test.each(['', 'resourceVersion=0'])('?%s with bookmarks says where what was there ends', async (query) => {
+  test.each(['', 'resourceVersion=0'])('with ?%s and bookmarks marks the end of the initial objects', async (query) => {
     const begun = await watch(`${query}&allowWatchBookmarks=true`);
-    expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
+    expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
     expect(begun.response.events[2]?.object).toMatchObject({
       metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } },
     });
@@ -173,11 +173,11 @@ describe('a watch', () => {
     const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2');
     await jest.advanceTimersByTimeAsync(2000);
     await settle();
-    expect(told(begun)).toEqual([]);
+    expect(eventsOf(begun)).toEqual([]);
     expect(begun.response.writableEnded).toBe(true);
   });
 
-  test('just begun has none, in whatever second of a minute that was', async () => {
+  test('sends no bookmark right after its start, whatever second of the minute that is', async () => {
     const begun: Call[] = [];
     for (let second = 0; second < 60; second += 1) {
       begun.push(await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2'));
@@ -185,20 +185,20 @@ describe('a watch', () => {
     }
     await jest.advanceTimersByTimeAsync(2_000);
     await settle();
-    expect(begun.map(told)).toEqual(begun.map(() => []));
+    expect(begun.map(eventsOf)).toEqual(begun.map(() => []));
   });
 
-  test('from a resourceVersion ahead of the cache has no bookmark before it, as that would go back', async () => {
+  test('from a resourceVersion ahead of the cache sends no earlier bookmark', async () => {
     const begun = await watch('resourceVersion=20&allowWatchBookmarks=true&timeoutSeconds=200');
     for (const version of [10, 19, 20]) {
       resource.store.bookmark(version);
       await jest.advanceTimersByTimeAsync(60_000);
       await settle();
     }
-    expect(told(begun)).toEqual(['BOOKMARK @20']);
+    expect(eventsOf(begun)).toEqual(['BOOKMARK @20']);
   });
 
-  test('has bookmarks each minute and before its end, if it wants them', async () => {
+  test('sends bookmarks each minute and before its end on request', async () => {
     const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
     const plain = await watch('resourceVersion=10&timeoutSeconds=200');
     for (const version of [20, 30, 40]) {
@@ -206,23 +206,23 @@ describe('a watch', () => {
       await jest.advanceTimersByTimeAsync(60_000);
       await settle();
     }
-    expect(told(begun)).toEqual(['BOOKMARK @20', 'BOOKMARK @30', 'BOOKMARK @40']);
+    expect(eventsOf(begun)).toEqual(['BOOKMARK @20', 'BOOKMARK @30', 'BOOKMARK @40']);
     await jest.advanceTimersByTimeAsync(17_900);
     await settle();
-    const minutes = told(begun).length;
+    const minutes = eventsOf(begun).length;
     resource.store.bookmark(50);
     await jest.advanceTimersByTimeAsync(300);
     await settle();
-    expect(told(begun).slice(minutes)).toEqual(['BOOKMARK @50']);
+    expect(eventsOf(begun).slice(minutes)).toEqual(['BOOKMARK @50']);
     expect(begun.response.writableEnded).toBe(false);
     await jest.advanceTimersByTimeAsync(2000);
     await settle();
     expect(begun.response.writableEnded).toBe(true);
     expect(plain.response.writableEnded).toBe(true);
-    expect(told(plain)).toEqual([]);
+    expect(eventsOf(plain)).toEqual([]);
   });
 
-  test('ends by itself after half an hour to an hour', async () => {
+  test('ends by itself after 30 to 60 minutes', async () => {
     const begun = await watch('resourceVersion=10');
     await jest.advanceTimersByTimeAsync(1_799_000);
     expect(begun.response.writableEnded).toBe(false);
@@ -231,7 +231,7 @@ describe('a watch', () => {
     expect(begun.response.writableEnded).toBe(true);
   });
 
-  test('of a forgotten resourceVersion is one ERROR, and ends', async () => {
+  test('from an expired resourceVersion sends one ERROR, and ends', async () => {
     const begun = await watch('resourceVersion=9');
     await begun.done;
     expect(begun.response.statusCode).toBe(200);
@@ -253,7 +253,7 @@ describe('a watch', () => {
       { accept: 'text/event-stream', 'last-event-id': '7' },
       '/kapis/resources.platform.io/v1alpha3/nodes',
     ],
-  ])('?%s %o of %s begins before the history if nothing has happened there', async (query, headers, of) => {
+  ])('with ?%s and %o at %s starts before the history if nothing has changed there', async (query, headers, of) => {
     routes = [...routes, ...kapisRoutes({ authorizer, resources: [resource], ...emptyCluster })];
     const { promise, resolve } = Promise.withResolvers<void>();
     resource.onRecall = (resourceVersion) => {
@@ -269,12 +269,12 @@ describe('a watch', () => {
     await settle();
     const versions = begun.response.text.matchAll(/"type":"(\w+)".*?"resourceVersion":"(\d+)"/g);
     expect([...versions].map(([, type, version]) => `${type} ${version}`)).toEqual(['MODIFIED 11', 'MODIFIED 12']);
-    // From now on that is known.
-    resource.onRecall = () => Promise.reject(new Error('it is asked again'));
+    // From now on the version is known.
+    resource.onRecall = () => Promise.reject(new Error('it is requested again'));
     expect((await watch('resourceVersion=8')).response.events).toHaveLength(2);
   });
 
-  test('as a streaming list not older than what does not come is one ERROR', async () => {
+  test('that is a streaming list sends one ERROR if the required version does not arrive', async () => {
     const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99');
     await jest.advanceTimersByTimeAsync(3000);
     await begun.done;
@@ -288,7 +288,7 @@ describe('a watch', () => {
     expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   });
 
-  test('ends when its caller may no longer watch, and goes on while that cannot be told', async () => {
+  test('ends when its user loses the right to watch, and continues while that cannot be checked', async () => {
     const begun = await watch('resourceVersion=10');
     authorizer.authorize = () => Promise.reject(serviceUnavailable('kube-apiserver cannot be reached'));
     await begun.recheck();
@@ -306,26 +306,26 @@ describe('a watch', () => {
     expect(begun.response.writableEnded).toBe(true);
   });
 
-  test('waits for a slow reader, and cuts off one whose next change is forgotten', async () => {
+  test('waits for a slow reader, and closes when the next change for the reader is no longer in the history', async () => {
     const begun = await watch('resourceVersion=10');
     begun.response.stalled = true;
     for (let version = 11; version < 20; version += 1) modify('a', version);
     await settle();
     begun.response.read();
-    await until(() => told(begun).length === 9);
+    await until(() => eventsOf(begun).length === 9);
     begun.response.stalled = true;
     for (let version = 20; version < 100; version += 1) modify('a', version);
     await settle();
-    // These fill what is kept for the reader; what follows is not.
+    // These fill the buffer of the reader; later ones are dropped.
     for (let version = 100; version < 10_100; version += 1) modify('a', version);
     await settle();
     expect(begun.response.destroyed).toBe(false);
     modify('a', 10_100);
     await until(() => begun.response.destroyed);
-    expect(told(begun).at(-1)).toBe('MODIFIED a@99');
+    expect(eventsOf(begun).at(-1)).toBe('MODIFIED a@99');
   });
 
-  test('that is slow while it is told what is there is cut off when it could not go on from there', async () => {
+  test('is closed if its reader is so slow with the initial objects that it could not continue from there', async () => {
     for (let index = 0; index < 500; index += 1)
       resource.store.apply('ADDED', node(`n${index}`, { resourceVersion: 11 + index }));
     const begun = call(routes, `${path}?watch=true`);
@@ -335,21 +335,21 @@ describe('a watch', () => {
     await settle();
     const reader = await watch('resourceVersion=510');
     for (let version = 1000; version < 11_000; version += 1) modify('a', version);
-    await until(() => told(reader).length === 10_000);
+    await until(() => eventsOf(reader).length === 10_000);
     expect(response.destroyed).toBe(false);
     modify('a', 11_000);
     await until(() => response.destroyed);
   });
 
-  test('bears many changes at once', async () => {
+  test('handles many changes at once', async () => {
     const begun = await watch('resourceVersion=10');
     for (let version = 11; version <= 20_010; version += 1) modify('a', version);
-    await until(() => told(begun).length >= 20_000);
-    expect(told(begun).at(-1)).toBe('MODIFIED a@20010');
-    expect(told(begun)).toHaveLength(20_000);
+    await until(() => eventsOf(begun).length >= 20_000);
+    expect(eventsOf(begun).at(-1)).toBe('MODIFIED a@20010');
+    expect(eventsOf(begun)).toHaveLength(20_000);
   });
 
-  test('as tables names the columns once', async () => {
+  test('as tables sends the column definitions once', async () => {
     const begun = await watch('', { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
     modify('a', 11);
     await settle();
@@ -365,7 +365,7 @@ describe('a watch', () => {
     ]);
   });
 
-  test('of metadata alone has nothing else', async () => {
+  test('of metadata only sends nothing else', async () => {
     const begun = await watch('', { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' });
     expect(begun.response.events.map(({ object }) => Object.keys(object))).toEqual([
       ['kind', 'apiVersion', 'metadata'],
@@ -373,7 +373,7 @@ describe('a watch', () => {
     ]);
   });
 
-  test('of some fields shows these to all that ask for them, and others to others', async () => {
+  test('of some fields shares its events with watches of the same fields only', async () => {
     routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
     const of = '/kapis/resources.platform.io/v1alpha3/nodes';
     const queries = ['metadata.uid,spec', 'spec,metadata.uid', 'status', 'spec', 'spec&managedFields=true'];
@@ -396,14 +396,14 @@ describe('a watch', () => {
     ]);
   });
 
-  describe('of server-sent events', () => {
+  describe('a watch of server-sent events', () => {
     const accept = 'text/event-stream';
     const follow = (query: string, headers: Record<string, string> = {}): Promise<Call> => {
       routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
       return watch(query, { accept, ...headers }, '/kapis/resources.platform.io/v1alpha3/nodes');
     };
 
-    test('says what to go on from once what is there is told, also where that is nothing', async () => {
+    test('sends an event ID after the initial objects, even if there are none', async () => {
       const all = await follow('fields=metadata.name');
       expect(all.response.text).toMatch(/^data: .*"a".*\n\ndata: .*"b".*\n\nid: 10\n\n$/);
       expect((await follow('name=zzz')).response.text).toBe('id: 10\n\n');
@@ -412,7 +412,7 @@ describe('a watch', () => {
     });
 
     test.each(['name=a', 'fieldSelector=metadata.uid%3Duid-a'])(
-      'by %s says that it is alive when nothing was told for 15 seconds',
+      'by %s sends a keep-alive after 15 seconds without an event',
       async (filter) => {
         const begun = await follow(`resourceVersion=10&${filter}`);
         await jest.advanceTimersByTimeAsync(10_000);
@@ -433,7 +433,7 @@ describe('a watch', () => {
       },
     );
 
-    test('says nothing to who does not read', async () => {
+    test('sends no keep-alive to a client that does not read', async () => {
       const begun = await follow('resourceVersion=10');
       begun.response.stalled = true;
       resource.store.apply('MODIFIED', node('a', { resourceVersion: 11, annotations: { x: 'x'.repeat(20_000) } }));
@@ -444,7 +444,7 @@ describe('a watch', () => {
       expect(begun.response.text).not.toContain('keep-alive');
     });
 
-    test('does not let a client ask again and again for what is too old', async () => {
+    test('stops a client from repeatedly requesting an expired version', async () => {
       routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
       const of = '/kapis/resources.platform.io/v1alpha3/nodes';
       const error = await refused(routes, `${of}?watch=true&resourceVersion=1`, { headers: { accept } });
@@ -466,7 +466,7 @@ describe('a watch', () => {
     expect(await refused(routes, `${path}?watch=true&${query}`)).toMatchObject({ code });
   });
 
-  test('follows the store whatever happens', async () => {
+  test('follows the store through random changes', async () => {
     const begun = await watch('resourceVersion=10&labelSelector=odd');
     const seen = new Map<string, number>();
     let version = 10;

@@ -1,10 +1,10 @@
-/** What somebody tries who is up to no good, over more than one endpoint; docs/oauth-rfcs.md lists all attacks and where each is tried. */
+/** Attacks that involve more than one endpoint; docs/internals/oauth-rfcs.md lists all attacks and their tests. */
 import { describe, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { platformToken } from '../../../../src/auth/authenticators/index.ts';
 import { registry } from '../../../../src/runtime/metrics.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
-import { ask, type Answer } from '../../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
@@ -33,7 +33,8 @@ const verifier = randomBytes(32).toString('base64url');
 const challenge = createHash('sha256').update(verifier).digest('base64url');
 
 const lab = (log?: Logger): Promise<Lab> => createLab({ clients, users }, { log });
-const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((path, options) => ask(app, path, options));
+const browserOf = ({ app }: Lab): Browser<AppResponse> =>
+  new Browser((path, options) => sendRequest(app, path, options));
 const credentials = (username: string): Record<string, string> => ({ username, password: rightPassword });
 
 const request = {
@@ -47,8 +48,8 @@ const request = {
 const authorize = (fields: Record<string, string> = {}): string =>
   `/oauth/authorize?${new URLSearchParams({ ...request, ...fields }).toString()}`;
 
-/** Lets the console in as somebody, from the login page on; the answer is its code. */
-async function codeOf(browser: Browser<Answer>, username = 'alice'): Promise<string> {
+/** Logs somebody in to the console, starting at the login page, and returns the authorization code. */
+async function codeOf(browser: Browser<AppResponse>, username = 'alice'): Promise<string> {
   const consent = await browser.submit(await browser.open(authorize()), credentials(username));
   const { headers } = await browser.submit(consent, { decision: 'allow' });
   return new URL(headers['location'] ?? '').searchParams.get('code') ?? '';
@@ -64,11 +65,11 @@ const exchange = (code: string, fields: Fields = {}): Fields => ({
 });
 
 const passwordGrant = { grant_type: 'password', ...credentials('alice'), scope: 'openid groups', ...asConsole };
-const errorOf = (answer: Answer): string => `${answer.status} ${String(answer.json()['error'])}`;
+const errorOf = (response: AppResponse): string => `${response.status} ${String(response.json()['error'])}`;
 
 describe('session fixation', () => {
   // evidence: login-cookie-planted
-  test('a login that a stranger planted ends with the login of the user, who gets another', async () => {
+  test('a login session planted by an attacker is replaced when the user logs in', async () => {
     const made = await lab();
     const stranger = browserOf(made);
     await codeOf(stranger, 'bob');
@@ -77,13 +78,13 @@ describe('session fixation', () => {
     for (const [name, value] of stranger.cookies) victim.cookies.set(name, value);
     await victim.submit(await victim.open(authorize({ prompt: 'login' })), credentials('alice'));
     expect(victim.cookies.get(loginCookie)).not.toBe(planted);
-    // Neither is it alice's, nor anybody's any more.
+    // The planted cookie now belongs to nobody, including alice.
     expect(formIn((await stranger.open(authorize())).text).action).toBe('/oauth/login');
     expect((await victim.open(authorize({ prompt: 'consent' }))).text).toContain('<strong>alice</strong>');
   });
 
   // evidence: login-cookie-invented
-  test('a login cookie that nobody was given is not made one by logging in', async () => {
+  test('a login cookie that was never issued does not become valid by logging in', async () => {
     const made = await lab();
     const victim = browserOf(made);
     const planted = `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}`;
@@ -98,7 +99,7 @@ describe('session fixation', () => {
 });
 
 // evidence: other-tokens-as-bearer
-test('what is no access token for us is no bearer: refresh token, id_token, code, device code, login cookie, a token for kube-apiserver', async () => {
+test('a bearer token must be an access token of this server: no refresh token, id_token, code, device code, login cookie or token for kube-apiserver', async () => {
   const made = await lab();
   const browser = browserOf(made);
   const code = await codeOf(browser);
@@ -107,34 +108,36 @@ test('what is no access token for us is no bearer: refresh token, id_token, code
   const forOthers = (await made.token({ ...passwordGrant, audience: 'kubernetes' })).json()['access_token'];
   made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({ status: { authenticated: false } }));
   const authenticate = made.gatewayAuthentication;
-  const judge = async (token: unknown): Promise<unknown> =>
+  const validate = async (token: unknown): Promise<unknown> =>
     await authenticate(
-      { headers: { authorization: `Bearer ${String(token)}` } } as Parameters<typeof authenticate>[0],
+      { headers: { authorization: `Bearer ${String(token)}` }, rawHeaders: [] as string[] } as Parameters<
+        typeof authenticate
+      >[0],
       '192.0.2.1',
     );
-  expect(await judge(access_token)).toMatchObject({ username: 'alice' });
+  expect(await validate(access_token)).toMatchObject({ username: 'alice' });
   const others = [refresh_token, id_token, code, device['device_code'], browser.cookies.get(loginCookie), forOthers];
-  for (const token of others) await expect(judge(token)).rejects.toMatchObject({ code: 401 });
+  for (const token of others) await expect(validate(token)).rejects.toMatchObject({ code: 401 });
 });
 
 // evidence: token-groups-ignored
-test('groups that only a token claims are nobody’s, although the signature is right', async () => {
+test('groups that exist only in a token with a valid signature are ignored', async () => {
   const made = await lab();
   const token = String((await made.token(passwordGrant)).json()['access_token']);
-  const standing = await made.accessTokens.judge(token);
-  if (standing === undefined) throw new Error('alice is not logged in');
-  const { session, subject } = standing;
+  const valid = await made.accessTokens.validate(token);
+  if (valid === undefined) throw new Error('alice is not logged in');
+  const { session, subject } = valid;
   const groups = ['platform:admins', 'system:masters'];
   const forged = made.tokens.issueAccess(session, { ...subject, groups }, 'openid groups').token;
   expect(readJWT(forged).claims['groups']).toEqual(groups);
   expect(await platformToken(made.accessTokens)(forged, '')).toMatchObject({ groups: ['a', 'system:authenticated'] });
   expect((await made.post('/oauth/introspect', { token: forged, ...asConsole })).json()['groups']).toEqual(['a']);
-  const userinfo = await ask(made.app, '/oauth/userinfo', { headers: { authorization: `Bearer ${forged}` } });
+  const userinfo = await sendRequest(made.app, '/oauth/userinfo', { headers: { authorization: `Bearer ${forged}` } });
   expect(userinfo.json()['groups']).toEqual(['a']);
 });
 
 // evidence: pkce-challenge-as-verifier
-test('the challenge itself is no verifier, whatever method the client says afterwards', async () => {
+test('the code challenge itself is not accepted as the verifier, whatever method the client names later', async () => {
   const made = await lab();
   const code = await codeOf(browserOf(made));
   const downgrade = exchange(code, { code_verifier: challenge, code_challenge_method: 'plain' });
@@ -158,9 +161,12 @@ test.each([
   '//console.example/callback',
   'https://console.example/callback\0',
   ' https://console.example/callback',
-])('the redirect_uri %j, which only looks like the registered one, leads nowhere', async (redirect_uri) => {
-  const answer = await browserOf(await lab()).open(authorize({ redirect_uri }));
-  expect({ status: answer.status, location: answer.headers['location'] }).toEqual({ status: 400, location: undefined });
+])('the redirect_uri %j, which only resembles the registered one, is rejected', async (redirect_uri) => {
+  const response = await browserOf(await lab()).open(authorize({ redirect_uri }));
+  expect({ status: response.status, location: response.headers['location'] }).toEqual({
+    status: 400,
+    location: undefined,
+  });
 });
 
 // evidence: secrets-not-in-logs
@@ -172,23 +178,23 @@ test('no code, cookie, token, password or client secret of any flow is in the lo
   const login = await browser.open(authorize({ nonce: 'n-1', state: 's-1' }));
   const { form_token: formToken = '' } = formIn(login.text).fields;
   await browser.submit(login, { ...credentials('alice'), password: wrong });
-  // A password that somebody typed into the field above it.
+  // A password typed into the username field.
   const misplaced = 'my-password-in-the-wrong-field';
   await browser.submit(login, { ...credentials('alice'), username: misplaced });
   const code = await codeOf(browser);
   const tokens = (await made.token(exchange(code))).json();
-  // Used again, it is refused, which is logged.
+  // Reuse is refused and logged.
   await made.token(exchange(code));
   await made.token(exchange(code, { client_secret: 'a-client-secret-that-is-wrong' }));
-  await ask(made.app, `/oauth/token?code=${code}&code_verifier=${verifier}&client_secret=${clientSecret}`);
+  await sendRequest(made.app, `/oauth/token?code=${code}&code_verifier=${verifier}&client_secret=${clientSecret}`);
   const device = (await made.post('/oauth/device_authorization', { ...asConsole, scope: 'openid' })).json();
   const [deviceCode, userCode] = [String(device['device_code']), String(device['user_code'])];
   await browser.submit(await browser.open(`/oauth/device?user_code=BBBB-BBBB`), { user_code: 'BBBB-BBBB' });
-  const question = await browser.submit(await browser.open(`/oauth/device?user_code=${userCode}`), {});
-  await browser.submit(question, { decision: 'allow' });
+  const consentPage = await browser.submit(await browser.open(`/oauth/device?user_code=${userCode}`), {});
+  await browser.submit(consentPage, { decision: 'allow' });
   const ofDevice = (await made.token({ grant_type: deviceGrant, device_code: deviceCode, ...asConsole })).json();
   const cookies = [browser.cookies.get(loginCookie), browser.cookies.get(formCookie)];
-  await ask(made.app, `/oauth/userinfo?access_token=${String(tokens['access_token'])}`);
+  await sendRequest(made.app, `/oauth/userinfo?access_token=${String(tokens['access_token'])}`);
   await made.post('/oauth/introspect', { token: String(ofDevice['access_token']), ...asConsole });
   await made.post('/oauth/revoke', { token: String(ofDevice['refresh_token']), ...asConsole });
   const logout = new URLSearchParams({
@@ -209,10 +215,16 @@ test('no code, cookie, token, password or client secret of any flow is in the lo
     wrong,
     misplaced,
   ].map(String);
-  // Each was had: what is looked for is there to be found.
+  // Each secret was really issued, so the search could find it.
   for (const secret of secrets) expect(secret).toMatch(/^[\w.-]{9,}$/);
   const written = lines().join('\n');
-  for (const message of ['login failed', 'authorized', 'authorization code refused', 'device let in', 'logout'])
+  for (const message of [
+    'login failed',
+    'client authorized',
+    'authorization code refused',
+    'device authorized',
+    'logout',
+  ])
     expect(written).toContain(`"message":"${message}"`);
   const seen = `${written}\n${await registry.metrics()}`;
   for (const secret of [...secrets, rightPassword, 'a-client-secret-that-is-wrong'])
@@ -221,18 +233,18 @@ test('no code, cookie, token, password or client secret of any flow is in the lo
 });
 
 // evidence: issuer-in-response
-test('each authorization response says who gives it, in the very words of the metadata: a client that asks several servers is not misled', async () => {
+test('each authorization response has the issuer of the metadata, so that clients of several servers can tell them apart', async () => {
   const made = await lab();
-  const named = (await ask(made.app, '/.well-known/oauth-authorization-server')).json()['issuer'];
+  const named = (await sendRequest(made.app, '/.well-known/oauth-authorization-server')).json()['issuer'];
   const browser = browserOf(made);
   const consent = await browser.submit(await browser.open(authorize()), credentials('alice'));
-  const answers = [
+  const responses = [
     await browser.submit(consent, { decision: 'deny' }),
     await browser.submit(consent, { decision: 'allow' }),
     await browser.open(authorize({ response_type: 'token' })),
   ];
-  const said = answers.map(({ headers }) => new URL(headers['location'] ?? '').searchParams);
-  expect(said.map((one) => one.get('iss'))).toEqual([named, named, named]);
-  expect(said.map((one) => one.get('code') !== null)).toEqual([false, true, false]);
+  const parameters = responses.map(({ headers }) => new URL(headers['location'] ?? '').searchParams);
+  expect(parameters.map((one) => one.get('iss'))).toEqual([named, named, named]);
+  expect(parameters.map((one) => one.get('code') !== null)).toEqual([false, true, false]);
   expect(named).toBe(issuer);
 });

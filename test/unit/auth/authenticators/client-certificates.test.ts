@@ -1,4 +1,4 @@
-/** Client certificates that the chains of client-chain.test.ts do not have: cross-signed CAs, and odd but readable encodings. */
+/** Client certificates beyond the chains of client-chain.test.ts: cross-signed CAs, and unusual but readable encodings. */
 import 'reflect-metadata';
 import { BasicConstraintsExtension, Extension, X509CertificateGenerator } from '@peculiar/x509';
 import { beforeAll, describe, expect, test } from '@jest/globals';
@@ -57,11 +57,11 @@ const isVerified = (
   authorities: readonly X509Certificate[],
 ): boolean => verifiedUntil({ leaf, intermediates }, authorities, Date.now()) !== undefined;
 
-describe('the certificate of a client whose CA has several certificates is verified', () => {
+describe('a client certificate whose CA has several certificates is verified', () => {
   test.each<[string, () => Entity]>([
     ['an unknown CA', () => stranger],
     ['itself', () => issuing],
-  ])('although one of them is signed by %s', async (_, other) => {
+  ])('even if one of them is signed by %s', async (_, other) => {
     const leaf = await certify(client, issuing, []);
     const [useless, useful] = await Promise.all([certify(issuing, other()), certify(issuing, root)]);
     const trusted = await certify(root, root);
@@ -71,7 +71,7 @@ describe('the certificate of a client whose CA has several certificates is verif
   });
 });
 
-test('the certificate of a client is verified while the request-header CA rotates to a new key under the same name', async () => {
+test('a client certificate is verified while the request-header CA rotates to a new key under the same name', async () => {
   const renamed = { ...stranger, name: root.name };
   const [leaf, before, after] = await Promise.all([
     certify(client, root, []),
@@ -83,19 +83,19 @@ test('the certificate of a client is verified while the request-header CA rotate
   expect(isVerified(leaf, [], [after])).toBe(false);
 });
 
-/** Extension basicConstraints of this DER. */
+/** The extension basicConstraints with this DER value. */
 const constraints = (hex: string): Extension => new Extension('2.5.29.19', true, Buffer.from(hex, 'hex'));
 
-describe('the form of a certificate', () => {
+describe('the form check of a certificate', () => {
   test.each<[string, Extension[], boolean]>([
     ['has no basicConstraints', [], true],
     ['has empty basicConstraints', [constraints('3000')], true],
-    ['says in full that it is no CA', [constraints('3003010100')], true],
+    ['states explicitly that it is not a CA', [constraints('3003010100')], true],
     ['has a path length without being a CA', [constraints('3003020100')], true],
     ['is a CA', [constraints('30030101ff')], false],
     ['has basicConstraints of an indefinite length', [constraints('30800000')], false],
     ['has basicConstraints that end early', [constraints('3005')], false],
-  ])('decides about a leaf that %s', async (_, extensions, accepted) => {
+  ])('accepts or rejects a leaf that %s', async (_, extensions, accepted) => {
     const leaf = await certify(client, root, extensions);
     expect(isVerified(leaf, [], [await certify(root, root)])).toBe(accepted);
   });
@@ -103,13 +103,13 @@ describe('the form of a certificate', () => {
   test.each<[string, string, boolean]>([
     ['basicConstraints in DER', '30030101ff', true],
     ['basicConstraints that OpenSSL reads and DER forbids', '30800101ff0000', false],
-    ['basicConstraints that say in full that it is no CA', '3003010100', false],
-  ])('decides about an authority with %s', async (_, hex, accepted) => {
+    ['basicConstraints that state explicitly that it is not a CA', '3003010100', false],
+  ])('accepts or rejects an authority with %s', async (_, hex, accepted) => {
     const authority = await certify(root, root, [constraints(hex)]);
     expect(isVerified(await certify(client, root, []), [], [authority])).toBe(accepted);
   });
 
-  test('may be without extensions, as openssl x509 -req makes it', async () => {
+  test('accepts a certificate without extensions, as openssl x509 -req makes it', async () => {
     const leaf = await withoutExtensions(await certify(client, root, []), root);
     expect(isVerified(leaf, [], [await certify(root, root)])).toBe(true);
     expect(isVerified(leaf, [], [await certify(stranger, stranger)])).toBe(false);
@@ -122,7 +122,7 @@ const element = (tag: number, content: Buffer): Buffer => {
   return Buffer.concat([Buffer.from([tag, 0x82]), length, content]);
 };
 
-/** The certificate with neither version nor extensions, signed again. */
+/** The certificate without version and extensions, signed again. */
 async function withoutExtensions(certificate: X509Certificate, issuer: Entity): Promise<X509Certificate> {
   const [whole] = elementsIn(certificate.raw);
   const [body, algorithmID] = elementsIn(whole?.content as Buffer);
@@ -143,7 +143,7 @@ test('a certificate is valid from its first to its last moment', async () => {
   expect([from - 1, until + 1].map(verified)).toEqual([undefined, undefined]);
 });
 
-describe('of the certificates that a client presents', () => {
+describe('the certificate chain that a client presents', () => {
   interface Presented {
     readonly issuerCertificate?: Presented;
   }
@@ -156,7 +156,7 @@ describe('of the certificates that a client presents', () => {
     [10, 10],
     [11, 10],
     [1_000, 10],
-  ])('behind the leaf, %d, %d are looked at', (count, expected) => {
+  ])('with %d certificates behind the leaf is read up to %d of them', (count, expected) => {
     const others: Presented[] = [];
     for (let index = 0; index < count; index += 1) others.unshift({ issuerCertificate: others[0] as Presented });
     const leaf = { issuerCertificate: others[0] as Presented };
@@ -165,7 +165,7 @@ describe('of the certificates that a client presents', () => {
     expect(chain?.intermediates).toEqual(others.slice(0, expected));
   });
 
-  test('there may be none', () => {
+  test('may be absent', () => {
     expect(presentedChain(presenting(undefined))).toBeUndefined();
   });
 });

@@ -17,7 +17,7 @@ import {
 const allowed = 'front-proxy-client';
 const hour = 3_600_000;
 
-/** Signing costs more than verifying, and the links of most chains are the same. */
+/** Cached, since signing costs more than verifying and most chains share links. */
 const shared = new ChainKeys();
 
 async function verify(spec: ChainSpec, now = Date.now()): Promise<number | undefined> {
@@ -31,7 +31,7 @@ async function verify(spec: ChainSpec, now = Date.now()): Promise<number | undef
   );
 }
 
-/** Leaf, intermediates and root, of which the root is trusted and the others are presented. */
+/** Leaf, intermediates and root; the root is trusted, the others are presented. */
 const specOf = (links: readonly Link[], more: Partial<ChainSpec> = {}): ChainSpec => ({
   commonName: allowed,
   links,
@@ -51,7 +51,7 @@ test.each<[string, ChainSpec, boolean]>([
   ['with three intermediates in any order', specOf(chain({}, {}, {}, {}, {}), { presented: [3, 1, 2] }), true],
   ['with an intermediate that is not presented', specOf(chain({}, {}, {}), { presented: [] }), false],
   ['with an intermediate as the only authority', specOf(chain({}, {}, {}), { trusted: [false, true, false] }), true],
-  ['of which nothing is trusted', specOf(chain({}, {}, {}), { trusted: [false, false, false] }), false],
+  ['without a trusted certificate', specOf(chain({}, {}, {}), { trusted: [false, false, false] }), false],
   ['of a leaf that is trusted itself', specOf(chain({}, {}), { trusted: [true, false] }), true],
   ['of a self-signed leaf', specOf(chain({}), { trusted: [false] }), false],
   ['with an intermediate that is not a CA', specOf(chain({}, { isCA: false, keyUsage: 'none' }, {})), false],
@@ -85,7 +85,7 @@ test.each<[string, ChainSpec, boolean]>([
   expect((await verify(spec)) !== undefined).toBe(accepted);
 });
 
-test('a chain verifies just until the first of its certificates ends', async () => {
+test('a chain is valid until its first certificate expires', async () => {
   const now = Date.now();
   const links: Partial<Link>[] = [{}, {}, {}];
   for (const [at] of links.entries()) {
@@ -98,7 +98,7 @@ test('a chain verifies just until the first of its certificates ends', async () 
   }
 });
 
-test('chains verify as by the rules of crypto/x509', async () => {
+test('chains verify by the rules of crypto/x509', async () => {
   await fc.assert(
     fc.asyncProperty(chainSpecs, async (spec) => {
       const accepted = isAccepted({ ...spec, commonName: allowed }, allowed);
@@ -108,7 +108,7 @@ test('chains verify as by the rules of crypto/x509', async () => {
   );
 });
 
-test('many certificates of one name cost a bounded number of signatures', async () => {
+test('many certificates of one name cost a bounded number of signature checks', async () => {
   const { presented } = await makeChain(specOf(chain({}, {}, {})));
   const [leaf] = presented.map((pem) => new X509Certificate(pem));
   const others = await Promise.all(

@@ -17,7 +17,7 @@ test.each<[string, Buffer, [tag: number, length: number][]]>([
   ['the longest short length', bytes('047f', 127), [[4, 127]]],
   ['a length of one octet', bytes('048180', 128), [[4, 128]]],
   ['a length of two octets', bytes('04820100', 256), [[4, 256]]],
-])('DER with %s is read', (_, der, expected) => {
+])('DER with %s is parsed', (_, der, expected) => {
   expect(elementsIn(der).map(({ tag, content }) => [tag, content.length])).toEqual(expected);
 });
 
@@ -27,7 +27,7 @@ test.each<[string, Buffer]>([
   ['content that ends early', bytes('0403', 2)],
   ['a second element that ends early', bytes('05000401')],
   ['a long length that ends early', bytes('048201')],
-  ['a length that no file has', bytes('0488ffffffffffffffff', 16)],
-])('DER with %s is refused', (_, der) => {
+  ['a length beyond any file', bytes('0488ffffffffffffffff', 16)],
+])('DER with %s is rejected', (_, der) => {
   expect(() => elementsIn(der)).toThrow(/./);
 });

@@ -5,7 +5,7 @@ import { expiryOf, issuerOf, tokenReview } from '../../../../src/auth/authentica
 import { fingerprint } from '../../../../src/tokens/jwt.ts';
 import type { Source, TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
 import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
-import { ask, type Answer } from '../../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
 import { face, resourcePath } from '../../../labs/http.ts';
@@ -34,11 +34,11 @@ function lab(status: unknown, audiences: readonly string[] = []): Lab {
   return {
     authenticate: (token, source = '192.0.2.1') => review(token, source),
     client,
-    reviews: () => client.asked('POST', '/tokenreviews').length,
+    reviews: () => client.requestsTo('POST', '/tokenreviews').length,
   };
 }
 
-/** Holds every review until the returned function is called. */
+/** Delays every review until the returned function is called. */
 function hold(client: MemoryClient): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
   client.before = () => promise;
@@ -48,7 +48,7 @@ function hold(client: MemoryClient): () => void {
 const refusal = { code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('error="invalid_token"') } };
 
 describe('a token that kube-apiserver accepts', () => {
-  test('is its user with all that it says, and system:authenticated', async () => {
+  test('authenticates its user with all fields of the review and system:authenticated', async () => {
     const { authenticate } = lab({ authenticated: true, user: { ...robot, uid: '42', extra: { pod: ['a', 'b'] } } });
     expect(await authenticate(tokenOf('robot'))).toEqual({
       username: robot.username,
@@ -62,18 +62,18 @@ describe('a token that kube-apiserver accepts', () => {
   test.each([
     ['with the audiences that it may be for', ['https://platform.example', issuer]],
     ['without audiences where none are known', []],
-  ])('is asked about %s', async (_, audiences) => {
+  ])('is reviewed %s', async (_, audiences) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot }, audiences);
     const token = tokenOf('robot');
     await authenticate(token);
-    expect(client.asked('POST', path)[0]?.body).toEqual({
+    expect(client.requestsTo('POST', path)[0]?.body).toEqual({
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenReview',
       spec: { token, ...(audiences.length === 0 ? {} : { audiences }) },
     });
   });
 
-  test('is asked about once by all who come at once', async () => {
+  test('is reviewed once for concurrent requests', async () => {
     const { authenticate, reviews } = lab({ authenticated: true, user: robot });
     const users = await Promise.all(Array.from({ length: 40 }, () => authenticate(tokenOf('robot'))));
     expect(new Set(users).size).toBe(1);
@@ -86,25 +86,25 @@ test.each([
   ['is refused with a reason', { authenticated: false, error: 'the token has expired' }],
   ['is accepted without a user', { authenticated: true }],
   ['is accepted for a user without a name', { authenticated: true, user: { groups: ['system:masters'] } }],
-  ['is accepted in another word', { authenticated: 'true', user: robot }],
-  ['is accepted for others than were asked for', { authenticated: true, user: robot, audiences: ['vault'] }],
-  ['has no answer', undefined],
-])('a token that %s is 401', async (_, status) => {
+  ['is accepted with a value that is not a boolean', { authenticated: 'true', user: robot }],
+  ['is accepted for other audiences than requested', { authenticated: true, user: robot, audiences: ['vault'] }],
+  ['gets a review without a status', undefined],
+])('a token that %s is rejected with 401', async (_, status) => {
   const { authenticate } = lab(status, ['https://platform.example', issuer]);
   await expect(authenticate(tokenOf('robot'))).rejects.toMatchObject(refusal);
 });
 
 test.each<[string, string[], string[] | undefined]>([
-  ['one of several that were asked for', ['https://platform.example', issuer], [issuer]],
-  ['one that was asked for and others', [issuer], ['vault', issuer]],
-  ['nobody in particular', [issuer], []],
-  ['whatever kube-apiserver accepts by default', [], ['vault']],
-])('a token that is for %s is accepted', async (_, wanted, audiences) => {
+  ['one of several requested audiences', ['https://platform.example', issuer], [issuer]],
+  ['a requested audience and others', [issuer], ['vault', issuer]],
+  ['no audience in particular', [issuer], []],
+  ['any audience that kube-apiserver accepts by default', [], ['vault']],
+])('a token for %s is accepted', async (_, wanted, audiences) => {
   const { authenticate } = lab({ authenticated: true, user: robot, audiences }, wanted);
   await expect(authenticate(tokenOf('robot'))).resolves.toMatchObject({ username: robot.username });
 });
 
-test('a token of a user without groups has system:authenticated alone', async () => {
+test('a user without groups gets system:authenticated only', async () => {
   const { authenticate } = lab({ authenticated: true, user: { username: 'robot' } });
   expect(await authenticate(tokenOf('robot'))).toEqual({
     username: 'robot',
@@ -122,11 +122,11 @@ test.each([
   expect(expiryOf(craftJWT({ alg: 'RS256' }, { exp }))).toBe(expected);
 });
 
-test('what is no JWT does not expire', () => {
+test('a token that is not a JWT has no known expiry', () => {
   expect(expiryOf('opaque')).toBeUndefined();
 });
 
-describe('answers are kept for seconds', () => {
+describe('review results are cached', () => {
   beforeEach(() => {
     jest.useFakeTimers();
   });
@@ -150,7 +150,7 @@ describe('answers are kept for seconds', () => {
   });
 });
 
-test('a token is known by its fingerprint for 10 s after it was accepted, by the clock of the process', async () => {
+test('a token is cached by its fingerprint for 10 s after it was accepted, by the monotonic clock', async () => {
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   try {
     const cluster = new MemoryCluster();
@@ -168,14 +168,14 @@ test('a token is known by its fingerprint for 10 s after it was accepted, by the
   }
 });
 
-describe('what kube-apiserver cannot say', () => {
+describe('a failure of kube-apiserver', () => {
   test.each([
-    ['not reached', unreachable(new Error('reset'))],
+    ['no connection', unreachable(new Error('reset'))],
     ...[400, 401, 403, 404, 409, 422, 429, 500, 503].map((code): [string, KubeError] => [
-      `answers ${code}`,
+      `status ${code}`,
       new KubeError(code, { message: 'no' }),
     ]),
-  ])('is 503 and not 401, and is not kept: %s', async (_, failure) => {
+  ])('is reported as 503 instead of 401, and is not cached: %s', async (_, failure) => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     client.before = () => {
       throw failure;
@@ -188,13 +188,15 @@ describe('what kube-apiserver cannot say', () => {
 });
 
 const forged = (index: number): string => tokenOf(`nobody-${index}`);
-/** What was asked about, by the subjects. */
+/** The reviewed tokens, by their subjects. */
 const subjects = (client: MemoryClient): unknown[] =>
-  client.asked('POST', path).map(({ body }) => readJWT((body as { spec: { token: string } }).spec.token).claims['sub']);
+  client
+    .requestsTo('POST', path)
+    .map(({ body }) => readJWT((body as { spec: { token: string } }).spec.token).claims['sub']);
 const strange = (index: number): string => craftJWT({ alg: 'RS256' }, { iss: 'https://x', sub: `x-${index}` });
 
-describe('when many unknown tokens come', () => {
-  test('32 are reviewed at once, and addresses whose tokens wait take turns', async () => {
+describe('when many unknown tokens arrive', () => {
+  test('32 are reviewed concurrently, and addresses with waiting tokens take turns', async () => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 80 }, (_, index) => authenticate(forged(index), `192.0.2.${60 + (index % 8)}`));
@@ -211,7 +213,7 @@ describe('when many unknown tokens come', () => {
   test.each([
     ['one address has 4 reviews at once', 4, () => '192.0.2.66'],
     ['one /48 has 8 reviews at once', 8, (index: number) => `2001:db8:0:${index.toString(16)}::1`],
-  ])('%s, and those of another address do not wait', async (_, share, from) => {
+  ])('%s, and tokens of another address do not wait', async (_, share, from) => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 40 }, (__, index) => authenticate(forged(index), from(index)));
@@ -227,7 +229,7 @@ describe('when many unknown tokens come', () => {
   test.each([
     ['one client', () => '198.51.100.66'],
     ['one /64', (index: number) => `2001:db8::${index + 1}`],
-  ])('those of %s do not delay those of another one behind the same trusted proxy', async (_, from) => {
+  ])('tokens of %s do not delay those of another one behind the same trusted proxy', async (_, from) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const arrived: string[] = [];
     const counted: TokenAuthenticator = (token, source) => {
@@ -238,8 +240,8 @@ describe('when many unknown tokens come', () => {
       settings: { trustedProxies: ['192.0.2.1'] },
       authenticator: gatewayAuthenticator([counted]),
     });
-    const get = (token: string, source: string): Promise<Answer> =>
-      ask(app, resourcePath, { headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': source } });
+    const get = (token: string, source: string): Promise<AppResponse> =>
+      sendRequest(app, resourcePath, { headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': source } });
     const arrival = async (count: number): Promise<void> => {
       while (arrived.length < count) await settle();
       await settle();
@@ -259,7 +261,7 @@ describe('when many unknown tokens come', () => {
   test.each([
     ['400 of one address', 400, 4, () => '192.0.2.66'],
     ['800 of one /48', 800, 8, (index: number) => `2001:db8:0:${index.toString(16)}::1`],
-  ])('%s wait, more are refused with 429', async (_, waiting, share, from) => {
+  ])('%s wait, and further ones are refused with 429', async (_, waiting, share, from) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const active = Array.from({ length: share }, (__, index) => authenticate(tokenOf(`first-${index}`), from(index)));
@@ -280,7 +282,7 @@ describe('when many unknown tokens come', () => {
     });
   });
 
-  test('more than 2,000 that wait are refused with 429, and a good one of another source is not', async () => {
+  test('beyond 2,000 waiting tokens further ones are refused with 429, except those of another source', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 2_100 }, (_, index) => authenticate(forged(index), `192.0.2.${index % 25}`));
@@ -295,7 +297,7 @@ describe('when many unknown tokens come', () => {
     expect(refusals[0]?.reason).toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
   });
 
-  test('a full queue of four /48s refuses neither another address nor the recheck of a stream', async () => {
+  test('a full queue of four /48s does not refuse another address or the recheck of a stream', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const settled = Promise.allSettled(
@@ -313,9 +315,9 @@ describe('when many unknown tokens come', () => {
   });
 
   test.each([
-    ['our own issuer', forged],
+    ['the issuer of this server', forged],
     ['another issuer', strange],
-  ])('all 1,000 streams of a user are rechecked although each has a token of its own, of %s', async (_, token) => {
+  ])('all 1,000 streams of a user are rechecked, each with a different token of %s', async (_, token) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     client.ownIssuer = issuer;
     const release = hold(client);
@@ -339,7 +341,7 @@ describe('when many unknown tokens come', () => {
   });
 
   // evidence: token-review-slots
-  test('those of another issuer than our own token has take no places of its tokens', async () => {
+  test('tokens of other issuers take no slots from tokens with the issuer of this server', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     client.ownIssuer = issuer;
     const release = hold(client);
@@ -354,7 +356,7 @@ describe('when many unknown tokens come', () => {
     await expect(Promise.all([...all, ...good])).resolves.toHaveLength(82);
   });
 
-  test('one that is being asked about already takes no place', async () => {
+  test('a token that is already under review takes no further slot', async () => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 64 }, (_, index) => authenticate(tokenOf(`robot-${index % 2}`)));
@@ -375,7 +377,7 @@ describe('when many unknown tokens come', () => {
     expect(subjects(client)[4]).toBe('robot');
     release();
     await expect(Promise.all([...all, waiting, idle])).resolves.toHaveLength(6);
-    // The first review also served the request that waited.
+    // The first review also served the waiting request.
     expect(reviews()).toBe(5);
   });
 
@@ -398,7 +400,7 @@ describe('when many unknown tokens come', () => {
     await expect(Promise.all(all)).resolves.toHaveLength(404);
   });
 
-  test('the answers about forged ones push no good one out', async () => {
+  test('results for forged tokens do not evict results for valid ones', async () => {
     const cluster = new MemoryCluster();
     cluster.respond(path, ({ spec }) => {
       const { claims } = readJWT((spec as { token: string }).token);
@@ -416,7 +418,7 @@ describe('when many unknown tokens come', () => {
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-describe('what is no JWT', () => {
+describe('a token that is not a JWT', () => {
   const payload = part({ iss: issuer });
 
   test.each([
@@ -426,11 +428,11 @@ describe('what is no JWT', () => {
     ['no signature', `${part({ alg: 'RS256' })}.${payload}.`],
     ['no algorithm', `${part({})}.${payload}.c2ln`],
     ['no issuer', `${part({ alg: 'RS256' })}.${part({ sub: 'x' })}.c2ln`],
-    ['an issuer that is no text', `${part({ alg: 'RS256' })}.${part({ iss: [issuer] })}.c2ln`],
+    ['an issuer that is not a string', `${part({ alg: 'RS256' })}.${part({ iss: [issuer] })}.c2ln`],
     ['a signature that begins with another alphabet', `${part({ alg: 'RS256' })}.${payload}.+c2ln`],
     ['a header that is null', `${part(null)}.${payload}.c2ln`],
     ['a payload that is text', `${part({ alg: 'RS256' })}.${part('x')}.c2ln`],
-    ['no JSON', `${Buffer.from('{').toString('base64url')}.${payload}.c2ln`],
+    ['invalid JSON', `${Buffer.from('{').toString('base64url')}.${payload}.c2ln`],
     ['base64 of another alphabet', `${part({ alg: 'RS256' })}.${payload}.c+/=`],
     ['too long', craftJWT({ alg: 'RS256' }, { iss: issuer, padding: 'x'.repeat(20_000) })],
   ])('never reaches kube-apiserver: %s', async (_, token) => {
@@ -439,12 +441,12 @@ describe('what is no JWT', () => {
     expect(reviews()).toBe(0);
   });
 
-  test('is a token longer than 16 KiB', () => {
+  test('includes any token longer than 16 KiB', () => {
     const token = tokenOf('robot');
     expect([16_384, 16_385].map((length) => issuerOf(token.padEnd(length, 'A')))).toEqual([issuer, undefined]);
   });
 
-  test('is told from one without an error, whatever it is', () => {
+  test('never yields an issuer or an exception when it is random text', () => {
     fc.assert(fc.property(fc.string(), (text) => issuerOf(text) === undefined));
     fc.assert(
       fc.property(fc.array(fc.json(), { minLength: 3, maxLength: 3 }), (parts) => {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../src/tokens/sessions/session.ts';
 import type { Subject } from '../../../../src/tokens/subject.ts';
-import type { AccessTokens, StandingToken } from '../../../../src/auth/authenticators/access-tokens.ts';
+import type { AccessTokens, ValidToken } from '../../../../src/auth/authenticators/access-tokens.ts';
 import { fingerprint } from '../../../../src/tokens/jwt.ts';
 import { platformToken } from '../../../../src/auth/authenticators/platform-token.ts';
 import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
@@ -21,7 +21,7 @@ interface LoggedIn {
   readonly session: Session;
   readonly token: string;
   readonly authenticate: (token: string) => ReturnType<TokenAuthenticator>;
-  /** Whether no more than a look is needed. */
+  /** Reports whether the token is found in the cache. */
   readonly isKnown: (token: string) => boolean;
 }
 
@@ -50,8 +50,8 @@ async function logIn(): Promise<LoggedIn> {
 
 const refusal = { code: 401, headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' } };
 
-describe('a token of ours', () => {
-  test('is its user, by what the directory says now', async () => {
+describe('an access token of this server', () => {
+  test('authenticates its user in the current state of the directory', async () => {
     const { accounts, session, token, authenticate } = await logIn();
     const user = await authenticate(token);
     expect(user).toEqual({
@@ -61,13 +61,13 @@ describe('a token of ours', () => {
       via: 'token',
       sessionID: session.metadata.name,
     });
-    // The very same object: caches of access reviews key on it.
+    // The same object: caches of access reviews use it as a key.
     expect(await authenticate(token)).toBe(user);
     accounts.configure({ users: [{ username: 'alice', groups: ['b'] }] });
     expect(await authenticate(token)).toMatchObject({ groups: ['b', 'system:authenticated'] });
   });
 
-  test('is known once it was verified', async () => {
+  test('is cached once it was verified', async () => {
     const { token, authenticate, isKnown } = await logIn();
     expect(isKnown(token)).toBe(false);
     await authenticate(token);
@@ -104,7 +104,7 @@ describe('a token of ours', () => {
       ({ accounts }) => accounts.configure({ clients: [{ name: 'another', secret: 'x', grantTypes: ['password'] }] }),
     ],
     ['the token has expired', ({ accounts }) => accounts.clock.advance(3 * 3_600_000)],
-  ])('is 401 as soon as %s', async (_, change) => {
+  ])('is rejected with 401 as soon as %s', async (_, change) => {
     const lab = await logIn();
     await expect(lab.authenticate(lab.token)).resolves.toBeDefined();
     await change(lab);
@@ -113,7 +113,7 @@ describe('a token of ours', () => {
   });
 
   // evidence: session-state-unknown
-  test('is 503 while nobody can say whether its session stands', async () => {
+  test('gets 503 while the state of its session cannot be read', async () => {
     const { accounts, token, authenticate } = await logIn();
     await settle();
     await authenticate(token);
@@ -122,7 +122,7 @@ describe('a token of ours', () => {
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('for a user or a client that its session is not of is 401', async () => {
+  test('for a user or client other than that of its session is rejected with 401', async () => {
     const { accounts, session, authenticate } = await logIn();
     accounts.configure({
       users: [{ username: 'alice' }, { username: 'bob' }],
@@ -144,29 +144,29 @@ describe('a token of ours', () => {
 });
 
 // evidence: own-issuer-not-reviewed
-test('a token that says it is ours and is not is 401: nobody else is asked about it', async () => {
+test('a token that names this issuer but has a wrong signature is rejected with 401 without a TokenReview', async () => {
   const { authenticate } = await logIn();
   await expect(authenticate(craftJWT({ alg: 'ES256' }, { iss: issuer }))).rejects.toMatchObject(refusal);
 });
 
 test.each([['opaque'], [craftJWT({ alg: 'ES256' }, { iss: 'https://another.example' })], ['']])(
-  'a token of somebody else is left to others: %s',
+  'a token of another issuer is left to other authenticators: %s',
   async (token) => {
     const { authenticate } = await logIn();
     expect(await authenticate(token)).toBeUndefined();
   },
 );
 
-/** A standing token of a session with this name. */
-const standing = (sid: string, subject: Subject, session: Partial<Session['spec']> = {}): StandingToken =>
-  ({ subject, claims: { sid }, session: { spec: session } }) as unknown as StandingToken;
+/** A valid token for a session with this name. */
+const validToken = (sid: string, subject: Subject, session: Partial<Session['spec']> = {}): ValidToken =>
+  ({ subject, claims: { sid }, session: { spec: session } }) as unknown as ValidToken;
 
-const usersOf = (find: (key: string) => StandingToken): ((key: string) => UserInfo | undefined) => {
+const usersOf = (find: (key: string) => ValidToken): ((key: string) => UserInfo | undefined) => {
   const { known = (): undefined => undefined } = platformToken({ known: find } as unknown as AccessTokens);
   return known;
 };
 
-test('a ServiceAccount keeps its Kubernetes identity after a token exchange, a user or client has none', () => {
+test('a ServiceAccount keeps its Kubernetes identity after a token exchange; a user or client has none', () => {
   const robot: Subject = {
     username: 'system:serviceaccount:a:b',
     uid: '1',
@@ -175,15 +175,15 @@ test('a ServiceAccount keeps its Kubernetes identity after a token exchange, a u
     email: undefined,
   };
   const via = (session: Partial<Session['spec']>): string | undefined =>
-    usersOf((key) => standing(key, { ...robot }, session))('s')?.via;
+    usersOf((key) => validToken(key, { ...robot }, session))('s')?.via;
   expect(via({ subjectKind: 'ServiceAccount' })).toBe('token-review');
   expect(via({ subjectKind: 'Client' })).toBe('token');
   expect(via({})).toBe('token');
 });
 
-test('the objects of a user with many sessions are not kept forever', () => {
+test('cached objects of a user with many sessions are evicted', () => {
   const alice: Subject = { username: 'alice', uid: '1', groups: [], displayName: undefined, email: undefined };
-  const userOf = usersOf((key) => standing(key, alice));
+  const userOf = usersOf((key) => validToken(key, alice));
   const [first, other] = [userOf('first'), userOf('other')];
   expect([first?.sessionID, other?.sessionID]).toEqual(['first', 'other']);
   for (let index = 2; index < 1_001; index += 1) userOf(`session-${index}`);

@@ -25,33 +25,33 @@ const data = (changes: Readonly<Record<string, string>> = {}): Record<string, st
   ...changes,
 });
 
-describe('headers are refused from everybody', () => {
+describe('the request-header configuration is rejected', () => {
   test.each<[string, () => Record<string, string>, RegExp | undefined]>([
-    ['never for CAs of their own', () => data({ 'requestheader-allowed-names': '[]' }), undefined],
-    ['never for a shared CA with names', () => data({ 'client-ca-file': proxyCA }), undefined],
+    ['never with a dedicated CA', () => data({ 'requestheader-allowed-names': '[]' }), undefined],
+    ['never with a shared CA and names', () => data({ 'client-ca-file': proxyCA }), undefined],
     [
-      'for a shared CA without names',
+      'with a shared CA without names',
       () => data({ 'client-ca-file': `${clientCA}${proxyCA}`, 'requestheader-allowed-names': '[]' }),
       /requestheader-allowed-names is empty/,
     ],
     [
-      'for two CAs of which one is shared, without names',
+      'with two CAs, one of them shared, and no names',
       () => data({ 'requestheader-client-ca-file': `${proxyCA}${clientCA}`, 'requestheader-allowed-names': '[]' }),
       /requestheader-allowed-names is empty/,
     ],
     [
-      'for a shared CA whose names are not said',
+      'with a shared CA and no key for names',
       () => ({ 'client-ca-file': proxyCA, 'requestheader-client-ca-file': proxyCA }),
       /requestheader-allowed-names is empty/,
     ],
-    ['without a CA', () => ({ 'client-ca-file': clientCA }), /has no requestheader-client-ca-file/],
+    ['without a request-header CA', () => ({ 'client-ca-file': clientCA }), /has no requestheader-client-ca-file/],
   ])('%s', (_, given, why) => {
     expect(readRequestHeaderConfig(given()).refused ?? '').toMatch(why ?? /^$/);
   });
 });
 
 test.each(['hunter2', '["a", hunter2]', '{"a": "hunter2"}', '["a", 2]', '"hunter2"'])(
-  'a list of names that cannot be read is not quoted: %s',
+  'an unreadable list of names is not quoted: %s',
   (text) => {
     expect(() => readRequestHeaderConfig(data({ 'requestheader-allowed-names': text }))).toThrow(
       /^requestheader-allowed-names is not a JSON list of names$/,
@@ -64,7 +64,7 @@ const put = async (cluster: MemoryCluster, given: Readonly<Record<string, string
   await settle();
 };
 
-describe('the ConfigMap', () => {
+describe('the ConfigMap of the request-header configuration', () => {
   const running: RequestHeaderSource[] = [];
   afterEach(() => {
     for (const one of running.splice(0)) one.stop();
@@ -78,7 +78,7 @@ describe('the ConfigMap', () => {
     return started;
   }
 
-  test('is followed, and nothing is believed before it is there', async () => {
+  test('is watched, and no header is trusted before it is read', async () => {
     const cluster = new MemoryCluster();
     const headers = await source(cluster);
     expect([headers.value, headers.problem()]).toEqual([undefined, 'not read yet']);
@@ -90,15 +90,15 @@ describe('the ConfigMap', () => {
   });
 
   test.each([
-    ['names that are no JSON', { 'requestheader-allowed-names': 'front-proxy-client' }],
-    ['names that are no list', { 'requestheader-allowed-names': '"front-proxy-client"' }],
+    ['names that are not JSON', { 'requestheader-allowed-names': 'front-proxy-client' }],
+    ['names that are not a list', { 'requestheader-allowed-names': '"front-proxy-client"' }],
     [
-      'a CA that is no certificate',
+      'a CA that is not a certificate',
       {
         'requestheader-client-ca-file': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
       },
     ],
-  ])('with %s leaves the last good one in force and says why', async (_, bad) => {
+  ])('with %s leaves the last valid one in force and reports why', async (_, bad) => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);
@@ -107,16 +107,16 @@ describe('the ConfigMap', () => {
     expect(headers.problem()).toContain('ConfigMap kube-system/extension-apiserver-authentication');
   });
 
-  test('with a configuration that would believe any client is believed no more', async () => {
+  test('that would trust any client is not applied, and no header is trusted any more', async () => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);
     await put(cluster, data({ 'client-ca-file': proxyCA, 'requestheader-allowed-names': '[]' }));
     expect(headers.value).toBeUndefined();
-    expect(headers.problem()).toContain('any client could name itself');
+    expect(headers.problem()).toContain('any client could claim any identity');
   });
 
-  test('is followed no more after the end', async () => {
+  test('is no longer watched after a stop', async () => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);
@@ -125,7 +125,7 @@ describe('the ConfigMap', () => {
     expect(headers.value?.allowedNames).toEqual(['front-proxy-client']);
   });
 
-  test('that was deleted leaves the last one in force', async () => {
+  test('that is deleted leaves the last one in force', async () => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);

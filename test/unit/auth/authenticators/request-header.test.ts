@@ -11,7 +11,7 @@ import type { UserInfo } from '../../../../src/auth/user.ts';
 
 const day = 86_400_000;
 
-/** The certificates of all tests: making one takes longer than judging it. */
+/** The certificates of all tests, since making one takes longer than verifying it. */
 const made: Record<'trusted' | 'proxy' | 'other' | 'server' | 'foreign' | 'injected' | 'twoNames', string> = {
   trusted: '',
   proxy: '',
@@ -47,7 +47,7 @@ const configured = (data: Readonly<Record<string, string>> = {}): RequestHeaderC
     ...data,
   });
 
-interface Asked {
+interface Attempt {
   readonly headers?: readonly (readonly [string, string])[];
   readonly shows?: keyof typeof made | undefined;
   readonly config?: RequestHeaderConfig | undefined;
@@ -61,14 +61,14 @@ const requestOf = (headers: readonly (readonly [string, string])[], shows?: keyo
     socket: { getPeerX509Certificate: () => (shows === undefined ? undefined : certificate(shows)) },
   }) as unknown as Request;
 
-function identify(asked: Asked): UserInfo | undefined {
-  const { headers = alice } = asked;
-  const shows = 'shows' in asked ? asked.shows : 'proxy';
-  const config = 'config' in asked ? asked.config : configured();
+function identify(attempt: Attempt): UserInfo | undefined {
+  const { headers = alice } = attempt;
+  const shows = 'shows' in attempt ? attempt.shows : 'proxy';
+  const config = 'config' in attempt ? attempt.config : configured();
   return requestHeader(() => config)(requestOf(headers, shows));
 }
 
-describe('the headers are believed', () => {
+describe('the request headers are trusted', () => {
   test('from the aggregator: user, uid, every group and system:authenticated', () => {
     const headers = [
       ['x-remote-user', 'alice'],
@@ -85,7 +85,7 @@ describe('the headers are believed', () => {
     });
   });
 
-  test('by the names that the cluster configured, the first value of the first that is not empty', () => {
+  test('under the configured names, with the first value of the first header that is not empty', () => {
     const config = configured({
       'requestheader-username-headers': '["X-First","X-Second"]',
       'requestheader-group-headers': '["X-G","X-H"]',
@@ -105,22 +105,22 @@ describe('the headers are believed', () => {
     });
   });
 
-  test('of any name when the configuration allows every name', () => {
+  test('for any certificate name when the configuration allows every name', () => {
     const config = configured({ 'requestheader-allowed-names': '[]' });
     expect(identify({ shows: 'other', config })).toMatchObject({ username: 'alice' });
   });
 });
 
-describe('the extra values', () => {
+describe('extra values', () => {
   test.each([
     ['are kept in their order', ['Scopes: a', 'Scopes: b'], { scopes: ['a', 'b'] }],
     ['have percent-decoded keys', ['Example.com%2Fkey: v'], { 'example.com/key': ['v'] }],
     ['have keys in lower case before they are decoded', ['%C3%89T: v'], { Ét: ['v'] }],
     ['of one key under two spellings are all kept', ['a%2Fb: 1', 'A%2fB: 2', '%61/b: 3'], { 'a/b': ['1', '2', '3'] }],
-    ['keep a key whose encoding is bad as it came', ['50%: v', '%ff%: w'], { '50%': ['v'], '%ff%': ['w'] }],
-    ['keep a key whose encoding has one digit as it came', ['a%4: v', '%4z: w'], { 'a%4': ['v'], '%4z': ['w'] }],
+    ['keep a key with a bad encoding unchanged', ['50%: v', '%ff%: w'], { '50%': ['v'], '%ff%': ['w'] }],
+    ['keep a key unchanged whose encoding has one digit', ['a%4: v', '%4z: w'], { 'a%4': ['v'], '%4z': ['w'] }],
     [
-      'may be called like a part of every object',
+      'may have names of Object.prototype',
       ['__proto__: v', 'constructor: w'],
       {
         ['__proto__']: ['v'],
@@ -138,22 +138,28 @@ describe('the extra values', () => {
   });
 });
 
-describe('the headers are ignored', () => {
+describe('the request headers are ignored', () => {
   // evidence: request-header-ignored
-  test.each<[string, () => Asked]>([
+  test.each<[string, () => Attempt]>([
     ['without a certificate', () => ({ shows: undefined })],
-    ['of a certificate with another name', () => ({ shows: 'other' })],
-    ['of a certificate for servers', () => ({ shows: 'server' })],
-    ['of a certificate from another CA of the same name', () => ({ shows: 'foreign' })],
-    ['of a certificate that has the name in another part of its subject', () => ({ shows: 'injected' })],
-    ['of a certificate with the name and another one behind it', () => ({ shows: 'twoNames' })],
-    ['of the CA itself', () => ({ shows: 'trusted', config: configured({ 'requestheader-allowed-names': '[]' }) })],
-    ['before there is a configuration', () => ({ config: undefined })],
+    ['with a certificate with another name', () => ({ shows: 'other' })],
+    ['with a certificate for servers', () => ({ shows: 'server' })],
+    ['with a certificate from another CA of the same name', () => ({ shows: 'foreign' })],
+    ['with a certificate that has the name in another part of its subject', () => ({ shows: 'injected' })],
+    ['with a certificate that has a second name after the allowed one', () => ({ shows: 'twoNames' })],
+    [
+      'with the certificate of the CA itself',
+      () => ({ shows: 'trusted', config: configured({ 'requestheader-allowed-names': '[]' }) }),
+    ],
+    ['before the configuration is read', () => ({ config: undefined })],
     ['without a user', () => ({ headers: [['X-Remote-Group', 'system:masters']] })],
     ['with an empty user', () => ({ headers: [['X-Remote-User', '']] })],
-    ['without a name for the user', () => ({ config: configured({ 'requestheader-username-headers': '[]' }) })],
-  ])('%s', (_, asked) => {
-    expect(identify(asked())).toBeUndefined();
+    [
+      'without a configured username header',
+      () => ({ config: configured({ 'requestheader-username-headers': '[]' }) }),
+    ],
+  ])('%s', (_, attempt) => {
+    expect(identify(attempt())).toBeUndefined();
   });
 });
 
@@ -161,7 +167,7 @@ test.each([
   ['now', 0, true],
   ['before it is valid', -2 * day, false],
   ['after it has expired', 3_651 * day, false],
-])('a certificate %s', (_, shift, believed) => {
+])('a certificate %s is rejected', (_, shift, believed) => {
   const authenticate = requestHeader(
     () => configured(),
     () => Date.now() + shift,
@@ -169,7 +175,7 @@ test.each([
   expect(authenticate(requestOf(alice, 'proxy')) !== undefined).toBe(believed);
 });
 
-test('a certificate that expires on an open connection counts no more', () => {
+test('a certificate that expires on an open connection is no longer accepted', () => {
   let now = Date.now();
   const config = configured();
   const authenticate = requestHeader(
@@ -182,7 +188,7 @@ test('a certificate that expires on an open connection counts no more', () => {
   expect(authenticate(request)).toBeUndefined();
 });
 
-test('a certificate that becomes valid on an open connection counts then', () => {
+test('a certificate that becomes valid on an open connection is accepted from then on', () => {
   let now = Date.now() - 2 * day;
   const config = configured();
   const authenticate = requestHeader(
@@ -195,7 +201,7 @@ test('a certificate that becomes valid on an open connection counts then', () =>
   expect(authenticate(request)).toBeDefined();
 });
 
-test('a change of the configuration counts on connections that are open', () => {
+test('a configuration change applies to open connections', () => {
   let config = configured();
   const authenticate = requestHeader(() => config);
   const request = requestOf(alice, 'proxy');
@@ -230,11 +236,14 @@ describe('the signature of the certificate of a connection', () => {
     expect(signatures).toHaveBeenCalledTimes(times);
   });
 
-  test('is asked of the connection once: Node has its intermediates only then', () => {
-    const asked = jest.fn(() => certificate('proxy'));
-    const request = { rawHeaders: alice.flat(), socket: { getPeerX509Certificate: asked } } as unknown as Request;
+  test('is verified once per connection with its intermediates, which Node provides only then', () => {
+    const getCertificate = jest.fn(() => certificate('proxy'));
+    const request = {
+      rawHeaders: alice.flat(),
+      socket: { getPeerX509Certificate: getCertificate },
+    } as unknown as Request;
     const authenticate = requestHeader(() => configured());
     for (let count = 0; count < 3; count += 1) expect(authenticate(request)).toBeDefined();
-    expect(asked).toHaveBeenCalledTimes(1);
+    expect(getCertificate).toHaveBeenCalledTimes(1);
   });
 });

@@ -14,13 +14,14 @@ const knows =
   async (token) =>
     token === good ? user : undefined;
 const request = (authorization?: string, parts: object = {}): Request =>
-  ({ headers: authorization === undefined ? {} : { authorization }, ...parts }) as unknown as Request;
+  ({ headers: authorization === undefined ? {} : { authorization }, rawHeaders: [], ...parts }) as unknown as Request;
 
 /** Offers the token among the subprotocols. */
 const webSocket = (token: string, authorization?: string): Request =>
   ({
     method: 'GET',
     httpVersion: '1.1',
+    rawHeaders: [],
     headers: {
       connection: 'upgrade',
       upgrade: 'websocket',
@@ -58,15 +59,18 @@ describe('a bearer token', () => {
     expect(sources).toEqual([from, from]);
   });
 
-  test.each(['Bearer three', 'Bearer one two', 'Bearer '])('that is malformed or unknown is 401: %j', async (text) => {
-    await expect(authenticate(request(text), from)).rejects.toMatchObject({
-      code: 401,
-      headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' },
-    });
-  });
+  test.each(['Bearer three', 'Bearer one two', 'Bearer '])(
+    'that is malformed or unknown is rejected with 401: %j',
+    async (text) => {
+      await expect(authenticate(request(text), from)).rejects.toMatchObject({
+        code: 401,
+        headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' },
+      });
+    },
+  );
 
   test.each([[undefined], ['Basic b25lOm9uZQ=='], ['Bearer'], ['Bearer\tone'], ['BearerX one'], ['']])(
-    'is missing in %j: the request is anonymous',
+    'that is missing in %j makes the request anonymous',
     async (text) => {
       expect(await authenticate(request(text), from)).toBeUndefined();
     },
@@ -86,11 +90,11 @@ describe('a bearer token', () => {
     },
   );
 
-  test('in a WebSocket subprotocol counts beside a header of another scheme', async () => {
+  test('in a WebSocket subprotocol is used if the header has another scheme', async () => {
     expect(await authenticate(webSocket('one', 'Basic b25lOm9uZQ=='), from)).toBe(alice);
   });
 
-  test('that was verified before is authenticated at once, in the header and in a WebSocket subprotocol', async () => {
+  test('that was verified before is authenticated synchronously, in the header and in a WebSocket subprotocol', async () => {
     const verified: string[] = [];
     const knowing = gatewayAuthenticator([
       knows('two', robot),

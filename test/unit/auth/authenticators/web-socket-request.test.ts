@@ -1,16 +1,16 @@
 import { expect, test } from '@jest/globals';
 import { isWebSocketRequest, subprotocolToken } from '../../../../src/auth/authenticators/web-socket-request.ts';
 
-type Asked = Parameters<typeof isWebSocketRequest>[0];
+type Handshake = Parameters<typeof isWebSocketRequest>[0];
 
-const request = (headers: Asked['headers'] = {}, more: Partial<Asked> = {}): Asked => ({
+const request = (headers: Handshake['headers'] = {}, more: Partial<Handshake> = {}): Handshake => ({
   method: 'GET',
   httpVersion: '1.1',
   headers: { connection: 'Upgrade', upgrade: 'websocket', ...headers },
   ...more,
 });
 
-test.each<[string, Asked, boolean]>([
+test.each<[string, Handshake, boolean]>([
   ['of most browsers', request(), true],
   ['of Firefox', request({ connection: 'keep-alive, Upgrade' }), true],
   [
@@ -25,13 +25,13 @@ test.each<[string, Asked, boolean]>([
   ['by POST', request({}, { method: 'POST' }), false],
   ['over HTTP/1.0', request({}, { httpVersion: '1.0' }), false],
   ['over HTTP/2', request({}, { httpVersion: '2.0' }), false],
-])('a request %s asks for a WebSocket or not: %#', (_, asked, expected) => {
-  expect(isWebSocketRequest(asked)).toBe(expected);
+])('a request %s is recognized as a WebSocket handshake or not: %#', (_, handshake, expected) => {
+  expect(isWebSocketRequest(handshake)).toBe(expected);
 });
 
 const protocol = (token: string): string =>
   `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
-const offering = (protocols: string): Asked => request({ 'sec-websocket-protocol': protocols });
+const offering = (protocols: string): Handshake => request({ 'sec-websocket-protocol': protocols });
 
 test.each([
   [`${protocol('a.b-c')}, v4.channel.k8s.io`, 'a.b-c'],
@@ -42,7 +42,7 @@ test.each([
   expect(subprotocolToken(offering(protocols))).toBe(token);
 });
 
-test('the subprotocols of a request that is for no WebSocket have no token', () => {
+test('the subprotocols of a request that is not a WebSocket handshake contain no token', () => {
   const headers = { 'sec-websocket-protocol': `${protocol('a')}, any` };
   expect(subprotocolToken(request(headers, { method: 'POST' }))).toBeUndefined();
 });
@@ -59,7 +59,7 @@ test.each<[string, string]>([
   ['that ends with a letter beyond ASCII', `any, ${protocol('aé')}`],
   ['with a space', `any, ${protocol('a b')}`],
   ['with a line break', `any, ${protocol('a\nb')}`],
-])('a token among subprotocols %s is 401', (_, protocols) => {
+])('a token among subprotocols %s is rejected with 401', (_, protocols) => {
   expect(() => subprotocolToken(offering(protocols))).toThrow(
     expect.objectContaining({ code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('invalid_token') } }),
   );

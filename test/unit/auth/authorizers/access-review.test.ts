@@ -31,12 +31,12 @@ function lab(decide: (spec: Spec) => unknown = () => ({ allowed: true })): Lab {
   return {
     authorizer: accessReview(client, () => Date.now()),
     client,
-    reviews: () => client.asked('POST', path).length,
-    reviewed: () => client.asked('POST', path).at(-1)?.body as { spec: object },
+    reviews: () => client.requestsTo('POST', path).length,
+    reviewed: () => client.requestsTo('POST', path).at(-1)?.body as { spec: object },
   };
 }
 
-test('a decision is reused for 10 s by the clock of the process', async () => {
+test('a decision is reused for 10 s by the monotonic clock', async () => {
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   try {
     const { client, reviews } = lab();
@@ -55,7 +55,7 @@ test('a decision is reused for 10 s by the clock of the process', async () => {
   }
 });
 
-describe('the review says who', () => {
+describe('the access review names the user:', () => {
   test.each<[string, UserInfo, object]>([
     ['a user', alice, { user: 'alice', uid: '42', groups: ['a', 'b'] }],
     ['a user without uid and groups', { ...alice, uid: undefined as never, groups: [] }, { user: 'alice', groups: [] }],
@@ -73,7 +73,7 @@ describe('the review says who', () => {
   });
 });
 
-describe('the review says what', () => {
+describe('the access review names the request:', () => {
   test.each<[Attributes, object]>([
     [
       { verb: 'watch', group: 'apps', resource: 'deployments' },
@@ -105,20 +105,20 @@ test.each([
   ['does not allow', { allowed: false }, { allowed: false, reason: '' }],
   ['allows and denies', { allowed: true, denied: true, reason: 'no' }, { allowed: false, reason: 'no' }],
   ['cannot evaluate', { allowed: false, evaluationError: 'oops' }, { allowed: false, reason: '' }],
-  ['allows in another word', { allowed: 'true' }, { allowed: false, reason: '' }],
-  ['says nothing', undefined, { allowed: false, reason: '' }],
-])('a review that %s', async (_, status, decision) => {
+  ['allows with a value that is not a boolean', { allowed: 'true' }, { allowed: false, reason: '' }],
+  ['has no status', undefined, { allowed: false, reason: '' }],
+])('a review that %s gives the expected decision', async (_, status, decision) => {
   const { authorizer } = lab(() => status);
   expect(await authorizer.authorize(alice, listNodes)).toEqual(decision);
 });
 
 test.each([
-  ['is not reached', unreachable(new Error('reset'))],
+  ['cannot be reached', unreachable(new Error('reset'))],
   ...[400, 401, 403, 404, 409, 422, 429, 500, 503].map((code): [string, KubeError] => [
-    `answers ${code}`,
+    `responds ${code}`,
     new KubeError(code, { message: 'no' }),
   ]),
-])('when kube-apiserver %s nothing is allowed, nothing is forbidden, and nothing is kept', async (_, failure) => {
+])('when kube-apiserver %s the request fails without a decision, and nothing is cached', async (_, failure) => {
   const { authorizer, client } = lab();
   client.before = () => {
     throw failure;
@@ -128,14 +128,14 @@ test.each([
   await expect(authorizer.authorize(alice, listNodes)).resolves.toMatchObject({ allowed: true });
 });
 
-test('system:masters may do everything without a review', async () => {
+test('system:masters is allowed everything without a review', async () => {
   const { authorizer, reviews } = lab(() => ({ allowed: false }));
   const root = { ...alice, groups: ['system:masters'] };
   expect(await authorizer.authorize(root, listNodes)).toMatchObject({ allowed: true });
   expect(reviews()).toBe(0);
 });
 
-describe('a decision', () => {
+describe('an authorization decision', () => {
   beforeEach(() => {
     jest.useFakeTimers();
   });
@@ -143,11 +143,11 @@ describe('a decision', () => {
     jest.useRealTimers();
   });
 
-  test.each([[true], [false]])('is kept for ten seconds, allowed: %j', async (allowed) => {
+  test.each([[true], [false]])('is cached for ten seconds, allowed: %j', async (allowed) => {
     const { authorizer, reviews } = lab(() => ({ allowed }));
     await authorizer.authorize(alice, listNodes);
     jest.advanceTimersByTime(9_900);
-    // The same user in another request is the same question.
+    // The same user in another request has the same key.
     expect(await authorizer.authorize({ ...alice }, { ...listNodes })).toMatchObject({ allowed });
     expect(reviews()).toBe(1);
     jest.advanceTimersByTime(200);
@@ -155,7 +155,7 @@ describe('a decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('of a recheck is at most a second old, and is cached for requests too', async () => {
+  test('for a recheck is at most a second old, and is cached for requests too', async () => {
     const { authorizer, reviews } = lab();
     const recheck = rechecking(authorizer);
     await authorizer.authorize(alice, listNodes);
@@ -170,7 +170,7 @@ describe('a decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('of exactly the greatest age is reviewed again', async () => {
+  test('of exactly the maximum age is reviewed again', async () => {
     const { authorizer, reviews } = lab();
     await authorizer.authorize(alice, listNodes);
     jest.advanceTimersByTime(1_000);
@@ -178,7 +178,7 @@ describe('a decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('counts its age from the request, as the right may be lost before the response', async () => {
+  test('counts its age from the request, since the right may be lost before the response', async () => {
     const { authorizer, client, reviews } = lab();
     client.before = () => new Promise((resolve) => setTimeout(resolve, 3_000));
     const first = authorizer.authorize(alice, listNodes);
@@ -190,7 +190,7 @@ describe('a decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('of a recheck does not wait for reviews that requests of the user wait for', async () => {
+  test('for a recheck does not wait for reviews that requests of the user wait for', async () => {
     const { authorizer, client } = lab();
     const first = Promise.withResolvers<void>();
     client.before = () => first.promise;
@@ -198,7 +198,7 @@ describe('a decision', () => {
       authorizer.authorize(alice, { ...listNodes, namespace: `n${n}` }),
     );
     client.before = () => undefined;
-    // The right that the last request waits for too.
+    // The last request waits for the same right.
     await expect(rechecking(authorizer).authorize(alice, { ...listNodes, namespace: 'n99' })).resolves.toMatchObject({
       allowed: true,
     });
@@ -206,25 +206,26 @@ describe('a decision', () => {
     await Promise.all(ofRequests);
   });
 
-  test('is asked for once by all who ask at once, and each hears a failure', async () => {
+  test('is requested once for concurrent requests, which all get a failure', async () => {
     const { authorizer, client, reviews } = lab();
-    const ask = (): Promise<unknown>[] => Array.from({ length: 30 }, () => authorizer.authorize(alice, listNodes));
+    const authorizeAll = (): Promise<unknown>[] =>
+      Array.from({ length: 30 }, () => authorizer.authorize(alice, listNodes));
     client.before = () => {
       throw unreachable(new Error('reset'));
     };
-    const failed = await Promise.allSettled(ask());
+    const failed = await Promise.allSettled(authorizeAll());
     expect(failed.map(({ status }) => status)).toEqual(failed.map(() => 'rejected'));
     client.before = () => undefined;
-    await Promise.all(ask());
+    await Promise.all(authorizeAll());
     expect(reviews()).toBe(2);
   });
 });
 
-test('is kept in the same room however long the question was', async () => {
+test('an authorization decision is cached in the same space, however long the request attributes are', async () => {
   const { authorizer } = lab();
   const kept = jest.spyOn(LRUCache.prototype, 'set');
-  const questions: Attributes[] = [listNodes, { verb: 'get', path: `/${'x'.repeat(8_000)}` }];
-  for (const question of questions) await authorizer.authorize(alice, question);
+  const attributeSets: Attributes[] = [listNodes, { verb: 'get', path: `/${'x'.repeat(8_000)}` }];
+  for (const one of attributeSets) await authorizer.authorize(alice, one);
   await authorizer.authorize({ ...alice, groups: Array.from({ length: 1_000 }, String) }, listNodes);
   expect(kept.mock.calls).toHaveLength(3);
   for (const [key] of kept.mock.calls) expect(String(key).length).toBeLessThanOrEqual(128);
@@ -252,7 +253,7 @@ test.each<[string, Partial<UserInfo>, Attributes]>([
   expect(reviews()).toBe(2);
 });
 
-test('a fault of our own is not reported as one of kube-apiserver', async () => {
+test('an internal error is not reported as one of kube-apiserver', async () => {
   const { authorizer, client } = lab();
   const fault = new TypeError('a bug');
   client.before = () => {
@@ -261,7 +262,7 @@ test('a fault of our own is not reported as one of kube-apiserver', async () => 
   await expect(authorizer.authorize(alice, listNodes)).rejects.toBe(fault);
 });
 
-test('is never taken for that of another user or another question', async () => {
+test('an authorization decision is never reused for another user or other request attributes', async () => {
   const word = fc.constantFrom('', 'a', 'b', 'a,b', '"', '\\', '[');
   const user = fc.record({
     username: word,
@@ -273,14 +274,14 @@ test('is never taken for that of another user or another question', async () => 
     fc.record({ verb: word, group: word, resource: word, subresource: word, namespace: word, name: word }),
   );
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(user, attributes), { maxLength: 20 }), async (questions) => {
+    fc.asyncProperty(fc.array(fc.tuple(user, attributes), { maxLength: 20 }), async (requests) => {
       const { authorizer, client } = lab();
-      for (const [{ extra, ...who }, what] of questions)
+      for (const [{ extra, ...who }, what] of requests)
         await authorizer.authorize({ ...who, ...(extra === undefined ? {} : { extra }), via: 'token' }, what);
-      const asked = client.asked('POST', path).map(({ body }) => JSON.stringify(body));
-      // Each different question was asked, and none twice.
-      expect(new Set(asked).size).toBe(asked.length);
-      expect(asked).toHaveLength(new Set(questions.map((one) => JSON.stringify(one))).size);
+      const reviews = client.requestsTo('POST', path).map(({ body }) => JSON.stringify(body));
+      // Each distinct request was reviewed exactly once.
+      expect(new Set(reviews).size).toBe(reviews.length);
+      expect(reviews).toHaveLength(new Set(requests.map((one) => JSON.stringify(one))).size);
     }),
   );
 });

@@ -1,18 +1,18 @@
 import { expect, test } from '@jest/globals';
-import { demand, type Attributes } from '../../../../src/auth/authorizers/authorizer.ts';
+import { assertAllowed, type Attributes } from '../../../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 
 const alice: UserInfo = { username: 'alice', groups: [], via: 'token' };
 const decide = (attributes: Attributes, allowed: boolean, reason = ''): Promise<void> =>
-  demand({ authorize: async () => ({ allowed, reason }) }, alice, attributes);
+  assertAllowed({ authorize: async () => ({ allowed, reason }) }, alice, attributes);
 
 const resource = { verb: 'list', group: '', resource: 'nodes' };
 
-test('who may is not stopped', async () => {
+test('an allowed request passes', async () => {
   await expect(decide(resource, true, 'a role')).resolves.toBeUndefined();
 });
 
-/** As k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go writes them. */
+/** As k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go formats them. */
 test.each<[Attributes, string, object | undefined]>([
   [
     resource,
@@ -35,7 +35,7 @@ test.each<[Attributes, string, object | undefined]>([
     { kind: 'pods', name: 'p' },
   ],
   [{ verb: 'get', path: '/metrics' }, 'forbidden: User "alice" cannot get path "/metrics"', undefined],
-])('who may not do %j is told so in the words of kube-apiserver', async (attributes, message, details) => {
+])('a denied request for %j gets the message of kube-apiserver', async (attributes, message, details) => {
   await expect(decide(attributes, false)).rejects.toMatchObject({
     code: 403,
     reason: 'Forbidden',

@@ -26,7 +26,7 @@ beforeEach(() => {
 const read = (): ReturnType<typeof readTokens> => readTokens(file, (text) => void notes.push(text));
 const mode = (path: string): number => statSync(path).mode & 0o777;
 
-test('gives back what was put in, alone to its owner, and forgets it', async () => {
+test('the token cache returns stored tokens, keeps them private to the owner, and deletes them', async () => {
   expect(await read()).toBeUndefined();
   await writeTokens(file, tokens);
   expect(await read()).toEqual(tokens);
@@ -36,38 +36,38 @@ test('gives back what was put in, alone to its owner, and forgets it', async () 
   expect(notes).toEqual([]);
 });
 
-test('does not quote a file that is not JSON', async () => {
+test('the token cache does not quote a file that is not JSON', async () => {
   await writeTokens(file, tokens);
   writeFileSync(file, 'hunter2', { mode: 0o600 });
   expect(await read()).toBeUndefined();
-  expect(notes).toEqual([`${file} cannot be used (it is not JSON): as if it were not there`]);
+  expect(notes).toEqual([`ignoring ${file}: it is not JSON`]);
 });
 
-test('leaves no tokens lying about where they cannot be put', async () => {
+test('the token cache leaves no temporary file behind when it cannot write', async () => {
   mkdirSync(join(file, 'in-the-way'), { recursive: true });
   await expect(writeTokens(file, tokens)).rejects.toThrow(/EISDIR|ENOTEMPTY|EPERM/);
   expect(readdirSync(dirname(file), { recursive: true })).toHaveLength(2);
 });
 
-test('that many write at once is whole, and has nothing lying beside it', async () => {
+test('the token cache stays complete with concurrent writers, and leaves no temporary file', async () => {
   const all = Array.from({ length: 50 }, (_, n) => ({ ...tokens, accessToken: String(n) }));
   await Promise.all(all.map((one) => writeTokens(file, one)));
   expect(all).toContainEqual(await read());
   expect(readdirSync(dirname(file))).toHaveLength(1);
 });
 
-describe('a file', () => {
+describe('a token cache file', () => {
   test.each([
     ['is empty', ''],
     ['is cut off', '{"accessToken":"a"'],
     ['is null', 'null'],
     ['is a list', '[]'],
     ['lacks a token', JSON.stringify({ ...tokens, refreshToken: undefined })],
-    ['has a token that no header carries', JSON.stringify({ ...tokens, accessToken: 'a\nb' })],
-    ['ends when no calendar knows', JSON.stringify({ ...tokens, expiresAt: 1e23 })],
-    ['never ends', '{"accessToken":"a","refreshToken":"r","obtainedAt":0,"expiresAt":1e999}'],
-    ['ends at a text', JSON.stringify({ ...tokens, expiresAt: 'x' })],
-  ])('that %s is as good as none, which is said, and is written over', async (_, content) => {
+    ['has a token that is not a valid header value', JSON.stringify({ ...tokens, accessToken: 'a\nb' })],
+    ['expires beyond the range of dates', JSON.stringify({ ...tokens, expiresAt: 1e23 })],
+    ['never expires', '{"accessToken":"a","refreshToken":"r","obtainedAt":0,"expiresAt":1e999}'],
+    ['expires at a string', JSON.stringify({ ...tokens, expiresAt: 'x' })],
+  ])('that %s is ignored with a message, and overwritten', async (_, content) => {
     await writeTokens(file, tokens);
     writeFileSync(file, content);
     expect(await read()).toBeUndefined();
@@ -77,7 +77,7 @@ describe('a file', () => {
   });
 
   // evidence: plugin-cache-mode
-  test('that others may read is as good as none', async () => {
+  test('that others may read is ignored', async () => {
     await writeTokens(file, tokens);
     chmodSync(file, 0o640);
     expect(await read()).toBeUndefined();
@@ -85,7 +85,7 @@ describe('a file', () => {
   });
 
   // evidence: plugin-cache-link
-  test('that is a link is not followed, neither read nor written', async () => {
+  test('that is a symbolic link is not followed, neither for reading nor for writing', async () => {
     const elsewhere = join(home, 'elsewhere');
     writeFileSync(elsewhere, JSON.stringify({ ...tokens, accessToken: 'of another' }), { mode: 0o600 });
     mkdirSync(dirname(file), { recursive: true });
@@ -98,29 +98,29 @@ describe('a file', () => {
   });
 });
 
-describe('a folder', () => {
-  test('that others may enter is closed to them', async () => {
+describe('a token cache directory', () => {
+  test('that others may enter becomes private', async () => {
     mkdirSync(dirname(file), { recursive: true });
     chmodSync(dirname(file), 0o777);
     await writeTokens(file, tokens);
     expect(mode(dirname(file))).toBe(0o700);
   });
 
-  test('that is a link gets no tokens, and what it leads to keeps its mode', async () => {
+  test('that is a symbolic link gets no tokens, and the mode of its target is unchanged', async () => {
     const elsewhere = join(home, 'elsewhere');
     mkdirSync(elsewhere);
     chmodSync(elsewhere, 0o755);
     mkdirSync(dirname(dirname(file)), { recursive: true });
     symlinkSync(elsewhere, dirname(file));
-    await expect(writeTokens(file, tokens)).rejects.toThrow(/folder of your own/);
+    await expect(writeTokens(file, tokens)).rejects.toThrow(/folder of yours/);
     expect([mode(elsewhere), readdirSync(elsewhere)]).toEqual([0o755, []]);
   });
 
   // evidence: plugin-cache-owner
-  test('of somebody else gets no tokens', async () => {
+  test('of another user gets no tokens', async () => {
     mkdirSync(dirname(file), { recursive: true });
     jest.spyOn(process, 'getuid').mockReturnValue(12_345);
-    await expect(writeTokens(file, tokens)).rejects.toThrow(/folder of your own/);
+    await expect(writeTokens(file, tokens)).rejects.toThrow(/folder of yours/);
     expect(existsSync(file)).toBe(false);
   });
 });

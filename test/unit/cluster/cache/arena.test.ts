@@ -10,7 +10,7 @@ type Stored = StoredObject<null>;
 const wanted = new AbortController();
 let made = 0;
 
-/** A new object of about so many bytes, and what its bytes have to be for ever. */
+/** A new object of roughly this size, and the bytes that it must keep. */
 function stored(size: number): { object: Stored; text: string } {
   made += 1;
   const decoded: KubeObject & { data: string } = {
@@ -30,7 +30,7 @@ function stored(size: number): { object: Stored; text: string } {
 const sum = (objects: Iterable<Stored>): number => [...objects].reduce((total, { length }) => total + length, 0);
 
 describe('an arena', () => {
-  test('keeps every object as it was, those that are past too, and holds little more than the present', async () => {
+  test('keeps every object unchanged, including deleted ones in use, and little more memory than the objects need', async () => {
     const step = fc.oneof(
       fc.record({ what: fc.constant('add' as const), size: fc.constantFrom(100, 5_000, 40_000, 70_000, 200_000) }),
       fc.record({ what: fc.constant('retire' as const), index: fc.nat(100) }),
@@ -56,7 +56,7 @@ describe('an arena', () => {
               const [gone] = present.splice(happened.index % Math.max(present.length, 1), 1);
               if (gone !== undefined) arena.retire(gone);
             } else if (happened.what === 'tidy') {
-              // Another order than that in which they came.
+              // A different order than that of arrival.
               const middle = happened.index % Math.max(present.length, 1);
               present = [...present.slice(middle), ...present.slice(0, middle)];
               await arena.tidy(present, wanted);
@@ -79,7 +79,7 @@ describe('an arena', () => {
     );
   });
 
-  test('lets a list be read in few pieces once it is tidy, and again after changes', async () => {
+  test('stores a list in few pieces once it is compacted, and again after changes', async () => {
     const arena = new Arena(1_000_000_000);
     const objects = Array.from({ length: 1_000 }, () => stored(1_000).object);
     for (const object of objects) arena.add(object);
@@ -97,7 +97,7 @@ describe('an arena', () => {
     expect(arena.bytes).toBeLessThan(sum(shuffled) * 1.3 + 128 * 1024);
   });
 
-  test('that could not finish tidying does so the next time', async () => {
+  test('continues a compaction that was interrupted', async () => {
     const arena = new Arena(1_000_000_000);
     const objects = Array.from({ length: 2_000 }, () => stored(1_000).object);
     for (const object of objects) arena.add(object);
@@ -105,7 +105,7 @@ describe('an arena', () => {
     const gone = new AbortController();
     const tidying = arena.tidy(backwards, gone);
     gone.abort(new Error('gone'));
-    // It may have been quick enough.
+    // The first run may have finished.
     await Promise.allSettled([tidying]);
     await arena.tidy(backwards, wanted);
     expect(gather(backwards).length).toBeLessThan(40);

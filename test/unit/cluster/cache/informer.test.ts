@@ -13,11 +13,11 @@ async function lab(): Promise<{
   cluster: FakeCluster;
   clock: FakeClock;
   informer: Informer<KubeObject>;
-  told: string[];
+  changes: string[];
 }> {
   const cluster = new FakeCluster();
   const clock = new FakeClock();
-  const told: string[] = [];
+  const changes: string[] = [];
   const informer = new Informer({
     client: cluster,
     path: '/api/v1/configmaps',
@@ -25,24 +25,24 @@ async function lab(): Promise<{
     clock,
   });
   running.push(informer);
-  informer.onChange((type, { metadata }) => told.push(`${type} ${metadata.name}@${metadata.resourceVersion}`));
+  informer.onChange((type, { metadata }) => changes.push(`${type} ${metadata.name}@${metadata.resourceVersion}`));
   informer.start();
   await settle();
-  return { cluster, clock, informer, told };
+  return { cluster, clock, informer, changes };
 }
 
 const event = (type: string, name: string, version: string): unknown => ({ type, object: configMap(name, version) });
 
 describe('an informer', () => {
-  test('holds what the list and the watch told', async () => {
-    const { cluster, informer, told } = await lab();
+  test('holds the objects of the list and the watch', async () => {
+    const { cluster, informer, changes } = await lab();
     const waiting = informer.waitForSync();
     await cluster.last.open();
     await cluster.last.send(event('ADDED', 'a', '5'), bookmark('10', true));
     await waiting;
     expect(informer.hasSynced()).toBe(true);
     await cluster.last.send(event('ADDED', 'b', '11'), event('MODIFIED', 'a', '12'), event('DELETED', 'b', '13'));
-    expect(told).toEqual(['ADDED a@5', 'ADDED b@11', 'MODIFIED a@12', 'DELETED b@13']);
+    expect(changes).toEqual(['ADDED a@5', 'ADDED b@11', 'MODIFIED a@12', 'DELETED b@13']);
     expect(informer.get('default', 'a')?.metadata.resourceVersion).toBe('12');
     expect(informer.get('default', 'b')).toBeUndefined();
     expect(informer.get('', 'a')).toBeUndefined();
@@ -50,8 +50,8 @@ describe('an informer', () => {
     await informer.waitForSync();
   });
 
-  test('turns what a second list shows into changes', async () => {
-    const { cluster, clock, informer, told } = await lab();
+  test('reports the differences of a second list as changes', async () => {
+    const { cluster, clock, informer, changes } = await lab();
     await cluster.last.open();
     await cluster.last.send(
       event('ADDED', 'same', '1'),
@@ -60,7 +60,7 @@ describe('an informer', () => {
       event('ADDED', 'again', '4'),
       bookmark('10', true),
     );
-    told.length = 0;
+    changes.length = 0;
     await cluster.last.send({ type: 'ERROR', object: status(410, 'Expired') });
     await clock.advance(0);
     await cluster.last.open();
@@ -72,7 +72,7 @@ describe('an informer', () => {
       event('ADDED', 'new', '15'),
       bookmark('20', true),
     );
-    expect(told).toEqual([
+    expect(changes).toEqual([
       'DELETED gone@3',
       'MODIFIED changed@12',
       'DELETED again@4',
@@ -82,8 +82,8 @@ describe('an informer', () => {
     expect(informer.list()).toHaveLength(4);
   });
 
-  test('logs a listener that throws and calls the others', async () => {
-    const { cluster, informer, told } = await lab();
+  test('logs a listener that throws, and calls the others', async () => {
+    const { cluster, informer, changes } = await lab();
     informer.onChange(() => {
       throw new Error('a listener');
     });
@@ -91,11 +91,11 @@ describe('an informer', () => {
     informer.onChange((_, { metadata }) => late.push(metadata.name));
     await cluster.last.open();
     await cluster.last.send(event('ADDED', 'a', '5'), bookmark('10', true));
-    expect(told).toEqual(['ADDED a@5']);
+    expect(changes).toEqual(['ADDED a@5']);
     expect(late).toEqual(['a']);
   });
 
-  test('is not waited for longer than the signal allows', async () => {
+  test('is not awaited longer than the signal allows', async () => {
     const { informer } = await lab();
     const late = AbortSignal.abort(new Error('too late'));
     await expect(informer.waitForSync(late)).rejects.toThrow('too late');

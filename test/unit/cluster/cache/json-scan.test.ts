@@ -10,13 +10,13 @@ import {
 } from '../../../../src/cluster/cache/json-scan.ts';
 import { splitList, withTypeMeta } from '../../../../src/cluster/cache/kube-responses.ts';
 
-/** The same value, written with and without white space. */
+/** The same value, with and without white space. */
 const texts = (value: unknown): Buffer[] => [
   Buffer.from(JSON.stringify(value)),
   Buffer.from(JSON.stringify(value, null, 2)),
 ];
 
-describe('scanning', () => {
+describe('scanning JSON', () => {
   test('finds every member of any object', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
@@ -42,7 +42,7 @@ describe('scanning', () => {
     );
   });
 
-  test('finds the value of any key, from any place on', () => {
+  test('finds the value of any key, from any position on', () => {
     const keys = fc.oneof(fc.string(), fc.constantFrom('a', 'ab', '<', '<a>', 'ä', '"', '\\'));
     fc.assert(
       fc.property(fc.dictionary(keys, fc.jsonValue()), keys, (object, absent) => {
@@ -62,25 +62,25 @@ describe('scanning', () => {
     );
   });
 
-  test('stops behind the member that was looked for', () => {
+  test('stops after the member that was searched', () => {
     expect(membersOf(Buffer.from('{"a":1,"b":2,"c"'), 0, 'b').map(({ key }) => key)).toEqual(['a', 'b']);
   });
 
-  test.each(['{"a":"', '{"a":{', '{"a":}', '{"a"', '{a:1}', '[1]', ''])('refuses %j', (text) => {
+  test.each(['{"a":"', '{"a":{', '{"a":}', '{"a"', '{a:1}', '[1]', ''])('rejects %j', (text) => {
     expect(() => membersOf(Buffer.from(text), 0)).toThrow(MalformedResponseError);
   });
 });
 
 const decode = (value: unknown): unknown => decodeWithoutManagedFields(Buffer.from(JSON.stringify(value)));
 
-describe('an object is decoded without its managedFields', () => {
+describe('an object is decoded without managedFields', () => {
   const managedFields = [{ manager: 'kubelet', fieldsV1: { 'f:metadata': { 'k:{"a":"]},"}': {} } } }];
   const metadata = { name: 'n', labels: { managedFields: '[]' }, annotations: { a: '"managedFields":[' } };
 
   test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
-    ['the last of its metadata', { ...metadata, managedFields }, metadata],
-    ['the first', { managedFields, ...metadata }, metadata],
-    ['all that there is', { managedFields }, {}],
+    ['that are last in its metadata', { ...metadata, managedFields }, metadata],
+    ['that are first', { managedFields, ...metadata }, metadata],
+    ['that are the only member', { managedFields }, {}],
     ['none', metadata, metadata],
     ['in the middle', { name: 'ä', managedFields, uid: 'ü' }, { name: 'ä', uid: 'ü' }],
   ])('%s', (_, written, read) => {
@@ -100,8 +100,8 @@ describe('an object is decoded without its managedFields', () => {
   );
 });
 
-describe('a list', () => {
-  test('is taken apart with its keys in any order', () => {
+describe('a list response', () => {
+  test('is split into items with its keys in any order', () => {
     fc.assert(
       fc.property(fc.array(fc.record({ metadata: fc.dictionary(fc.string(), fc.jsonValue()) })), (items) => {
         const typed = { kind: 'NodeList', apiVersion: 'v1', metadata: { resourceVersion: '7', continue: 'x' }, items };
@@ -117,13 +117,13 @@ describe('a list', () => {
     );
   });
 
-  test('gives its items what they are', () => {
+  test('gives its items their kind and apiVersion', () => {
     expect(withTypeMeta(Buffer.from('{"metadata":{}}'), 'Node', 'v1').toString()).toBe(
       '{"kind":"Node","apiVersion":"v1","metadata":{}}',
     );
   });
 
-  test('that is none is refused', () => {
+  test('is rejected if it is not a list', () => {
     expect(() => splitList(Buffer.from('{"kind":"Status"}'))).toThrow('the response is not a list');
   });
 });

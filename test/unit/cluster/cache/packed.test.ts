@@ -14,19 +14,19 @@ const anyBytes = fc
   )
   .map((array) => Buffer.from(array));
 
-describe('what is packed', () => {
-  test('comes back as it was, however unlike the others it is', () => {
+describe('packed text', () => {
+  test('is restored exactly, however different from the other texts', () => {
     const packer = new Packer();
     fc.assert(fc.property(anyBytes, (bytes) => expect(packer.pack(bytes).bytes.equals(bytes)).toBe(true)));
   });
 
-  test('is small where it is like what came before', () => {
+  test('is small if it resembles the previous text', () => {
     const packer = new Packer();
     packer.pack(sixtyFields(1));
     expect(packer.pack(sixtyFields(2)).size).toBeLessThan(sixtyFields(2).length / 5);
   });
 
-  test('together comes back one by one, in any order', () => {
+  test('of several texts can be restored one by one, in any order', () => {
     fc.assert(
       fc.property(fc.array(anyBytes, { maxLength: 20 }), (all) => {
         const packed = packTogether(all);
@@ -37,7 +37,7 @@ describe('what is packed', () => {
     );
   });
 
-  test('together takes little room', () => {
+  test('of several texts needs little space', () => {
     const all = Array.from({ length: 30 }, (_, index) => sixtyFields(index));
     const size = packTogether(all).reduce((sum, one) => sum + one.size, 0);
     expect(size).toBeLessThan(all.reduce((sum, { length }) => sum + length, 0) / 10);
@@ -51,7 +51,7 @@ interface Written {
   readonly field: string;
 }
 
-/** As kube-apiserver writes the managedFields of a pod. */
+/** Formatted as kube-apiserver writes the managedFields of a pod. */
 const managedFields = ({ time, ip, uid, field }: Written): Buffer => {
   const fieldsV1 = {
     'f:metadata': { 'f:ownerReferences': { '.': {}, [`k:{"uid":${JSON.stringify(uid)}}`]: {} } },
@@ -69,8 +69,8 @@ const ofOneMake = (index: number): Buffer =>
 const ofItsOwn = (index: number): Buffer =>
   managedFields({ time: '', ip: '', uid: '', field: `only-here-${'x'.repeat(300)}-${index}` });
 
-describe('managedFields', () => {
-  test('come back as they were, whatever they hold', () => {
+describe('packed managedFields', () => {
+  test('are restored exactly, whatever they contain', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 20 }),
       fc.constantFrom('', '\0', '"', '\\', '"time":"x"', '10.0.0.1'),
@@ -85,7 +85,7 @@ describe('managedFields', () => {
     );
   });
 
-  test('of objects of one make hold no more than what differs', () => {
+  test('of similar objects store only the differences', () => {
     const kept = new ManagedFields();
     kept.pack(ofOneMake(0));
     for (let index = 1; index < 10; index += 1) {
@@ -95,7 +95,7 @@ describe('managedFields', () => {
     }
   });
 
-  test('that nobody else has are packed by themselves', () => {
+  test('without a similar entry are packed on their own', () => {
     const kept = new ManagedFields();
     kept.pack(ofItsOwn(0));
     expect(kept.pack(ofItsOwn(1)).size).toBeLessThan(ofItsOwn(1).length / 2);

@@ -7,9 +7,9 @@ interface Lab {
   cluster: FakeCluster;
   clock: FakeClock;
   reflector: Reflector<string>;
-  /** What the reflector told, in words. */
-  told: string[];
-  /** What it logged. */
+  /** Callbacks of the reflector, as text. */
+  calls: string[];
+  /** Log lines. */
   lines: () => string[];
 }
 
@@ -21,7 +21,7 @@ afterEach(() => {
 async function lab(options: { watchSeconds?: number; fieldSelector?: string } = {}): Promise<Lab> {
   const cluster = new FakeCluster();
   const clock = new FakeClock();
-  const told: string[] = [];
+  const calls: string[] = [];
   const { log, lines } = logOfLines();
   const reflector = new Reflector<string>({
     client: cluster,
@@ -33,14 +33,14 @@ async function lab(options: { watchSeconds?: number; fieldSelector?: string } = 
       expect(JSON.parse(bytes.toString())).toEqual(object);
       return `${object.kind}/${object.metadata.name}@${object.metadata.resourceVersion}`;
     },
-    replace: (items, version) => told.push(`replace ${items.join(',')} at ${version}`),
-    apply: (type, item) => told.push(`${type} ${item}`),
-    bookmark: (version) => told.push(`bookmark ${version}`),
+    replace: (items, version) => calls.push(`replace ${items.join(',')} at ${version}`),
+    apply: (type, item) => calls.push(`${type} ${item}`),
+    bookmark: (version) => calls.push(`bookmark ${version}`),
   });
   running.push(reflector);
   reflector.start();
   await settle();
-  return { cluster, clock, reflector, told, lines };
+  return { cluster, clock, reflector, calls, lines };
 }
 
 const added = (name: string, version: string): unknown => ({ type: 'ADDED', object: configMap(name, version) });
@@ -50,7 +50,7 @@ async function synced(options: { watchSeconds?: number } = {}): Promise<Lab> {
   const it = await lab(options);
   await it.cluster.last.open();
   await it.cluster.last.send(added('a', '5'), bookmark('10', true));
-  it.told.length = 0;
+  it.calls.length = 0;
   return it;
 }
 
@@ -65,9 +65,9 @@ const bare = (name: string, version: string): unknown => {
   return { metadata, data };
 };
 
-describe('the first list', () => {
-  test('streams, and is complete at the bookmark that says so', async () => {
-    const { cluster, reflector, told } = await lab({ fieldSelector: 'metadata.name=a' });
+describe('the first list of a reflector', () => {
+  test('streams, and is complete at the bookmark that marks its end', async () => {
+    const { cluster, reflector, calls } = await lab({ fieldSelector: 'metadata.name=a' });
     expect(cluster.last.path).toBe('/api/v1/configmaps');
     expect(cluster.last.query).toEqual({
       fieldSelector: 'metadata.name=a',
@@ -83,19 +83,19 @@ describe('the first list', () => {
     await cluster.last.send(bookmark('8'), { type: 'DELETED', object: configMap('b', '9') }, bookmark('10', true));
     expect(reflector.hasSynced()).toBe(true);
     expect(reflector.isWatching()).toBe(true);
-    expect(told).toEqual(['replace ConfigMap/a@5 at 10']);
+    expect(calls).toEqual(['replace ConfigMap/a@5 at 10']);
     expect(cluster.requests).toHaveLength(1);
   });
 
-  test('is asked for in pages when streaming is refused, and items get their kind', async () => {
-    const { cluster, reflector, told } = await lab();
-    await cluster.last.answer(422, status(422, 'Invalid'));
+  test('is paged when streaming is rejected, and items get their kind', async () => {
+    const { cluster, reflector, calls } = await lab();
+    await cluster.last.respond(422, status(422, 'Invalid'));
     expect(cluster.last.query).toEqual({ limit: 500 });
-    await cluster.last.answer(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
+    await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
     expect(cluster.last.query).toEqual({ limit: 500, continue: 'next' });
     expect(reflector.hasSynced()).toBe(false);
-    await cluster.last.answer(200, list([bare('b', '6')], { resourceVersion: '10' }));
-    expect(told).toEqual(['replace ConfigMap/a@5,ConfigMap/b@6 at 10']);
+    await cluster.last.respond(200, list([bare('b', '6')], { resourceVersion: '10' }));
+    expect(calls).toEqual(['replace ConfigMap/a@5,ConfigMap/b@6 at 10']);
     expect(cluster.last.query).toEqual({
       watch: 'true',
       allowWatchBookmarks: 'true',
@@ -104,33 +104,33 @@ describe('the first list', () => {
     });
   });
 
-  test('of nothing is complete too', async () => {
-    const { cluster, told } = await lab();
-    await cluster.last.answer(400, status(400, 'BadRequest'));
-    await cluster.last.answer(200, { ...(list([], { resourceVersion: '3' }) as object), items: null });
-    expect(told).toEqual(['replace  at 3']);
+  test('without objects is complete too', async () => {
+    const { cluster, calls } = await lab();
+    await cluster.last.respond(400, status(400, 'BadRequest'));
+    await cluster.last.respond(200, { ...(list([], { resourceVersion: '3' }) as object), items: null });
+    expect(calls).toEqual(['replace  at 3']);
   });
 
-  test('that expires between two pages is asked for again, whole', async () => {
-    const { cluster, clock, told } = await lab();
-    await cluster.last.answer(422, status(422, 'Invalid'));
-    await cluster.last.answer(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
-    await cluster.last.answer(410, status(410, 'Expired'));
+  test('is restarted when it expires between two pages', async () => {
+    const { cluster, clock, calls } = await lab();
+    await cluster.last.respond(422, status(422, 'Invalid'));
+    await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
+    await cluster.last.respond(410, status(410, 'Expired'));
     await clock.advance(0);
     expect(cluster.last.query).toEqual({});
-    await cluster.last.answer(200, list([bare('b', '6')], { resourceVersion: '12' }));
-    expect(told).toEqual(['replace ConfigMap/b@6 at 12']);
+    await cluster.last.respond(200, list([bare('b', '6')], { resourceVersion: '12' }));
+    expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
   });
 
-  test('that breaks off while streaming is a plain list the next time', async () => {
-    const { cluster, clock, told } = await lab();
+  test('is a plain list on the next attempt when the stream breaks off', async () => {
+    const { cluster, clock, calls } = await lab();
     await cluster.last.open();
     await cluster.last.send(added('a', '5'));
     await cluster.last.end();
     await clock.advance(1000);
     expect(cluster.last.query).toEqual({ limit: 500 });
-    await cluster.last.answer(200, list([bare('b', '6')], { resourceVersion: '12' }));
-    expect(told).toEqual(['replace ConfigMap/b@6 at 12']);
+    await cluster.last.respond(200, list([bare('b', '6')], { resourceVersion: '12' }));
+    expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
   });
 
   test('streams again when the plain list fails too', async () => {
@@ -144,22 +144,22 @@ describe('the first list', () => {
     expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true' });
   });
 
-  test('streams never again when the cluster refused it once', async () => {
+  test('never streams again once the cluster rejected it', async () => {
     const { cluster, clock } = await lab();
-    await cluster.last.answer(400, status(400, 'BadRequest'));
-    await cluster.last.answer(200, list([bare('a', '5')], { resourceVersion: '10' }));
-    await cluster.last.answer(410, status(410, 'Expired'));
+    await cluster.last.respond(400, status(400, 'BadRequest'));
+    await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10' }));
+    await cluster.last.respond(410, status(410, 'Expired'));
     await clock.advance(0);
     expect(cluster.last.query).toEqual({ limit: 500 });
   });
 
-  test('survives whatever comes: refusals, garbage, no connection', async () => {
+  test('recovers from rejections, invalid data and refused connections', async () => {
     const { cluster, clock, reflector } = await lab();
-    await cluster.last.answer(403, status(403, 'Forbidden'));
+    await cluster.last.respond(403, status(403, 'Forbidden'));
     await clock.advance(60_000);
-    await cluster.last.answer(500, 'garbage');
+    await cluster.last.respond(500, 'garbage');
     await clock.advance(60_000);
-    await cluster.last.answer(200, { kind: 'Surprise' });
+    await cluster.last.respond(200, { kind: 'Surprise' });
     await clock.advance(60_000);
     await cluster.last.fail(new Error('connect ECONNREFUSED'));
     await clock.advance(60_000);
@@ -168,9 +168,9 @@ describe('the first list', () => {
   });
 });
 
-describe('the watch', () => {
-  test('tells every change in order, from whatever pieces its lines come', async () => {
-    const { cluster, told } = await synced();
+describe('the watch of a reflector', () => {
+  test('reports every change in order, however its lines are split', async () => {
+    const { cluster, calls } = await synced();
     const text = Buffer.from(
       [
         added('ö', '11'),
@@ -182,10 +182,10 @@ describe('the watch', () => {
         .join(''),
     );
     for (let at = 0; at < text.length; at += 7) await cluster.last.sendBytes(text.subarray(at, at + 7));
-    expect(told).toEqual(['ADDED ConfigMap/ö@11', 'MODIFIED ConfigMap/ö@12', 'DELETED ConfigMap/ö@13', 'bookmark 20']);
+    expect(calls).toEqual(['ADDED ConfigMap/ö@11', 'MODIFIED ConfigMap/ö@12', 'DELETED ConfigMap/ö@13', 'bookmark 20']);
   });
 
-  test('goes on from the last resourceVersion at once when it ends', async () => {
+  test('continues from the last resourceVersion at once when it ends', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.send(added('b', '11'), bookmark('15'));
     await clock.advance(30_000);
@@ -194,7 +194,7 @@ describe('the watch', () => {
     expect(cluster.last.query['resourceVersion']).toBe('15');
   });
 
-  test('that ends at once with nothing to say waits before the next', async () => {
+  test('waits before the next one when it ends at once without events', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.end();
     expect(cluster.requests).toHaveLength(2);
@@ -205,7 +205,7 @@ describe('the watch', () => {
     expect(cluster.requests).toHaveLength(3);
   });
 
-  test('goes on from the last resourceVersion after a reset', async () => {
+  test('continues from the last resourceVersion after a reset', async () => {
     const { cluster, clock, reflector } = await synced();
     await cluster.last.send(added('b', '11'));
     await cluster.last.reset();
@@ -216,7 +216,7 @@ describe('the watch', () => {
   });
 
   test.each([
-    ['as an HTTP status', (it: Lab) => it.cluster.last.answer(410, status(410, 'Expired'))],
+    ['as an HTTP status', (it: Lab) => it.cluster.last.respond(410, status(410, 'Expired'))],
     [
       'in the stream',
       async (it: Lab) => {
@@ -224,7 +224,7 @@ describe('the watch', () => {
         await it.cluster.last.send({ type: 'ERROR', object: status(410, 'Expired') });
       },
     ],
-  ])('lists again when its resourceVersion is gone: 410 %s', async (_, expire) => {
+  ])('lists again when its resourceVersion has expired: 410 %s', async (_, expire) => {
     const it = await synced();
     await it.clock.advance(30_000);
     await it.cluster.last.end();
@@ -233,27 +233,27 @@ describe('the watch', () => {
     expect(it.cluster.last.query['sendInitialEvents']).toBe('true');
     await it.cluster.last.open();
     await it.cluster.last.send(added('c', '40'), bookmark('41', true));
-    expect(it.told).toEqual(['replace ConfigMap/c@40 at 41']);
+    expect(it.calls).toEqual(['replace ConfigMap/c@40 at 41']);
     expect(it.reflector.hasSynced()).toBe(true);
   });
 
-  test('that cannot go on after an outage is listed again at once', async () => {
-    const { cluster, clock, told } = await synced();
+  test('lists again at once when it cannot continue after an outage', async () => {
+    const { cluster, clock, calls } = await synced();
     await cluster.last.reset();
     for (let i = 0; i < 6; i += 1) {
       await clock.advance(30_000);
       await cluster.last.fail(new Error('connect ECONNREFUSED'));
     }
     await clock.advance(30_000);
-    await cluster.last.answer(410, status(410, 'Expired'));
+    await cluster.last.respond(410, status(410, 'Expired'));
     await clock.advance(0);
     expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true' });
     await cluster.last.open();
     await cluster.last.send(added('b', '25'), bookmark('30', true));
-    expect(told).toEqual(['replace ConfigMap/b@25 at 30']);
+    expect(calls).toEqual(['replace ConfigMap/b@25 at 30']);
   });
 
-  test('that is silent for longer than a bookmark takes is resumed at once', async () => {
+  test('is resumed at once when no bookmark arrives in time', async () => {
     const { cluster, clock } = await synced();
     await clock.advance(70_000);
     await cluster.last.send(bookmark('11'));
@@ -265,7 +265,7 @@ describe('the watch', () => {
     expect(cluster.last.query['resourceVersion']).toBe('11');
   });
 
-  test('is resumed as often as is asked for, so that signs of life are fresh', async () => {
+  test('is resumed as often as requested, so that signs of life are fresh', async () => {
     const { cluster, clock, reflector } = await synced({ watchSeconds: 5 });
     expect(cluster.last.query['timeoutSeconds']).toBe(5);
     await clock.advance(5000);
@@ -276,8 +276,8 @@ describe('the watch', () => {
     expect(cluster.requests[1]?.signal?.aborted).toBe(true);
   });
 
-  test('that is hurried goes on where it was, short enough for a bookmark, once', async () => {
-    const { cluster, reflector, told } = await synced();
+  test('is restarted once by hurry, at its last resourceVersion and short enough to get a bookmark soon', async () => {
+    const { cluster, reflector, calls } = await synced();
     await cluster.last.send(added('b', '11'));
     reflector.hurry();
     await settle();
@@ -287,14 +287,14 @@ describe('the watch', () => {
     reflector.hurry();
     await settle();
     await cluster.last.send(bookmark('20'));
-    expect(told.at(-1)).toBe('bookmark 20');
+    expect(calls.at(-1)).toBe('bookmark 20');
     expect(cluster.requests).toHaveLength(2);
     await cluster.last.end();
     expect(cluster.last.query['resourceVersion']).toBe('20');
     expect(cluster.last.query['timeoutSeconds']).toBeGreaterThanOrEqual(300);
   });
 
-  test('that is not open cannot be hurried', async () => {
+  test('is not restarted by hurry while it is not open', async () => {
     const { cluster, reflector } = await synced();
     await cluster.last.reset();
     reflector.hurry();
@@ -302,7 +302,7 @@ describe('the watch', () => {
     expect(cluster.requests).toHaveLength(1);
   });
 
-  test('a callback that fails leads to a new list, not to the end', async () => {
+  test('starts with a new list after a callback fails', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.sendBytes(Buffer.from('{"type":"ADDED","object":{}}\n'));
     await clock.advance(1000);
@@ -311,7 +311,7 @@ describe('the watch', () => {
   });
 });
 
-/** The waits between so many failures that follow one another. */
+/** The delays between this many consecutive failures. */
 async function waitsOf({ cluster, clock }: Lab, failures: number): Promise<number[]> {
   await cluster.last.reset();
   const waits: number[] = [];
@@ -324,7 +324,7 @@ async function waitsOf({ cluster, clock }: Lab, failures: number): Promise<numbe
   return waits;
 }
 
-test('failures in a row double the wait up to 30 s, and one success forgets them', async () => {
+test('the delay doubles with consecutive failures up to 30 s, and resets after a success', async () => {
   const it = await synced();
   expect(await waitsOf(it, 9)).toEqual([375, 750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500]);
   await it.clock.advance(22_500);
@@ -333,16 +333,16 @@ test('failures in a row double the wait up to 30 s, and one success forgets them
   expect(await waitsOf(it, 1)).toEqual([375]);
 });
 
-test('failures in a row wait no longer than a watch of chosen length lasts', async () => {
+test('the delay after consecutive failures is at most the configured length of a watch', async () => {
   expect(await waitsOf(await synced({ watchSeconds: 5 }), 6)).toEqual([375, 750, 1500, 3000, 3750, 3750]);
 });
 
 test.each([
   [429, 'TooManyRequests', 'info'],
   [500, 'InternalError', 'warn'],
-])('an answer %i is logged, and is asked for again', async (code, reason, level) => {
+])('a response %i is logged, and the request is repeated', async (code, reason, level) => {
   const { cluster, clock, lines } = await lab();
-  await cluster.last.answer(code, status(code, reason));
+  await cluster.last.respond(code, status(code, reason));
   expect(JSON.parse(lines().at(-1) ?? '')).toMatchObject({ level, path: '/api/v1/configmaps' });
   await clock.advance(500);
   expect(cluster.requests).toHaveLength(2);
@@ -358,7 +358,7 @@ test('stop ends the watch and everything else', async () => {
   expect(clock.pending()).toEqual([]);
 });
 
-test('a sign of life is anything that was received', async () => {
+test('any received data is a sign of life', async () => {
   const { cluster, clock, reflector } = await lab();
   expect(reflector.lastSignOfLife()).toBe(0);
   await cluster.last.open();

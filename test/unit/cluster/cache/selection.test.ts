@@ -42,8 +42,8 @@ function stored({ name, namespace, second, rack }: Made, resourceVersion: number
 const filter = (
   key: string,
   passes: (object: StoredObject<unknown>) => boolean,
-  within?: ObjectFilter<unknown>['within'],
-): ObjectFilter<unknown> => Object.assign(passes, { key, ...(within === undefined ? {} : { within }) });
+  indexed?: ObjectFilter<unknown>['indexed'],
+): ObjectFilter<unknown> => Object.assign(passes, { key, ...(indexed === undefined ? {} : { indexed }) });
 
 const filters: readonly ObjectFilter<unknown>[] = [
   filter('in a', ({ namespace }) => namespace === 'a', { index: 'namespace', values: ['a'] }),
@@ -77,15 +77,15 @@ const inRack = (index: number, rack: string, version: number): Stored =>
   stored({ name: `n${index}`, namespace: 'a', second: 0, rack }, version);
 
 describe('a selection', () => {
-  test('is what a naive model selects, whatever changes before and after, and however often it is asked for', async () => {
+  test('equals the selection of a naive model, whatever changes before and after, and however often it is requested', async () => {
     const made = fc.record({
       name: fc.constantFrom('n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7'),
       namespace: fc.constantFrom('a', 'b', 'c'),
       second: fc.nat(3),
       rack: fc.constantFrom('1', '2', '10'),
     });
-    const question = fc.record({
-      kind: fc.constant('ask' as const),
+    const request = fc.record({
+      kind: fc.constant('query' as const),
       filters: fc.subarray([...filters]),
       order: fc.constantFrom<OrderName | 'rack'>('name', 'newest', 'oldest', 'rack'),
     });
@@ -93,10 +93,10 @@ describe('a selection', () => {
       fc.record({ kind: fc.constant('put' as const), made }),
       fc.record({ kind: fc.constant('delete' as const), made }),
       fc.record({ kind: fc.constant('list' as const), made }),
-      question,
-      question,
+      request,
+      request,
     );
-    // Enough objects that selections are kept.
+    // Enough objects for selections to be cached.
     const many = Array.from({ length: 300 }, (_, index): Made => {
       const rack = String(index % 3);
       return { name: `m${index}`, namespace: index % 2 === 0 ? 'a' : 'b', second: index % 5, rack };
@@ -107,29 +107,29 @@ describe('a selection', () => {
         let version = 1;
         const model = new Map(many.map((one) => [`${one.namespace}/${one.name}`, stored(one, version)]));
         store.replace([...model.values()], version);
-        const asked: Promise<readonly [string[], string[], number, number]>[] = [];
+        const results: Promise<readonly [string[], string[], number, number]>[] = [];
         for (const happened of events) {
           version += 1;
-          if (happened.kind === 'ask') {
-            const { order: name, filters: asking } = happened;
+          if (happened.kind === 'query') {
+            const { order: name, filters: predicates } = happened;
             const order = name === 'rack' ? byRack : name;
-            asked.push(
-              store.select(asking, order, wanted, (objects, resourceVersion) => {
+            results.push(
+              store.select(predicates, order, wanted, (objects, resourceVersion) => {
                 const compare = typeof order === 'string' ? compares[order] : order.compare;
                 const expected = [...model.values()]
-                  .filter((object) => asking.every((one) => one(object)))
+                  .filter((object) => predicates.every((one) => one(object)))
                   .toSorted((a, b) => compare(a, b) || byName(a, b));
                 return [objects.map(short), expected.map(short), resourceVersion, store.resourceVersion] as const;
               }),
             );
-            // Some are answered at once, others after what comes next.
-            if (version % 2 === 0) await asked.at(-1);
+            // Some finish at once, others after the next change.
+            if (version % 2 === 0) await results.at(-1);
             continue;
           }
           const { name, namespace } = happened.made;
           const key = `${namespace}/${name}`;
           const before = model.get(key);
-          // An object keeps its time of creation for as long as it lives.
+          // An object keeps its creation time as long as it lives.
           const second = before === undefined ? happened.made.second : (before.createdAt - 1_700_000_000_000) / 1000;
           const object = stored({ ...happened.made, second }, version);
           if (happened.kind === 'delete') {
@@ -141,7 +141,7 @@ describe('a selection', () => {
             else store.replace([...model.values()], version);
           }
         }
-        for (const [objects, expected, resourceVersion, now] of await Promise.all(asked)) {
+        for (const [objects, expected, resourceVersion, now] of await Promise.all(results)) {
           expect(objects).toEqual(expected);
           expect(resourceVersion).toBe(now);
         }
@@ -150,7 +150,7 @@ describe('a selection', () => {
     );
   });
 
-  test('is sorted by what is looked for once in each object', async () => {
+  test('is sorted by values that are looked up once in each object', async () => {
     const store = new Store<null>();
     store.replace(numbered(1), 1);
     let looks = 0;
@@ -167,7 +167,7 @@ describe('a selection', () => {
     expect(sorted.map(short)).toEqual(numbered(1).toSorted(order.compare).map(short));
   });
 
-  test('in an order that was sorted for others is not sorted again', async () => {
+  test('in an order that is already cached is not sorted again', async () => {
     const store = new Store<null>();
     store.replace(numbered(1), 1);
     let looks = 0;
@@ -191,7 +191,7 @@ describe('a selection', () => {
     await without('2');
     expect(looks).toBe(0);
     looks = 0;
-    // Of few, only those are looked at.
+    // With few objects, only those are examined.
     const few = filter('few', ({ name }) => name === 'n7' || name === 'n8');
     expect(await store.select([few], { ...order, key: 'other' }, wanted, (found) => found.map(short))).toHaveLength(2);
     expect(looks).toBe(2);
@@ -229,7 +229,7 @@ describe('a selection', () => {
     }
   });
 
-  test('begins anew with the store', async () => {
+  test('is recomputed after a reset of the store', async () => {
     const store = new Store<null>();
     store.replace(numbered(10), 10);
     const count = (): Promise<number> =>
@@ -240,7 +240,7 @@ describe('a selection', () => {
     expect(await count()).toBe(150);
   });
 
-  test('that was being made when the store began anew is made anew', async () => {
+  test('is recomputed if the store was reset during the computation', async () => {
     const store = new Store<null>();
     store.replace(numbered(10), 10);
     const turns = jest.spyOn(performance, 'now').mockImplementation(() => (now += 10));
@@ -257,7 +257,7 @@ describe('a selection', () => {
     );
   });
 
-  test('that nobody waits for any more is given up', async () => {
+  test('is abandoned when nobody waits for it any more', async () => {
     const store = new Store<null>();
     store.replace([stored({ name: 'n', namespace: 'a', second: 0, rack: '1' }, 1)], 1);
     const reason = new Error('gone');

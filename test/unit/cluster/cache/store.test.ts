@@ -31,11 +31,11 @@ function stored(name: string, resourceVersion: number, second = 0, uid = `uid-${
 }
 
 const short = ({ name, resourceVersion }: Stored): string => `${name}@${resourceVersion}`;
-const told = ({ type, object, previous }: Change<null>): string =>
+const changeText = ({ type, object, previous }: Change<null>): string =>
   `${type} ${short(object)}${previous === undefined ? '' : ` was ${short(previous)}`}`;
 
-describe('a store', () => {
-  test('keeps its orders, its history and its snapshots like a naive model', () => {
+describe('the object cache of a resource', () => {
+  test('keeps its orders, history and snapshots like a naive model', () => {
     const event = fc.record({
       name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
       second: fc.nat(3),
@@ -62,7 +62,7 @@ describe('a store', () => {
           },
         });
         for (const { name, second, step, what } of events) {
-          // Between two lists an object is deleted and created anew in two steps.
+          // Between two lists an object is deleted and recreated in two steps.
           version += what === 'list' ? step + 1 : step;
           const before = model.get(name);
           if (what === 'bookmark') store.bookmark(version);
@@ -72,7 +72,7 @@ describe('a store', () => {
             model.delete(name);
             store.apply('DELETED', stored(name, version, 0, before.uid));
           } else {
-            // A list shows several changes at once, also an object that was created anew.
+            // A list shows several changes at once, including a recreated object.
             const uid = what === 'list' || before === undefined ? `uid-${(created += 1)}` : before.uid;
             const object = stored(name, version, second, uid);
             model = new Map(model).set(name, object);
@@ -113,11 +113,11 @@ describe('a store', () => {
     );
   });
 
-  test('tells what a second list shows, deletions under the resourceVersion of the list', () => {
+  test('reports the changes of a second list, with deletions at the resourceVersion of the list', () => {
     const store = new Store<null>();
     store.replace([stored('same', 1), stored('changed', 2), stored('gone', 3), stored('again', 4)], 10);
     const changes: string[] = [];
-    store.subscribe({ change: (change) => changes.push(told(change)), reset: () => changes.push('reset') });
+    store.subscribe({ change: (change) => changes.push(changeText(change)), reset: () => changes.push('reset') });
     store.replace([stored('same', 1), stored('changed', 12), stored('again', 14, 0, 'another'), stored('new', 15)], 20);
     expect(changes).toEqual([
       'MODIFIED changed@12 was changed@2',
@@ -126,19 +126,19 @@ describe('a store', () => {
       'ADDED new@15',
       'DELETED gone@20 was gone@3',
     ]);
-    expect(changesAfter(store, 12)?.map(told)).toEqual(changes.slice(1));
+    expect(changesAfter(store, 12)?.map(changeText)).toEqual(changes.slice(1));
     expect(changesAfter(store, 10)).toHaveLength(5);
     expect(changesAfter(store, 9)).toBeUndefined();
   });
 
-  test('tells deletions that a list shows under revisions that differ, so that a watch goes on after each', () => {
+  test('gives deletions found by a list different revisions, so that a watch can continue after each', () => {
     const store = new Store<null>();
     store.replace(
       ['a', 'b', 'c', 'd', 'again'].map((name, index) => stored(name, index + 1)),
       10,
     );
     store.replace([stored('d', 20), stored('again', 18, 0, 'another'), stored('e', 17), stored('f', 14)], 20);
-    expect(changesAfter(store, 10)?.map(told)).toEqual([
+    expect(changesAfter(store, 10)?.map(changeText)).toEqual([
       'DELETED again@13 was again@5',
       'ADDED f@14',
       'DELETED c@15 was c@3',
@@ -150,7 +150,7 @@ describe('a store', () => {
     ]);
   });
 
-  test('takes a list over that shows many changes', async () => {
+  test('applies a list that shows many changes', async () => {
     const store = new Store<null>();
     const count = 400;
     const name = (index: number): string => `n${(index * 619) % count}`;
@@ -195,7 +195,7 @@ describe('a store', () => {
     expect(store.at(1_000)?.map(short)).toEqual(sorted(first, () => 0));
   });
 
-  test('has one snapshot for all who ask before the next change', () => {
+  test('has one snapshot for all readers until the next change', () => {
     const store = new Store<null>();
     store.replace([stored('b', 2), stored('a', 1)], 10);
     const first = store.snapshot();
@@ -210,7 +210,7 @@ describe('a store', () => {
     expect(first.map(short)).toEqual(['a@1', 'b@2']);
   });
 
-  test('in which more is new than can be told begins anew', () => {
+  test('is reset when a list has more changes than the history can hold', () => {
     const store = new Store<null>();
     store.replace([stored('a', 1)], 10);
     const calls: string[] = [];
@@ -224,7 +224,7 @@ describe('a store', () => {
     expect(store.history.since).toBe(20_000);
   });
 
-  test('whose cluster was restored from a backup begins anew', () => {
+  test('is reset when its cluster was restored from a backup', () => {
     const store = new Store<null>();
     store.replace([stored('a', 5)], 10);
     let resets = 0;
@@ -237,7 +237,7 @@ describe('a store', () => {
     expect(store.at(10)).toBeUndefined();
   });
 
-  test('forgets old changes', () => {
+  test('drops old changes', () => {
     const store = new Store<null>();
     store.replace([], 1);
     for (let version = 2; version < 12_500; version += 1) store.apply('MODIFIED', stored('a', version));
@@ -253,14 +253,14 @@ describe('a store', () => {
     expect(store.history.at(2498)).toBeUndefined();
     expect(store.history.at(2499)?.resourceVersion).toBe(2500);
     expect(store.history.at(12_499)).toBeUndefined();
-    // Whoever read on from a place in the history finds that broken after a reset.
+    // A reader that continues from a version in the history notices a reset.
     store.replace([], 3);
     expect(store.history.position).toBe(12_500);
     expect(store.history.oldestPosition).toBe(12_500);
     expect(store.history.at(12_498)).toBeUndefined();
   });
 
-  test('ignores what it knows already', () => {
+  test('ignores changes that it already has', () => {
     const store = new Store<null>();
     store.replace([stored('a', 5)], 10);
     store.apply('MODIFIED', stored('a', 5));
@@ -269,17 +269,17 @@ describe('a store', () => {
     expect(store.resourceVersion).toBe(11);
   });
 
-  test('says when it has reached a resourceVersion', async () => {
+  test('reports when it has reached a resourceVersion', async () => {
     const store = new Store<null>();
     store.replace([], 10);
-    expect(await store.reached(10, AbortSignal.abort())).toBe(true);
-    expect(await store.reached(11, AbortSignal.abort())).toBe(false);
-    const later = store.reached(12, new AbortController().signal);
+    expect(await store.waitFor(10, AbortSignal.abort())).toBe(true);
+    expect(await store.waitFor(11, AbortSignal.abort())).toBe(false);
+    const later = store.waitFor(12, new AbortController().signal);
     store.bookmark(11);
     store.apply('ADDED', stored('a', 12));
     expect(await later).toBe(true);
     const controller = new AbortController();
-    const never = store.reached(13, controller.signal);
+    const never = store.waitFor(13, controller.signal);
     controller.abort();
     expect(await never).toBe(false);
   });
@@ -292,7 +292,7 @@ describe('a stored object', () => {
     managedFields: new ManagedFields(),
   };
 
-  test('has kind, apiVersion and metadata first and loses nothing but managedFields', () => {
+  test('has kind, apiVersion and metadata first, and loses only managedFields', () => {
     const extra = fc.dictionary(
       fc.string().filter((key) => !['kind', 'apiVersion', 'metadata', '__proto__'].includes(key)),
       fc.jsonValue(),
@@ -350,8 +350,8 @@ describe('a stored object', () => {
   test.each([
     ['no metadata', '{"kind":"A"}'],
     ['no resourceVersion', '{"kind":"A","metadata":{"name":"n"}}'],
-    ['an odd resourceVersion', '{"kind":"A","metadata":{"name":"n","resourceVersion":"x"}}'],
-  ])('is refused with %s', (_, source) => {
+    ['an invalid resourceVersion', '{"kind":"A","metadata":{"name":"n","resourceVersion":"x"}}'],
+  ])('is rejected with %s', (_, source) => {
     const object = { metadata: { name: 'n' }, ...(JSON.parse(source) as object) } as KubeObject;
     expect(() => storeObject(object, Buffer.from(source), options)).toThrow(MalformedResponseError);
   });

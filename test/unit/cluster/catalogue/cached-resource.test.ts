@@ -31,11 +31,11 @@ async function sync(): Promise<void> {
   await upstream.send(event('ADDED', 'a', 5), event('ADDED', 'b', 6), bookmark('10', true));
 }
 
-/** Whether a promise has been kept by now. */
+/** Reports whether a promise has been fulfilled by now. */
 const isKept = (promise: Promise<unknown>): Promise<boolean> =>
   Promise.race([promise.then(() => true), settle().then(() => false)]);
 
-/** What a promise is broken with. */
+/** Returns the reason for which a promise was rejected. */
 const broken = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => undefined,
@@ -49,7 +49,7 @@ const list = (resourceVersion: string): unknown => ({
 });
 
 describe('a cached resource', () => {
-  test('is complete after the first list, and says what it holds', async () => {
+  test('is complete after the first list, and reports its contents', async () => {
     const waiting = nodes.waitForSync(never);
     expect(nodes.hasSynced()).toBe(false);
     expect(nodes.figures()).toEqual({ objects: 0, bytes: 0, lastSignOfLife: 0 });
@@ -66,36 +66,36 @@ describe('a cached resource', () => {
     await sync();
     const confirming = nodes.confirm(never);
     expect(cluster.last.query).toEqual({ limit: 1 });
-    await cluster.last.answer(200, list('10'));
+    await cluster.last.respond(200, list('10'));
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('waits for the change that the cluster has already, and no longer', async () => {
+  test('waits for a change that the cluster already has, and no longer', async () => {
     await sync();
     const confirming = nodes.confirm(never);
-    await cluster.last.answer(200, list('11'));
+    await cluster.last.respond(200, list('11'));
     expect(await isKept(confirming)).toBe(false);
     await upstream.send(event('MODIFIED', 'a', 11));
     expect(await isKept(confirming)).toBe(true);
     expect(nodes.store.get('', 'a')?.resourceVersion).toBe(11);
   });
 
-  test('believes an open watch that stays silent, as other resources count too', async () => {
+  test('trusts an open watch without events, as versions of other resources count too', async () => {
     await sync();
     const confirming = nodes.confirm(never);
-    await cluster.last.answer(200, list('500'));
+    await cluster.last.respond(200, list('500'));
     await clock.advance(49);
     expect(await isKept(confirming)).toBe(false);
     await clock.advance(1);
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('does not believe a watch that is interrupted', async () => {
+  test('does not trust an interrupted watch', async () => {
     await sync();
     const confirming = nodes.confirm(never);
-    const question = cluster.last;
+    const request = cluster.last;
     await upstream.reset();
-    await question.answer(200, list('500'));
+    await request.respond(200, list('500'));
     await clock.advance(300);
     expect(await isKept(confirming)).toBe(false);
     await clock.advance(200);
@@ -107,61 +107,61 @@ describe('a cached resource', () => {
   test('gives up on a watch that stays interrupted', async () => {
     await sync();
     const refusal = broken(nodes.confirm(never));
-    const question = cluster.last;
+    const request = cluster.last;
     await upstream.reset();
-    await question.answer(200, list('500'));
+    await request.respond(200, list('500'));
     for (let i = 0; i < 220; i += 1) await clock.advance(50);
     expect(await refusal).toMatchObject({
-      message: 'kube-apiserver cannot be reached: the watch of /api/v1/nodes is interrupted',
+      message: 'kube-apiserver cannot be reached: the watch of /api/v1/nodes was interrupted',
     });
   });
 
-  test('asks one question for all who came before it was asked', async () => {
+  test('sends one request for all earlier callers', async () => {
     await sync();
     const before = cluster.requests.length;
     const first = nodes.confirm(never);
     const others = [nodes.confirm(never), nodes.confirm(never)];
     expect(cluster.requests).toHaveLength(before + 1);
-    await cluster.last.answer(200, list('10'));
+    await cluster.last.respond(200, list('10'));
     expect(await isKept(first)).toBe(true);
     expect(cluster.requests).toHaveLength(before + 2);
-    await cluster.last.answer(200, list('10'));
+    await cluster.last.respond(200, list('10'));
     await Promise.all(others);
     expect(cluster.requests).toHaveLength(before + 2);
   });
 
-  test('asks once for all who wait for one object, and for each object', async () => {
+  test('sends one request for all callers that wait for one object, and one for each object', async () => {
     await sync();
     const before = cluster.requests.length;
     const first = nodes.confirmObject('', 'a', never);
     const others = [nodes.confirmObject('', 'a', never), nodes.confirmObject('', 'a', never)];
-    const question = cluster.last;
+    const request = cluster.last;
     const another = broken(nodes.confirmObject('', 'b', never));
     expect(cluster.requests).toHaveLength(before + 2);
-    await cluster.last.answer(500, status(500, 'InternalError'));
+    await cluster.last.respond(500, status(500, 'InternalError'));
     expect(await another).toMatchObject({ code: 500 });
-    await question.answer(200, one('5'));
+    await request.respond(200, one('5'));
     await first;
     expect(cluster.requests).toHaveLength(before + 3);
-    await cluster.last.answer(200, one('5'));
+    await cluster.last.respond(200, one('5'));
     await Promise.all(others);
     expect(cluster.requests).toHaveLength(before + 3);
   });
 
-  test('tells each who asked that the cluster cannot be asked', async () => {
+  test('reports to each caller that the request to the cluster failed', async () => {
     await sync();
     const first = broken(nodes.confirm(never));
     const second = nodes.confirm(never);
-    await cluster.last.answer(500, status(500, 'InternalError'));
+    await cluster.last.respond(500, status(500, 'InternalError'));
     expect(await first).toMatchObject({ code: 500 });
-    await cluster.last.answer(200, list('10'));
+    await cluster.last.respond(200, list('10'));
     await second;
   });
 
-  test('hurries the watch for a resourceVersion that the cluster has and the copy of a quiet resource has not', async () => {
+  test('restarts the watch to reach a resourceVersion that a quiet resource does not get otherwise', async () => {
     await sync();
     const reaching = nodes.reach(500, never);
-    await cluster.last.answer(200, list('501'));
+    await cluster.last.respond(200, list('501'));
     await clock.advance(50);
     expect(upstream.signal?.aborted).toBe(true);
     expect(cluster.last.query).toMatchObject({ watch: 'true', resourceVersion: '10', timeoutSeconds: 3 });
@@ -172,14 +172,14 @@ describe('a cached resource', () => {
   });
 
   test.each([
-    ['is there already', 10, '10'],
-    ['lies ahead of the cluster', 500, '499'],
-    ['comes by itself', 11, '11'],
-  ])('leaves the watch alone when what is waited for %s', async (_, version, latest) => {
+    ['is already cached', 10, '10'],
+    ['is ahead of the cluster', 500, '499'],
+    ['arrives by itself', 11, '11'],
+  ])('does not restart the watch when the version %s', async (_, version, latest) => {
     await sync();
     const limit = new AbortController();
     const reaching = nodes.reach(version, limit.signal);
-    if (version > 10) await cluster.last.answer(200, list(latest));
+    if (version > 10) await cluster.last.respond(200, list(latest));
     if (version === 11) await upstream.send(event('MODIFIED', 'a', 11));
     await clock.advance(100);
     limit.abort();
@@ -187,11 +187,11 @@ describe('a cached resource', () => {
     expect(upstream.signal?.aborted).toBe(false);
   });
 
-  test('finds out whether nothing has happened since before it began', async () => {
+  test('finds out whether nothing has changed since before its history', async () => {
     await sync();
     const recalling = nodes.recall(8, never);
     expect(cluster.last.query).toEqual({ limit: 1 });
-    await cluster.last.answer(200, list('12'));
+    await cluster.last.respond(200, list('12'));
     expect(cluster.last.query).toMatchObject({ watch: 'true', resourceVersion: 8 });
     await cluster.last.open();
     await cluster.last.send(bookmark('12'));
@@ -200,7 +200,7 @@ describe('a cached resource', () => {
     expect(nodes.store.at(8)).toHaveLength(2);
   });
 
-  test('does not wait for the cluster longer than the caller does', async () => {
+  test('does not wait for the cluster longer than its caller', async () => {
     await sync();
     const controller = new AbortController();
     const refusal = broken(nodes.confirm(controller.signal));
@@ -211,36 +211,36 @@ describe('a cached resource', () => {
 
 const one = (resourceVersion: string): unknown => ({ kind: 'PartialObjectMetadata', metadata: { resourceVersion } });
 
-describe('a single object', () => {
-  test('is confirmed by asking for its metadata alone', async () => {
+describe('a single object in a cached resource', () => {
+  test('is confirmed by a request for its metadata only', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'a', never);
     expect(cluster.last.path).toBe('/api/v1/nodes/a');
-    await cluster.last.answer(200, one('5'));
+    await cluster.last.respond(200, one('5'));
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('is waited for when the cluster has a newer state', async () => {
+  test('is awaited when the cluster has a newer state', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'a', never);
-    await cluster.last.answer(200, one('12'));
+    await cluster.last.respond(200, one('12'));
     expect(await isKept(confirming)).toBe(false);
     await upstream.send(event('MODIFIED', 'a', 12));
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('that is in neither place needs no waiting', async () => {
+  test('is not awaited when neither the cluster nor the cache has it', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'x', never);
-    await cluster.last.answer(404, status(404, 'NotFound'));
+    await cluster.last.respond(404, status(404, 'NotFound'));
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('whose deletion is on the way is waited for', async () => {
+  test('is awaited when its deletion has not arrived yet', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'a', never);
-    await cluster.last.answer(404, status(404, 'NotFound'));
-    await cluster.last.answer(200, list('12'));
+    await cluster.last.respond(404, status(404, 'NotFound'));
+    await cluster.last.respond(200, list('12'));
     expect(await isKept(confirming)).toBe(false);
     await upstream.send(event('DELETED', 'a', 12));
     await clock.advance(50);
@@ -248,10 +248,10 @@ describe('a single object', () => {
     expect(nodes.store.get('', 'a')).toBeUndefined();
   });
 
-  test('that the cluster refuses is refused', async () => {
+  test('is refused when the cluster refuses it', async () => {
     await sync();
     const refusal = broken(nodes.confirmObject('', 'a', never));
-    await cluster.last.answer(403, status(403, 'Forbidden'));
+    await cluster.last.respond(403, status(403, 'Forbidden'));
     expect(await refusal).toMatchObject({ code: 403 });
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { Catalogue, type Use } from '../../../../src/cluster/catalogue/catalogue.ts';
+import { Catalogue, type CacheHandle } from '../../../../src/cluster/catalogue/catalogue.ts';
 import { nodes } from '../../../../src/resources/kinds/nodes.ts';
 import type { DiscoveredResource } from '../../../../src/cluster/discovery.ts';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
@@ -28,7 +28,7 @@ const serves = (name: string, more: Partial<DiscoveredResource> = {}): Discovere
   ...more,
 });
 
-/** Names are resolved by the first that has them. */
+/** The first group and version with a name wins. */
 class FakeDiscovery {
   resources: readonly DiscoveredResource[] = [
     serves('configmaps'),
@@ -95,7 +95,7 @@ beforeEach(() => {
     },
     limits: () => limits,
     kinds: [],
-    known: (name) => known.push(name),
+    registerResource: (name) => known.push(name),
     log: createLogger({ silent: true }),
     clock,
   });
@@ -103,19 +103,20 @@ beforeEach(() => {
 });
 afterEach(() => catalogue.stop());
 
-const use = async (name: string): Promise<Use | undefined> => catalogue.use(await catalogue.find(name, never));
+const use = async (name: string): Promise<CacheHandle | undefined> =>
+  catalogue.acquire(await catalogue.find(name, never));
 
-async function begun(name: string): Promise<{ use: Use; upstream: FakeRequest }> {
+async function begun(name: string): Promise<{ use: CacheHandle; upstream: FakeRequest }> {
   const found = await use(name);
   if (found === undefined) throw new Error(`${name} is not copied`);
   await settle();
   return { use: found, upstream: cluster.last };
 }
 
-/** What somebody who waits for the first list is told. */
-const refusal = async ({ resource: copy }: Use): Promise<unknown> => {
+/** Returns the error that a caller gets who waits for the first list. */
+const refusal = async ({ resource: cached }: CacheHandle): Promise<unknown> => {
   try {
-    return await copy.waitForSync(never);
+    return await cached.waitForSync(never);
   } catch (error) {
     return error;
   }
@@ -126,8 +127,8 @@ const added = (name: string, size: number, version: number): object => ({
   object: configMap(name, String(version), { filler: 'x'.repeat(size) }),
 });
 
-describe('a name', () => {
-  test('is what the cluster means by it', async () => {
+describe('a resource name', () => {
+  test('resolves as the cluster resolves it', async () => {
     const { definition } = await catalogue.find('deployments', never);
     expect(definition).toMatchObject({
       kind: 'deployment',
@@ -137,11 +138,11 @@ describe('a name', () => {
     expect(await catalogue.find('deployments', never)).toBe(await catalogue.find('deployments', never));
   });
 
-  test('of nothing is 404', async () => {
+  test('that is unknown is 404', async () => {
     await expect(catalogue.find('gadgets', never)).rejects.toMatchObject({ code: 404 });
   });
 
-  test('cannot be told before the cluster has been asked', async () => {
+  test('cannot be resolved before discovery has succeeded', async () => {
     discovery.synced = false;
     const gone = new AbortController();
     const finding = catalogue.find('pods', gone.signal);
@@ -150,20 +151,20 @@ describe('a name', () => {
   });
 });
 
-/** A copy that was complete when kube-apiserver started again, and that is refused until RBAC is loaded. */
-async function refusedAtStart(): Promise<Use> {
+/** A cache that was complete when kube-apiserver restarted, and that gets 403 until RBAC is loaded. */
+async function refusedAtStart(): Promise<CacheHandle> {
   const { use: used, upstream } = await begun('pods');
   await upstream.open();
   await upstream.send(added('a', 10, 5), bookmark('7', true));
   await used.resource.waitForSync(never);
   await upstream.reset();
   await clock.advance(500);
-  await cluster.last.answer(403, status(403, 'Forbidden'));
+  await cluster.last.respond(403, status(403, 'Forbidden'));
   return used;
 }
 
-describe('a copy', () => {
-  test('begins at the first use, once, and is complete when the list is', async () => {
+describe('the cache of a resource', () => {
+  test('starts once at the first use, and is complete after the list', async () => {
     const { use: first, upstream } = await begun('configmaps');
     const second = await use('configmaps');
     expect(second?.resource).toBe(first.resource);
@@ -177,12 +178,12 @@ describe('a copy', () => {
     expect(catalogue.figures().get('configmaps')).toMatchObject({ objects: 1 });
   });
 
-  test.each(['secrets', 'componentstatuses', 'sessions'])('is not made of %s', async (name) => {
+  test.each(['secrets', 'componentstatuses', 'sessions'])('is not created for %s', async (name) => {
     expect(await use(name)).toBeUndefined();
     expect(reviews).toBe(0);
   });
 
-  test('is not made of what we may not read, or cannot tell', async () => {
+  test('is not created for a resource that this server may not read, or if that cannot be checked', async () => {
     allowed = false;
     expect(await use('pods')).toBeUndefined();
     allowed = new KubeError(0, {});
@@ -190,8 +191,8 @@ describe('a copy', () => {
     expect(cluster.requests).toEqual([]);
   });
 
-  test('that is kept is there from the start and for ever', async () => {
-    const kept = catalogue.keep(nodes);
+  test('that is always kept exists from the start, for good', async () => {
+    const kept = catalogue.cachePermanently(nodes);
     kept.start();
     await settle();
     expect(cluster.last.path).toBe('/api/v1/nodes');
@@ -201,7 +202,7 @@ describe('a copy', () => {
     expect((await use('nodes'))?.resource).toBe(kept);
   });
 
-  test('stays while somebody uses it', async () => {
+  test('stays while it is in use', async () => {
     const { use: first } = await begun('configmaps');
     const second = await use('configmaps');
     first.release();
@@ -213,7 +214,7 @@ describe('a copy', () => {
     expect(second?.resource.ended?.aborted).toBe(true);
   });
 
-  test('is another one after it was given up', async () => {
+  test('is created again after it was dropped', async () => {
     const { use: used } = await begun('configmaps');
     used.release();
     await clock.advance(599_000);
@@ -224,7 +225,7 @@ describe('a copy', () => {
     expect(next.resource).not.toBe(used.resource);
   });
 
-  test('ends with its definition', async () => {
+  test('ends with the definition of its resource', async () => {
     const { use: used } = await begun('gizmos');
     const waiting = refusal(used);
     discovery.become('gizmos', {});
@@ -239,31 +240,31 @@ describe('a copy', () => {
     await expect(use('gizmos')).rejects.toMatchObject({ code: 404 });
   });
 
-  test('is not begun of what changes meanwhile', async () => {
+  test('is not created for a resource that changes meanwhile', async () => {
     const entry = await catalogue.find('gizmos', never);
-    const using = catalogue.use(entry);
+    const using = catalogue.acquire(entry);
     discovery.become('gizmos', { revision: '2' });
     await expect(using).rejects.toMatchObject({ code: 503 });
     expect(await use('gizmos')).toBeDefined();
   });
 
-  test.each([403, 404, 405])('that kube-apiserver refuses with %i is none', async (code) => {
+  test.each([403, 404, 405])('is not available when kube-apiserver rejects it with %i', async (code) => {
     const { use: used, upstream } = await begun('pods');
     const waiting = refusal(used);
-    await upstream.answer(code, status(code, 'Whatever'));
+    await upstream.respond(code, status(code, 'Whatever'));
     expect(await waiting).toMatchObject({ code: 503 });
     expect(await use('pods')).toBeUndefined();
     await clock.advance(5_000);
     expect(await use('pods')).toBeDefined();
   });
 
-  test('stays through the 403 of a kube-apiserver that is starting', async () => {
+  test('survives the 403 of a kube-apiserver that is starting', async () => {
     const used = await refusedAtStart();
     allowed = new KubeError(403, { reason: 'Forbidden' });
     await clock.advance(2_000);
     expect(reviews).toBe(2);
     allowed = true;
-    await cluster.last.answer(403, status(403, 'Forbidden'));
+    await cluster.last.respond(403, status(403, 'Forbidden'));
     await clock.advance(2_000);
     expect(reviews).toBe(3);
     expect(used.resource.ended?.aborted).toBe(false);
@@ -271,7 +272,7 @@ describe('a copy', () => {
     expect(used.resource.store.get('default', 'a')?.name).toBe('a');
   });
 
-  test('stays when kube-apiserver starts twice within a minute', async () => {
+  test('survives two starts of kube-apiserver within a minute', async () => {
     const used = await refusedAtStart();
     await clock.advance(2_000);
     const upstream = cluster.last;
@@ -279,13 +280,13 @@ describe('a copy', () => {
     await upstream.reset();
     await clock.advance(5_000);
     expect(cluster.last).not.toBe(upstream);
-    await cluster.last.answer(403, status(403, 'Forbidden'));
+    await cluster.last.respond(403, status(403, 'Forbidden'));
     expect(used.resource.ended?.aborted).toBe(false);
     await clock.advance(2_000);
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
-  test('stays when kube-apiserver accepts the watch before the review ends, and starts again within a minute', async () => {
+  test('survives when kube-apiserver accepts the watch before the review ends, and restarts within a minute', async () => {
     const used = await refusedAtStart();
     await clock.advance(1_000);
     const upstream = cluster.last;
@@ -295,7 +296,7 @@ describe('a copy', () => {
     await upstream.reset();
     await clock.advance(5_000);
     expect(cluster.last).not.toBe(upstream);
-    await cluster.last.answer(403, status(403, 'Forbidden'));
+    await cluster.last.respond(403, status(403, 'Forbidden'));
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
@@ -309,24 +310,24 @@ describe('a copy', () => {
     expect(await use('pods')).toBeUndefined();
   });
 
-  test('ends when the 403 goes on after a review that allowed the watch', async () => {
+  test('ends when the 403 persists after a review that allowed the watch', async () => {
     const used = await refusedAtStart();
     await clock.advance(2_000);
     expect(used.resource.ended?.aborted).toBe(false);
-    await cluster.last.answer(403, status(403, 'Forbidden'));
+    await cluster.last.respond(403, status(403, 'Forbidden'));
     expect(used.resource.ended?.reason).toMatchObject({ code: 503 });
     const { use: next, upstream } = await begun('pods');
     expect(next.resource).not.toBe(used.resource);
-    await upstream.answer(403, status(403, 'Forbidden'));
+    await upstream.respond(403, status(403, 'Forbidden'));
     expect(await use('pods')).toBeUndefined();
   });
 
-  test('is 503 while kube-apiserver refuses to review the right of this server', async () => {
+  test('is 503 while kube-apiserver rejects reviews of the rights of this server', async () => {
     allowed = new KubeError(403, { reason: 'Forbidden' });
     await expect(use('pods')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('of objects without a resourceVersion is none', async () => {
+  test('is not available for objects without a resourceVersion', async () => {
     const { use: used, upstream } = await begun('pods');
     const waiting = refusal(used);
     await upstream.open();
@@ -336,7 +337,7 @@ describe('a copy', () => {
   });
 });
 
-describe('memory', () => {
+describe('cache memory', () => {
   test('is counted while the first list arrives', async () => {
     const { use: used, upstream } = await begun('configmaps');
     const waiting = refusal(used);
@@ -348,36 +349,36 @@ describe('memory', () => {
       message: expect.stringMatching(/^configmaps does not fit .*cache\.maxBytes/) as unknown,
     });
     expect(upstream.signal?.aborted).toBe(true);
-    // It is not read again for each who asks.
+    // The rejection is cached for further callers.
     await expect(use('configmaps')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '30' } });
     expect(cluster.requests).toHaveLength(1);
     limits = { ...limits, maxBytes: 2_000_000 };
     expect(await use('configmaps')).toBeDefined();
   });
 
-  test('is that of the last try alone', async () => {
+  test('counts the last attempt only', async () => {
     const { upstream } = await begun('configmaps');
     await upstream.open();
     await upstream.send(added('a', 600_000, 1));
     await upstream.reset();
     await clock.advance(1_000);
     const [, second] = cluster.requests;
-    await second?.answer(200, {
+    await second?.respond(200, {
       kind: 'ConfigMapList',
       apiVersion: 'v1',
       metadata: { resourceVersion: '3' },
       items: [configMap('a', '1', { filler: 'x'.repeat(600_000) })],
     });
     expect(catalogue.figures().get('configmaps')).toMatchObject({ objects: 1 });
-    // What the first try held is free again.
+    // The memory of the first attempt is free again.
     const { use: other, upstream: more } = await begun('events');
     await more.open();
     await more.send(added('a', 300_000, 1));
     expect(other.resource.ended?.aborted).toBe(false);
   });
 
-  test('is taken from the copy that was used the longest ago, and never from one in use', async () => {
-    const sizes = async (name: string): Promise<Use> => {
+  test('is taken from the least recently used cache, and never from one in use', async () => {
+    const sizes = async (name: string): Promise<CacheHandle> => {
       const { use: used, upstream } = await begun(name);
       await upstream.open();
       await upstream.send(added('a', 400_000, 1), bookmark('2', true));
@@ -399,7 +400,7 @@ describe('memory', () => {
     expect(third.resource.ended?.aborted).toBe(false);
   });
 
-  test('is counted as a copy grows', async () => {
+  test('is counted as a cache grows', async () => {
     const { use: used, upstream } = await begun('configmaps');
     await upstream.open();
     await upstream.send(added('a', 600_000, 1), bookmark('2', true));
@@ -411,7 +412,7 @@ describe('memory', () => {
   });
 });
 
-test('discovery names what can be read, each once and so that it is found by that name', () => {
+test('discovery lists each readable resource once, under a name that finds it', () => {
   const names = catalogue.apiResources.map(({ name }) => name);
   expect(names).toEqual([
     'configmaps',

@@ -1,4 +1,4 @@
-/** The routes of all that the cluster serves, over a cluster that is a table of answers. */
+/** The routes of all resources of the cluster, over a cluster with prepared responses. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
 import { PassThrough, Readable } from 'node:stream';
@@ -68,27 +68,27 @@ const refusedWatch = (why: string): object => ({
   message: `watches of resources that are not cached: ${why}; please try again later`,
 });
 
-interface Asked extends KubeRequest {
+interface SentRequest extends KubeRequest {
   readonly path: string;
 }
 
-const answer = (code: number, body: object): KubeResponse => ({
+const respondWith = (code: number, body: object): KubeResponse => ({
   status: code,
   headers: {},
   body: Readable.from([Buffer.from(JSON.stringify(body))]),
 });
 
-/** Answers lists and single objects; a watch gives the objects and stays open. */
+/** Responds to lists and single objects; a watch sends the objects and stays open. */
 class Cluster {
   objects: Record<string, KubeObject[]> = {};
-  readonly asked: Asked[] = [];
+  readonly requests: SentRequest[] = [];
   readonly watches: PassThrough[] = [];
   refusal: { readonly code: number; readonly reason: string; readonly message?: string } | undefined;
 
   async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
-    this.asked.push({ path, ...options });
+    this.requests.push({ path, ...options });
     if (this.refusal !== undefined)
-      return answer(this.refusal.code, { ...status(this.refusal.code, this.refusal.reason), ...this.refusal });
+      return respondWith(this.refusal.code, { ...status(this.refusal.code, this.refusal.reason), ...this.refusal });
     const items = this.objects[path];
     if (options.query?.['watch'] === 'true') {
       const body = new PassThrough();
@@ -105,7 +105,7 @@ class Cluster {
     if (items !== undefined) {
       const at = Number(options.query?.['continue'] ?? 0);
       const next = at + 2 < items.length ? String(at + 2) : '';
-      return answer(200, {
+      return respondWith(200, {
         kind: 'ThingList',
         apiVersion: 'v1',
         metadata: { resourceVersion: '9', continue: next },
@@ -114,12 +114,12 @@ class Cluster {
     }
     const cut = path.lastIndexOf('/');
     const one = this.objects[path.slice(0, cut)]?.find(({ metadata }) => metadata.name === path.slice(cut + 1));
-    return one === undefined ? answer(404, status(404, 'NotFound')) : answer(200, one);
+    return one === undefined ? respondWith(404, status(404, 'NotFound')) : respondWith(200, one);
   }
 
-  /** What was asked as a user, and as whom. */
+  /** Requests that were sent as a user, with that user. */
   get impersonated(): unknown[] {
-    return this.asked
+    return this.requests
       .filter(({ headers }) => headers?.['impersonate-user'] !== undefined)
       .map(({ path, headers }) => [path, headers?.['impersonate-user']]);
   }
@@ -149,7 +149,7 @@ beforeEach(() => {
     rights: { mayListAndWatch: async () => true, forget: () => undefined },
     limits: () => ({ maxBytes, idle: 60_000 }),
     kinds,
-    known: () => undefined,
+    registerResource: () => undefined,
     clock: systemClock,
     log: createLogger({ silent: true }),
   });
@@ -175,13 +175,13 @@ async function until(condition: () => boolean): Promise<void> {
 const names = (items: readonly KubeObject[]): string[] =>
   items.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`);
 
-describe('what is copied', () => {
+describe('a cached resource', () => {
   beforeEach(() => {
     cluster.objects['/api/v1/configmaps'] = ['a', 'b', 'c'].map((namespace) => object('ConfigMap', namespace, 'x'));
     cluster.objects['/api/v1/namespaces'] = [object('Namespace', '', 'a')];
   });
 
-  test('is read from the copy, in all namespaces or one', async () => {
+  test('is read from the cache, in all namespaces or in one', async () => {
     const all = (await get(routes, `${base}/configmaps?sortBy=name&ascending=true`)).body;
     expect(all).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1', totalItems: 3 });
     expect(names(all.items)).toEqual(['a/x', 'b/x', 'c/x']);
@@ -192,11 +192,11 @@ describe('what is copied', () => {
       metadata: { namespace: 'c', selfLink: '/api/v1/namespaces/c/configmaps/x' },
     });
     expect((await get(routes, `${base}/namespaces/a`)).body).toMatchObject({ kind: 'Namespace' });
-    expect(cluster.asked.map(({ path }) => path)).toEqual(['/api/v1/configmaps', '/api/v1/namespaces']);
+    expect(cluster.requests.map(({ path }) => path)).toEqual(['/api/v1/configmaps', '/api/v1/namespaces']);
     expect(cluster.impersonated).toEqual([]);
   });
 
-  test('is followed in the namespaces that each caller may see, however these are called', async () => {
+  test('is watched in the namespaces visible to each caller, whatever their names', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     const other = call(routes, `${base}/namespaces/a%2Cb/configmaps?watch=1`);
     await settle();
@@ -218,7 +218,7 @@ describe('what is copied', () => {
     }
   });
 
-  test('is, of the namespaces, those that the caller may get by a role in them', async () => {
+  test('of namespaces shows those that a role in them lets the caller get', async () => {
     cluster.objects['/api/v1/namespaces'] = ['a', 'b', 'c'].map((name) => object('Namespace', '', name));
     granted = ['a', 'b', 'x'];
     authorizer.authorize = async (_, attributes) => ({
@@ -236,66 +236,70 @@ describe('what is copied', () => {
     ['ConfigMap', 'configmaps'],
     ['cm', 'configmaps'],
     ['deployment', 'deployments'],
-  ])('is not called %s, but %s', async (name, meant) => {
+    ['deploymets', 'deployments'],
+    ['deployments.app', 'deployments.apps'],
+  ])('rejects the name %s and suggests %s', async (name, meant) => {
     expect(await refused(routes, `${base}/${name}`)).toMatchObject({
       code: 404,
       message: expect.stringMatching(new RegExp(`"${name}"; did you mean "${meant}"\\?$`)) as unknown,
     });
   });
 
-  test('is not copied for who may not read it', async () => {
+  test('is not served from the cache to a user who may not read it', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, `${base}/configmaps`)).toMatchObject({ code: 403 });
-    expect(cluster.asked).toEqual([]);
+    expect(cluster.requests).toEqual([]);
   });
 
-  test('stays while it is watched', async () => {
+  test('stays cached while it is watched', async () => {
     const { response, abort } = call(routes, `${base}/namespaces/b/configmaps?watch=1`);
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(response.events).toMatchObject([{ type: 'ADDED', object: { metadata: { namespace: 'b' } } }]);
     const entry = await catalogue.find('configmaps', new AbortController().signal);
-    const copy = await catalogue.use(entry);
-    copy?.release();
+    const handle = await catalogue.acquire(entry);
+    handle?.release();
     maxBytes = 1;
     cluster.objects['/api/v1/services'] = [object('Service', 'a', 'x')];
     cluster.objects['/api/v1/pods'] = [object('Pod', 'a', 'x')];
     expect(await refused(routes, `${base}/services`)).toMatchObject({ code: 503 });
-    expect(copy?.resource.ended?.aborted).toBe(false);
+    expect(handle?.resource.ended?.aborted).toBe(false);
     abort();
     response.destroy();
     await settle();
     expect(await refused(routes, `${base}/pods`)).toMatchObject({ code: 503 });
-    expect(copy?.resource.ended?.aborted).toBe(true);
+    expect(handle?.resource.ended?.aborted).toBe(true);
   });
 });
 
-const alias = (text: string): object => ({ metadata: { annotations: { 'platform.io/alias-name': text } } });
+const alias = (text: string, prefix = 'platform.io'): object => ({
+  metadata: { annotations: { [`${prefix}/alias-name`]: text } },
+});
 
-describe('a path', () => {
+describe('a path of /kapis/resources.platform.io', () => {
   test.each([
     ['gizmos', 404, 'serves no resource "gizmos"'],
-    ['namespaces/a/nodes', 404, 'their path is …/nodes'],
-    ['namespaces/a/nodes/n', 404, 'their path is …/nodes/{name}'],
-    ['namespaces/a/namespaces', 404, 'their path is …/namespaces'],
-    ['namespaces/a/namespaces/b', 404, 'their path is …/namespaces/{name}'],
-    ['namespaces/a/namespaces/b?watch=true', 404, 'their path is …/namespaces/{name}'],
-    ['namespaces/a/namespaces/%61b', 404, 'their path is …/namespaces/{name}'],
-    ['configmaps/x', 404, 'their path is …/namespaces/{namespace}/configmaps/{name}'],
+    ['namespaces/a/nodes', 404, 'use …/nodes'],
+    ['namespaces/a/nodes/n', 404, 'use …/nodes/{name}'],
+    ['namespaces/a/namespaces', 404, 'use …/namespaces'],
+    ['namespaces/a/namespaces/b', 404, 'use …/namespaces/{name}'],
+    ['namespaces/a/namespaces/b?watch=true', 404, 'use …/namespaces/{name}'],
+    ['namespaces/a/namespaces/%61b', 404, 'use …/namespaces/{name}'],
+    ['configmaps/x', 404, 'use …/namespaces/{namespace}/configmaps/{name}'],
     ['namespaces/a/status', 404, 'could not find'],
     ['watch/configmaps', 404, 'could not find'],
-    ['tokenreviews', 405, 'does not offer to list tokenreviews'],
-    ['componentstatuses?watch=1', 405, 'does not offer to watch componentstatuses'],
+    ['tokenreviews', 405, 'does not support list for tokenreviews'],
+    ['componentstatuses?watch=1', 405, 'does not support watch for componentstatuses'],
     ['configmaps?status=x', 400, 'status: unknown parameter'],
     ['deployments?status=x', 400, 'must be one of stopped, running, updating'],
-    ['configmaps?nodeName=x', 400, 'known parameters are page'],
-  ])('%s is %i', async (path, code, message) => {
+    ['configmaps?nodeName=x', 400, 'known parameters include page'],
+  ])('%s is rejected with %i', async (path, code, message) => {
     cluster.objects['/api/v1/configmaps'] = [];
     cluster.objects['/apis/apps/v1/deployments'] = [];
     const error = await refused(routes, `${base}/${path}`);
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) as unknown });
   });
 
-  test('of a kind has its statuses, however they are written', async () => {
+  test('with the parameter status ignores the case of its value', async () => {
     const scaled = { spec: { replicas: 0 }, status: {} };
     cluster.objects['/apis/apps/v1/deployments'] = [
       object('Deployment', 'a', 'stopped', scaled),
@@ -304,13 +308,17 @@ describe('a path', () => {
     expect(names((await get(routes, `${base}/deployments?status=Stopped`)).body.items)).toEqual(['a/stopped']);
   });
 
-  test('knows objects by another name that people gave them', async () => {
+  test('with the parameter alias filters objects by it', async () => {
     cluster.objects['/api/v1/configmaps'] = [
       object('ConfigMap', 'a', 'x', alias('The shop')),
       object('ConfigMap', 'a', 'y', alias('The bank')),
+      object('ConfigMap', 'a', 'z', alias('Old shop', 'kubesphere.io')),
       object('ConfigMap', 'a', 'shop'),
     ];
-    expect(names((await get(routes, `${base}/configmaps?alias=SHOP`)).body.items)).toEqual(['a/x']);
+    expect(names((await get(routes, `${base}/configmaps?alias=SHOP&sortBy=name&ascending=true`)).body.items)).toEqual([
+      'a/x',
+      'a/z',
+    ]);
   });
 });
 
@@ -329,7 +337,7 @@ const changeService = async (type: string, changed: KubeObject, resourceVersion:
 };
 const selectOthers = (): Promise<void> => changeService('MODIFIED', service('a', 'web', { app: 'other' }), '12');
 
-describe('pods that a Service selects', () => {
+describe('the filter of pods by Service', () => {
   const web = { app: 'web', tier: 'front' };
   beforeEach(() => {
     cluster.objects = {
@@ -351,32 +359,32 @@ describe('pods that a Service selects', () => {
     };
   });
 
-  test('in one namespace and in all, each by the Service of its own namespace', async () => {
+  test('works in one namespace and in all, each by the Service of its own namespace', async () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/front']);
     expect(await listing('serviceName=web')).toEqual(['a/front', 'b/other']);
     expect(await listing('serviceName=web&namespace=b')).toEqual(['b/other']);
     expect(await listing('serviceName=web&name=fro')).toEqual(['a/front']);
   });
 
-  test.each(['bare', 'empty', 'external', 'none', ''])('are none for the Service %j', async (name) => {
+  test.each(['bare', 'empty', 'external', 'none', ''])('matches no pods for the Service %j', async (name) => {
     expect(await listing(`serviceName=${name}`, 'namespaces/a/pods')).toEqual([]);
     expect(await listing(`serviceName=${name}`)).toEqual([]);
   });
 
-  test('are others when the Service selects others', async () => {
+  test('follows a change of the selector of the Service', async () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/front']);
     await selectOthers();
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/other']);
   });
 
-  test('are shown to those who may list the Service, where they may', async () => {
-    const asked: unknown[] = [];
+  test('shows pods to callers who may list the Service, in the namespaces where they may', async () => {
+    const reviewed: unknown[] = [];
     let readable = '';
     authorizer.authorize = async (_, attributes) => {
       if (!('resource' in attributes)) return { allowed: false, reason: '' };
       const { verb, resource, namespace = '', name } = attributes;
       if (resource === 'pods') return { allowed: true, reason: '' };
-      asked.push([verb, resource, namespace, name]);
+      reviewed.push([verb, resource, namespace, name]);
       return { allowed: namespace !== '' && namespace === readable, reason: '' };
     };
     for (const path of ['namespaces/a/pods', 'pods'])
@@ -384,14 +392,14 @@ describe('pods that a Service selects', () => {
         code: 403,
         message: expect.stringMatching(/^services "web" is forbidden: .* cannot list resource "services"/) as unknown,
       });
-    expect(asked).toContainEqual(['list', 'services', 'a', 'web']);
-    expect(cluster.asked).toEqual([]);
+    expect(reviewed).toContainEqual(['list', 'services', 'a', 'web']);
+    expect(cluster.requests).toEqual([]);
     readable = 'b';
     granted = ['a', 'b'];
     expect(await listing('serviceName=web')).toEqual(['b/other']);
   });
 
-  test('are followed as long as the Service selects the same', async () => {
+  test('keeps a watch open as long as the selector of the Service is unchanged', async () => {
     const { response, changeUser } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
     await settle();
     expect(response.events).toMatchObject([{ type: 'ADDED', object: { metadata: { name: 'front' } } }]);
@@ -403,7 +411,7 @@ describe('pods that a Service selects', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test('are followed while another Service changes, and until theirs goes', async () => {
+  test('keeps a watch open while another Service changes, and until its own is deleted', async () => {
     const { response } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
     await settle();
     await changeService('MODIFIED', service('b', 'web', { app: 'third' }), '12');
@@ -416,7 +424,7 @@ describe('pods that a Service selects', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test('are followed while a Service changes that the caller is not allowed to list', async () => {
+  test('keeps a watch open while a Service changes that the caller is not allowed to list', async () => {
     granted = ['a', 'b'];
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'namespace' in attributes && attributes.namespace === 'a',
@@ -432,7 +440,7 @@ describe('pods that a Service selects', () => {
     expect(response.events.slice(1)).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   });
 
-  test('are no other resource, and no single pod', async () => {
+  test('applies to no other resource, and not to a single pod', async () => {
     for (const path of ['configmaps', 'namespaces/a/pods/front'])
       expect(await refused(routes, `${base}/${path}?serviceName=web`)).toMatchObject({
         code: 400,
@@ -449,7 +457,7 @@ const secretsOf = (namespace: string): KubeObject[] =>
     }),
   );
 
-describe('what is read as the caller', () => {
+describe('a resource that is read as the caller', () => {
   const paths = ['/api/v1/secrets', '/api/v1/namespaces/a/secrets', '/api/v1/namespaces/b/secrets'];
   beforeEach(() => {
     cluster.objects = {
@@ -469,7 +477,7 @@ describe('what is read as the caller', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('is that of the namespaces that the caller may list', async () => {
+  test('shows the namespaces that the caller may list', async () => {
     granted = ['a', 'b', 'c'];
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'namespace' in attributes && attributes.namespace === 'b',
@@ -483,7 +491,7 @@ describe('what is read as the caller', () => {
     expect(await refused(routes, `${base}/secrets?watch=1`)).toMatchObject({ code: 403 });
   });
 
-  test('is one object', async () => {
+  test('can be a single object', async () => {
     const { body } = await get(routes, `${base}/namespaces/a/secrets/x?fields=type`);
     expect(body).toEqual({
       kind: 'Secret',
@@ -494,12 +502,12 @@ describe('what is read as the caller', () => {
     expect(await refused(routes, `${base}/namespaces/a/secrets/none`)).toMatchObject({ code: 404 });
   });
 
-  test('is no older than is asked for', async () => {
+  test('is not older than the requested version', async () => {
     expect((await get(routes, `${base}/secrets?resourceVersion=9`)).body).toMatchObject({ totalItems: 6 });
     expect(await refused(routes, `${base}/secrets?resourceVersion=10`)).toMatchObject({ code: 504 });
   });
 
-  test('is asked for in the namespace of that name, whatever the name is', async () => {
+  test('is requested in the namespace of the path, whatever its name', async () => {
     for (const [name, path] of [
       ['%252e%252e', '/api/v1/namespaces/%252e%252e/secrets'],
       ['a%3Fb', '/api/v1/namespaces/a%3Fb/secrets'],
@@ -510,11 +518,11 @@ describe('what is read as the caller', () => {
         [path, 'alice'],
         [`${path}/x`, 'alice'],
       ]);
-      cluster.asked.length = 0;
+      cluster.requests.length = 0;
     }
   });
 
-  test('can be without a resourceVersion', async () => {
+  test('may lack a resourceVersion', async () => {
     const bare = object('ComponentStatus', '', 'etcd', { metadata: { resourceVersion: undefined } });
     cluster.objects['/api/v1/componentstatuses'] = [bare];
     expect((await get(routes, `${base}/componentstatuses?name=etc`)).body).toMatchObject({
@@ -528,7 +536,7 @@ describe('what is read as the caller', () => {
     [401, 'Unauthorized', 503],
     [429, 'TooManyRequests', 503],
     [500, 'InternalError', 502],
-  ])('is refused with %i as it should be', async (code, reason, expected) => {
+  ])('maps the status %i (%s) of kube-apiserver to %i', async (code, reason, expected) => {
     cluster.refusal = { code, reason };
     for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
       expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: expected });
@@ -542,16 +550,16 @@ describe('what is read as the caller', () => {
       expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('is bounded while it is read', async () => {
+  test('has a size limit while it is read', async () => {
     maxBytes = 1_000;
     expect(await refused(routes, `${base}/secrets`)).toMatchObject({
       code: 503,
-      message: expect.stringMatching(/^secrets does not fit/) as unknown,
+      message: expect.stringMatching(/^secrets exceeds the memory/) as unknown,
     });
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('takes no memory from caches, however much of it one user holds unread', async () => {
+  test('takes no memory from caches, however much of it one user leaves unread', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     cluster.objects[paths[2] ?? ''] = [object('Secret', 'b', 'x', { data: { filling: 'x'.repeat(600_000) } })];
     maxBytes = 8_000_000;
@@ -582,14 +590,14 @@ describe('what is read as the caller', () => {
     watching.abort();
   });
 
-  test('is followed as the caller, in our form', async () => {
+  test('is watched as the caller, in the format of this server', async () => {
     const { response, abort, done } = call(
       routes,
       `${base}/namespaces/a/secrets/x?watch=1&labelSelector=a=b&label=c&resourceVersion=7&fields=type&allowWatchBookmarks=true`,
     );
     await settle();
     const [upstream] = cluster.watches;
-    expect(cluster.asked.at(-1)).toMatchObject({
+    expect(cluster.requests.at(-1)).toMatchObject({
       path: '/api/v1/namespaces/a/secrets',
       query: {
         watch: 'true',
@@ -620,7 +628,7 @@ describe('what is read as the caller', () => {
     expect(upstream?.destroyed).toBe(true);
   });
 
-  test('is followed in all namespaces until the caller has the right to one alone', async () => {
+  test('is watched in all namespaces until the caller has the right in single ones only', async () => {
     const { response, recheck, done } = call(routes, `${base}/secrets?watch=1`);
     await settle();
     await recheck();
@@ -635,7 +643,7 @@ describe('what is read as the caller', () => {
     expect(response.events).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
   });
 
-  test('is followed by its name, whatever else is selected', async () => {
+  test('is watched by its name, whatever other selectors there are', async () => {
     for (const [name, selector] of [
       ['x', 'metadata.name=x'],
       ['x%2Ctype=Opaque', String.raw`metadata.name=x\,type\=Opaque`],
@@ -643,29 +651,29 @@ describe('what is read as the caller', () => {
       const url = `${base}/namespaces/a/secrets/${name}?watch=1&fieldSelector=type!%3Dmetadata.name`;
       const { abort, done } = call(routes, url);
       await settle();
-      expect(cluster.asked.at(-1)?.query).toMatchObject({ fieldSelector: `${selector},type!=metadata.name` });
+      expect(cluster.requests.at(-1)?.query).toMatchObject({ fieldSelector: `${selector},type!=metadata.name` });
       abort();
       await done;
     }
   });
 
-  test('a watch of secrets sends fieldSelector to kube-apiserver without leading dots of its paths', async () => {
+  test('sends the fieldSelector of a watch to kube-apiserver without the leading dots of its paths', async () => {
     const selector = String.raw`.type=a\,.b,.metadata.name!=.c`;
     const url = `${base}/namespaces/a/secrets?watch=1&fieldSelector=${encodeURIComponent(selector)}`;
     const { abort, done } = call(routes, url);
     await settle();
-    const sent = cluster.asked.at(-1)?.query;
+    const sent = cluster.requests.at(-1)?.query;
     abort();
     await done;
     expect(sent).toMatchObject({ fieldSelector: String.raw`type=a\,.b,metadata.name!=.c` });
   });
 
-  test('is followed as server-sent events too', async () => {
+  test('is watched as server-sent events too', async () => {
     const { response, abort, done } = call(routes, `${base}/namespaces/a/secrets?watch=1`, {
       headers: { accept: 'text/event-stream', 'last-event-id': '6' },
     });
     await settle();
-    expect(cluster.asked.at(-1)?.query).toMatchObject({ resourceVersion: 6 });
+    expect(cluster.requests.at(-1)?.query).toMatchObject({ resourceVersion: 6 });
     cluster.watches[0]?.write(`${JSON.stringify({ type: 'ADDED', object: object('Secret', 'a', 'x') })}\n`);
     await settle();
     expect(response.headers['content-type']).toBe('text/event-stream');
@@ -674,7 +682,7 @@ describe('what is read as the caller', () => {
     await done;
   });
 
-  test('has no id to go on from as long as what is there is told', async () => {
+  test('sends no event ID until all existing objects are sent', async () => {
     const initial = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
     const { response, abort, done } = call(routes, `${base}/namespaces/b/secrets?watch=1&${initial}`, {
       headers: { accept: 'text/event-stream' },
@@ -691,7 +699,7 @@ describe('what is read as the caller', () => {
     await done;
   });
 
-  test('is watched 100 times at once, 25 times by one user', async () => {
+  test('has at most 100 concurrent watches, 25 of them by one user', async () => {
     const url = `${base}/secrets?watch=1`;
     const all = Array.from({ length: 25 }, () => call(routes, url));
     await settle();
@@ -700,7 +708,7 @@ describe('what is read as the caller', () => {
     await settle();
     for (const { response } of all) expect(response.statusCode).toBe(200);
     expect(await refused(routes, url, { username: 'bob' })).toMatchObject(
-      refusedWatch('all 100 of this server are in use'),
+      refusedWatch("the server's total of 100 is in use"),
     );
     all[0]?.abort();
     await all[0]?.done;
@@ -711,7 +719,7 @@ describe('what is read as the caller', () => {
     await Promise.all([...all, next].map(({ done }) => done));
   });
 
-  test('is watched and held in memory by all ServiceAccounts of a namespace as by one user', async () => {
+  test('counts watches and memory of all ServiceAccounts of a namespace as those of one user', async () => {
     const url = `${base}/secrets?watch=1`;
     const all = Array.from({ length: 25 }, (_, index) => call(routes, url, bot('a', index)));
     await settle();
@@ -735,14 +743,14 @@ describe('what is read as the caller', () => {
   });
 
   test.each(['name=x', 'sortBy=name', 'limit=1', 'type=Opaque', 'alias=x'])(
-    'cannot be followed with %s',
+    'cannot be watched with %s',
     async (query) => {
       expect(await refused(routes, `${base}/secrets?watch=1&${query}`)).toMatchObject({ code: 400 });
     },
   );
 });
 
-describe('the components of the platform', () => {
+describe('the platform components', () => {
   const labels = { 'app.kubernetes.io/part-of': 'platform' };
   const workload = (kind: string, namespace: string, name: string, ready: number, of: object = labels): KubeObject =>
     object(kind, namespace, name, {
@@ -778,7 +786,7 @@ describe('the components of the platform', () => {
         }),
       ],
     };
-    catalogue.keep(nodes).start();
+    catalogue.cachePermanently(nodes).start();
   });
 
   test('are its workloads, with their Services and replicas', async () => {
@@ -806,11 +814,11 @@ describe('the components of the platform', () => {
       expect(await refused(routes, `${base}/components?${query}`)).toMatchObject({ code: 400 });
     expect(await refused(routes, `${base}/componenthealth/x`)).toMatchObject({
       code: 404,
-      message: expect.stringContaining('componenthealth is one document, at …/componenthealth') as unknown,
+      message: expect.stringContaining('componenthealth is served only at …/componenthealth') as unknown,
     });
   });
 
-  test('are summed up with the nodes', async () => {
+  test('are summarized with the nodes', async () => {
     const { body } = await get(routes, `${base}/componenthealth?pretty=true`);
     expect(body).toEqual({
       kind: 'ComponentHealth',
@@ -848,19 +856,19 @@ describe('the components of the platform', () => {
       });
   });
 
-  test.each(['components', 'components/server', 'componenthealth'])('%s: all is described', async (path) => {
+  test.each(['components', 'components/server', 'componenthealth'])('respond to %s as described', async (path) => {
     const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
     const schema = described?.responses?.[200]?.content?.['application/json'];
     if (schema === undefined) throw new Error(`${path} is not described`);
     const validate = new Ajv({ formats: { 'date-time': true } }).compile(jsonSchemaOf(schema));
-    const answers = [(await get(routes, `${base}/${path}`)).body];
+    const responses = [(await get(routes, `${base}/${path}`)).body];
     // Without nodes.
     authorizer.authorize = async (_, attributes) => ({
       allowed: !('resource' in attributes) || attributes.resource !== 'nodes',
       reason: '',
     });
-    answers.push((await get(routes, `${base}/${path}`)).body);
-    for (const answered of answers) expect(validate(answered) || validate.errors).toBe(true);
+    responses.push((await get(routes, `${base}/${path}`)).body);
+    for (const response of responses) expect(validate(response) || validate.errors).toBe(true);
   });
 
   test('are named by discovery', async () => {

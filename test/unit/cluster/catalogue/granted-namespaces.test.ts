@@ -49,7 +49,7 @@ test('bindings are found by user, group and ServiceAccount', async () => {
   expect(of('system:serviceaccount:d:robot')).toEqual(['d']);
 });
 
-test('a namespace stays as long as one binding names the subject', async () => {
+test('a namespace stays granted as long as one binding names the subject', async () => {
   await begin(binding('a', 'one', user('anna')), binding('a', 'two', user('anna')));
   const gone = (name: string): object => ({ type: 'DELETED', object: binding('a', name, user('anna')) });
   await cluster.last.send(gone('one'));

@@ -13,7 +13,7 @@ function kind(resource: string): Kind<unknown> {
   return found;
 }
 
-/** With that beside its metadata; `metadata` is laid over them. */
+/** An object with these fields; `metadata` is merged into its own. */
 function stored(of: Kind<unknown>, { metadata = {}, ...rest }: { metadata?: object }): StoredObject<unknown> {
   const object = {
     kind: 'Kind',
@@ -37,7 +37,7 @@ const scaled = (replicas: number | undefined, present: number, readyReplicas: nu
   status: { replicas: present, readyReplicas },
 });
 
-describe('the status', () => {
+describe('the derived status', () => {
   test.each<[string, object, string]>([
     ['pods', {}, 'Waiting'],
     ['pods', { status: { phase: 'Pending' } }, 'Waiting'],
@@ -83,7 +83,7 @@ describe('the status', () => {
   });
 });
 
-describe('the parameter', () => {
+describe('the filter parameter', () => {
   test.each<[string, string, object, string, string]>([
     ['pods', 'nodeName', { spec: { nodeName: 'n1' } }, 'n1', 'n'],
     ['pods', 'phase', { status: { phase: 'Running' } }, 'Running', 'Pending'],
@@ -94,7 +94,7 @@ describe('the parameter', () => {
     ['secrets', 'type', {}, 'Opaque', ''],
     ['volumesnapshots', 'volumeSnapshotClassName', { spec: { volumeSnapshotClassName: 'v' } }, 'v', 'w'],
     ['volumesnapshots', 'persistentVolumeClaimName', { spec: { source: { persistentVolumeClaimName: 'c' } } }, 'c', ''],
-  ])('%s %s', (resource, name, object, right, wrong) => {
+  ])('of %s matches the right value of %s only', (resource, name, object, right, wrong) => {
     const of = kind(resource);
     const one = stored(of, object);
     expect(of.filters[name]?.matches(one, right)).toBe(true);
@@ -114,7 +114,7 @@ const served = (group: string, resource: string): DiscoveredResource => ({
   revision: '',
 });
 
-test('a kind has what is its own by group and plural, in whatever version it is served', () => {
+test('a kind gets its filters by group and plural, whatever version is served', () => {
   expect(genericDefinition(served('apps', 'deployments'), kinds)).toMatchObject({
     kind: 'Kind',
     underlying: { group: 'apps', version: 'v7', resource: 'deployments' },

@@ -7,7 +7,7 @@ beforeEach(() => {
   memory = new ListMemory(() => 40 * mebibyte);
 });
 
-test('the lists of one user hold at most a quarter of cache.maxBytes', () => {
+test('the lists of one user use at most a quarter of cache.maxBytes', () => {
   const first = memory.share('alice', 'secrets');
   const second = memory.share('alice', 'secrets');
   first.hold(6 * mebibyte);
@@ -15,7 +15,7 @@ test('the lists of one user hold at most a quarter of cache.maxBytes', () => {
   expect(() => second.hold(4 * mebibyte + 1)).toThrow(
     expect.objectContaining({
       code: 429,
-      message: 'secrets: your share of 10.0 MiB for lists that are not cached is in use; please try again later',
+      message: 'secrets: your share of the memory for lists that are not cached, 10.0 MiB, is in use; try again later',
       headers: { 'Retry-After': '1' },
     }),
   );
@@ -29,19 +29,18 @@ test('the lists of one user hold at most a quarter of cache.maxBytes', () => {
   memory.share('alice', 'secrets').hold(10 * mebibyte);
 });
 
-test('a list that is larger than the share of its user is refused as such', () => {
+test('a list that is larger than the share of its user is rejected with that reason', () => {
   expect(() => memory.share('alice', 'secrets').hold(10 * mebibyte + 1)).toThrow(
     expect.objectContaining({
       code: 503,
-      message:
-        "secrets does not fit into the memory for one user, 10.0 MiB: a quarter of the configuration's cache.maxBytes",
+      message: 'secrets exceeds the memory for one user, 10.0 MiB (a quarter of cache.maxBytes in the configuration)',
       headers: { 'Retry-After': '30' },
     }),
   );
   expect(memory.held).toBe(0);
 });
 
-test('the lists of all users hold at most half of cache.maxBytes', () => {
+test('the lists of all users use at most half of cache.maxBytes', () => {
   memory.share('alice', 'secrets').hold(10 * mebibyte);
   memory.share('bob', 'secrets').hold(9 * mebibyte);
   const third = memory.share('carol', 'secrets');
@@ -49,7 +48,7 @@ test('the lists of all users hold at most half of cache.maxBytes', () => {
   expect(() => third.hold(mebibyte + 1)).toThrow(
     expect.objectContaining({
       code: 503,
-      message: 'secrets: all 20.0 MiB of this server for lists that are not cached are in use; please try again later',
+      message: 'secrets: the memory for lists that are not cached, 20.0 MiB, is in use; try again later',
       headers: { 'Retry-After': '1' },
     }),
   );

@@ -2,14 +2,14 @@ import { beforeEach, expect, test } from '@jest/globals';
 import { MemoryLimit } from '../../../../src/cluster/catalogue/memory-limit.ts';
 
 const mebibyte = 2 ** 20;
-let most: number;
+let max: number;
 let rooms: (() => void)[];
 let limit: MemoryLimit;
 beforeEach(() => {
-  most = 10 * mebibyte;
+  max = 10 * mebibyte;
   rooms = [];
   limit = new MemoryLimit({
-    maxBytes: () => most,
+    maxBytes: () => max,
     makeRoom: () => {
       const room = rooms.shift();
       room?.();
@@ -18,7 +18,7 @@ beforeEach(() => {
   });
 });
 
-test('shares are counted together', () => {
+test('shares of memory are added up', () => {
   const pods = limit.share('pods');
   const jobs = limit.share('jobs');
   pods.hold(6 * mebibyte);
@@ -28,7 +28,7 @@ test('shares are counted together', () => {
     expect.objectContaining({
       code: 503,
       message:
-        "jobs does not fit into the memory for copies of the cluster: 5.5 MiB of it were read so far, others hold 6.0 MiB, and the configuration's cache.maxBytes is 10.0 MiB",
+        'jobs does not fit into the cache memory: 5.5 MiB were read so far, other resources use 6.0 MiB, and cache.maxBytes in the configuration is 10.0 MiB',
       headers: { 'Retry-After': '30' },
     }),
   );
@@ -40,7 +40,7 @@ test('shares are counted together', () => {
   expect(limit.held).toBe(5 * mebibyte);
 });
 
-test('room is made before anything is refused, and no more than is needed', () => {
+test('memory is freed before a request is rejected, and no more than needed', () => {
   const old = [limit.share('a'), limit.share('b'), limit.share('c')];
   for (const share of old) share.hold(3 * mebibyte);
   rooms = old.map((share) => () => share.release());
@@ -49,23 +49,23 @@ test('room is made before anything is refused, and no more than is needed', () =
   expect(rooms).toHaveLength(1);
 });
 
-test('a share that is released to make room for itself holds nothing', () => {
+test('a share that is released to make room for itself uses no memory', () => {
   const pods = limit.share('pods');
   pods.hold(6 * mebibyte);
   rooms = [() => pods.release()];
-  expect(() => pods.hold(11 * mebibyte)).toThrow('11.0 MiB of it were read so far, others hold 0.0 MiB');
+  expect(() => pods.hold(11 * mebibyte)).toThrow('11.0 MiB were read so far, other resources use 0.0 MiB');
   expect(limit.held).toBe(0);
 });
 
-test('a limit that sinks takes nothing away', () => {
+test('lowering the limit takes no memory from its users', () => {
   const pods = limit.share('pods');
   pods.hold(6 * mebibyte);
-  most = mebibyte;
+  max = mebibyte;
   pods.hold(5 * mebibyte);
-  expect(() => pods.hold(5 * mebibyte + 1)).toThrow('cache.maxBytes is 1.0 MiB');
+  expect(() => pods.hold(5 * mebibyte + 1)).toThrow('cache.maxBytes in the configuration is 1.0 MiB');
 });
 
-test('what is essential is counted and never refused', () => {
+test('essential memory is counted and never refused', () => {
   limit.share('nodes', true).hold(20 * mebibyte);
-  expect(() => limit.share('pods').hold(1)).toThrow('others hold 20.0 MiB');
+  expect(() => limit.share('pods').hold(1)).toThrow('other resources use 20.0 MiB');
 });

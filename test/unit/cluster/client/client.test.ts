@@ -11,8 +11,9 @@ import type { TLSSocket } from 'node:tls';
 import { createAuthority, type Authority } from '../../../../hack/cluster/pki.ts';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
-import { createKubeClient, type KubeClient } from '../../../../src/cluster/client/client.ts';
+import { createKubeClient, type Cluster, type KubeClient } from '../../../../src/cluster/client/client.ts';
 import { asUser } from '../../../../src/cluster/client/impersonation.ts';
+import type { Clock } from '../../../../src/runtime/time.ts';
 import { craftJWT } from '../../../fakes/jwt.ts';
 import { FakeKubeApiserver } from '../../../fakes/upstream.ts';
 import { FakeClock } from '../../../labs/cluster-fakes.ts';
@@ -24,8 +25,8 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A client whose own token is this one. */
-async function clientOf(token: string, server = 'https://127.0.0.1:1'): Promise<KubeClient> {
+/** A client with this token as its own. */
+async function clientOf(token: string, server = 'https://127.0.0.1:1', clock?: Clock): Promise<Cluster> {
   directory = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
   const file = join(directory, 'config');
   // JSON is YAML.
@@ -38,29 +39,34 @@ async function clientOf(token: string, server = 'https://127.0.0.1:1'): Promise<
     contexts: [{ name: 'here', context: { cluster: 'here', user: 'me' } }],
   };
   writeFileSync(file, JSON.stringify(kubeconfig));
-  client = await createKubeClient({ kubeconfig: file });
-  return client;
+  const own = await createKubeClient({ kubeconfig: file, ...(clock === undefined ? {} : { clock }) });
+  client = own;
+  return own;
 }
 
 const issuer = 'https://kubernetes.default.svc';
 
 test.each<[string, string, { issuer: string | undefined; audiences: string[] }]>([
   ['a list', craftJWT({ alg: 'RS256' }, { iss: issuer, aud: [issuer, 'k3s'] }), { issuer, audiences: [issuer, 'k3s'] }],
-  ['one text', craftJWT({ alg: 'RS256' }, { iss: issuer, aud: issuer }), { issuer, audiences: [issuer] }],
+  ['a string', craftJWT({ alg: 'RS256' }, { iss: issuer, aud: issuer }), { issuer, audiences: [issuer] }],
   ['none', craftJWT({ alg: 'RS256' }, {}), { issuer: undefined, audiences: [] }],
   ['null', craftJWT({ alg: 'RS256' }, { iss: null, aud: null }), { issuer: undefined, audiences: [] }],
-  ['of no object', `e30.${Buffer.from('null').toString('base64url')}.e30`, { issuer: undefined, audiences: [] }],
+  [
+    'of a payload that is not an object',
+    `e30.${Buffer.from('null').toString('base64url')}.e30`,
+    { issuer: undefined, audiences: [] },
+  ],
   ['of an opaque token', 'opaque', { issuer: undefined, audiences: [] }],
   ['of an opaque token with dots', 'ya29.c.b0AXv0zTPl', { issuer: undefined, audiences: [] }],
   ['of no token', '', { issuer: undefined, audiences: [] }],
-])('the audiences and the issuer of our own token: %s', async (_, token, expected) => {
+])("audiences and issuer of the server's own token: %s", async (_, token, expected) => {
   const own = await clientOf(token);
   expect({ issuer: await own.issuer(), audiences: await own.audiences() }).toEqual(expected);
 });
 
-test('no request waits for a watch, however many there are', async () => {
+test('requests do not wait for watches, however many are open', async () => {
   const kube = new FakeKubeApiserver();
-  kube.answer = ({ url }, res) => (url?.includes('watch') === true ? res.flushHeaders() : void res.end('{"a":1}'));
+  kube.serve = ({ url }, res) => (url?.includes('watch') === true ? res.flushHeaders() : void res.end('{"a":1}'));
   const own = await clientOf('opaque', await kube.listen());
   try {
     const many = Array.from({ length: 200 }, () => own.stream('/api/v1/pods', { query: { watch: true } }));
@@ -74,13 +80,13 @@ test('no request waits for a watch, however many there are', async () => {
 
 const user = (username: string): UserInfo => ({ username, groups: [], via: 'token' });
 
-describe('one user who sends as many requests as possible', () => {
+describe('a user who sends as many requests as possible', () => {
   const review = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
   const reviewed = JSON.stringify({ status: { allowed: true } });
   /** Never responds to the user 'hog'. */
   async function lab(): Promise<{ kube: FakeKubeApiserver; own: KubeClient }> {
     const kube = new FakeKubeApiserver();
-    kube.answer = (req, res) => {
+    kube.serve = (req, res) => {
       const body: Buffer[] = [];
       req.on('data', (chunk: Buffer) => body.push(chunk));
       req.on('end', () => {
@@ -123,9 +129,9 @@ describe('one user who sends as many requests as possible', () => {
   }, 10_000);
 });
 
-test('a request that is aborted while it waits for a slot is a KubeError, as one that is aborted later', async () => {
+test('a request that is aborted while it waits for a slot fails with the same KubeError as one aborted later', async () => {
   const kube = new FakeKubeApiserver();
-  kube.answer = () => undefined;
+  kube.serve = () => undefined;
   const own = await clientOf('opaque', await kube.listen());
   try {
     const caller = asUser(own, { ...user('alice'), proved: false });
@@ -143,12 +149,37 @@ test('a request that is aborted while it waits for a slot is a KubeError, as one
 test('a credential that was renewed meanwhile is read again, once', async () => {
   const kube = new FakeKubeApiserver();
   const codes = [401, 200, 401, 401];
-  kube.answer = (_, res) => void res.writeHead(codes.shift() ?? 500).end('{}');
+  kube.serve = (_, res) => void res.writeHead(codes.shift() ?? 500).end('{}');
   const own = await clientOf('opaque', await kube.listen());
   try {
     expect(await own.json('/api')).toEqual({});
     await expect(own.json('/api')).rejects.toMatchObject({ code: 401 });
     expect(kube.seen).toHaveLength(4);
+  } finally {
+    await own.close();
+    kube.close();
+  }
+});
+
+test("the server's identity is read once for each reading of the credential, and again after a failure", async () => {
+  const kube = new FakeKubeApiserver();
+  const names = ['first', '', 'second'];
+  kube.serve = (_, res) => {
+    const username = names.shift() ?? '';
+    res.writeHead(username === '' ? 500 : 201).end(JSON.stringify({ status: { userInfo: { username, groups: [] } } }));
+  };
+  const clock = new FakeClock();
+  const own = await clientOf('opaque', await kube.listen(), clock);
+  try {
+    expect(await own.identity()).toEqual({ username: 'first' });
+    expect(await own.identity()).toEqual({ username: 'first' });
+    await clock.advance(10_001);
+    await expect(own.identity()).rejects.toMatchObject({ code: 500 });
+    expect(await own.identity()).toEqual({ username: 'second' });
+    expect(await own.identity()).toEqual({ username: 'second' });
+    expect(kube.seen.map(({ method, url }) => `${method} ${url}`)).toEqual(
+      Array.from({ length: 3 }, () => 'POST /apis/authentication.k8s.io/v1/selfsubjectreviews'),
+    );
   } finally {
     await own.close();
     kube.close();
@@ -237,7 +268,7 @@ describe('credentials that are rotated', () => {
     expect(await own.json('/api')).toEqual({ CN: 'one' });
   });
 
-  test('half of a new pair leaves the old client certificate in use', async () => {
+  test('an incomplete pair of files leaves the old client certificate in use', async () => {
     const { own, clock, put } = await lab();
     expect(await own.json('/api')).toEqual({ CN: 'one' });
     put('tls.key', 'half');
@@ -245,7 +276,7 @@ describe('credentials that are rotated', () => {
     expect(await own.json('/api')).toEqual({ CN: 'one' });
   });
 
-  test('a kubeconfig that is not complete is a KubeError, until it is', async () => {
+  test('an incomplete kubeconfig fails with a KubeError until it is complete', async () => {
     const { own, put, putClient, accept } = await lab();
     expect(await own.json('/api')).toEqual({ CN: 'one' });
     const whole = readFileSync(join(directory, 'config'), 'utf8');
@@ -260,7 +291,7 @@ describe('credentials that are rotated', () => {
   });
 });
 
-test('a caller cannot replace the credential of the server, in whatever case', async () => {
+test('a caller cannot replace the credential of the server, in any case', async () => {
   const kube = new FakeKubeApiserver();
   const own = await clientOf('opaque', await kube.listen());
   try {

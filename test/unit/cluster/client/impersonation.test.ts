@@ -9,8 +9,8 @@ const robot: Partial<UpstreamIdentity> & { groups: readonly string[] } = {
   groups: ['system:serviceaccounts', 'system:serviceaccounts:apps', 'system:authenticated'],
 };
 
-describe('the headers of a user', () => {
-  test('name the user and all that is known of the user', () => {
+describe('the impersonation headers of a user', () => {
+  test('contain everything known about the user', () => {
     expect(impersonationHeaders({ ...anna, uid: 'u-1', extra: { 'example.com/Pod name': ['a', 'b'] } })).toEqual({
       'impersonate-user': 'anna',
       'impersonate-uid': 'u-1',
@@ -24,50 +24,50 @@ describe('the headers of a user', () => {
 
   test.each<[string, Partial<UpstreamIdentity>, readonly string[] | undefined]>([
     ['alone', { groups: ['system:authenticated'] }, ['system:authenticated']],
-    ['before another', { groups: ['system:authenticated', 'dev'] }, ['dev']],
-    ['without being there', { groups: ['dev', 'ops'] }, ['dev', 'ops']],
-    ['of nobody', { groups: [] }, undefined],
+    ['before another group', { groups: ['system:authenticated', 'dev'] }, ['dev']],
+    ['without system:authenticated', { groups: ['dev', 'ops'] }, ['dev', 'ops']],
+    ['without groups', { groups: [] }, undefined],
     [
-      'of who is anonymous',
+      'of the anonymous user',
       { username: 'system:anonymous', groups: ['dev', 'system:authenticated'] },
       ['dev', 'system:authenticated'],
     ],
     [
-      'beside its opposite',
+      'with system:unauthenticated too',
       { groups: ['system:unauthenticated', 'system:authenticated'] },
       ['system:unauthenticated', 'system:authenticated'],
     ],
-    ['of a ServiceAccount, which has those of its kind', robot, undefined],
+    ['of a ServiceAccount with its usual groups', robot, undefined],
     [
-      'of a ServiceAccount that has more',
+      'of a ServiceAccount with more groups',
       { ...robot, groups: [...robot.groups, 'dev'] },
       ['system:serviceaccounts', 'system:serviceaccounts:apps', 'dev'],
     ],
     [
-      'of a ServiceAccount that has less',
+      'of a ServiceAccount with fewer groups',
       { ...robot, groups: ['system:serviceaccounts', 'system:authenticated'] },
       ['system:serviceaccounts'],
     ],
     [
-      'of a ServiceAccount with those of another namespace',
+      'of a ServiceAccount with groups of another namespace',
       { ...robot, groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system'] },
       ['system:serviceaccounts', 'system:serviceaccounts:kube-system'],
     ],
     [
-      'of who has the groups of a ServiceAccount but is none',
+      'of a user with groups of ServiceAccounts',
       { groups: robot.groups },
       ['system:serviceaccounts', 'system:serviceaccounts:apps'],
     ],
-  ])('leave to kube-apiserver what it adds: %s', (_, more, sent) => {
+  ])('omit groups that kube-apiserver adds: %s', (_, more, sent) => {
     expect(impersonationHeaders({ ...anna, ...more, proved: true })['impersonate-group']).toEqual(sent);
   });
 
-  test('are bytes of UTF-8', () => {
+  test('are encoded in UTF-8', () => {
     expect(impersonationHeaders({ ...anna, username: 'änna' })['impersonate-user']).toBe('Ã¤nna');
   });
 
   test.each(['a\r\nimpersonate-group: system:masters', 'a\n', 'a\0', 'a\u007F', ' a', 'a ', '\ta', 'a\uD800', ''])(
-    'refuse the name %j',
+    'reject the name %j',
     (username) => {
       expect(() => impersonationHeaders({ ...anna, username })).toThrow(expect.objectContaining({ code: 400 }));
     },
@@ -78,7 +78,7 @@ describe('the headers of a user', () => {
     { groups: [' a'] },
     { uid: 'a\r' },
     { extra: { key: ['a\0'] } },
-  ])('refuse %j', (more) => {
+  ])('reject %j', (more) => {
     expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 400 }));
   });
 
@@ -87,13 +87,13 @@ describe('the headers of a user', () => {
     { username: 'system:serviceaccount:default:a' },
     { groups: ['system:masters'] },
     { groups: ['system:authenticated', 'system:nodes'] },
-  ])("believe Kubernetes' own names only when they are proved: %j", (more) => {
+  ])('accept reserved names of Kubernetes only if they are verified: %j', (more) => {
     expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 403 }));
     expect(impersonationHeaders({ ...anna, ...more, proved: true })).toHaveProperty('impersonate-user');
   });
 });
 
-test('asUser refuses a request that brings an identity of its own, in any case', async () => {
+test('asUser rejects a request with impersonation headers of its own, in any case', async () => {
   const sent: KubeRequest[] = [];
   const client = asUser(
     {

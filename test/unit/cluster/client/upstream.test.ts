@@ -5,7 +5,7 @@ import { addressOf } from '../../../../src/cluster/wire/connections.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FakeKubeApiserver, upstreamAt } from '../../../fakes/upstream.ts';
 
-/** Nobody is there: what is refused is not even tried. */
+/** Nothing listens there; rejected requests are not even attempted. */
 const upstream = upstreamAt('http://127.0.0.1:1');
 const anna: UpstreamIdentity = { username: 'anna', groups: ['dev'], proved: false };
 
@@ -14,8 +14,8 @@ const ignored = { onHead: nothing, onData: nothing, onEnd: nothing, onError: not
 
 test.each<[string, UpstreamIdentity, string[]]>([
   ['without a user', { ...anna, username: '' }, []],
-  ['of a user with a name of Kubernetes', { ...anna, username: 'system:admin' }, []],
-  ['of a user in a group of Kubernetes', { ...anna, groups: ['system:masters'] }, []],
+  ['of a user with a reserved name of Kubernetes', { ...anna, username: 'system:admin' }, []],
+  ['of a user in a reserved group of Kubernetes', { ...anna, groups: ['system:masters'] }, []],
   ['of a user with a line break in a group', { ...anna, groups: ['dev\r\nImpersonate-User: root'] }, []],
   ['that brings a user', anna, ['Impersonate-User', 'root']],
   ['that brings a group', anna, ['impersonate-group', 'system:masters']],
@@ -31,7 +31,7 @@ test.each<[string, UpstreamIdentity, string[]]>([
   expect(heard).toEqual([]);
 });
 
-test('a change that cannot be sent may be tried again, one that was sent is not known', async () => {
+test('a change that cannot be sent may be retried; the outcome of a sent one is unknown', async () => {
   const { promise, resolve } = Promise.withResolvers<Error>();
   const request = { method: 'POST', target: '/api', headers: [], user: anna, isLongRunning: false };
   await upstream.send(request, { ...ignored, onError: (error) => resolve(error) });
@@ -41,9 +41,9 @@ test('a change that cannot be sent may be tried again, one that was sent is not 
   expect(failureOf(error, { method: 'GET' }, true)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
 });
 
-test('no request waits for another one', async () => {
+test('requests do not wait for each other', async () => {
   const kube = new FakeKubeApiserver();
-  kube.answer = () => undefined;
+  kube.serve = () => undefined;
   const busy = upstreamAt(await kube.listen());
   const request = { method: 'GET', target: '/api', headers: [], user: anna, isLongRunning: false };
   const many = 300;

@@ -11,31 +11,31 @@ import { streamed, whole, type UpstreamRequest } from '../../../../src/cluster/w
 import { newMaterial } from '../../../../src/tls/authority.ts';
 import { FakeKubeApiserver } from '../../../fakes/upstream.ts';
 
-const most = 2;
+const max = 2;
 let kube: FakeKubeApiserver;
 let server: string;
 let connections: Connections;
-/** Answers that the test has not given yet, by their path. */
+/** Responses that the test has not sent yet, by their path. */
 let held: Map<string, ServerResponse>;
 beforeEach(async () => {
   held = new Map();
   kube = new FakeKubeApiserver();
-  kube.answer = ({ url = '' }, res) => void held.set(url, res);
+  kube.serve = ({ url = '' }, res) => void held.set(url, res);
   server = await kube.listen();
-  connections = new Connections(addressOf(server, { rejectUnauthorized: true }), most);
+  connections = new Connections(addressOf(server, { rejectUnauthorized: true }), max);
 });
 afterEach(() => {
   connections.close();
   kube.close();
 });
 
-const question = (target: string, timeout = 0, method = 'GET'): UpstreamRequest => ({
+const requestTo = (target: string, timeout = 0, method = 'GET'): UpstreamRequest => ({
   method,
   head: `${method} ${target} HTTP/1.1\r\nHost: a\r\n\r\n`,
   timeout,
 });
 
-async function answerTo(target: string): Promise<ServerResponse> {
+async function responseTo(target: string): Promise<ServerResponse> {
   while (!held.has(target)) await sleep(1);
   const res = held.get(target) as ServerResponse;
   held.delete(target);
@@ -44,78 +44,78 @@ async function answerTo(target: string): Promise<ServerResponse> {
 
 const seen = (): string[] => kube.seen.map(({ url }) => url);
 
-test('more requests than connections wait in their order, but for those that nobody wants any more', async () => {
+test('requests beyond the connections wait in order, except aborted ones', async () => {
   const leave = new AbortController();
   const targets = ['/1', '/2', '/3', '/4', '/5'];
-  const answers = targets.map((target) =>
-    whole(connections, question(target), target === '/3' ? leave.signal : undefined).then(
+  const responses = targets.map((target) =>
+    whole(connections, requestTo(target), target === '/3' ? leave.signal : undefined).then(
       ({ body }) => body.toString(),
       (error: unknown) => error,
     ),
   );
-  await answerTo('/1');
-  (await answerTo('/2')).end('2');
+  await responseTo('/1');
+  (await responseTo('/2')).end('2');
   leave.abort(new Error('left'));
-  (await answerTo('/4')).end('4');
-  (await answerTo('/5')).end('5');
+  (await responseTo('/4')).end('4');
+  (await responseTo('/5')).end('5');
   expect(seen().toSorted()).toEqual(['/1', '/2', '/4', '/5']);
-  expect(kube.sockets.size).toBe(most);
-  expect(await Promise.all(answers.slice(1))).toMatchObject(['2', { message: 'left' }, '4', '5']);
+  expect(kube.sockets.size).toBe(max);
+  expect(await Promise.all(responses.slice(1))).toMatchObject(['2', { message: 'left' }, '4', '5']);
 });
 
-test('a connection that breaks makes room for who waits', async () => {
-  const [first, second, third] = ['/1', '/2', '/3'].map((target) => whole(connections, question(target)));
-  (await answerTo('/1')).socket?.destroy();
-  await expect(first).rejects.toThrow('broken off');
-  (await answerTo('/3')).end('3');
-  (await answerTo('/2')).end('2');
+test('a broken connection makes room for a waiting request', async () => {
+  const [first, second, third] = ['/1', '/2', '/3'].map((target) => whole(connections, requestTo(target)));
+  (await responseTo('/1')).socket?.destroy();
+  await expect(first).rejects.toThrow('the response is incomplete');
+  (await responseTo('/3')).end('3');
+  (await responseTo('/2')).end('2');
   expect((await third)?.body.toString()).toBe('3');
   expect((await second)?.body.toString()).toBe('2');
 });
 
-test('who waits for a server that stops is told', async () => {
-  const answers = ['/1', '/2', '/3'].map((target) => whole(connections, question(target)));
-  await answerTo('/2');
+test('waiting requests fail when the server stops', async () => {
+  const responses = ['/1', '/2', '/3'].map((target) => whole(connections, requestTo(target)));
+  await responseTo('/2');
   connections.close();
-  for (const { status, reason } of (await Promise.allSettled(answers)) as PromiseRejectedResult[])
-    expect([status, (reason as Error).message]).toEqual(['rejected', 'this server stops']);
-  await expect(whole(connections, question('/4'))).rejects.toThrow('this server stops');
+  for (const { status, reason } of (await Promise.allSettled(responses)) as PromiseRejectedResult[])
+    expect([status, (reason as Error).message]).toEqual(['rejected', 'the server is shutting down']);
+  await expect(whole(connections, requestTo('/4'))).rejects.toThrow('the server is shutting down');
 });
 
-test('what is not answered in time is given up', async () => {
-  await expect(whole(connections, question('/1', 20))).rejects.toThrow('no answer in time');
+test('a request without a response fails after its timeout', async () => {
+  await expect(whole(connections, requestTo('/1', 20))).rejects.toThrow('no response within the timeout');
   expect(seen()).toEqual(['/1']);
 });
 
-test('an answer that is asked for as a whole, and of which no more comes, is given up', async () => {
-  kube.answer = (_, res) => void res.writeHead(200, { 'content-length': '3' }).write('a');
-  await expect(whole(connections, question('/1', 50))).rejects.toThrow('no answer in time');
+test('a response that is read as a whole fails after its timeout when no more data arrives', async () => {
+  kube.serve = (_, res) => void res.writeHead(200, { 'content-length': '3' }).write('a');
+  await expect(whole(connections, requestTo('/1', 50))).rejects.toThrow('no response within the timeout');
 });
 
-test('who reads an answer as it comes waits for more as long as it takes', async () => {
-  kube.answer = (_, res) => {
+test('a response that is streamed may pause for any time', async () => {
+  kube.serve = (_, res) => {
     res.write('a');
     setTimeout(() => res.end('b'), 100);
   };
-  const { body } = await streamed(connections, question('/1', 50));
+  const { body } = await streamed(connections, requestTo('/1', 50));
   expect(await text(body)).toBe('ab');
 });
 
-test('what only goes before an answer is none, however much there is of it', async () => {
-  kube.answer = (_, res) => {
+test('interim responses are skipped, however many there are', async () => {
+  kube.serve = (_, res) => {
     const more = setInterval(() => res.writeProcessing(), 5);
     res.once('close', () => clearInterval(more));
   };
-  await expect(whole(connections, question('/1', 50))).rejects.toThrow('no answer in time');
+  await expect(whole(connections, requestTo('/1', 50))).rejects.toThrow('no response within the timeout');
 });
 
-test('a body is a stream, at the pace of who reads it', async () => {
-  const answer = streamed(connections, question('/1'));
-  const res = await answerTo('/1');
+test('a body is a stream, at the pace of its reader', async () => {
+  const response = streamed(connections, requestTo('/1'));
+  const res = await responseTo('/1');
   res.writeHead(201, { 'x-a': 'b', 'set-cookie': ['c', 'd'] }).flushHeaders();
-  const { status, headers, body } = await answer;
+  const { status, headers, body } = await response;
   expect([status, headers['x-a'], headers['set-cookie']]).toEqual([201, 'b', ['c', 'd']]);
-  // Nobody reads yet.
+  // Nothing is read yet.
   const piece = Buffer.alloc(1024 * 1024, 'a');
   let written = 0;
   while (res.write(piece) || written < 8) written += 1;
@@ -127,12 +127,12 @@ test('a body is a stream, at the pace of who reads it', async () => {
   expect(await text(body)).toHaveLength(length);
 });
 
-test.each(['its reader', 'its signal'])('a body ends with %s, and kube-apiserver hears of it', async (who) => {
+test.each(['its reader', 'its signal'])('a body ends with %s, and kube-apiserver notices', async (who) => {
   const leave = new AbortController();
-  const answer = streamed(connections, question('/1'), leave.signal);
-  const res = await answerTo('/1');
+  const response = streamed(connections, requestTo('/1'), leave.signal);
+  const res = await responseTo('/1');
   res.write('a');
-  const { body } = await answer;
+  const { body } = await response;
   const closed = once(res, 'close');
   const failed = once(body, who === 'its reader' ? 'close' : 'error');
   if (who === 'its reader') body.destroy();
@@ -141,53 +141,53 @@ test.each(['its reader', 'its signal'])('a body ends with %s, and kube-apiserver
   expect(res.writableFinished).toBe(false);
 });
 
-test.each([0, 50])('a body that is broken off is not whole for who reads it after %d ms', async (delay) => {
-  const answer = streamed(connections, question('/1'));
-  const res = await answerTo('/1');
+test.each([0, 50])('a truncated body fails for a reader that starts after %d ms', async (delay) => {
+  const response = streamed(connections, requestTo('/1'));
+  const res = await responseTo('/1');
   res.write('a', () => res.destroy());
-  const { body } = await answer;
+  const { body } = await response;
   await sleep(delay);
-  await expect(text(body)).rejects.toThrow('broken off');
+  await expect(text(body)).rejects.toThrow('the response is incomplete');
 });
 
-test('who waits while requests are sent again opens no connection too many', async () => {
-  const first = ['/1', '/2'].map((target) => whole(connections, question(target)));
-  for (const target of ['/1', '/2']) (await answerTo(target)).end();
+test('resending requests opens no more connections than the limit', async () => {
+  const first = ['/1', '/2'].map((target) => whole(connections, requestTo(target)));
+  for (const target of ['/1', '/2']) (await responseTo(target)).end();
   await Promise.all(first);
-  const second = ['/3', '/4', '/5'].map((target) => whole(connections, question(target)));
-  for (const target of ['/3', '/4']) (await answerTo(target)).socket?.destroy();
-  const again = [await answerTo('/3'), await answerTo('/4')];
+  const second = ['/3', '/4', '/5'].map((target) => whole(connections, requestTo(target)));
+  for (const target of ['/3', '/4']) (await responseTo(target)).socket?.destroy();
+  const again = [await responseTo('/3'), await responseTo('/4')];
   await sleep(50);
-  expect([kube.sockets.size, held.has('/5')]).toEqual([most, false]);
+  expect([kube.sockets.size, held.has('/5')]).toEqual([max, false]);
   for (const res of again) res.end();
-  (await answerTo('/5')).end();
+  (await responseTo('/5')).end();
   await Promise.all(second);
 });
 
-test('a change is not sent over a connection that is just being closed', async () => {
-  kube.answer = ({ url }, res) => void res.end(url);
+test('a change is not sent over a connection that is being closed', async () => {
+  kube.serve = ({ url }, res) => void res.end(url);
   const opened: Socket[] = [];
   const note = (message: unknown): void => void opened.push((message as { socket: Socket }).socket);
   subscribe('net.client.socket', note);
-  await whole(connections, question('/1'));
+  await whole(connections, requestTo('/1'));
   unsubscribe('net.client.socket', note);
-  const change = once(opened[0] as Socket, 'end').then(() => whole(connections, question('/2', 0, 'DELETE')));
+  const change = once(opened[0] as Socket, 'end').then(() => whole(connections, requestTo('/2', 0, 'DELETE')));
   kube.cut();
   expect((await change).body.toString()).toBe('/2');
 });
 
-test('a connection whose answer was given up while it was read is not asked again', async () => {
-  kube.answer = ({ url }, res) => void res.end(url);
+test('a connection whose response was abandoned is not reused', async () => {
+  kube.serve = ({ url }, res) => void res.end(url);
   const one = new Connections(addressOf(server, { rejectUnauthorized: true }), 1);
   const handler = { onData: () => undefined, onEnd: () => undefined, onError: () => undefined };
-  const flow = one.send({ ...question('/1'), handler: { ...handler, onHead: () => flow.abort() } });
-  expect((await whole(one, question('/2', 0, 'DELETE'))).body.toString()).toBe('/2');
+  const flow = one.send({ ...requestTo('/1'), handler: { ...handler, onHead: () => flow.abort() } });
+  expect((await whole(one, requestTo('/2', 0, 'DELETE'))).body.toString()).toBe('/2');
   one.close();
 });
 
-test('a request arrives before its body does', async () => {
+test('a request head arrives before its body', async () => {
   const arrived = Promise.withResolvers<Buffer>();
-  kube.answer = (req, res) => {
+  kube.serve = (req, res) => {
     arrived.resolve(Buffer.from('a'));
     req.pipe(res);
   };
@@ -203,7 +203,7 @@ describe('over TLS', () => {
     ['localhost', {}, 'localhost'],
     ['127.0.0.1', {}, false],
     ['127.0.0.1', { servername: 'localhost' }, 'localhost'],
-  ])('a server at %s with %j hears the name %s', async (host, options, expected) => {
+  ])('a server at %s with %j gets the server name %s', async (host, options, expected) => {
     const material = await newMaterial(['localhost', '127.0.0.1'], Date.now());
     const names: unknown[] = [];
     const named = createServer({ cert: material['tls.crt'], key: material['tls.key'] }, (socket: TLSSocket) => {
@@ -212,10 +212,10 @@ describe('over TLS', () => {
     });
     await once(named.listen(0, '127.0.0.1'), 'listening');
     const tls = { ...options, ca: material['ca.crt'], rejectUnauthorized: true };
-    const secure = new Connections(addressOf(`https://${host}:${(named.address() as AddressInfo).port}`, tls), most);
-    expect((await whole(secure, question('/1'))).body.toString()).toBe('hello');
-    // Also where the session of the first is taken up again.
-    await whole(secure, question('/2'));
+    const secure = new Connections(addressOf(`https://${host}:${(named.address() as AddressInfo).port}`, tls), max);
+    expect((await whole(secure, requestTo('/1'))).body.toString()).toBe('hello');
+    // Also when the session of the first connection is resumed.
+    await whole(secure, requestTo('/2'));
     expect(names).toEqual([expected, expected]);
     secure.close();
     named.close();

@@ -1,6 +1,6 @@
 /**
- * The parser against node:http's: random responses, most with a few bytes changed, in random pieces. Either may refuse what is changed;
- * what both read, they read as the same. fast-check prints the seed of what fails. FUZZ=n tries 100 n responses.
+ * Compares the parser with node:http: random responses, most with a few changed bytes, in random pieces. Either may reject a changed one;
+ * responses that both accept must be equal. fast-check prints the seed of a failure. FUZZ=n tries 100 n responses.
  */
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -10,7 +10,7 @@ import { ResponseParser } from '../../../../src/cluster/wire/response-parser.ts'
 
 interface Reading {
   readonly status: number;
-  /** Names and values alternate. */
+  /** Alternating names and values. */
   readonly headers: readonly string[];
   readonly body: string;
   readonly trailers: readonly string[];
@@ -38,7 +38,7 @@ function ownReading(method: string, pieces: readonly Buffer[]): Reading | undefi
   return head === undefined || trailers === undefined ? undefined : { ...head, body, trailers };
 }
 
-/** Returns undefined for what node:http refuses. */
+/** Returns undefined if node:http rejects the bytes. */
 function nodeReading(method: string, bytes: Buffer): Promise<Reading | undefined> {
   const socket = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
   return new Promise((resolve) => {
@@ -102,7 +102,7 @@ const valid = fc
     return { method: one.method, text: one.method === 'HEAD' || /^[23]04/.test(one.status) ? head : head + body };
   });
 
-/** What replaces some characters at a place. No tab: node:http reads `chunked` with a tab behind it as no coding, against RFC 9110 section 5.5. */
+/** Replacements for some characters. No tab: node:http reads `chunked` followed by a tab as no coding, against RFC 9110 section 5.5. */
 const change = fc.record({
   at: fc.nat(),
   removed: fc.nat({ max: 3 }),
@@ -129,7 +129,7 @@ const change = fc.record({
   ),
 });
 
-test('a response that the parser and node:http both read is the same to both, whatever its pieces', async () => {
+test('a response that both the parser and node:http accept is the same for both, however it is split', async () => {
   await fc.assert(
     fc.asyncProperty(
       valid,

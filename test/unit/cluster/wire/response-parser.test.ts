@@ -6,35 +6,35 @@ interface Heard {
   head?: [number, string, string[]];
   body: string;
   trailers?: string[];
-  mayGoOn?: boolean;
+  isReusable?: boolean;
   problem?: string;
 }
 
-/** What is heard of bytes that come in such pieces; `isLast`: the connection ends behind them. */
+/** Events for bytes that arrive in such pieces; `isLast`: the connection ends after them. */
 function heard(pieces: readonly string[], { method = 'GET', isLast = false } = {}): Heard {
-  const told: Heard = { body: '' };
+  const result: Heard = { body: '' };
   const parser = new ResponseParser({
-    onHead: (...head) => void (told.head = head),
-    onData: (chunk) => void (told.body += chunk.toString('latin1')),
-    onEnd: (trailers) => void (told.trailers = trailers),
+    onHead: (...head) => void (result.head = head),
+    onData: (chunk) => void (result.body += chunk.toString('latin1')),
+    onEnd: (trailers) => void (result.trailers = trailers),
   });
   parser.expect(method);
   try {
     for (const piece of pieces) parser.read(Buffer.from(piece, 'latin1'));
     if (isLast) parser.finish();
   } catch (error) {
-    told.problem = (error as Error).message;
+    result.problem = (error as Error).message;
   }
-  if (told.trailers !== undefined) told.mayGoOn = parser.mayGoOn;
-  return told;
+  if (result.trailers !== undefined) result.isReusable = parser.isReusable;
+  return result;
 }
 
 const ok = 'HTTP/1.1 200 OK\r\n';
 const length = (count: number): string => `Content-Length: ${count}\r\n`;
 const chunked = 'Transfer-Encoding: chunked\r\n';
 
-/** Whole answers, by what is special about them. */
-const whole: Record<string, [text: string, method: string, body: string, trailers: string[], mayGoOn: boolean]> = {
+/** Complete responses, by their special feature. */
+const whole: Record<string, [text: string, method: string, body: string, trailers: string[], isReusable: boolean]> = {
   'a length': [`${ok}${length(5)}\r\nhello`, 'GET', 'hello', [], true],
   'a length of nothing': [`${ok}${length(0)}\r\n`, 'GET', '', [], true],
   chunks: [`${ok}${chunked}\r\n5\r\nhello\r\nA;x="y"\r\n, world...\r\n0\r\n\r\n`, 'GET', 'hello, world...', [], true],
@@ -57,10 +57,10 @@ const whole: Record<string, [text: string, method: string, body: string, trailer
 };
 
 test.each(Object.entries(whole))(
-  'an answer with %s is the same however it is cut',
-  (_, [text, method, body, trailers, mayGoOn]) => {
+  'a response with %s is parsed the same however it is split',
+  (_, [text, method, body, trailers, isReusable]) => {
     const all = heard([text], { method });
-    expect(all).toMatchObject({ body, trailers, mayGoOn });
+    expect(all).toMatchObject({ body, trailers, isReusable });
     expect(all).not.toHaveProperty('problem');
     expect(heard(text.split(''), { method })).toEqual(all);
     fc.assert(
@@ -73,33 +73,33 @@ test.each(Object.entries(whole))(
   },
 );
 
-test('an answer of no length goes on until the connection ends, and is its last', () => {
+test('a response without a length lasts until the connection ends', () => {
   const text = `${ok}\r\nhello`;
   expect(heard([text])).toEqual({ head: [200, 'OK', []], body: 'hello' });
   expect(heard([text], { isLast: true })).toEqual({
     head: [200, 'OK', []],
     body: 'hello',
     trailers: [],
-    mayGoOn: false,
+    isReusable: false,
   });
 });
 
-test('headers are as they came, without the blanks around them', () => {
+test('header values are unchanged except for surrounding blanks', () => {
   const { head } = heard([`HTTP/1.1 201\r\nX-A:b \t\r\nx-a: \u00a0c:d\u00a0\r\nSet-Cookie:\r\n${length(0)}\r\n`]);
   expect(head).toEqual([201, '', ['X-A', 'b', 'x-a', '\u00a0c:d\u00a0', 'Set-Cookie', '', 'Content-Length', '0']]);
 });
 
 test.each<[string, string]>([
-  ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n'],
+  ['a different protocol', 'SSH-2.0-OpenSSH\r\n\r\n'],
   ['HTTP/2', 'HTTP/2 200 OK\r\n\r\n'],
   ['no status', 'HTTP/1.1 OK\r\n\r\n'],
   ['a status of four digits', 'HTTP/1.1 2000 OK\r\n\r\n'],
-  ['a status line with a line break of its own', 'HTTP/1.1 200 O\nK\r\n\r\n'],
-  ['a protocol that nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n'],
+  ['a status line with a line break in it', 'HTTP/1.1 200 O\nK\r\n\r\n'],
+  ['an unrequested protocol', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n'],
   ['a header without a colon', `${ok}nonsense\r\n\r\n`],
   ['a header without a name', `${ok}: a\r\n\r\n`],
   ['a blank before the colon', `${ok}Content-Length : 5\r\n\r\n`],
-  ['a header over two lines', `${ok}X-A: b\r\n c: d\r\n\r\n`],
+  ['a header folded over two lines', `${ok}X-A: b\r\n c: d\r\n\r\n`],
   ['a line feed in a value', `${ok}X-A: b\nContent-Length: 0\r\n\r\n`],
   ['a carriage return in a value', `${ok}X-A: b\rc\r\n\r\n`],
   ['a NUL in a value', `${ok}X-A: b\0c\r\n\r\n`],
@@ -108,42 +108,42 @@ test.each<[string, string]>([
   ['a length with a sign', `${ok}Content-Length: +1\r\n\r\na`],
   ['a hexadecimal length', `${ok}Content-Length: 0x1\r\n\r\na`],
   ['a length of 10^16', `${ok}Content-Length: 10000000000000000\r\n\r\na`],
-  ['no length in its header', `${ok}Content-Length:\r\n\r\na`],
+  ['an empty length', `${ok}Content-Length:\r\n\r\na`],
   ['a length and chunks', `${ok}${length(1)}${chunked}\r\n1\r\na\r\n0\r\n\r\n`],
   ['chunks and a length', `${ok}${chunked}${length(1)}\r\n1\r\na\r\n0\r\n\r\n`],
-  ['another encoding', `${ok}Transfer-Encoding: gzip, chunked\r\n\r\n`],
+  ['an unsupported encoding', `${ok}Transfer-Encoding: gzip, chunked\r\n\r\n`],
   ['an encoding twice', `${ok}${chunked}${chunked}\r\n`],
   ['chunks in HTTP/1.0', `HTTP/1.0 200 OK\r\n${chunked}\r\n`],
   ['a chunk without a size', `${ok}${chunked}\r\n\r\n`],
-  ['a chunk whose size is no number', `${ok}${chunked}\r\n0x1\r\na\r\n`],
+  ['a chunk whose size is not a number', `${ok}${chunked}\r\n0x1\r\na\r\n`],
   ['a chunk with a negative size', `${ok}${chunked}\r\n-1\r\n`],
   ['a chunk of 2^56 bytes', `${ok}${chunked}\r\n100000000000000\r\n`],
-  ['a chunk that is longer than it said', `${ok}${chunked}\r\n1\r\nab\r\n0\r\n\r\n`],
-  ['a line feed alone behind a size', `${ok}${chunked}\r\n1\na\r\n0\r\n\r\n`],
+  ['a chunk that is longer than its size', `${ok}${chunked}\r\n1\r\nab\r\n0\r\n\r\n`],
+  ['a bare line feed after a size', `${ok}${chunked}\r\n1\na\r\n0\r\n\r\n`],
   ['a trailer without a name', `${ok}${chunked}\r\n0\r\nnonsense\r\n\r\n`],
-  ['more behind its end', `${ok}${length(1)}\r\na${ok}${length(1)}\r\nb`],
-  ['a head without end', `${ok}X-A: ${'b'.repeat(300_000)}`],
+  ['more bytes after its end', `${ok}${length(1)}\r\na${ok}${length(1)}\r\nb`],
+  ['an endless head', `${ok}X-A: ${'b'.repeat(300_000)}`],
   ['a long head', `${ok}X-A: ${'b'.repeat(300_000)}\r\n\r\n`],
-  ['a line without end between chunks', `${ok}${chunked}\r\n1;${'x'.repeat(5_000)}`],
-  ['trailers without end', `${ok}${chunked}\r\n0\r\nX-A: ${'b'.repeat(300_000)}`],
-])('%s is no answer', (_, text) => {
+  ['an endless line between chunks', `${ok}${chunked}\r\n1;${'x'.repeat(5_000)}`],
+  ['endless trailers', `${ok}${chunked}\r\n0\r\nX-A: ${'b'.repeat(300_000)}`],
+])('a response with %s is rejected', (_, text) => {
   expect(heard([text]).problem).toMatch(/^[a-z]/);
 });
 
 test.each([ok, `${ok}${length(5)}\r\nhell`, `${ok}${chunked}\r\n5\r\nhello\r\n`, `${ok}${chunked}\r\n0\r\n`, ''])(
-  'what is broken off is not whole: %j',
+  'a truncated response is incomplete: %j',
   (text) => {
-    const told = heard(text === '' ? [] : [text], { isLast: true });
-    expect(told.problem).toBe('the answer was broken off');
-    expect(told).not.toHaveProperty('trailers');
+    const result = heard(text === '' ? [] : [text], { isLast: true });
+    expect(result.problem).toBe('the response is incomplete');
+    expect(result).not.toHaveProperty('trailers');
   },
 );
 
-test('what comes unasked is refused, also behind an answer', () => {
+test('unrequested bytes are rejected, also after a response', () => {
   const parser = new ResponseParser({ onHead: () => undefined, onData: () => undefined, onEnd: () => undefined });
-  expect(() => parser.read(Buffer.from('a'))).toThrow('more came than was asked for');
+  expect(() => parser.read(Buffer.from('a'))).toThrow('unexpected bytes after the response');
   parser.expect('GET');
   parser.read(Buffer.from(`${ok}${length(0)}\r\n`));
   expect(parser.isIdle).toBe(true);
-  expect(() => parser.read(Buffer.from(ok))).toThrow('more came than was asked for');
+  expect(() => parser.read(Buffer.from(ok))).toThrow('unexpected bytes after the response');
 });

@@ -4,10 +4,14 @@ import { parse } from 'yaml';
 import type { Definition } from '../../../../src/docs/openapi/custom-resource.ts';
 import type { JSONSchema } from '../../../../src/docs/openapi/json-schema.ts';
 
+interface CategorizedDefinition {
+  readonly spec: { readonly names: { readonly plural: string; readonly categories?: readonly string[] } };
+}
+
 const folder = new URL('../../../../manifests/crds/', import.meta.url);
 const files = readdirSync(folder).filter((file) => file !== 'kustomization.yaml');
 
-/** The paths that kubectl explain would say nothing of; metadata is Kubernetes' own. */
+/** The fields that kubectl explain could not describe; metadata belongs to Kubernetes. */
 const silent = ({ properties = {}, items, additionalProperties }: JSONSchema, path: string): string[] => [
   ...Object.entries(properties as Readonly<Record<string, JSONSchema>>)
     .filter(([name]) => name !== 'metadata')
@@ -18,8 +22,21 @@ const silent = ({ properties = {}, items, additionalProperties }: JSONSchema, pa
   ...[items, additionalProperties].flatMap((one) => (typeof one === 'object' ? silent(one as JSONSchema, path) : [])),
 ];
 
-test.each(files)('%s says of every field what it is', (file) => {
+test.each(files)('%s describes every field', (file) => {
   const { spec } = parse(readFileSync(new URL(file, folder), 'utf8')) as Definition;
   const all = spec.versions.flatMap(({ schema }) => silent(schema?.openAPIV3Schema ?? {}, spec.names.plural));
   expect(all).toEqual([]);
+});
+
+test('kubectl delete platform --all deletes sessions, and no users, passwords or history', () => {
+  const categories = files.map((file) => {
+    const { names } = (parse(readFileSync(new URL(file, folder), 'utf8')) as CategorizedDefinition).spec;
+    return [names.plural, names.categories ?? []];
+  });
+  expect(Object.fromEntries(categories)).toEqual({
+    loginfailuretables: [],
+    loginhistories: [],
+    sessions: ['platform'],
+    users: [],
+  });
 });

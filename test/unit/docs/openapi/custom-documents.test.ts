@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { documentOf, write, type DocumentForm } from '../../../../src/docs/openapi/custom-documents.ts';
+import { describeDefinition, documentOf, type DocumentForm } from '../../../../src/docs/openapi/custom-documents.ts';
 import type { Definition } from '../../../../src/docs/openapi/custom-resource.ts';
 import type { JSONSchema } from '../../../../src/docs/openapi/json-schema.ts';
 
-const about = { version: '3.0.0', issuer: 'https://platform.example', largest: Infinity };
+const about = { version: '3.0.0', issuer: 'https://platform.example', maxBytes: Infinity };
 const schema: JSONSchema = {
   type: 'object',
   properties: {
@@ -15,7 +15,7 @@ const schema: JSONSchema = {
       type: 'object',
       default: { nullable: true },
       properties: {
-        // Names that are words of JSON JSONSchema.
+        // Names that are keywords of JSON Schema.
         nullable: { type: 'boolean' },
         anyOf: { type: 'array', items: { type: 'string', nullable: true, enum: ['a'] } },
         properties: { type: 'object', additionalProperties: { type: 'integer', exclusiveMinimum: true, minimum: 1 } },
@@ -60,20 +60,20 @@ interface Document {
 }
 
 const textOf = (form: DocumentForm, definitions: readonly Definition[], more: Partial<typeof about> = {}): string =>
-  Buffer.concat(documentOf(form, definitions.map(write), { ...about, ...more })).toString('utf8');
+  Buffer.concat(documentOf(form, definitions.map(describeDefinition), { ...about, ...more })).toString('utf8');
 const made = (form: DocumentForm, ...definitions: readonly Definition[]): Document =>
   JSON.parse(textOf(form, definitions)) as Document;
 
-describe.each(['v2', 'v3'] as const)('%s', (form) => {
+describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resources', (form) => {
   test.each([
     ['nothing', []],
-    ['whatever a definition may have', [crontabs, things]],
-  ])('is valid of %s', async (_, definitions) => {
+    ['all features of a definition', [crontabs, things]],
+  ])('is valid for %s', async (_, definitions) => {
     const { valid, errors } = await new Validator().validate(made(form, ...definitions) as never);
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
   });
 
-  test('has the paths of all versions that are served', () => {
+  test('has the paths of all served versions', () => {
     const lines = Object.entries(made(form, crontabs, things).paths).map(
       ([path, item]) => `${path} ${Object.keys(item).join()}`,
     );
@@ -93,7 +93,7 @@ describe.each(['v2', 'v3'] as const)('%s', (form) => {
     ]);
   });
 
-  test('has each operation under a name of its own', () => {
+  test('has a unique ID for each operation', () => {
     const alike = [like('a.b', 'Cron'), like('a.b', 'CronStatus'), like('a-b', 'Cron'), like('a-b', 'CronStatus')];
     const { paths } = made(form, ...alike);
     const ids = Object.values(paths).flatMap((item) => Object.values(item).map(({ operationId }) => operationId));
@@ -101,23 +101,23 @@ describe.each(['v2', 'v3'] as const)('%s', (form) => {
     expect(ids).toEqual(expect.arrayContaining(['readABV1NamespacedCronStatus', 'readABV1NamespacedCronStatus_4']));
   });
 
-  test('leaves out what would make it too large, and says so', () => {
-    const [first] = [write(crontabs)].map(({ fragments }) => fragments[form]);
-    const largest = (first?.paths.length ?? 0) + (first?.schemas.length ?? 0);
-    const document = JSON.parse(textOf(form, [crontabs, things], { largest })) as Document;
-    expect(document.info.description).toContain(' 1 more would make this document too large.');
+  test('omits parts that would make it too large, and says so', () => {
+    const [first] = [describeDefinition(crontabs)].map(({ fragments }) => fragments[form]);
+    const maxBytes = (first?.paths.length ?? 0) + (first?.schemas.length ?? 0);
+    const document = JSON.parse(textOf(form, [crontabs, things], { maxBytes })) as Document;
+    expect(document.info.description).toContain(' Omitted because of the size of this document: 1.');
     expect(Object.keys(document.paths).filter((path) => path.includes('things'))).toEqual([]);
   });
 });
 
-/** By its own name, so that whoever generates a client gets a type of it. */
+/** Named schemas, so that generated clients get types for them. */
 const specOf = (schemas: Readonly<Record<string, JSONSchema>>): JSONSchema => {
   const { properties } = schemas['com.example.stable.v1.CronTab'] as { properties: { spec: JSONSchema } };
   expect(String(properties.spec['$ref'])).toMatch(/\/com\.example\.stable\.v1\.CronTab\.spec$/);
   return schemas['com.example.stable.v1.CronTab.spec'] ?? {};
 };
 
-test('a schema is told in the words of OpenAPI 3.1', () => {
+test('a schema is converted to OpenAPI 3.1', () => {
   expect(specOf(made('v3', crontabs).components.schemas)).toEqual({
     type: 'object',
     default: { nullable: true },
@@ -132,7 +132,7 @@ test('a schema is told in the words of OpenAPI 3.1', () => {
   });
 });
 
-test('a schema is told in the words of Swagger 2.0', () => {
+test('a schema is converted to Swagger 2.0', () => {
   expect(specOf(made('v2', crontabs).definitions)).toEqual({
     type: 'object',
     default: { nullable: true },
@@ -147,14 +147,14 @@ test('a schema is told in the words of Swagger 2.0', () => {
   });
 });
 
-test('objects and lists are named as Kubernetes names them', () => {
+test('objects and lists are named as in Kubernetes', () => {
   const names = Object.keys(made('v3', crontabs, things).components.schemas);
   expect(names).toEqual(
     expect.arrayContaining(['com.example.stable.v1.CronTabList', 'org.example.v1.ThingCollection', 'ObjectMeta']),
   );
 });
 
-test('alternatives of an object with properties take none of these away in Swagger 2.0', () => {
+test('alternatives of an object keep its properties in Swagger 2.0', () => {
   const properties = { a: { type: 'string' }, b: { type: 'string' }, c: { type: 'string' } };
   const anyOf = ['a', 'b'].map((name) => ({ properties: { [name]: { minLength: 1 } }, required: [name] }));
   const spec = { type: 'object', properties, anyOf };
@@ -173,7 +173,7 @@ const ofKind = (kind: string): Definition => {
 const kindIn = (schemas: Readonly<Record<string, JSONSchema>>): unknown =>
   (schemas['org.example.v1.Thing.spec'] as { properties: { kind: JSONSchema } }).properties.kind;
 
-test('an enumeration of one is a constant in OpenAPI 3.1, and stays one in Swagger 2.0', () => {
+test('an enumeration with one value is a constant in OpenAPI 3.1, and stays an enumeration in Swagger 2.0', () => {
   expect(kindIn(made('v3', ofKind('A')).components.schemas)).toEqual({ type: 'string', const: 'A' });
   expect(kindIn(made('v2', ofKind('A')).definitions)).toEqual({ type: 'string', enum: ['A'] });
 });

@@ -21,7 +21,7 @@ const route = (path: string, more: Partial<Route> = {}): Route => ({
   ...more,
 });
 
-describe('an operation is called', () => {
+describe('the ID of an operation', () => {
   test.each([
     ['get', `${iam}/users`, 'listIamUsers'],
     ['get', `${iam}/users/:name`, 'getIamUser'],
@@ -41,12 +41,12 @@ describe('an operation is called', () => {
     ['get', '/kapis/iam.platform.io/v1alpha2', 'getKapisIamPlatformIoV1alpha2'],
     ['post', '/oauth/token', 'postOauthToken'],
     ['get', '/livez/:check', 'getLivezCheck'],
-  ] as const)('%s %s: %s', (method, path, id) => {
+  ] as const)('for %s %s is %s', (method, path, id) => {
     expect(operationIdOf({ method, path })).toBe(id);
   });
 });
 
-test('a path has its names in braces', () => {
+test('an OpenAPI path has its parameters in braces', () => {
   expect(templated('/a/:b/c/*rest')).toBe('/a/{b}/c/{rest}');
 });
 
@@ -56,11 +56,11 @@ test.each([
   [route('/oauth/login', { responses: { 200: { description: 'A page', content: { 'text/html': text } } } }), 'pages'],
   [route(`${logging}/:version/x`, { removed: true }), 'removed'],
   [route('/livez'), 'server'],
-])('it stands among those of its kind: %#', (one, tag) => {
+])('an operation has the tag of its area: %#', (one, tag) => {
   expect(tagOf(one).name).toBe(tag);
 });
 
-describe('what may go wrong follows from the route', () => {
+describe('the error responses of an operation follow from its route', () => {
   const always = [400, 429, 500, 503, 504];
   const body = { required: true, content: { 'application/json': object({}) } };
   test.each([
@@ -73,32 +73,34 @@ describe('what may go wrong follows from the route', () => {
     ['with a body', route('/x', { access: anonymous, body }), [408, 413, 415]],
     ['with an optional identity', route('/x', { access: { kind: 'optional', parameter: 'verbose' } }), [403]],
     ['of a client', route('/oauth/x', { access: { kind: 'client', schemes: ['client'] } }), [401]],
-    ['with more of its own', route('/x', { access: anonymous, errors: [409, 502] }), [409, 502]],
+    ['with additional errors', route('/x', { access: anonymous, errors: [409, 502] }), [409, 502]],
     ['removed', route('/x', { access: anonymous, removed: true }), [404]],
-  ])('%s', (_, one, more) => {
+  ])('for a route %s', (_, one, more) => {
     expect([...errorResponsesOf(one).keys()]).toEqual([...always, ...more].toSorted((a, b) => a - b));
   });
 
-  test('what it answers itself is no refusal', () => {
+  test('and omit the status codes of the route itself', () => {
     expect(errorResponsesOf(route('/x', { responses: { 503: { description: 'No' } } })).has(503)).toBe(false);
   });
 
-  test('in the words of its part', () => {
+  test('and have the error format of their area', () => {
     const page = { responses: { 200: { description: 'A page', content: { 'text/html': text } } } };
-    const said = [route('/x'), route('/oauth/x'), route('/oauth/y', page)].map((one) => errorResponsesOf(one).get(429));
-    expect(said.map((refusal) => [refusal?.name, Object.keys(refusal?.response.content ?? {})])).toEqual([
+    const responses = [route('/x'), route('/oauth/x'), route('/oauth/y', page)].map((one) =>
+      errorResponsesOf(one).get(429),
+    );
+    expect(responses.map((refusal) => [refusal?.name, Object.keys(refusal?.response.content ?? {})])).toEqual([
       ['TooManyRequests', ['application/json']],
       ['OAuthTooManyRequests', ['application/json']],
       ['PageTooManyRequests', ['text/html', 'application/json']],
     ]);
-    expect(said[0]?.response.headers).toHaveProperty('Retry-After');
+    expect(responses[0]?.response.headers).toHaveProperty('Retry-After');
   });
 });
 
-describe('schemas', () => {
+describe('component schemas', () => {
   const inner = named('Inner', object({ n: count }));
 
-  test('that have a name stand once, in the order of names', () => {
+  test('that have a name are listed once, in the order of names', () => {
     const components = new Components('#/x/');
     const outer = named('Outer', object({ one: inner }, { more: list(inner) }));
     expect(components.write(jsonSchemaOf(list(outer)))).toEqual({ type: 'array', items: { $ref: '#/x/Outer' } });
@@ -108,15 +110,15 @@ describe('schemas', () => {
     });
   });
 
-  test('of which two have one name are none', () => {
+  test('cannot share a name', () => {
     const components = new Components('#/x/');
     components.write(jsonSchemaOf(inner));
     expect(() => components.write(jsonSchemaOf(named('Inner', object({ n: text }))))).toThrow(
-      'two schemas have the name Inner',
+      'two different schemas have the name Inner',
     );
   });
 
-  test('are one object in Swagger 2.0 where they are one of several', () => {
+  test('are merged into one object in Swagger 2.0 for alternatives', () => {
     const either = eitherOf(
       object({ kind: oneOf('A'), a: text, same: flag }),
       object({ kind: oneOf('B') }, { b: count, same: flag }),

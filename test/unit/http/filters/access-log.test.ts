@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { ask, type Ask } from '../../../fakes/ask.ts';
+import { sendRequest, type AppRequest } from '../../../fakes/request.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
-/** The lines that one request leaves. */
-async function logged(path: string, options: Ask = {}): Promise<Record<string, unknown>[]> {
+/** The log lines of one request. */
+async function logged(path: string, options: AppRequest = {}): Promise<Record<string, unknown>[]> {
   const { log, lines } = logOfLines();
   const failing = doing((_, res) => void res.writeHead(500).end(), '/readyz');
   const routes = [
@@ -13,12 +13,12 @@ async function logged(path: string, options: Ask = {}): Promise<Record<string, u
     doing((_, res) => void res.end(), '/livez'),
     doing((_, res) => void res.end(), resourcePath),
   ];
-  await ask(face({ log, routes }).app, path, options);
+  await sendRequest(face({ log, routes }).app, path, options);
   await settle();
   return lines().map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-test('a request leaves one line that says who asked what and how it ended', async () => {
+test('a request is logged in one line with its user, its target and its outcome', async () => {
   const headers = { 'audit-id': 'c0ffee00-1', 'user-agent': 'kubectl/v1.34' };
   expect(await logged(`${resourcePath}?limit=5`, { ...as('alice', headers), from: '192.0.2.7' })).toEqual([
     {
@@ -39,7 +39,7 @@ test('a request leaves one line that says who asked what and how it ended', asyn
   ]);
 });
 
-test('a long user agent, and the long URL of an anonymous caller, are cut', async () => {
+test('a long user agent, and the long URL of an anonymous caller, are truncated in the log', async () => {
   const headers = { 'user-agent': 'u'.repeat(5_000) };
   const [anonymous] = await logged(`${resourcePath}?name=${'a'.repeat(5_000)}`, { headers });
   expect(anonymous).toMatchObject({
@@ -49,18 +49,18 @@ test('a long user agent, and the long URL of an anonymous caller, are cut', asyn
   });
 });
 
-test('who has no identity has no name there', async () => {
+test('an anonymous request is logged without a user', async () => {
   const [line] = await logged(resourcePath);
   expect(line).toMatchObject({ status: 401 });
   expect(line).not.toHaveProperty('user');
 });
 
-test('a probe leaves a line only when it fails', async () => {
+test('a probe is logged only when it fails', async () => {
   expect(await logged('/livez')).toEqual([]);
   expect(await logged('/readyz')).toMatchObject([{ level: 'warn', status: 500 }]);
 });
 
-describe('a line holds no secret', () => {
+describe('the access log contains no secret', () => {
   // evidence: token-in-query-log
   test.each([
     'access_token',
@@ -78,21 +78,21 @@ describe('a line holds no secret', () => {
     'code_verifier',
     'ACCESS_TOKEN',
     'access%5ftoken',
-  ])('that came in the query as %s', async (name) => {
+  ])('from the query, as %s', async (name) => {
     const value = name === 'id_token_hint' ? 'eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln' : 'hush-hush';
     for (const query of [`?${name}=${value}`, `?a=1&${name}=${value}&${name}=${value}2`])
       expect(JSON.stringify(await logged(`${resourcePath}${query}`, as('alice')))).not.toContain(value);
   });
 
-  test('that came as a header', async () => {
+  test('from a header', async () => {
     const headers = { authorization: 'Bearer hush-hush', cookie: 'hush-hush', 'user-agent': 'x Bearer hush-hush' };
     const lines = await logged(resourcePath, { headers });
-    // The user of these tests is called as its token.
+    // The user of these tests has the same name as the token.
     const written = lines.map((line) => ({ ...line, user: undefined }));
     expect(JSON.stringify(written)).not.toContain('hush-hush');
   });
 
-  test('nor a line of its own that the caller wrote', async () => {
+  test('and no line injected by the caller', async () => {
     const lines = await logged(`${resourcePath}?name=%0A%7B%22level%22%3A%22error%22%7D`, as('alice'));
     expect(lines).toHaveLength(1);
   });

@@ -1,16 +1,19 @@
 import { expect, test } from '@jest/globals';
-import { ask } from '../../../fakes/ask.ts';
+import { sendRequest } from '../../../fakes/request.ts';
 import { face } from '../../../labs/http.ts';
 
 const idOf = async (given: string | string[]): Promise<unknown> =>
-  (await ask(face().app, '/livez', { headers: { 'audit-id': given } })).headers['audit-id'];
+  (await sendRequest(face().app, '/livez', { headers: { 'audit-id': given } })).headers['audit-id'];
 
-test.each(['12345678', 'c0ffee00-0000-4000-8000-000000000000', 'x'.repeat(64)])('%s is kept', async (given) => {
-  expect(await idOf(given)).toBe(given);
-});
+test.each(['12345678', 'c0ffee00-0000-4000-8000-000000000000', 'x'.repeat(64)])(
+  'the audit ID %s is kept',
+  async (given) => {
+    expect(await idOf(given)).toBe(given);
+  },
+);
 
 test.each([[''], ['1234567'], ['x'.repeat(65)], ['12345678 9'], ['{"a":12345678}'], [['12345678', '87654321']]])(
-  '%j is replaced by one of ours',
+  'the audit ID %j is replaced',
   async (given) => {
     expect(await idOf(given)).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   },

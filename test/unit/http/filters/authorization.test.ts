@@ -27,7 +27,7 @@ async function startWith(authorizer: Authorizer, path: string, method = 'GET'): 
   return async () => await recheck?.();
 }
 
-/** Starts a proxied stream while these verbs are allowed. Returns its recheck while others are. */
+/** Starts a proxied stream while these verbs are allowed. Returns its recheck while others are allowed. */
 async function start(
   path: string,
   atFirst: readonly string[] | Error,
@@ -62,13 +62,13 @@ test.each<[string, string, readonly string[] | Error, readonly string[], string 
   ['a WebSocket exec that never needed create', 'exec', ['get'], ['get'], undefined],
   ['a log without create', 'log', both, ['get'], undefined],
   ['a proxied path without create', 'proxy', both, ['get'], undefined],
-])('the recheck of %s', async (_, subresource, atFirst, later, missing) => {
+])('the recheck of %s gives the expected decision', async (_, subresource, atFirst, later, missing) => {
   const recheck = await start(`${pod}/${subresource}`, atFirst);
   const refusal = await recheck(later).catch((error: unknown) => (error as Error).message);
   expect(/cannot \w+ resource "\S+"/.exec(refusal ?? '')?.[0]).toBe(missing);
 });
 
-test('the recheck of an exec over SPDY demands create alone', async () => {
+test('the recheck of an exec over SPDY requires only create', async () => {
   const recheck = await start(`${pod}/exec`, ['create'], 'POST');
   await expect(recheck(['create'])).resolves.toBeUndefined();
   await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
@@ -83,7 +83,7 @@ test.each([429, 503])(
   },
 );
 
-test('an exec needs create after any review allowed it, although earlier ones denied it', async () => {
+test('an exec needs create after any review allowed it, even if earlier ones denied it', async () => {
   const recheck = await start(`${pod}/exec`, ['get']);
   await expect(recheck(['get'])).resolves.toBeUndefined();
   await expect(recheck(both)).resolves.toBeUndefined();
@@ -117,7 +117,7 @@ test.each([429, 503])('an exec whose first review returned %d needs create if th
   await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
 });
 
-test('an exec that starts after create was granted needs it, although the denial is still cached', async () => {
+test('an exec that starts after create was granted needs it, even if the denial is still cached', async () => {
   let verbs = ['get'];
   let now = 0;
   const cluster = new MemoryCluster();

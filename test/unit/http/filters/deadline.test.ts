@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { once } from 'node:events';
-import { ask, send, type Answer } from '../../../fakes/ask.ts';
+import { sendRequest, send, type AppResponse } from '../../../fakes/request.ts';
 import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
 beforeEach(() => {
@@ -10,15 +10,15 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** A request whose handler never answers: what it is answered with, and when its signal fires. */
-function silent(query: string): { answer: Promise<Answer>; pass: (milliseconds: number) => Promise<boolean> } {
+/** The response to a request whose handler never responds, and the time when its signal fires. */
+function silent(query: string): { response: Promise<AppResponse>; pass: (milliseconds: number) => Promise<boolean> } {
   const { promise: handling, resolve } = Promise.withResolvers<AbortSignal>();
   const never = doing((_req, _res, context) => {
     resolve(context.signal);
   }, resourcePath);
-  const answer = ask(face({ routes: [never] }).app, `${resourcePath}${query}`, as('alice'));
+  const response = sendRequest(face({ routes: [never] }).app, `${resourcePath}${query}`, as('alice'));
   return {
-    answer,
+    response,
     pass: async (milliseconds: number): Promise<boolean> => {
       const signal = await handling;
       jest.advanceTimersByTime(milliseconds);
@@ -34,15 +34,15 @@ describe('a request that does not end', () => {
     ['?timeout=1m30s', 60_000],
     ['?timeout=0s', 60_000],
     ['?timeout=1500ms', 1_500],
-    // The schema of the query refuses these, after the request is authorized.
+    // The query schema rejects these after the request is authorized.
     ['?timeout=32', 60_000],
     ['?timeout=soon', 60_000],
     ['?timeout=', 60_000],
-  ])('with %j is 504 after %d ms and its handler is told', async (query, limit) => {
-    const { answer, pass } = silent(query);
+  ])('with %j gets 504 after %d ms, and its handler is aborted', async (query, limit) => {
+    const { response, pass } = silent(query);
     expect(await pass(limit - 1)).toBe(false);
     expect(await pass(1)).toBe(true);
-    const { status, json } = await answer;
+    const { status, json } = await response;
     expect(status).toBe(504);
     expect(json()).toMatchObject({ kind: 'Status', reason: 'Timeout', code: 504 });
   });

@@ -2,21 +2,21 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Duplex } from 'node:stream';
 import { registry } from '../../../../src/runtime/metrics.ts';
-import { ask, send, type Answer, type Ask } from '../../../fakes/ask.ts';
+import { sendRequest, send, type AppResponse, type AppRequest } from '../../../fakes/request.ts';
 import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
 interface Open {
-  readonly answer: Promise<Answer>;
+  readonly response: Promise<AppResponse>;
   readonly end: () => void;
 }
 
 interface Lab {
   /** Sends a request that stays open until `end`. */
-  readonly open: (path: string, options: Ask) => Promise<Open>;
-  readonly refused: (path: string, options: Ask) => Promise<Answer>;
+  readonly open: (path: string, options: AppRequest) => Promise<Open>;
+  readonly refused: (path: string, options: AppRequest) => Promise<AppResponse>;
 }
 
-/** A face whose handlers answer when they are released. */
+/** A server whose handlers respond when they are released. */
 function lab(settings: Readonly<Record<string, unknown>>): Lab {
   const held: (() => void)[] = [];
   const paths = ['/metrics', '/livez', '/readyz', resourcePath];
@@ -24,12 +24,12 @@ function lab(settings: Readonly<Record<string, unknown>>): Lab {
   const { app } = face({ settings, routes });
   return {
     open: async (path, options) => {
-      const answer = ask(app, path, options);
+      const response = sendRequest(app, path, options);
       const before = held.length;
       while (held.length === before) await new Promise((resolve) => setImmediate(resolve));
-      return { answer, end: held.at(-1) ?? (() => undefined) };
+      return { response, end: held.at(-1) ?? (() => undefined) };
     },
-    refused: (path, options) => ask(app, path, options),
+    refused: (path, options) => sendRequest(app, path, options),
   };
 }
 
@@ -37,25 +37,25 @@ const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve
 const busy = { status: 429, headers: { 'retry-after': '1' } };
 const watch = `${resourcePath}?watch=true`;
 
-describe('at most so many requests at once', () => {
-  test('are answered; the next one is 429 until one of them has ended', async () => {
+describe('concurrent requests up to the limit', () => {
+  test('are served; the next one gets 429 until one of them has ended', async () => {
     const { open, refused } = lab({ maxInFlight: 2 });
     const [one, two] = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
-    const answer = await refused('/metrics', as('carol'));
-    expect(answer).toMatchObject(busy);
-    expect(answer.json()).toMatchObject({
+    const response = await refused('/metrics', as('carol'));
+    expect(response).toMatchObject(busy);
+    expect(response.json()).toMatchObject({
       reason: 'TooManyRequests',
       details: { retryAfterSeconds: 1 },
-      message: '2 reads are under way (requests.maxInFlight); please try again later',
+      message: '2 reads are already in progress (requests.maxInFlight); please try again later',
     });
     one.end();
-    expect((await one.answer).status).toBe(200);
+    expect((await one.response).status).toBe(200);
     const three = await open('/metrics', as('carol'));
     for (const { end } of [two, three]) end();
-    expect([(await two.answer).status, (await three.answer).status]).toEqual([200, 200]);
+    expect([(await two.response).status, (await three.response).status]).toEqual([200, 200]);
   });
 
-  test('watches and probes take no place and need none', async () => {
+  test('do not include watches and probes, which take no slots and need none', async () => {
     const { open } = lab({ maxInFlight: 1, maxInFlightPerUser: 1 });
     const all = [
       await open(watch, as('alice')),
@@ -66,26 +66,26 @@ describe('at most so many requests at once', () => {
       await open('/readyz', {}),
     ];
     for (const { end } of all) end();
-    expect((await Promise.all(all.map(({ answer }) => answer))).map(({ status }) => status)).toEqual(
+    expect((await Promise.all(all.map(({ response }) => response))).map(({ status }) => status)).toEqual(
       all.map(() => 200),
     );
   });
 });
 
-test('one user cannot take all places', async () => {
+test('one user cannot take all slots', async () => {
   const { open, refused } = lab({ maxInFlight: 10, maxInFlightPerUser: 2 });
   const all = [await open('/metrics', as('alice')), await open('/metrics', as('alice'))];
   const refusal = await refused('/metrics', as('alice'));
   expect(refusal).toMatchObject(busy);
   expect(refusal.json()['message']).toBe(
-    '2 reads of this user are under way (requests.maxInFlightPerUser); please try again later',
+    '2 reads of this user are already in progress (requests.maxInFlightPerUser); please try again later',
   );
   all.push(await open('/metrics', as('bob')));
   for (const { end } of all) end();
-  await Promise.all(all.map(({ answer }) => answer));
+  await Promise.all(all.map(({ response }) => response));
   const again = await open('/metrics', as('alice'));
   again.end();
-  expect((await again.answer).status).toBe(200);
+  expect((await again.response).status).toBe(200);
 });
 
 const reads = async (): Promise<number> => {
@@ -93,19 +93,19 @@ const reads = async (): Promise<number> => {
   return Number(/^platform_apiserver_requests_in_flight\{kind="read"\} (\d+)$/m.exec(text)?.[1] ?? 0);
 };
 
-test('those under way are counted, those that ended are not', async () => {
+test('the in-flight metric counts open requests only', async () => {
   const { open, refused } = lab({ maxInFlight: 2 });
   const before = await reads();
   const all = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
   await refused('/metrics', as('carol'));
   expect(await reads()).toBe(before + 2);
   for (const { end } of all) end();
-  await Promise.all(all.map((one) => one.answer));
+  await Promise.all(all.map((one) => one.response));
   await settled();
   expect(await reads()).toBe(before);
 });
 
-test('whoever fills the places of changes keeps nobody from reading, nor themselves', async () => {
+test('a user who takes all slots for writes delays no reads, not even own ones', async () => {
   const held: (() => void)[] = [];
   const { app } = face({
     settings: { maxInFlight: 2, maxInFlightPerUser: 1 },
@@ -114,22 +114,22 @@ test('whoever fills the places of changes keeps nobody from reading, nor themsel
       doing((_, res) => void res.end(), '/metrics'),
     ],
   });
-  const change = (who: string): Promise<Answer> => ask(app, '/metrics', { method: 'POST', ...as(who) });
+  const change = (who: string): Promise<AppResponse> => sendRequest(app, '/metrics', { method: 'POST', ...as(who) });
   const all = [change('alice')];
   expect(await change('alice')).toMatchObject(busy);
   all.push(change('bob'));
   expect(await change('carol')).toMatchObject(busy);
-  for (const who of ['alice', 'carol']) expect((await ask(app, '/metrics', as(who))).status).toBe(200);
+  for (const who of ['alice', 'carol']) expect((await sendRequest(app, '/metrics', as(who))).status).toBe(200);
   for (const end of held) end();
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200]);
 });
 
 // evidence: login-ipv6-prefix
-test('one /64 of IPv6 is one address that logs in', async () => {
+test('logins from one IPv6 /64 count as one address', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
   const { app } = face({ settings: { maxInFlight: 10, maxInFlightPerUser: 2 }, routes: [hold] });
-  const login = (from: string): Promise<Answer> => ask(app, '/oauth/token', { method: 'POST', from });
+  const login = (from: string): Promise<AppResponse> => sendRequest(app, '/oauth/token', { method: 'POST', from });
   const all = [login('2001:db8:7:7::1'), login('2001:db8:7:7::2')];
   expect(await login('2001:db8:7:7::3')).toMatchObject(busy);
   all.push(login('2001:db8:7:8::1'));
@@ -138,33 +138,33 @@ test('one /64 of IPv6 is one address that logs in', async () => {
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
-test('logins have places of their own, a share of them for each address', async () => {
+test('logins have their own slots, with a share for each address', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
   const { app } = face({
     settings: { maxInFlight: 3, maxInFlightPerUser: 2 },
     routes: [hold, doing((_, res) => void res.end())],
   });
-  const login = (from: string): Promise<Answer> => ask(app, '/oauth/token', { method: 'POST', from });
+  const login = (from: string): Promise<AppResponse> => sendRequest(app, '/oauth/token', { method: 'POST', from });
   const all = [login('192.0.2.1'), login('192.0.2.1')];
   expect(await login('192.0.2.1')).toMatchObject(busy);
   all.push(login('192.0.2.2'));
   expect(await login('192.0.2.3')).toMatchObject(busy);
-  expect((await ask(app, '/kapis/version', { from: '192.0.2.1' })).status).toBe(200);
+  expect((await sendRequest(app, '/kapis/version', { from: '192.0.2.1' })).status).toBe(200);
   for (const end of held) end();
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
-test('one /48 of IPv6 has two shares of the logins, and a message that says so', async () => {
+test('one IPv6 /48 has two shares of the login slots, and a message that says so', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
   const { app } = face({ settings: { maxInFlight: 10, maxInFlightPerUser: 2 }, routes: [hold] });
-  const login = (from: string): Promise<Answer> => ask(app, '/oauth/token', { method: 'POST', from });
+  const login = (from: string): Promise<AppResponse> => sendRequest(app, '/oauth/token', { method: 'POST', from });
   const all = [1, 2, 3, 4].map((subnet) => login(`2001:db8:7:${subnet}::1`));
   const refusal = await login('2001:db8:7:5::1');
   expect(refusal).toMatchObject(busy);
   expect(refusal.json()['error_description']).toBe(
-    '4 logins of this network are under way (requests.maxInFlightPerUser); please try again later',
+    '4 logins of this network are already in progress (requests.maxInFlightPerUser); please try again later',
   );
   all.push(login('2001:db8:8:1::1'));
   while (held.length < 5) await new Promise((resolve) => setImmediate(resolve));
@@ -176,19 +176,19 @@ test('anonymous requests take no slots of users', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()));
   const { app } = face({ settings: { maxInFlight: 4 }, routes: [hold, doing((_, res) => void res.end(), '/metrics')] });
-  const all = [1, 2, 3, 4].map((host) => ask(app, '/kapis/version', { from: `192.0.2.${host}` }));
+  const all = [1, 2, 3, 4].map((host) => sendRequest(app, '/kapis/version', { from: `192.0.2.${host}` }));
   await settled();
-  expect((await ask(app, '/metrics', as('alice'))).status).toBe(200);
+  expect((await sendRequest(app, '/metrics', as('alice'))).status).toBe(200);
   const [refusal] = await Promise.all(all.slice(1));
   expect(refusal).toMatchObject(busy);
   expect(refusal?.json()['message']).toBe(
-    '1 anonymous requests are under way (a quarter of requests.maxInFlight); please try again later',
+    '1 anonymous requests are already in progress (a quarter of requests.maxInFlight); please try again later',
   );
   for (const end of held) end();
   expect((await all[0])?.status).toBe(200);
 });
 
-test('requests that wait for authentication take no slots of users, and an address has few of their own', async () => {
+test('requests that wait for authentication take no slots of users, and few slots are available per address', async () => {
   const { promise: reviewed, resolve: review } = Promise.withResolvers<void>();
   const { app } = face({
     settings: { maxInFlight: 1, maxInFlightPerUser: 1 },
@@ -198,26 +198,26 @@ test('requests that wait for authentication take no slots of users, and an addre
       return headers.authorization === 'Bearer alice' ? { username: 'alice', groups: [], via: 'token' } : undefined;
     },
   });
-  const all = [1, 2].map(() => ask(app, '/metrics', as('forged')));
+  const all = [1, 2].map(() => sendRequest(app, '/metrics', as('forged')));
   await settled();
-  expect((await ask(app, '/metrics', { ...as('alice'), from: '192.0.2.2' })).status).toBe(200);
-  const refusal = await ask(app, '/metrics', as('forged'));
+  expect((await sendRequest(app, '/metrics', { ...as('alice'), from: '192.0.2.2' })).status).toBe(200);
+  const refusal = await sendRequest(app, '/metrics', as('forged'));
   expect(refusal).toMatchObject(busy);
   expect(refusal.json()['message']).toBe(
-    '2 requests that wait for authentication of this address are under way (twice requests.maxInFlightPerUser); please try again later',
+    '2 requests that wait for authentication of this address are already in progress (twice requests.maxInFlightPerUser); please try again later',
   );
   review();
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([401, 401]);
 });
 
-test('a client that goes away while it is asked who it is gives its place back', async () => {
-  const { promise: judged, resolve: judge } = Promise.withResolvers<void>();
+test('a client that disconnects during authentication releases its slot', async () => {
+  const { promise: authenticated, resolve: authenticate } = Promise.withResolvers<void>();
   const gone: Duplex[] = [];
   const { app } = face({
     settings: { maxInFlight: 2, maxInFlightPerUser: 2 },
     routes: [doing((_, res) => void res.end())],
     authenticator: async (request) => {
-      if (request.headers['x-slow'] !== undefined) await judged;
+      if (request.headers['x-slow'] !== undefined) await authenticated;
       return { username: 'alice', groups: [], via: 'token' };
     },
   });
@@ -226,19 +226,19 @@ test('a client that goes away while it is asked who it is gives its place back',
   await settled();
   for (const client of gone) client.destroy();
   await settled();
-  judge();
+  authenticate();
   await settled();
-  for (let round = 0; round < 3; round += 1) expect((await ask(app, '/kapis/version')).status).toBe(200);
+  for (let round = 0; round < 3; round += 1) expect((await sendRequest(app, '/kapis/version')).status).toBe(200);
 });
 
-test('a client that never ends its request gives its place back when it is answered', async () => {
+test('a client that never ends its request releases its slot when the response is sent', async () => {
   const { app } = face({
     settings: { maxInFlight: 1, maxInFlightPerUser: 1 },
     routes: [doing((_, res) => void res.end('too late'), '/oauth/token', 'post')],
   });
   const client = send(app, 'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n');
   await settled();
-  expect((await ask(app, '/oauth/token', { method: 'POST' })).status).toBe(200);
+  expect((await sendRequest(app, '/oauth/token', { method: 'POST' })).status).toBe(200);
   expect(client.destroyed).toBe(false);
   client.destroy();
 });

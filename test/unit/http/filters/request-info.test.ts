@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { queryAsGo, requestInfo } from '../../../../src/http/filters/request-info.ts';
+import { parseQueryAsGo, requestInfo } from '../../../../src/http/filters/request-info.ts';
 import type { RequestInfo } from '../../../../src/http/route.ts';
 
 const parse = (method: string, url: string): RequestInfo => {
@@ -8,12 +8,12 @@ const parse = (method: string, url: string): RequestInfo => {
   return requestInfo(method, path, new URLSearchParams(query));
 };
 
-/** Verb and the parts that are not empty, in short. */
+/** Verb and the parts that are not empty, abbreviated. */
 const short = ({ verb, prefix, group, version, namespace, resource, subresource, name }: RequestInfo): string =>
   [verb, prefix, `${group}/${version}`, namespace, resource, name, subresource].join(' ').trimEnd();
 
 /** After TestGetAPIRequestInfo of k8s.io/apiserver. */
-describe('a resource', () => {
+describe('a resource request', () => {
   test.each([
     ['GET', '/api/v1/namespaces', 'list api /v1  namespaces'],
     ['GET', '/api/v1/namespaces/other', 'get api /v1 other namespaces other'],
@@ -57,14 +57,14 @@ describe('a resource', () => {
       'get api /v1 other services https:s:web proxy',
     ],
     ['POST', '/api/v1/nodes/n/proxy//', 'create api /v1  nodes n proxy'],
-  ])('%s %s is %j', (method, url, expected) => {
+  ])('%s %s is parsed as %j', (method, url, expected) => {
     const info = parse(method, url);
     expect(info.isResourceRequest).toBe(true);
     expect(short(info)).toBe(expected);
   });
 });
 
-describe('no resource', () => {
+describe('a request for a path that is not a resource', () => {
   test.each([
     ['GET', '/'],
     ['GET', '/api'],
@@ -77,7 +77,7 @@ describe('no resource', () => {
     ['POST', '/oauth/token'],
     ['GET', '/openapi/v3/apis/g/v1'],
     ['GET', '/APIS/g/v1/pods'],
-  ])('is %s %s', (method, url) => {
+  ])('is parsed as such: %s %s', (method, url) => {
     expect(parse(method, url)).toMatchObject({
       isResourceRequest: false,
       verb: method.toLowerCase(),
@@ -88,7 +88,7 @@ describe('no resource', () => {
   });
 });
 
-describe('no path', () => {
+describe('an invalid or unknown path', () => {
   test.each([
     ['nowhere', 400],
     ['http://other.example/api', 400],
@@ -115,7 +115,7 @@ describe('no path', () => {
     ['/api/v1/namespaces/n/services/s/proxy/a%00', 400],
     ['/api/v1/namespaces/n/services/s/proxy/a\u00e9', 400],
     ['/api/v1/namespaces/n%2Fservices/services/s/proxy/a', 400],
-  ])('is %s: %d', (path, code) => {
+  ])('%s gets %d', (path, code) => {
     expect(() => parse('GET', path)).toThrow(expect.objectContaining({ code }));
   });
 });
@@ -133,7 +133,7 @@ test.each([
   ['/api/v1/namespaces/n/pods/log', false],
   ['/kapis/g/v1/users/u/log', false],
   ['/version?watch=true', false],
-])('%s goes on for long: %s', (url, expected) => {
+])('%s is long-running: %s', (url, expected) => {
   expect(parse('GET', url).isLongRunning).toBe(expected);
 });
 
@@ -152,10 +152,10 @@ test.each([
   ['%77atch=1;', 'list'],
   ['', 'list'],
 ])('kube-apiserver reads ?%s as a %s', (search, verb) => {
-  expect(requestInfo('GET', '/api/v1/secrets', queryAsGo(search)).verb).toBe(verb);
+  expect(requestInfo('GET', '/api/v1/secrets', parseQueryAsGo(search)).verb).toBe(verb);
 });
 
-test('a path is parsed or refused, and what is parsed holds no separator', () => {
+test('a path is parsed or rejected, and the parts of a parsed path contain no separator', () => {
   const segment = fc.oneof(
     fc.constantFrom('api', 'apis', 'kapis', 'v1', 'watch', 'namespaces', '', '.', '..', '%2f', '%', '%2e'),
     fc.string({ maxLength: 6 }),

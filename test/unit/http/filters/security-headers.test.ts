@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { ask, type Answer } from '../../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { face, resourcePath } from '../../../labs/http.ts';
 
 const known = 'https://console.example';
 
-const from = (origin: string, method = 'GET', headers: Readonly<Record<string, string>> = {}): Promise<Answer> =>
-  ask(face({ settings: { corsAllowedOrigins: [known] } }).app, resourcePath, {
+const from = (origin: string, method = 'GET', headers: Readonly<Record<string, string>> = {}): Promise<AppResponse> =>
+  sendRequest(face({ settings: { corsAllowedOrigins: [known] } }).app, resourcePath, {
     method,
     headers: { origin, ...headers },
   });
@@ -13,13 +13,13 @@ const from = (origin: string, method = 'GET', headers: Readonly<Record<string, s
 const preflight = { 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization' };
 
 describe('a page of a configured origin', () => {
-  test('may read the answers, never with the cookies of the browser', async () => {
+  test('may read responses, but never with the cookies of the browser', async () => {
     const { headers } = await from(known);
     expect(headers).toMatchObject({ 'access-control-allow-origin': known, vary: 'Origin' });
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
   });
 
-  test('is told before it asks what it may, without an identity', async () => {
+  test('learns from a preflight what is allowed, without an identity', async () => {
     const { status, headers, text } = await from(known, 'OPTIONS', preflight);
     expect([status, text]).toEqual([204, '']);
     expect(headers['access-control-allow-headers']).toContain('Authorization');
@@ -27,15 +27,18 @@ describe('a page of a configured origin', () => {
   });
 
   // evidence: authorize-no-cors
-  test('may not read the authorization endpoint, to which people alone are led', async () => {
+  test('may not read the authorization endpoint, which only people visit', async () => {
     const { app } = face({ settings: { corsAllowedOrigins: [known] } });
     for (const method of ['GET', 'OPTIONS']) {
-      const { headers } = await ask(app, '/oauth/authorize', { method, headers: { origin: known, ...preflight } });
+      const { headers } = await sendRequest(app, '/oauth/authorize', {
+        method,
+        headers: { origin: known, ...preflight },
+      });
       expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
     }
   });
 
-  test('has no preflight without what makes it one', async () => {
+  test('gets no preflight response without the headers of a preflight', async () => {
     expect((await from(known, 'OPTIONS')).status).toBe(401);
   });
 });
@@ -46,16 +49,16 @@ test.each([
   'https://console.example:444',
   'http://console.example',
   'null',
-])('a page of %s may read nothing', async (origin) => {
+])('a page of %s may not read responses', async (origin) => {
   for (const { status, headers } of [await from(origin), await from(origin, 'OPTIONS', preflight)]) {
     expect(status).toBe(401);
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
-    // Who caches must not show this answer to the origin that may read.
+    // Caches must not serve this response to the allowed origin.
     expect(headers.vary).toBe('Origin');
   }
 });
 
-test('no page may read anything unless that is configured', async () => {
-  const { headers } = await ask(face().app, resourcePath, { headers: { origin: known } });
+test('no page may read responses unless an origin is configured', async () => {
+  const { headers } = await sendRequest(face().app, resourcePath, { headers: { origin: known } });
   expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });

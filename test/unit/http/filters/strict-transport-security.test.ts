@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ask } from '../../../fakes/ask.ts';
+import { sendRequest } from '../../../fakes/request.ts';
 import { configuration } from '../../../fakes/configuration.ts';
 import { face, resourcePath } from '../../../labs/http.ts';
 
@@ -8,7 +8,7 @@ const year = { externalURL: 'https://platform.example', strictTransportSecurity:
 async function policy(gateway: Readonly<Record<string, unknown>>, host: string, secure = true): Promise<unknown> {
   const configured = configuration({ gateway }).gateway;
   const { app } = face({ strictTransport: () => configured });
-  const { headers } = await ask(app, resourcePath, { secure, headers: { host } });
+  const { headers } = await sendRequest(app, resourcePath, { secure, headers: { host } });
   return headers['strict-transport-security'];
 }
 
@@ -28,15 +28,16 @@ describe('Strict-Transport-Security', () => {
     'a.platform.example',
     'platform.example.evil.example',
     'a b',
-  ])('is not sent to another host, as %s', async (host) => {
+  ])('is not sent to another host, such as %s', async (host) => {
     expect(await policy(year, host)).toBeUndefined();
   });
 
-  test('follows the host of each request and a change of the configuration', async () => {
+  test('follows the host of each request and configuration changes', async () => {
     let configured = configuration({ gateway: year }).gateway;
     const { app } = face({ strictTransport: () => configured });
     const sentTo = async (host: string): Promise<boolean> =>
-      'strict-transport-security' in (await ask(app, resourcePath, { secure: true, headers: { host } })).headers;
+      'strict-transport-security' in
+      (await sendRequest(app, resourcePath, { secure: true, headers: { host } })).headers;
     expect(await sentTo('platform.example')).toBe(true);
     expect(await sentTo('platform.example')).toBe(true);
     expect(await sentTo('other.example')).toBe(false);
@@ -60,10 +61,10 @@ describe('Strict-Transport-Security', () => {
   });
 
   test.each(['', 'https://192.0.2.1', 'https://[2001:db8::1]:6443', 'http://platform.example'])(
-    'is refused in the configuration where externalURL is %j',
+    'is rejected in the configuration if externalURL is %j',
     (externalURL) => {
       expect(() => configuration({ gateway: { externalURL, strictTransportSecurity: '1h' } })).toThrow(
-        'gateway.strictTransportSecurity: needs externalURL with a host name',
+        'gateway.strictTransportSecurity: requires externalURL with a host name',
       );
     },
   );

@@ -9,7 +9,7 @@ import http2, {
 } from 'node:http2';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import tls from 'node:tls';
-import type { Face } from '../../../../src/http/listeners/face.ts';
+import type { HttpHandler } from '../../../../src/http/listeners/http-handler.ts';
 import { listenHTTP, listenTLS, type Listener } from '../../../../src/http/listeners/listen.ts';
 import { registry } from '../../../../src/runtime/metrics.ts';
 import { PreparedDocument } from '../../../../src/http/response/prepared-document.ts';
@@ -50,14 +50,14 @@ const half = 'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\
 
 describe('a listener that closes', () => {
   test.each([
-    ['without TLS, of clients that say nothing', plain, ''],
-    ['with TLS, of clients that say nothing', secure, ''],
+    ['without TLS, of silent clients', plain, ''],
+    ['with TLS, of silent clients', secure, ''],
     ['without TLS, of clients that never end their request', plain, half],
-    ['with TLS, of clients that speak without it', secure, half],
-  ])('ends the connections %s', async (_, listen, said) => {
+    ['with TLS, of clients that send plain HTTP', secure, half],
+  ])('ends the connections %s', async (_, listen, firstBytes) => {
     const listener = await listen();
     const sockets = await Promise.all(Array.from({ length: 3 }, () => opened(listener.port)));
-    for (const socket of sockets) socket.write(said);
+    for (const socket of sockets) socket.write(firstBytes);
     const ended = sockets.map((socket) => socket.closed || new Promise((resolve) => socket.once('close', resolve)));
     await listener.close(50);
     for (const one of ended) await one;
@@ -67,30 +67,33 @@ describe('a listener that closes', () => {
 
 test.each([
   ['1.0', 'resets', 'ECONNRESET'],
-  // Its client reads what has arrived, and sees that the body has no end.
+  // Its client reads the received data, and sees that the body is incomplete.
   ['1.1', 'closes', undefined],
-])('a shutdown of a response over HTTP/%s whose client does not read %s its connection', async (version, _, code) => {
-  const { promise: isWritten, resolve: written } = Promise.withResolvers<void>();
-  const { app: endless } = face({
-    routes: [
-      doing((_req, res) => {
-        res.write(Buffer.alloc(8 * 1024 * 1024));
-        written();
-      }),
-    ],
-  });
-  const listener = await listenHTTP(endless, address);
-  const socket = connect(listener.port, address.host);
-  let error: NodeJS.ErrnoException | undefined;
-  socket.on('error', (one) => (error = one));
-  socket.write(`GET /kapis/version HTTP/${version}\r\nHost: platform.example\r\n\r\n`);
-  await isWritten;
-  await listener.close(1);
-  await new Promise((resolve) => socket.resume().once('close', resolve));
-  expect(error?.code).toBe(code);
-});
+])(
+  'a shutdown during a response over HTTP/%s whose client does not read %s its connection',
+  async (version, _, code) => {
+    const { promise: isWritten, resolve: written } = Promise.withResolvers<void>();
+    const { app: endless } = face({
+      routes: [
+        doing((_req, res) => {
+          res.write(Buffer.alloc(8 * 1024 * 1024));
+          written();
+        }),
+      ],
+    });
+    const listener = await listenHTTP(endless, address);
+    const socket = connect(listener.port, address.host);
+    let error: NodeJS.ErrnoException | undefined;
+    socket.on('error', (one) => (error = one));
+    socket.write(`GET /kapis/version HTTP/${version}\r\nHost: platform.example\r\n\r\n`);
+    await isWritten;
+    await listener.close(1);
+    await new Promise((resolve) => socket.resume().once('close', resolve));
+    expect(error?.code).toBe(code);
+  },
+);
 
-test('over HTTP/2 a request that never ends is closed when it is answered, and gives its place back', async () => {
+test('a request over HTTP/2 that never ends is closed when the response is sent, and releases its slot', async () => {
   const listener = await secure();
   const client: ClientHttp2Session = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
   const statuses: unknown[] = [];
@@ -106,7 +109,7 @@ test('over HTTP/2 a request that never ends is closed when it is answered, and g
   await listener.close(50);
 });
 
-/** A client that never reads what it is answered: over HTTP/2 it need not even take it from its socket. */
+/** A client that never reads responses; over HTTP/2 it does not even read from its socket. */
 async function unread(port: number): Promise<ClientHttp2Session> {
   const client = http2.connect(`https://localhost:${port}`, {
     ca: material['ca.crt'],
@@ -128,17 +131,17 @@ async function openStreams(
   return streams;
 }
 
-/** Resolves when the client has received what the server sent before. */
+/** Resolves when the client has received everything that the server sent before. */
 const roundTrip = (client: ClientHttp2Session): Promise<unknown> =>
   new Promise((resolve) => client.ping((_, duration) => resolve(duration)));
 
 const cutOff = (streams: readonly ClientHttp2Stream[]): number[] =>
   streams.flatMap(({ rstCode }, index) => (rstCode === http2.constants.NGHTTP2_INTERNAL_ERROR ? [index] : []));
 
-const serve = (served: Face): Promise<Listener> =>
+const serve = (served: HttpHandler): Promise<Listener> =>
   listenTLS(served, address, { key: material['tls.key'], cert: material['tls.crt'] }, false);
 
-/** Waits until as many streams were closed, and for what the server may have sent after that. */
+/** Waits until this many streams were closed, and for data that the server may have sent after that. */
 async function settled(streams: readonly ClientHttp2Stream[], closed: number): Promise<void> {
   while (streams.filter((stream) => stream.closed).length < closed) await new Promise(setImmediate);
   for (const client of new Set(streams.flatMap(({ session }) => session ?? [])))
@@ -217,7 +220,7 @@ describe('over HTTP/2', () => {
     const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
     const { app: documents } = face({
       routes: [
-        doing((req, res, context) => document.answer(req, res, context)),
+        doing((req, res, context) => document.write(req, res, context)),
         doing((_, res) => void res.end('small'), '/livez'),
       ],
     });
@@ -239,7 +242,7 @@ describe('over HTTP/2', () => {
 
   test('the server cuts the oldest document when more than 1,000 are unread', async () => {
     const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
-    const { app: documents } = face({ routes: [doing((req, res, context) => document.answer(req, res, context))] });
+    const { app: documents } = face({ routes: [doing((req, res, context) => document.write(req, res, context))] });
     const listener = await serve(documents);
     const clients = await Promise.all(Array.from({ length: 2 }, () => unread(listener.port)));
     const streams: ClientHttp2Stream[] = [];
@@ -263,13 +266,13 @@ describe('over HTTP/2', () => {
             closed += 1;
             if (handled - closed <= 1_000) cut();
           });
-          return document.answer(req, res, context);
+          return document.write(req, res, context);
         }),
       ],
     });
     const listener = await serve(documents);
     const sockets: Socket[] = [];
-    // Node does not let a client of HTTP/2 pause its socket.
+    // Node does not let an HTTP/2 client pause its socket.
     const relay = createServer((downstream) => {
       const upstream = connect(listener.port, address.host);
       sockets.push(upstream, downstream);
@@ -305,7 +308,7 @@ describe('over HTTP/2', () => {
   });
 });
 
-describe('a connection of HTTP/2', () => {
+describe('an HTTP/2 connection', () => {
   beforeEach(() => {
     jest.useFakeTimers({
       doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'setTimeout', 'clearTimeout', 'Date'],
@@ -315,7 +318,7 @@ describe('a connection of HTTP/2', () => {
     jest.useRealTimers();
   });
 
-  test('is closed when it has had no request for a while, also where nothing but TLS was ever spoken', async () => {
+  test('is closed when it is idle, even if only the TLS handshake took place', async () => {
     const listener = await secure();
     const options = { port: listener.port, host: 'localhost', ca: material['ca.crt'], ALPNProtocols: ['h2'] };
     const silent = tls.connect(options);
@@ -334,24 +337,24 @@ describe('a connection of HTTP/2', () => {
     await listener.close(50);
   });
 
-  test('stays while a request is under way', async () => {
+  test('stays open while a request is in flight', async () => {
     const { promise: handled, resolve: handling } = Promise.withResolvers<Response>();
     const { app: slow } = face({ routes: [doing((_, res) => handling(res))] });
     const { 'tls.key': key, 'tls.crt': cert } = material;
     const listener = await listenTLS(slow, address, { key, cert }, false);
     const client = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
-    const answer = statusOf(client.request({ ':path': '/kapis/version' }));
+    const response = statusOf(client.request({ ':path': '/kapis/version' }));
     const res = await handled;
     jest.advanceTimersByTime(600_000);
     res.end();
-    expect(await answer).toBe(200);
+    expect(await response).toBe(200);
     client.destroy();
     await listener.close(50);
   });
 });
 
-describe('whoever does not read an answer', () => {
-  test('keeps no place with a small one', async () => {
+describe('a client that does not read its response', () => {
+  test('holds no slot for a small response', async () => {
     const listener = await secure();
     const client = await unread(listener.port);
     const statuses: unknown[] = [];
@@ -362,11 +365,11 @@ describe('whoever does not read an answer', () => {
     await listener.close(50);
   });
 
-  test('takes no slot with a document that is the same for everybody', async () => {
+  test('holds no slot for a document that is the same for all users', async () => {
     const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
     const { app: shared } = face({
       settings: { maxInFlight: 2, maxInFlightPerUser: 2 },
-      routes: [doing((req, res, context) => document.answer(req, res, context))],
+      routes: [doing((req, res, context) => document.write(req, res, context))],
     });
     const { 'tls.key': key, 'tls.crt': cert } = material;
     const listener = await listenTLS(shared, address, { key, cert }, false);
@@ -379,12 +382,12 @@ describe('whoever does not read an answer', () => {
     await listener.close(50);
   });
 
-  // Over HTTP/1.1 more than both ends of a connection hold, over HTTP/2 no more than Node lets one hold.
+  // For HTTP/1.1 more than both ends of a connection buffer, for HTTP/2 more than Node buffers.
   const large = doing((req, res) => void res.end(Buffer.alloc((req.httpVersionMajor === 1 ? 8 : 1) * 1024 * 1024)));
   const late = '/kapis/version?timeout=2s';
   const { app: generous } = face({ settings: { maxInFlight: 8, maxInFlightPerUser: 8 }, routes: [large] });
 
-  test('is cut off when it is late, and then gives back the place of a large one: HTTP/2', async () => {
+  test('is cut off after a timeout, which releases the slot of a large response: HTTP/2', async () => {
     const { 'tls.key': key, 'tls.crt': cert } = material;
     const listener = await listenTLS(generous, address, { key, cert }, false);
     const client = await unread(listener.port);
@@ -399,20 +402,20 @@ describe('whoever does not read an answer', () => {
     await listener.close(50);
   });
 
-  test('is cut off when it is late, and then gives back the place of a large one: HTTP/1.1', async () => {
+  test('is cut off after a timeout, which releases the slot of a large response: HTTP/1.1', async () => {
     const listener = await listenHTTP(generous, address);
-    const asked = `GET ${late} HTTP/1.1\r\nHost: a\r\n\r\n`;
+    const requestHead = `GET ${late} HTTP/1.1\r\nHost: a\r\n\r\n`;
     const socket = await opened(listener.port);
-    socket.pause().write(asked.repeat(2));
+    socket.pause().write(requestHead.repeat(2));
     const other = await opened(listener.port);
-    const answers = other.setEncoding('latin1').iterator() as AsyncIterator<string>;
-    const ask = async (): Promise<string> => {
-      other.write(asked.replace('GET', 'HEAD'));
-      return String((await answers.next()).value).slice(0, 12);
+    const responses = other.setEncoding('latin1').iterator() as AsyncIterator<string>;
+    const send = async (): Promise<string> => {
+      other.write(requestHead.replace('GET', 'HEAD'));
+      return String((await responses.next()).value).slice(0, 12);
     };
-    while ((await ask()) !== 'HTTP/1.1 429') continue;
+    while ((await send()) !== 'HTTP/1.1 429') continue;
     let status = '';
-    while (status !== 'HTTP/1.1 200') status = await ask();
+    while (status !== 'HTTP/1.1 200') status = await send();
     expect(status).toBe('HTTP/1.1 200');
     other.destroy();
     socket.resume();
@@ -423,10 +426,10 @@ describe('whoever does not read an answer', () => {
 const anonymous = async (): Promise<number> =>
   Number(/_in_flight\{kind="anonymous"\} (.+)/.exec(await registry.metrics())?.[1] ?? 0);
 
-test('a client that goes away gives its place back once, also where its request is refused later', async () => {
-  const { promise: judged, resolve: judge } = Promise.withResolvers<void>();
+test('a client that disconnects releases its slot once, even if its request is rejected later', async () => {
+  const { promise: authenticated, resolve: authenticate } = Promise.withResolvers<void>();
   const refused = async (): Promise<void> => {
-    await judged;
+    await authenticated;
     throw new Error('too late');
   };
   const listener = await listenHTTP(face({ routes: [doing(refused)] }).app, address);
@@ -436,7 +439,7 @@ test('a client that goes away gives its place back once, also where its request 
   while ((await anonymous()) === before) await new Promise(setImmediate);
   gone.destroy();
   while ((await anonymous()) !== before) await new Promise(setImmediate);
-  judge();
+  authenticate();
   await new Promise((resolve) => setTimeout(resolve, 50));
   expect(await anonymous()).toBe(before);
   await listener.close(50);
@@ -458,7 +461,7 @@ test('anonymous requests of one address cannot take all slots of anonymous reque
   await listener.close(50);
 });
 
-test('a session of a client with a certificate is not resumed, nor after the certificate of the server changed', async () => {
+test('the TLS session of a client with a certificate is not resumed, even after the server certificate changed', async () => {
   const certificate = { key: material['tls.key'], cert: material['tls.crt'] };
   const listener = await listenTLS(app, address, certificate, true);
   const handshake = async (session?: Buffer): Promise<tls.TLSSocket> => {
@@ -466,7 +469,7 @@ test('a session of a client with a certificate is not resumed, nor after the cer
       port: listener.port,
       host: 'localhost',
       ca: material['ca.crt'],
-      // Its client has the ticket when the handshake is over.
+      // The client has the ticket once the handshake is over.
       maxVersion: 'TLSv1.2',
       ...(session === undefined ? {} : { session }),
     });

@@ -9,13 +9,16 @@ import {
 } from '../../../../src/http/listeners/web-socket-frames.ts';
 import { clientFrame, framesIn } from '../../../fakes/web-socket.ts';
 
-test.each([0, 1, 125, 126, 65_535, 65_536, 20_000_000])('the head of a message of %i bytes', (length) => {
-  const [frame, ...more] = framesIn(Buffer.concat([textHead(length), Buffer.alloc(length)]));
-  expect([frame?.opcode, frame?.payload.length, more]).toEqual([1, length, []]);
-});
+test.each([0, 1, 125, 126, 65_535, 65_536, 20_000_000])(
+  'textHead announces the length of a message of %i bytes',
+  (length) => {
+    const [frame, ...more] = framesIn(Buffer.concat([textHead(length), Buffer.alloc(length)]));
+    expect([frame?.opcode, frame?.payload.length, more]).toEqual([1, length, []]);
+  },
+);
 
-/** All replies, said as what they are. */
-const told = (replies: readonly Reply[]): string[] =>
+/** All replies, as readable text. */
+const describeReplies = (replies: readonly Reply[]): string[] =>
   replies.flatMap(({ frame, isLast }) =>
     framesIn(frame).map(({ opcode, payload }) => {
       expect(isLast).toBe(opcode === 8);
@@ -24,12 +27,12 @@ const told = (replies: readonly Reply[]): string[] =>
   );
 
 const mask = fc.uint8Array({ minLength: 4, maxLength: 4 }).map((bytes) => Buffer.from(bytes));
-const ping = fc.record({ text: fc.string({ maxLength: 30 }), mask }).map((said) => ({
-  bytes: clientFrame(0x89, Buffer.from(said.text), said.mask),
-  reply: [`10 ${said.text}`],
+const ping = fc.record({ text: fc.string({ maxLength: 30 }), mask }).map((one) => ({
+  bytes: clientFrame(0x89, Buffer.from(one.text), one.mask),
+  reply: [`10 ${one.text}`],
 }));
 const pong = mask.map((with_) => ({ bytes: clientFrame(0x8a, Buffer.from('x'), with_), reply: [] as string[] }));
-/** In one frame or several, with a ping between them. */
+/** Sends the message in one frame or several, with a ping in between. */
 const message = fc
   .record({
     lengths: fc.array(
@@ -49,13 +52,16 @@ const message = fc
     reply: lengths.slice(1).flatMap(() => between.reply),
   }));
 
-test('what a client says is understood in whatever pieces it comes', () => {
+test('messages of a client are parsed however they are split', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(ping, pong, message), { maxLength: 8 }),
       fc.array(fc.integer({ min: 1, max: 9_000 }), { minLength: 1, maxLength: 20 }),
-      (said, sizes) => {
-        const bytes = Buffer.concat([...said.map((one) => one.bytes), clientFrame(0x88, Buffer.from([3, 233]))]);
+      (clientMessages, sizes) => {
+        const bytes = Buffer.concat([
+          ...clientMessages.map((one) => one.bytes),
+          clientFrame(0x88, Buffer.from([3, 233])),
+        ]);
         const frames = new ClientFrames();
         const replies: Reply[] = [];
         for (let at = 0, piece = 0; at < bytes.length; piece += 1) {
@@ -63,13 +69,13 @@ test('what a client says is understood in whatever pieces it comes', () => {
           replies.push(...frames.replies(bytes.subarray(at, at + size)));
           at += size;
         }
-        expect(told(replies)).toEqual([...said.flatMap(({ reply }) => reply), 'close 1001']);
+        expect(describeReplies(replies)).toEqual([...clientMessages.flatMap(({ reply }) => reply), 'close 1001']);
       },
     ),
   );
 });
 
-test('nothing at all makes it throw, or say anything after a close', () => {
+test('no input makes the parser throw or send anything after a close', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 20 }), (chunks) => {
       const frames = new ClientFrames();
@@ -79,29 +85,29 @@ test('nothing at all makes it throw, or say anything after a close', () => {
   );
 });
 
-describe('what is no frame of a client closes', () => {
+describe('an invalid frame of a client closes the connection', () => {
   const x = Buffer.from('x');
   test.each<[string, Buffer, number]>([
     ['without a mask', Buffer.from([0x81, 1, 0x78]), 1002],
     ['with a reserved bit', clientFrame(0xc1, x), 1002],
-    ['of an opcode that is none', clientFrame(0x83, x), 1002],
-    ['of a control opcode that is none', clientFrame(0x8b, x), 1002],
-    ['a ping in parts', clientFrame(0x09, x), 1002],
+    ['with an unknown opcode', clientFrame(0x83, x), 1002],
+    ['with an unknown control opcode', clientFrame(0x8b, x), 1002],
+    ['a fragmented ping', clientFrame(0x09, x), 1002],
     ['a long ping', clientFrame(0x89, Buffer.alloc(126)), 1002],
-    ['a part of no message', clientFrame(0x80, x), 1002],
-    ['a message within another', Buffer.concat([clientFrame(0x01, x), clientFrame(0x81, x)]), 1002],
-    ['a close with half a code', clientFrame(0x88, x), 1002],
-    ['a close with a code that is reserved', clientFrame(0x88, Buffer.from([3, 237])), 1002],
-    ['a message that is too long', clientFrame(0x81, Buffer.alloc(65_537)), 1009],
-    ['a message that claims all lengths', Buffer.concat([Buffer.from([0x81, 0xff]), Buffer.alloc(12, 0xff)]), 1009],
+    ['a continuation without a message', clientFrame(0x80, x), 1002],
+    ['a message inside another', Buffer.concat([clientFrame(0x01, x), clientFrame(0x81, x)]), 1002],
+    ['a close with a truncated code', clientFrame(0x88, x), 1002],
+    ['a close with a reserved code', clientFrame(0x88, Buffer.from([3, 237])), 1002],
+    ['an oversized message', clientFrame(0x81, Buffer.alloc(65_537)), 1009],
+    ['a message of the maximum length', Buffer.concat([Buffer.from([0x81, 0xff]), Buffer.alloc(12, 0xff)]), 1009],
   ])('%s', (_, bytes, code) => {
     const frames = new ClientFrames();
-    expect(told(frames.replies(bytes))).toEqual([`close ${code}`]);
+    expect(describeReplies(frames.replies(bytes))).toEqual([`close ${code}`]);
     expect(frames.replies(clientFrame(0x89, x))).toEqual([]);
   });
 });
 
-test('a close without a code is answered as a normal one', () => {
+test('a close without a code gets a normal close', () => {
   expect(new ClientFrames().replies(clientFrame(0x88, Buffer.alloc(0)))).toEqual([
     { frame: closing(normalClosure), isLast: true },
   ]);

@@ -9,7 +9,7 @@ import { clientFrame, framesIn, handshake } from '../../../fakes/web-socket.ts';
 
 type Seen = (res: Response) => void;
 
-/** The client's end of a connection whose handshake is accepted; it reads nothing by itself. */
+/** The client end of an accepted connection; it reads nothing by itself. */
 function connected(seen: Seen): Duplex {
   const server = http.createServer();
   serveHandshakes(server, (req, res) => {
@@ -23,8 +23,8 @@ function connected(seen: Seen): Duplex {
   return client;
 }
 
-/** All that there is to read without waiting. */
-async function said(client: Duplex): Promise<Buffer> {
+/** Reads all available data without waiting. */
+async function readAvailable(client: Duplex): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for (let quiet = 0; quiet < 10; quiet += 1) {
     const chunk = client.read() as Buffer | null;
@@ -38,46 +38,46 @@ async function said(client: Duplex): Promise<Buffer> {
   return all.subarray(all.indexOf('\r\n\r\n') + 4);
 }
 
-test('who sends pings and reads no pong is owed a bounded number of them', async () => {
+test('a client that sends pings without reading causes a bounded number of pongs', async () => {
   const client = connected(() => undefined);
   const pings = 100_000;
   for (let at = 0; at < pings; at += 1_000) {
     client.write(Buffer.concat(Array.from({ length: 1_000 }, () => clientFrame(0x89, Buffer.alloc(100)))));
     await turn();
   }
-  const pongs = framesIn(await said(client));
+  const pongs = framesIn(await readAvailable(client));
   expect(pongs.length).toBeGreaterThan(100);
   expect(pongs.length).toBeLessThan(pings / 20);
   client.destroy();
 });
 
-test('nothing is said after a close', async () => {
+test('nothing is sent after a close', async () => {
   let res: Response | undefined;
   const client = connected((one) => {
     res = one;
   });
   client.write(Buffer.concat([clientFrame(0x88, Buffer.alloc(0)), clientFrame(0x89, Buffer.alloc(0))]));
-  expect(framesIn(await said(client)).map(({ opcode }) => opcode)).toEqual([8]);
+  expect(framesIn(await readAvailable(client)).map(({ opcode }) => opcode)).toEqual([8]);
   expect(res?.writableEnded).toBe(true);
-  // Its end of the connection.
+  // The end of the connection by the server.
   client.end();
 });
 
-test('a client that goes away without a close ends the answer', async () => {
+test('a client that disconnects without a close ends the response', async () => {
   let closed: Promise<unknown> | undefined;
   const client = connected((res) => {
     closed = once(res, 'close');
   });
-  await said(client);
+  await readAvailable(client);
   client.end();
   await expect(closed).resolves.toEqual([]);
 });
 
-test('other upgrades are requests like others', async () => {
+test('other upgrades are handled as normal requests', async () => {
   const server = http.createServer((_, res) => res.end(String(isHandshake(res))));
   serveHandshakes(server, () => undefined);
   const [client, served] = duplexPair();
   server.emit('connection', served);
   client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n');
-  expect((await said(client)).toString()).toBe('false');
+  expect((await readAvailable(client)).toString()).toBe('false');
 });

@@ -32,12 +32,12 @@ function outcomeOf(query: URLSearchParams): string {
   }
 }
 
-describe('a query', () => {
-  test('without parameters has the defaults', () => {
+describe('query parameters', () => {
+  test('have their defaults when absent', () => {
     expect(parameters.parse(new URLSearchParams())).toEqual({ limit: -1, watch: false });
   });
 
-  test('has the values of its parameters in their types', () => {
+  test('have typed values', () => {
     const query = new URLSearchParams('limit=10&watch=1&name=&exclude=a&exclude=b');
     expect(parameters.parse(query)).toEqual({ limit: 10, watch: true, name: '', exclude: ['a', 'b'] });
   });
@@ -51,23 +51,23 @@ describe('a query', () => {
     ['watch=yes', ['watch: must be true (or 1) or false (or 0), not "yes"']],
     ['watch=constructor', ['watch: must be true (or 1) or false (or 0), not "constructor"']],
     ['name=a&name=b', ['name: is given more than once']],
-    ['lmit=1', ['lmit: unknown parameter (did you mean limit?); known parameters are limit, watch, name, exclude']],
+    ['lmit=1', ['lmit: unknown parameter; did you mean limit?']],
     ['__proto__=1', ['__proto__: unknown parameter; known parameters are limit, watch, name, exclude']],
-  ])('%s is refused with what is wrong', (query, expected) => {
+  ])('are rejected with the reason: %s', (query, expected) => {
     expect(problemsOf(query)).toEqual(expected);
   });
 
-  test('names all its problems', () => {
+  test('are rejected with all problems at once', () => {
     expect(problemsOf('watch=2&limit=x&other=1')).toMatchObject([/^watch: /, /^limit: /, /^other: /].map(matching));
   });
 
-  test('with many problems names 20 of them and counts the others', () => {
+  test('are rejected with 20 problems and the count of further ones', () => {
     const query = Array.from({ length: 25 }, (_, at) => `unknown-${at}=1`).join('&');
     expect(problemsOf(query)).toHaveLength(20);
     expect(() => parameters.parse(new URLSearchParams(query))).toThrow(/; and 5 more$/);
   });
 
-  test('of any text is parsed or refused with 400', () => {
+  test('of any text are parsed or rejected with 400', () => {
     const name = fc.oneof(fc.constantFrom('limit', 'watch', 'name', 'exclude'), fc.string());
     fc.assert(
       fc.property(fc.array(fc.tuple(name, fc.string())), (pairs) => {
@@ -78,14 +78,14 @@ describe('a query', () => {
   });
 });
 
-test('a required parameter that is missing is refused, beside other problems', () => {
+test('a missing required parameter is rejected together with other problems', () => {
   const own = queryParameters({ client: text, limit: integerParameter({ min: 0 }, 'a number').optional() });
   expect(() => own.parse(new URLSearchParams())).toThrow(/^client: /);
   expect(() => own.parse(new URLSearchParams('limit=x'))).toThrow(/^client: .*; limit: must be a number, not "x"$/);
   expect(own.parse(new URLSearchParams('client=a'))).toEqual({ client: 'a' });
 });
 
-test('a StatusError of a schema is refused with its message and the name of the parameter', () => {
+test('a StatusError of a schema keeps its message, with the name of the parameter', () => {
   const selector = text.transform((given) => {
     throw given === 'bug' ? new TypeError(given) : badRequest(`${given} is no selector`);
   });
@@ -96,19 +96,19 @@ test('a StatusError of a schema is refused with its message and the name of the 
   expect(() => own.parse(new URLSearchParams('selector=bug'))).toThrow(TypeError);
 });
 
-test('a hint is the message for a parameter that other APIs have', () => {
+test('a hint replaces the message for a parameter that other APIs have', () => {
   const own = queryParameters({ page: text.optional() }, { continue: 'use page' });
   expect(() => own.parse(new URLSearchParams('continue=a'))).toThrow('continue: use page');
   expect(() => own.parse(new URLSearchParams('constructor=a'))).toThrow('constructor: unknown parameter');
 });
 
-test('queries without parameters share their values, which cannot be changed', () => {
+test('queries without parameters share one immutable value', () => {
   const first = parameters.parse(new URLSearchParams());
   expect(parameters.parse(new URLSearchParams())).toBe(first);
   expect(Object.isFrozen(first)).toBe(true);
 });
 
-test('parameters are described by their names, with those that must be sent', () => {
+test('parameters are described by name, and required ones are marked', () => {
   const { descriptions } = queryParameters({ client: described('The client', text), state: text.optional() });
   expect(descriptions).toMatchObject([
     { name: 'client', in: 'query', description: 'The client', required: true },

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { requestTimeout, validTimeout } from '../../../../src/http/request/request-timeout.ts';
 
-test('an invalid timeout is refused with its first 64 characters', () => {
+test('an invalid timeout is rejected with its first 64 characters', () => {
   expect(() => validTimeout('x'.repeat(60_000))).toThrow(
-    `invalid timeout specified in the request URL: "${'x'.repeat(64)}…" is no duration such as "32s"`,
+    `invalid timeout specified in the request URL: "${'x'.repeat(64)}…" is not a duration such as "32s"`,
   );
 });
 

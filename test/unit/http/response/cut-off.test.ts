@@ -47,7 +47,7 @@ describe.each(handlers)('a response over HTTP/2 %s', (_, handler) => {
     await once(server, 'listening');
     client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     const stream = client.request({ ':path': '/kapis/version?timeout=50ms' });
-    // curl and Node take a reset with NO_ERROR for the end, and Node one with CANCEL too.
+    // curl and Node treat a reset with NO_ERROR as the end, and Node also one with CANCEL.
     const error = once(stream.resume(), 'error');
     await once(stream, 'close').catch(() => undefined);
     expect(stream.rstCode).toBe(http2.constants.NGHTTP2_INTERNAL_ERROR);

@@ -10,7 +10,7 @@ const bytes = fc.oneof(
 );
 
 describe('a gzip member', () => {
-  test('holds its fragments and what stands between them, in any order', async () => {
+  test('contains its fragments and the text between them, in any order', async () => {
     const part = fc.record({ bytes, fragment: fc.boolean() });
     await fc.assert(
       fc.asyncProperty(fc.array(part, { maxLength: 8 }), async (parts) => {

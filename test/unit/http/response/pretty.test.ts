@@ -1,16 +1,17 @@
 import { expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { indented, wantsPretty } from '../../../../src/http/response/pretty.ts';
+import { formatted, wantsPretty } from '../../../../src/http/response/pretty.ts';
 
+const json = 'application/json';
 const wanted = new AbortController();
 
 const indentedText = async (pieces: readonly Buffer[]): Promise<string> => {
   const text: Buffer[] = [];
-  for await (const part of (await indented([pieces], wanted)).parts) text.push(...part);
+  for await (const part of (await formatted([pieces], json, wanted)).parts) text.push(...part);
   return Buffer.concat(text).toString();
 };
 
-test('indents like JSON.stringify, wherever the text is cut into pieces', async () => {
+test('JSON is indented as by JSON.stringify, however the text is split', async () => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.array(fc.nat(60)), async (value, lengths) => {
       let rest = Buffer.from(JSON.stringify(value));
@@ -27,40 +28,40 @@ test('indents like JSON.stringify, wherever the text is cut into pieces', async 
 const large = Array.from({ length: 20_000 }, (_, index) => ({ index, text: 'é"\\{}[],:', none: {}, some: [[], [1]] }));
 const text = Buffer.from(JSON.stringify(large));
 
-test('indents more than a block of memory', async () => {
+test('indentation deeper than a memory block is correct', async () => {
   expect(await indentedText([text])).toBe(JSON.stringify(large, null, 2));
 });
 
-test('indents as deep as it gets', async () => {
+test('any depth is indented', async () => {
   const deep = Buffer.from('['.repeat(1_000) + ']'.repeat(1_000));
   expect(await indentedText([deep])).toBe(JSON.stringify(JSON.parse(deep.toString()), null, 2));
 });
 
-test('a document of one block has a length, a larger one is indented while it is read', async () => {
-  const small = await indented([[Buffer.from('{"a":1}')]], wanted);
+test('a document of one block has a length; a larger one is indented while it is read', async () => {
+  const small = await formatted([[Buffer.from('{"a":1}')]], json, wanted);
   expect(small.length).toBe(JSON.stringify({ a: 1 }, null, 2).length);
   let taken = 0;
   function* parts(): Generator<Buffer[]> {
     for (; taken < 100; taken += 1) yield [Buffer.from(`"${'x'.repeat(10_000)}"`)];
   }
-  const { length, parts: blocks } = await indented(parts(), wanted);
+  const { length, parts: blocks } = await formatted(parts(), json, wanted);
   expect(length).toBeUndefined();
   expect(taken).toBeLessThan(10);
   for await (const block of blocks) if (block.length > 0) break;
   expect(taken).toBeLessThan(10);
 });
 
-test('a nested document makes no more than a block at once', async () => {
+test('a nested document creates at most one block at a time', async () => {
   const depth = 2_000;
-  const { parts } = await indented([[Buffer.from('['.repeat(depth))]], wanted);
+  const { parts } = await formatted([[Buffer.from('['.repeat(depth))]], json, wanted);
   for await (const blocks of parts) expect(Buffer.concat(blocks).length).toBeLessThanOrEqual(64 * 1024);
 });
 
-test('gives way to others after each few kilobytes, and is not made for nobody', async () => {
+test('indenting yields after every few kilobytes, and stops when the client is gone', async () => {
   let looks = 0;
   const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looks += 1));
   const controller = new AbortController();
-  const document = indented([[text]], controller);
+  const document = formatted([[text]], json, controller);
   const atFirst = looks;
   controller.abort();
   await expect(document).rejects.toThrow('aborted');
@@ -77,6 +78,6 @@ test.each([
   ['0', 'curl/8', false],
   ['true', 'kubectl', true],
   ['1', 'kubectl', true],
-])('JSON is indented with pretty=%s and the client %s: %s', (pretty, userAgent, wants) => {
+])('pretty=%s and the client %s: JSON is indented: %s', (pretty, userAgent, wants) => {
   expect(wantsPretty(pretty, userAgent)).toBe(wants);
 });

@@ -2,28 +2,28 @@ import { describe, expect, test } from '@jest/globals';
 import * as errors from '../../../../src/runtime/errors.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
 import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
-import { ask, type Answer } from '../../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { doing, face } from '../../../labs/http.ts';
 
 const silent = createLogger({ silent: true });
 
-/** What a handler that throws this is answered with. */
-const thrown = (error: unknown, path = '/kapis/version', method = 'GET', log = silent): Promise<Answer> => {
+/** The response to a request whose handler throws this error. */
+const thrown = (error: unknown, path = '/kapis/version', method = 'GET', log = silent): Promise<AppResponse> => {
   const throws = (): never => {
     throw error;
   };
-  return ask(face({ log, routes: [doing(throws, path)] }).app, path, { method });
+  return sendRequest(face({ log, routes: [doing(throws, path)] }).app, path, { method });
 };
 
 const core = { group: '', resource: 'nodes' };
 
-describe('on the API paths', () => {
+describe('an error on the API paths', () => {
   test.each([
     [errors.badRequest('no'), 400, 'BadRequest', undefined],
     [errors.forbidden(core, 'n1', 'why'), 403, 'Forbidden', { name: 'n1', kind: 'nodes' }],
     [errors.notFound({ group: 'g', resource: 'r' }, 'x'), 404, 'NotFound', { name: 'x', group: 'g', kind: 'r' }],
-    [errors.noSuchPath(), 404, 'NotFound', undefined],
+    [errors.pathNotFound(), 404, 'NotFound', undefined],
     [errors.notAcceptable(['application/json']), 406, 'NotAcceptable', undefined],
     [errors.expired('too old'), 410, 'Expired', undefined],
     [errors.tooLarge('too large'), 413, 'RequestEntityTooLarge', undefined],
@@ -45,9 +45,9 @@ describe('on the API paths', () => {
     [new KubeError(418, { message: 'x' }), 418, 'BadRequest', undefined],
     [new KubeError(500, {}), 502, 'BadGateway', undefined],
   ])('%s is a Status', async (error, code, reason, details) => {
-    const answer = await thrown(error);
-    expect(answer.status).toBe(code);
-    expect(answer.json()).toEqual({
+    const response = await thrown(error);
+    expect(response.status).toBe(code);
+    expect(response.json()).toEqual({
       kind: 'Status',
       apiVersion: 'v1',
       metadata: {},
@@ -57,18 +57,18 @@ describe('on the API paths', () => {
       ...(details === undefined ? {} : { details }),
       code,
     });
-    expect(answer.text.endsWith('}\n')).toBe(true);
-    expect(answer.headers['content-type']).toBe('application/json');
+    expect(response.text.endsWith('}\n')).toBe(true);
+    expect(response.headers['content-type']).toBe('application/json');
     const seconds = (details as { retryAfterSeconds?: number } | undefined)?.retryAfterSeconds;
-    expect(answer.headers['retry-after']).toBe(seconds?.toString());
+    expect(response.headers['retry-after']).toBe(seconds?.toString());
   });
 
-  test('one that can be continued carries the token with which', async () => {
+  test('that allows to continue a list contains the continue token', async () => {
     expect((await thrown(errors.expired('too old', 'token'))).json()['metadata']).toEqual({ continue: 'token' });
   });
 });
 
-describe('on the paths of OAuth', () => {
+describe('an error on the OAuth paths', () => {
   test.each([
     [errors.badRequest('no'), 400, 'invalid_request'],
     [errors.forbiddenPath('no'), 403, 'access_denied'],
@@ -80,21 +80,21 @@ describe('on the paths of OAuth', () => {
     [new errors.OAuthError('temporarily_unavailable', 'later'), 503, 'temporarily_unavailable'],
   ])('%s is an error of RFC 6749', async (error, status, code) => {
     for (const path of ['/oauth/x', '/.well-known/x']) {
-      const answer = await thrown(error, path);
-      expect(answer.status).toBe(status);
-      expect(answer.json()).toEqual({ error: code, error_description: expect.any(String) });
-      expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
+      const response = await thrown(error, path);
+      expect(response.status).toBe(status);
+      expect(response.json()).toEqual({ error: code, error_description: expect.any(String) });
+      expect(response.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
     }
   });
 
   // evidence: error-description-characters
-  test('the description has no character that RFC 6749 forbids', async () => {
+  test('has no character in its description that RFC 6749 forbids', async () => {
     const { json } = await thrown(new errors.OAuthError('invalid_request', 'a "b" \\ ä\n'), '/oauth/x');
     expect(json()['error_description']).toBe("a 'b' ? ??");
   });
 });
 
-describe('what nobody foresaw', () => {
+describe('an unexpected error', () => {
   const secret = 'postgres://user:pass@db at /srv/app/dist/x.js:1';
 
   test.each([
@@ -103,35 +103,35 @@ describe('what nobody foresaw', () => {
     secret,
     { secret },
     Object.assign(new Error(secret), { status: 400 }),
-  ])('is 500 that names the line of the log and nothing else: %s', async (error) => {
-    const answer = await thrown(error);
-    expect(answer.status).toBe(500);
-    expect(answer.text).not.toMatch(/postgres|srv|\bat\b/);
-    expect(answer.json()).toMatchObject({
+  ])('is 500 with only the audit ID of the log line: %s', async (error) => {
+    const response = await thrown(error);
+    expect(response.status).toBe(500);
+    expect(response.text).not.toMatch(/postgres|srv|\bat\b/);
+    expect(response.json()).toMatchObject({
       reason: 'InternalError',
-      message: expect.stringContaining(String(answer.headers['audit-id'])),
+      message: expect.stringContaining(String(response.headers['audit-id'])),
     });
   });
 
-  test('has its cause in the log, under the audit id, once', async () => {
+  test('is logged once with its cause and the audit ID', async () => {
     const { log, lines } = logOfLines();
-    const answer = await thrown(new Error('the cause'), '/kapis/version', 'GET', log);
+    const response = await thrown(new Error('the cause'), '/kapis/version', 'GET', log);
     const caused = lines().filter((line) => line.includes('the cause'));
     expect(caused).toHaveLength(1);
     expect(JSON.parse(caused[0] ?? '')).toMatchObject({
       level: 'error',
-      auditID: answer.headers['audit-id'],
+      auditID: response.headers['audit-id'],
       error: { message: 'the cause', stack: expect.stringContaining('write-error.test.ts') },
     });
   });
 });
 
-test('to HEAD has the headers alone', async () => {
-  const answer = await thrown(errors.badRequest('no'), '/kapis/version', 'HEAD');
-  expect([answer.status, answer.text, Number(answer.headers['content-length']) > 0]).toEqual([400, '', true]);
+test('an error of a HEAD request has only headers', async () => {
+  const response = await thrown(errors.badRequest('no'), '/kapis/version', 'HEAD');
+  expect([response.status, response.text, Number(response.headers['content-length']) > 0]).toEqual([400, '', true]);
 });
 
-test('replaces what a handler had said about another body', async () => {
+test('an error replaces headers that a handler had set for another body', async () => {
   const route = doing((_, res) => {
     res.setHeader('Content-Encoding', 'gzip');
     res.setHeader('ETag', '"x"');
@@ -139,40 +139,40 @@ test('replaces what a handler had said about another body', async () => {
     res.setHeader('Content-Type', 'text/html');
     throw errors.badRequest('no');
   });
-  const { headers, json } = await ask(face({ routes: [route] }).app, '/kapis/version');
+  const { headers, json } = await sendRequest(face({ routes: [route] }).app, '/kapis/version');
   expect(json()['code']).toBe(400);
   expect(headers['content-type']).toBe('application/json');
   for (const name of ['content-encoding', 'etag', 'content-disposition']) expect(headers).not.toHaveProperty(name);
 });
 
-test('a stream that is under way is cut, so that its reader knows', async () => {
+test('an error cuts off a started stream, so that its reader notices', async () => {
   const route = doing((_, res) => {
     res.write('half');
     throw errors.badRequest('no');
   });
-  await expect(ask(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/the connection ended/);
+  await expect(sendRequest(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/the connection ended/);
 });
 
-describe('after an answer that cannot be written', () => {
+describe('after a response that cannot be written', () => {
   const message = 'N\x01o';
 
-  test('comes the error, and nothing of that answer', async () => {
+  test('the error is sent, and nothing of that response', async () => {
     const route = doing((_, res) => {
       res.setHeader('Location', '/a');
       res.writeHead(403, message);
     });
-    const answer = await ask(face({ routes: [route] }).app, '/kapis/version');
-    expect([answer.status, answer.headers.location]).toEqual([500, undefined]);
-    expect(answer.headers).toHaveProperty('audit-id');
+    const response = await sendRequest(face({ routes: [route] }).app, '/kapis/version');
+    expect([response.status, response.headers.location]).toEqual([500, undefined]);
+    expect(response.headers).toHaveProperty('audit-id');
   });
 
-  test('comes the end if nothing can be, and the server goes on', async () => {
+  test('the connection ends if nothing can be sent, and the server continues', async () => {
     const route = doing((_, res) => {
       res.writeHead = () => {
         throw new Error('never');
       };
       throw errors.badRequest('no');
     });
-    await expect(ask(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/the connection ended/);
+    await expect(sendRequest(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/the connection ended/);
   });
 });

@@ -11,8 +11,8 @@ const asResponse = (response: FakeResponse): Response => response as unknown as 
 const large = Array.from({ length: 3000 }, (_, index) => Buffer.from(`${index} ${'x'.repeat(500)}\n`));
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
 
-describe('an answer', () => {
-  test('has its length and may be told apart from a cached one', async () => {
+describe('a response', () => {
+  test('has its length and an entity tag', async () => {
     const response = new FakeResponse();
     await write(request(), asResponse(response), {
       status: 201,
@@ -30,7 +30,7 @@ describe('an answer', () => {
     });
   });
 
-  test('of JSON ends with a newline', async () => {
+  test('with JSON ends with a newline', async () => {
     const response = new FakeResponse();
     await writeJson(request(), asResponse(response), { a: 1 });
     expect(response.text).toBe('{"a":1}\n');
@@ -45,7 +45,7 @@ describe('an answer', () => {
     expect(response.headers).toEqual({});
   });
 
-  test('that is large goes out at the pace of its reader, and is the same', async () => {
+  test('that is large is sent at the pace of its reader, unchanged', async () => {
     const response = new FakeResponse();
     response.stalled = true;
     const writing = write(request(), asResponse(response), { contentType: 'text/plain', body: large });
@@ -62,7 +62,7 @@ describe('an answer', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test.each([{}, { 'accept-encoding': 'gzip' }])('ends when its reader goes away: %j', async (headers) => {
+  test.each([{}, { 'accept-encoding': 'gzip' }])('ends when its reader disconnects: %j', async (headers) => {
     const response = new FakeResponse();
     response.stalled = true;
     const writing = write(request(headers), asResponse(response), { contentType: 'text/plain', body: large });
@@ -72,7 +72,7 @@ describe('an answer', () => {
     expect(response.text.length).toBeLessThan(600_000);
   });
 
-  test('that is large is compressed for who takes gzip', async () => {
+  test('that is large is compressed for a client that accepts gzip', async () => {
     const response = new FakeResponse();
     await write(request({ 'accept-encoding': 'gzip' }), asResponse(response), {
       contentType: 'text/plain',
@@ -90,7 +90,7 @@ describe('an answer', () => {
     expect(response.headers).not.toHaveProperty('content-encoding');
   });
 
-  test('to HEAD has the headers alone', async () => {
+  test('to HEAD has only headers', async () => {
     const response = new FakeResponse();
     await write(request({}, 'HEAD'), asResponse(response), { contentType: 'text/plain', body: large });
     expect(response.text).toBe('');
@@ -98,11 +98,11 @@ describe('an answer', () => {
   });
 });
 
-describe('a list', () => {
+describe('a list response', () => {
   const items = large;
   const part = 250;
 
-  /** Counts the parts that were made, and tells when no more are wanted. */
+  /** Counts the created parts, and reports when no more are needed. */
   function counting(): { parts: () => AsyncGenerator<Buffer[]>; made: () => number; ended: () => boolean } {
     let made = 0;
     let ended = false;
@@ -121,8 +121,8 @@ describe('a list', () => {
 
   test.each([
     ['of a known length', Buffer.concat(large).length, { 'content-length': String(Buffer.concat(large).length) }],
-    ['of a length that nobody knows yet', undefined, {}],
-  ])('%s is made at the pace of its reader', async (_, length, headers) => {
+    ['of unknown length', undefined, {}],
+  ])('%s is created at the pace of its reader', async (_, length, headers) => {
     const response = new FakeResponse();
     response.stalled = true;
     const { parts, made, ended } = counting();
@@ -142,7 +142,7 @@ describe('a list', () => {
     });
   });
 
-  test('is made no further when its reader has gone away', async () => {
+  test('is not continued when its reader has disconnected', async () => {
     const response = new FakeResponse();
     response.stalled = true;
     const { parts, made, ended } = counting();
@@ -158,17 +158,17 @@ describe('a list', () => {
   test.each([
     ['GET', large.length / part, Buffer.concat(large)],
     ['HEAD', 0, Buffer.alloc(0)],
-  ])('is compressed for who accepts that: %s', async (method, wanted, body) => {
+  ])('is compressed for a client that accepts it: %s', async (method, wanted, body) => {
     const response = new FakeResponse();
     const { parts, made } = counting();
     const plain = async (): Promise<Streamed> => ({ length: 1, parts: parts() });
-    const asked = request({ 'accept-encoding': 'gzip' }, method);
-    await writeList(asked, asResponse(response), { contentType: 'text/plain', items, plain });
+    const compressed = request({ 'accept-encoding': 'gzip' }, method);
+    await writeList(compressed, asResponse(response), { contentType: 'text/plain', items, plain });
     expect(response.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'Accept-Encoding' });
     expect(response.headers).not.toHaveProperty('content-length');
     expect(made()).toBe(wanted);
     const sent = Buffer.concat(response.chunks);
-    // Not toEqual, which looks at each byte by itself.
+    // Not toEqual, which compares each byte separately.
     expect((sent.length === 0 ? sent : gunzipSync(sent)).equals(body)).toBe(true);
   });
 });

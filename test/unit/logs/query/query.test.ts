@@ -27,7 +27,7 @@ function problems(text: string): Record<string, string> {
   return Object.fromEntries(causes.map(({ field, message }) => [field ?? '', message ?? '']));
 }
 
-test('a query without parameters selects the newest ten records up to now', () => {
+test('a log query without parameters selects the newest ten records up to now', () => {
   expect(parse('')).toEqual({
     operation: 'query',
     namespaces: [],
@@ -49,7 +49,7 @@ test('a query without parameters selects the newest ten records up to now', () =
   });
 });
 
-test('a query may have all parameters', () => {
+test('a log query may have all parameters', () => {
   const text =
     'operation=query&namespaces=a,b&workloads=w&pods=p&containers=c&namespace_query=N&workload_query=W&pod_query=P&container_query=C' +
     '&log_query=x y,%E2%82%AC&start_time=5&end_time=7&sort=asc&from=3&size=0&pretty=1&timeout=3s&follow=false';
@@ -77,7 +77,7 @@ test('a query may have all parameters', () => {
   expect(parse('operation=histogram&interval=1M').interval).toEqual({ count: 1, unit: 'M' });
 });
 
-describe('times', () => {
+describe('log query times', () => {
   test.each([
     ['0', 0],
     ['1700000000', 1_700_000_000],
@@ -94,19 +94,19 @@ describe('times', () => {
     ['1700000000000000000', ' (nanoseconds? try 1700000000)'],
     ...['1700000000.5', '1700000000.', '-1', '+1', '', '1e9', '0x10', 'now', ' 5', '\u0661'].map((text) => [text, '']),
     ...['2023-11-14', '2023-11-14T22:13:20Z', '99999999999999999999999999'].map((text) => [text, '']),
-  ])('%j is refused', (text = '', hint) => {
-    const problem = `must be whole seconds since 1970, such as 1700000000, not "${text}"${hint}`;
+  ])('%j is rejected', (text = '', hint) => {
+    const problem = `must be Unix seconds, such as 1700000000, not "${text}"${hint}`;
     const encoded = encodeURIComponent(text);
     expect(problems(`start_time=${encoded}&end_time=${encoded}`)).toEqual({ start_time: problem, end_time: problem });
   });
 
-  test('a start after the end is refused, and the same second is not', () => {
+  test('a start after the end is rejected; the same second is accepted', () => {
     expect(problems('start_time=5&end_time=4')).toEqual({ start_time: '5 is after end_time (4)' });
     expect(problems('start_time=1700000002')['start_time']).toMatch(/is after now \(1700000001\)/);
     expect(problems('start_time=4&end_time=4')).toEqual({});
   });
 
-  test('any text is a time or is refused with 400', () => {
+  test('any text is parsed as a time or rejected with 400', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const query = new URLSearchParams({ end_time: text }).toString();
@@ -117,7 +117,7 @@ describe('times', () => {
   });
 });
 
-describe('a query is refused', () => {
+describe('a log query is rejected', () => {
   test.each([
     ['operation', 'Query', /must be one of query, statistics, histogram, export; did you mean "query"\?/],
     ['sort', 'newest', /must be one of desc, asc/],
@@ -134,30 +134,30 @@ describe('a query is refused', () => {
     ['interval', '999999d', /at most 100 years, not "999999d"/],
     ['follow', 'yes', /true .* or false/],
     ['pretty', '', /true/],
-    ['namespaces', 'a,,b', /^has an empty item$/],
+    ['namespaces', 'a,,b', /^contains an empty item$/],
     ['namespaces', 'a'.repeat(254), /more than 253 characters/],
-    ['pods', 'a%0Ab', /characters that no name has, "a\\nb"/],
-    ['workloads', 'Web', /characters that no name has/],
-    ['workload_query', 'a(b', /characters that no name has/],
-    ['container_query', 'a%09b', /characters that no name has/],
+    ['pods', 'a%0Ab', /characters that are not allowed in names: "a\\nb"/],
+    ['workloads', 'Web', /characters that are not allowed in names/],
+    ['workload_query', 'a(b', /characters that are not allowed in names/],
+    ['container_query', 'a%09b', /characters that are not allowed in names/],
     ['log_query', 'x'.repeat(1_025), /more than 1024/],
-    ['log_query', Array.from({ length: 101 }, (_, i) => i).join(','), /101 items, more than 100/],
-    ['namespaces', Array.from({ length: 5_001 }, (_, i) => i).join(','), /more than 5000/],
-    ['start', '5', /^unknown parameter \(did you mean start_time\?\); known parameters are operation, namespaces/],
+    ['log_query', Array.from({ length: 101 }, (_, i) => i).join(','), /101 items; at most 100 are allowed/],
+    ['namespaces', Array.from({ length: 5_001 }, (_, i) => i).join(','), /at most 5000/],
+    ['start', '5', /^unknown parameter; did you mean start_time\?$/],
   ])('with %s=%s', (name, text, message) => {
     expect(problems(`${name}=${text}`)[name]).toMatch(message);
   });
 
-  test('with a parameter that is repeated', () => {
+  test('with a repeated parameter', () => {
     expect(problems('pods=a&pods=b')).toEqual({ pods: 'is given more than once' });
   });
 
-  test('with from and size beyond the last record that can be read', () => {
+  test('with from and size beyond the last readable record', () => {
     expect(problems('from=99990&size=11')['from']).toMatch(/100000/);
     expect(problems('from=99990&size=10')).toEqual({});
   });
 
-  test('with too many buckets, if it is a histogram', () => {
+  test('with too many buckets, for a histogram only', () => {
     expect(problems('operation=histogram&interval=1s&start_time=0&end_time=10001')['interval']).toMatch(
       /10000 buckets/,
     );
@@ -166,19 +166,19 @@ describe('a query is refused', () => {
   });
 
   test.each(['query', 'statistics', 'histogram', 'export'])(
-    'not with parameters that operation=%s ignores',
+    'but not with parameters that operation=%s ignores',
     (operation) => {
       expect(problems(`operation=${operation}&from=1&size=5&sort=asc&interval=1m`)).toEqual({});
     },
   );
 
-  test('with follow and values that follow does not support, unless they are the defaults', () => {
+  test('with follow and unsupported values, unless they are the defaults', () => {
     const wrong = problems('follow=true&from=1&size=5&sort=asc&interval=1m&start_time=1&end_time=2');
     expect(Object.keys(wrong).toSorted()).toEqual(['end_time', 'from', 'interval', 'size', 'sort', 'start_time']);
     expect(problems('follow=true&from=0&size=10&sort=desc&interval=15m')).toEqual({});
   });
 
-  test('with one problem for each wrong parameter', () => {
+  test('with one problem for each invalid parameter', () => {
     const error = refusalOf('follow=true&size=x&start_time=');
     expect(error?.details?.causes).toHaveLength(2);
   });
@@ -186,15 +186,15 @@ describe('a query is refused', () => {
   test('with the first invalid item of each list', () => {
     const upperCase = Array.from({ length: 50 }, (_, index) => `A${index}`).join(',');
     expect(problems(`workloads=b,${upperCase}&workload_query=a(,b(&size=x`)).toEqual({
-      workloads: 'has an item with characters that no name has, "A0"',
-      workload_query: 'has an item with characters that no name has, "a("',
+      workloads: 'contains an item with characters that are not allowed in names: "A0"',
+      workload_query: 'contains an item with characters that are not allowed in names: "a("',
       size: expect.stringContaining('whole number'),
     });
   });
 
-  test('with too many items of a list, equal ones included', () => {
+  test('with too many items in a list, including equal ones', () => {
     expect(problems(`workloads=${Array.from({ length: 101 }, () => 'a').join(',')}`)).toEqual({
-      workloads: 'has 101 items, more than 100',
+      workloads: 'has 101 items; at most 100 are allowed',
     });
   });
 
@@ -205,13 +205,13 @@ describe('a query is refused', () => {
 
   test('with follow and another operation', () => {
     expect(problems('follow=true&operation=export&size=1')).toEqual({
-      follow: 'is only for operation=query, not export',
+      follow: 'is supported only for operation=query, not for export',
       size: expect.stringContaining('follow'),
     });
   });
 });
 
-test('a keyword of the text may contain tabs and colours', () => {
+test('a keyword for the text may contain tabs and ANSI colours', () => {
   expect(parse('log_query=%09at,%1B[31mred').log_query).toEqual(['\tat', '\u001b[31mred']);
 });
 
@@ -219,7 +219,7 @@ test('an empty list has no items, and a repeated item counts once', () => {
   expect(parse('namespaces=&pods=a,b,a')).toMatchObject({ namespaces: [], pods: ['a', 'b'] });
 });
 
-test('a response has as many problems as fit in its message and counts the others', () => {
+test('a response lists as many problems as fit in its message and counts the others', () => {
   const error = refusalOf(Array.from({ length: 15_000 }, (_, index) => index.toString(36)).join('&'));
   expect(JSON.stringify(error?.toStatus()).length).toBeLessThan(8_192);
   expect(error?.message).toMatch(/; and 149\d\d more$/);

@@ -2,9 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { bucketOf, bucketsBetween, lengthOf, nextBucket } from '../../../../src/logs/query/intervals.ts';
 import { intervalUnits, type Interval } from '../../../../src/logs/stores/log-store.ts';
-import { millisecondsOf, normalized, secondsOf, timeText } from '../../../../src/logs/query/times.ts';
+import { millisecondsOf, normalizeTime, secondsOf, timeText } from '../../../../src/logs/query/times.ts';
 
-describe('times', () => {
+describe('log times', () => {
   test.each([
     ['2026-11-22T10:00:00Z', '2026-11-22T10:00:00.000000000Z'],
     ['2026-11-22T10:00:00.5Z', '2026-11-22T10:00:00.500000000Z'],
@@ -14,16 +14,16 @@ describe('times', () => {
     ['2026-11-22 10:00:00Z', undefined],
     ['2026-11-22T10:00:00', undefined],
     ['', undefined],
-  ])('%s', (text, expected) => {
-    expect(normalized(text)).toBe(expected);
+  ])('%s is parsed as %s', (text, expected) => {
+    expect(normalizeTime(text)).toBe(expected);
   });
 
-  test('seconds come back', () => {
+  test('whole seconds are converted there and back', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 253_402_300_799 }), (seconds) => {
         expect(secondsOf(timeText(seconds))).toBe(seconds);
         expect(millisecondsOf(timeText(seconds))).toBe(seconds * 1_000);
-        expect(normalized(timeText(seconds))).toBe(timeText(seconds));
+        expect(normalizeTime(timeText(seconds))).toBe(timeText(seconds));
       }),
     );
   });
@@ -31,7 +31,7 @@ describe('times', () => {
 
 const iso = (text: string): number => Date.parse(text);
 
-describe('buckets', () => {
+describe('histogram buckets', () => {
   test.each<[Interval, string, string]>([
     [{ count: 15, unit: 'm' }, '2026-11-22T10:44:59.999Z', '2026-11-22T10:30:00Z'],
     [{ count: 1, unit: 'd' }, '2026-11-22T23:59:59Z', '2026-11-22T00:00:00Z'],
@@ -41,11 +41,11 @@ describe('buckets', () => {
     [{ count: 1, unit: 'M' }, '2024-02-29T12:00:00Z', '2024-02-01T00:00:00Z'],
     [{ count: 1, unit: 'q' }, '2026-11-22T10:00:00Z', '2026-10-01T00:00:00Z'],
     [{ count: 1, unit: 'y' }, '2026-11-22T10:00:00Z', '2026-01-01T00:00:00Z'],
-  ])('%j of %s begins at %s', (interval, time, expected) => {
+  ])('%j of %s starts at %s', (interval, time, expected) => {
     expect(bucketOf(iso(time), interval)).toBe(iso(expected));
   });
 
-  test('lie one behind the other', () => {
+  test('are adjacent', () => {
     const interval = fc.constantFrom(...intervalUnits).map((unit) => ({ count: 1, unit }));
     fc.assert(
       fc.property(interval, fc.integer({ min: 0, max: 4e12 }), (of, time) => {
@@ -59,7 +59,7 @@ describe('buckets', () => {
     );
   });
 
-  test('between the first and the last there is none missing', () => {
+  test('are complete between the first and the last', () => {
     const interval: Interval = { count: 1, unit: 's' };
     const counts = new Map([
       [3_000, 2],

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import type { Attributes, ResourceAttributes } from '../../../../src/auth/authorizers/authorizer.ts';
 import { StatusError } from '../../../../src/runtime/errors.ts';
 import {
-  demandSame,
-  demandStill,
+  assertSameVisible,
+  assertStillVisible,
   visibleLogs,
   type LogAccess,
   type VisibleLogs,
@@ -14,30 +14,32 @@ const user = { username: 'bob', groups: [], uid: '', extra: {}, via: 'token' } a
 const context = { user, signal: new AbortController().signal };
 const everything = { namespaces: [], namespace_query: [] };
 const never = (): never => {
-  throw new Error('nobody asks for namespaces');
+  throw new Error('namespaces must not be read here');
 };
 
-/** Of whom may see everything, or nothing. */
+/** The visibility of a caller who may see everything, or nothing. */
 const access = (allowed: boolean): LogAccess => ({
   authorizer: { authorize: async () => ({ allowed, reason: '' }) },
   granted: { of: () => [], hasSynced: () => true },
-  catalogue: { find: never, use: never },
+  catalogue: { find: never, acquire: never },
 });
 
 async function codeOf(allowed: boolean, before: VisibleLogs): Promise<number> {
-  const error: unknown = await demandSame(access(allowed), context, everything, before).catch((why: unknown) => why);
+  const error: unknown = await assertSameVisible(access(allowed), context, everything, before).catch(
+    (why: unknown) => why,
+  );
   if (error !== undefined && !(error instanceof StatusError)) throw error;
   return error === undefined ? 200 : error.code;
 }
 
 test.each<[string, VisibleLogs, boolean, number]>([
-  ['everything is everything', undefined, true, 200],
-  ['nothing is nothing', new Map(), false, 200],
-  ['nothing was everything', undefined, false, 403],
-  ['nothing was something', new Map([['shop', 5]]), false, 403],
-  ['everything was nothing', new Map(), true, 410],
-  ['everything was something', new Map([['shop', 5]]), true, 410],
-])('where %s', async (_what, before, allowed, code) => {
+  ['everything stays visible', undefined, true, 200],
+  ['nothing stays visible', new Map(), false, 200],
+  ['everything was visible and nothing is', undefined, false, 403],
+  ['one namespace was visible and none is', new Map([['shop', 5]]), false, 403],
+  ['nothing was visible and everything is', new Map(), true, 410],
+  ['one namespace was visible and all are', new Map([['shop', 5]]), true, 410],
+])('assertSameVisible responds with the right status if %s', async (_what, before, allowed, code) => {
   expect(await codeOf(allowed, before)).toBe(code);
 });
 
@@ -47,9 +49,9 @@ interface Case {
   /** Namespaces in which a RoleBinding names the caller. */
   readonly bound?: readonly string[];
   readonly hasSynced?: boolean;
-  /** Namespaces in which the caller may get pods/log; '' is all. */
+  /** Namespaces in which the caller may get pods/log; '' means all. */
   readonly allowed?: readonly string[];
-  /** Namespaces that there are, each with the second of its creation after `born`. */
+  /** Existing namespaces, each with the second of its creation after `born`. */
   readonly present?: Readonly<Record<string, number>>;
   readonly namespaces?: readonly string[];
   readonly words?: readonly string[];
@@ -61,7 +63,7 @@ interface Seen {
   readonly released: number;
 }
 
-/** Returns the logs that are visible to a caller, and the reviews for that. */
+/** Returns the logs that are visible to a caller, and the reviews sent for that. */
 async function see({ bound = [], hasSynced = true, allowed = [], present = {}, ...wanted }: Case): Promise<Seen> {
   const reviews: ResourceAttributes[] = [];
   let released = 0;
@@ -79,7 +81,7 @@ async function see({ bound = [], hasSynced = true, allowed = [], present = {}, .
       },
     },
     granted: { of: () => bound, hasSynced: () => hasSynced },
-    catalogue: { find: async () => entry, use: async () => ({ resource, release: () => (released += 1) }) },
+    catalogue: { find: async () => entry, acquire: async () => ({ resource, release: () => (released += 1) }) },
   } as unknown as LogAccess;
   const { namespaces = [], words = [] } = wanted;
   const visible = await visibleLogs(all, context, {
@@ -91,8 +93,8 @@ async function see({ bound = [], hasSynced = true, allowed = [], present = {}, .
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 
-describe('logs are visible', () => {
-  test('of everything to who may get pods/log in all namespaces, by one review', async () => {
+describe('a caller sees logs', () => {
+  test('of all namespaces with the right to pods/log in all of them, after one review', async () => {
     const { visible, reviews } = await see({ allowed: [''], hasSynced: false, bound: ['a'] });
     expect(visible).toBeUndefined();
     expect(reviews).toEqual([
@@ -100,7 +102,7 @@ describe('logs are visible', () => {
     ]);
   });
 
-  test('of named namespaces from the beginning to who may get pods/log in all namespaces', async () => {
+  test('of named namespaces from the start with the right to pods/log in all namespaces', async () => {
     const { visible } = await see({ allowed: [''], namespaces: ['gone', 'shop'], present: { shop: 5 } });
     expect(visible).toEqual(
       new Map([
@@ -110,7 +112,7 @@ describe('logs are visible', () => {
     );
   });
 
-  test('of bound namespaces in which a review allows it, since each was created', async () => {
+  test('of bound namespaces that a review allows, from the creation of each', async () => {
     const { visible, reviews, released } = await see({
       bound: ['blog', 'gone', 'shop'],
       allowed: ['gone', 'shop', 'other'],
@@ -130,7 +132,7 @@ describe('logs are visible', () => {
     expect(released).toBe(1);
   });
 
-  test('of named namespaces without a binding too, also while the bindings are not read yet', async () => {
+  test('of named namespaces without a binding too, even before the bindings are read', async () => {
     const { visible } = await see({
       hasSynced: false,
       bound: ['blog'],
@@ -160,11 +162,11 @@ describe('logs are visible', () => {
     expect(reviews.slice(1).map(({ namespace }) => namespace)).toEqual(expected);
   });
 
-  test('nowhere to who may nothing, without a look at the namespaces', async () => {
+  test('of no namespace without any right, and no namespace is read', async () => {
     expect(await see({ bound: ['shop'], present: { shop: 5 } })).toMatchObject({ visible: new Map(), released: 0 });
   });
 
-  test('to nobody while the bindings are not read yet and no namespace is named', async () => {
+  test('of no namespace before the bindings are read, if none is named', async () => {
     await expect(see({ hasSynced: false })).rejects.toMatchObject({ code: 503 });
   });
 
@@ -181,17 +183,17 @@ describe('logs are visible', () => {
     const bound = names(50);
     expect((await see({ bound, namespaces: names(250) })).reviews).toHaveLength(251);
     await expect(see({ bound, namespaces: names(251) })).rejects.toMatchObject({ code: 400 });
-    // Bindings that are not read yet count for nothing.
+    // Bindings are ignored until they are read.
     await expect(see({ bound, hasSynced: false, namespaces: names(201) })).rejects.toMatchObject({ code: 400 });
   });
 });
 
 const since = (...all: readonly (readonly [string, number])[]): VisibleLogs => new Map(all);
 
-/** Rechecks a stream that began with `before`, of a caller who is now allowed to see `shop`, created 5 s after `born`. */
+/** Rechecks a stream that started with `before`, for a caller who may now see `shop`, created 5 s after `born`. */
 const recheck = (
   before: VisibleLogs,
-  still: typeof demandStill | typeof demandSame = demandStill,
+  still: typeof assertStillVisible | typeof assertSameVisible = assertStillVisible,
 ): Promise<unknown> => {
   const resource = fakeResource();
   resource.store.replace([node('shop', { second: 5 })], 1);
@@ -204,24 +206,24 @@ const recheck = (
       }),
     },
     granted: { of: () => ['shop'], hasSynced: () => true },
-    catalogue: { find: async () => entry, use: async () => ({ resource, release: () => undefined }) },
+    catalogue: { find: async () => entry, acquire: async () => ({ resource, release: () => undefined }) },
   } as unknown as LogAccess;
   return still(now, context, everything, before);
 };
 
-describe('a stream of logs', () => {
+describe('a log stream', () => {
   test.each<[string, VisibleLogs]>([
     ['the same', since(['shop', born + 5])],
     ['less', since()],
     ['the same from a later second on', since(['shop', born + 6])],
-  ])('goes on if the caller saw %s', async (_what, before) => {
+  ])('continues if the caller saw %s', async (_what, before) => {
     expect(await recheck(before)).toEqual(new Map([['shop', born + 5]]));
   });
 
   test.each<[string, VisibleLogs]>([
     ['another namespace', since(['blog', born + 5])],
-    ['one namespace more', since(['shop', born + 5], ['blog', born + 5])],
-    // The namespace of that name was deleted and created again.
+    ['one more namespace', since(['shop', born + 5], ['blog', born + 5])],
+    // The namespace was deleted and recreated under the same name.
     ['an earlier second', since(['shop', born + 4])],
   ])('ends with 403 if the caller saw %s', async (_what, before) => {
     await expect(recheck(before)).rejects.toMatchObject({
@@ -231,7 +233,7 @@ describe('a stream of logs', () => {
     });
   });
 
-  test("ends with kube-apiserver's own sentence if the caller saw everything", async () => {
+  test('ends with the message of kube-apiserver if the caller saw everything', async () => {
     await expect(recheck(undefined)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining(
@@ -240,9 +242,9 @@ describe('a stream of logs', () => {
     });
   });
 
-  test('that must show all that the caller sees ends with 410 if that is more now', async () => {
-    await expect(recheck(since(), demandSame)).rejects.toMatchObject({ code: 410 });
-    await expect(recheck(since(['shop', born + 6]), demandSame)).rejects.toMatchObject({ code: 410 });
-    expect(await recheck(since(['shop', born + 5]), demandSame)).toBeUndefined();
+  test('of all visible logs ends with 410 when more becomes visible', async () => {
+    await expect(recheck(since(), assertSameVisible)).rejects.toMatchObject({ code: 410 });
+    await expect(recheck(since(['shop', born + 6]), assertSameVisible)).rejects.toMatchObject({ code: 410 });
+    expect(await recheck(since(['shop', born + 5]), assertSameVisible)).toBeUndefined();
   });
 });

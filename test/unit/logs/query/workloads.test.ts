@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { matcherOf, podsOf, podsOfAny, workloadsOf } from '../../../../src/logs/query/workloads.ts';
+import { matcherOf, podPatternOf, podPatternContaining, workloadsOf } from '../../../../src/logs/query/workloads.ts';
 
 const named = (pattern: string): ((pod: string) => boolean) =>
   matcherOf({ workload: '', pattern, alsoPods: [], notPods: [] });
@@ -16,40 +16,40 @@ const name = fc
   )
   .map((parts) => parts.join(''));
 
-/** k8s.io/apiserver pkg/storage/names SimpleNameGenerator. */
+/** SimpleNameGenerator of k8s.io/apiserver pkg/storage/names. */
 const generate = (base: string, suffix: string): string => base.slice(0, 58) + suffix;
 
-describe('the pods of a workload of any name', () => {
-  test('of a Deployment', () => {
+describe('the pod names of a workload with any name', () => {
+  test('match for a Deployment', () => {
     fc.assert(
       fc.property(name, hash, random, (workload, templateHash, suffix) => {
         fc.pre(workload.length < 58);
-        expect(named(podsOf(workload))(generate(`${workload}-${templateHash}-`, suffix))).toBe(true);
+        expect(named(podPatternOf(workload))(generate(`${workload}-${templateHash}-`, suffix))).toBe(true);
       }),
     );
   });
 
-  test('of a DaemonSet, a Job and a ReplicaSet', () => {
+  test('match for a DaemonSet, a Job and a ReplicaSet', () => {
     fc.assert(
       fc.property(name, random, (workload, suffix) => {
-        expect(named(podsOf(workload))(generate(`${workload}-`, suffix))).toBe(true);
+        expect(named(podPatternOf(workload))(generate(`${workload}-`, suffix))).toBe(true);
       }),
     );
   });
 
-  test('of a StatefulSet', () => {
+  test('match for a StatefulSet', () => {
     fc.assert(
       fc.property(name, fc.nat(), (workload, index) => {
-        expect(named(podsOf(workload))(`${workload}-${index}`)).toBe(true);
+        expect(named(podPatternOf(workload))(`${workload}-${index}`)).toBe(true);
       }),
     );
   });
 
-  test('of a CronJob', () => {
+  test('match for a CronJob', () => {
     fc.assert(
       fc.property(name, fc.integer({ min: 20_000_000, max: 99_999_999 }), random, (workload, minute, suffix) => {
         fc.pre(workload.length <= 52);
-        expect(named(podsOf(workload))(generate(`${workload}-${minute}-`, suffix))).toBe(true);
+        expect(named(podPatternOf(workload))(generate(`${workload}-${minute}-`, suffix))).toBe(true);
       }),
     );
   });
@@ -66,8 +66,8 @@ test.each([
   ['web', 'web-0x', false],
   ['a.b', 'aXb-0', false],
   ['a.b', 'a.b-0', true],
-])('%s has %s: %s', (workload, pod, expected) => {
-  expect(named(podsOf(workload))(pod)).toBe(expected);
+])('the workload %s includes the pod %s: %s', (workload, pod, expected) => {
+  expect(named(podPatternOf(workload))(pod)).toBe(expected);
 });
 
 test.each([
@@ -76,12 +76,12 @@ test.each([
   ['web', 'other-7d8f9c-x2x4z', false],
   ['web', 'web', false],
   ['.', 'a-0', false],
-])('a name with %s has %s: %s', (keyword, pod, expected) => {
-  expect(named(podsOfAny(keyword))(pod)).toBe(expected);
+])('a workload name that contains %s includes the pod %s: %s', (keyword, pod, expected) => {
+  expect(named(podPatternContaining(keyword))(pod)).toBe(expected);
 });
 
-test('names that are known count more than the pattern', () => {
-  const matches = matcherOf({ workload: 'web', pattern: podsOf('web'), alsoPods: ['odd'], notPods: ['web-0'] });
+test('known pod names take precedence over the pattern', () => {
+  const matches = matcherOf({ workload: 'web', pattern: podPatternOf('web'), alsoPods: ['odd'], notPods: ['web-0'] });
   expect(['odd', 'web-0', 'web-1', 'else'].map(matches)).toEqual([true, false, true, false]);
 });
 
@@ -101,6 +101,6 @@ test.each([
   [owned('Job', 'nightly-29012345'), ['nightly-29012345', 'nightly']],
   [owned('Node', 'node-1'), []],
   [workloadsOf({ labels: {}, ownerReferences: [] }), []],
-])('the workloads of a pod %#', (found, expected) => {
+])('the workloads of a pod are derived from its owner: %#', (found, expected) => {
   expect(found).toEqual(expected);
 });

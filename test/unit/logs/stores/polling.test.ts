@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { followByAsking } from '../../../../src/logs/stores/polling.ts';
+import { followByPolling } from '../../../../src/logs/stores/polling.ts';
 import type { Found, LogRecord, LogPage, Selection } from '../../../../src/logs/stores/log-store.ts';
 import { timeText } from '../../../../src/logs/query/times.ts';
 
@@ -23,11 +23,11 @@ const record = (second: number, log: string): LogRecord => ({
   log,
 });
 
-/** A store into which records come between two questions. */
+/** A store that receives records between two polls. */
 class Arriving {
   readonly records: LogRecord[] = [];
   second = begun;
-  /** What comes before each question but the first. */
+  /** The records that arrive before each poll except the first. */
   readonly #arrivals: (readonly LogRecord[])[];
   #isFirst = true;
 
@@ -36,7 +36,7 @@ class Arriving {
   }
 
   /** Characters of a page. */
-  most = Infinity;
+  maxCharacters = Infinity;
 
   async query({ start = 0, end }: Selection, { from, size }: LogPage): Promise<Found> {
     if (from === 0 && !this.#isFirst) {
@@ -52,7 +52,7 @@ class Arriving {
     let characters = 0;
     for (const one of found.slice(from, from + size)) {
       characters += one.log.length;
-      if (characters > this.most && records.length > 0)
+      if (characters > this.maxCharacters && records.length > 0)
         return { total: found.length, records, partial: { reason: 'the page is too large' } };
       records.push(one);
     }
@@ -63,47 +63,47 @@ class Arriving {
 async function followed(
   arrivals: readonly (readonly LogRecord[])[],
   before: readonly LogRecord[] = [],
-  most = Infinity,
+  maxCharacters = Infinity,
 ) {
   const store = new Arriving(arrivals);
-  store.most = most;
+  store.maxCharacters = maxCharacters;
   store.records.push(...before);
-  const told: string[] = [];
+  const received: string[] = [];
   const options = { interval: 0, overlap: 10, page: 3, remembered: 6, now: () => (store.second += 1) * 1_000 };
   const follow = async (): Promise<void> => {
-    for await (const records of followByAsking(store, selection, new AbortController().signal, options))
-      told.push(...records.map(({ log }) => log));
+    for await (const records of followByPolling(store, selection, new AbortController().signal, options))
+      received.push(...records.map(({ log }) => log));
   };
   await expect(follow()).rejects.toThrow('over');
-  return told;
+  return received;
 }
 
-describe('a store that is asked again and again', () => {
-  test('tells what is new once, and not what was there', async () => {
+describe('a polled log store', () => {
+  test('returns new records once, and none of the earlier ones', async () => {
     expect(await followed([[], [record(1_001, 'a')], [], [record(1_002, 'b')], []], [record(1_001, 'old')])).toEqual([
       'a',
       'b',
     ]);
   });
 
-  test('loses and doubles nothing at equal times, nor what is written twice', async () => {
+  test('neither loses nor duplicates records with equal times or equal contents', async () => {
     const same = record(1_002, 'same');
-    const told = await followed([[same], [same, record(1_002, 'other')], [], [same], []]);
-    expect(told.toSorted()).toEqual(['other', 'same', 'same', 'same']);
+    const received = await followed([[same], [same, record(1_002, 'other')], [], [same], []]);
+    expect(received.toSorted()).toEqual(['other', 'same', 'same', 'same']);
   });
 
-  test('tells what comes late', async () => {
+  test('returns late records', async () => {
     const arrivals = [[record(1_005, 'first')], [], [], [record(1_003, 'late')], []];
     expect(await followed([...arrivals])).toEqual(['first', 'late']);
   });
 
-  test('takes what is more than a page, and more than it remembers', async () => {
+  test('returns more records than fit on a page or are remembered', async () => {
     const many = Array.from({ length: 40 }, (_, i) => record(1_002 + Math.floor(i / 8), `r${i}`));
-    const told = await followed([many, [], [], [], [], [], [], [], [], [], []]);
-    expect(told.toSorted()).toEqual(many.map(({ log }) => log).toSorted());
+    const received = await followed([many, [], [], [], [], [], [], [], [], [], []]);
+    expect(received.toSorted()).toEqual(many.map(({ log }) => log).toSorted());
   });
 
-  test('takes what is too large for a page', async () => {
+  test('returns records that are too large for a page', async () => {
     const many = Array.from({ length: 8 }, (_, i) => record(1_002, `r${i}`));
     expect((await followed([many, [], []], [], 4)).toSorted()).toEqual(many.map(({ log }) => log));
   });

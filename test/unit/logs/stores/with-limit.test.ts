@@ -17,52 +17,52 @@ function lab() {
     },
   });
   const storeOf = (user: string): LogStore => limit(inner, user);
-  const ask = (user = 'a', signal = never): Promise<Statistics> => storeOf(user).statistics(everything, signal);
-  return { begun, ask, store: storeOf('a'), storeOf };
+  const query = (user = 'a', signal = never): Promise<Statistics> => storeOf(user).statistics(everything, signal);
+  return { begun, query, store: storeOf('a'), storeOf };
 }
 
 const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 };
 
-test('queries of a user beyond their share wait, and delay no other user', async () => {
-  const { begun, ask } = lab();
-  const asked = [ask('a'), ask('a'), ask('a'), ask('b')];
+test('log queries of a user beyond their share wait, and delay no other user', async () => {
+  const { begun, query } = lab();
+  const pending = [query('a'), query('a'), query('a'), query('b')];
   await turns();
   expect(begun.length).toBe(2);
-  await expect(ask('a')).rejects.toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
+  await expect(query('a')).rejects.toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
   begun[1]?.();
-  await asked[3];
+  await pending[3];
   expect(begun.length).toBe(2);
   begun[0]?.();
-  await asked[0];
+  await pending[0];
   await turns();
   expect(begun.length).toBe(3);
   begun[2]?.();
-  await asked[1];
+  await pending[1];
   await turns();
   begun[3]?.();
-  await asked[2];
+  await pending[2];
 });
 
-test('a query that is aborted while it waits takes no slot', async () => {
-  const { begun, ask } = lab();
+test('a log query that is aborted while it waits takes no slot', async () => {
+  const { begun, query } = lab();
   const caller = new AbortController();
-  const asked = [ask()];
-  const waiting = [ask('a', caller.signal), ask()];
+  const pending = [query()];
+  const waiting = [query('a', caller.signal), query()];
   await turns();
   const reason = new Error('gone');
   caller.abort(reason);
   await expect(waiting[0]).rejects.toBe(reason);
   begun[0]?.();
-  await Promise.all(asked);
+  await Promise.all(pending);
   await turns();
   expect(begun.length).toBe(2);
   begun[1]?.();
   await waiting[1];
 });
 
-test('an export has a place of its own until it ends', async () => {
+test('an export has its own slot until it ends', async () => {
   const { store } = lab();
   const first = store.export(everything, 'asc', never);
   await first.next();
@@ -74,13 +74,13 @@ test('an export has a place of its own until it ends', async () => {
   expect((await store.export(everything, 'asc', never).next()).done).toBe(false);
 });
 
-test('whether it can be asked is asked however busy it is', async () => {
-  const { ask, store, begun } = lab();
-  const asked = [ask(), ask(), ask()];
+test('health checks of the log store need no slot', async () => {
+  const { query, store, begun } = lab();
+  const pending = [query(), query(), query()];
   await expect(store.check(never)).resolves.toBeUndefined();
   for (let index = 0; index < 3; index += 1) {
     await turns();
     begun[index]?.();
   }
-  await Promise.all(asked);
+  await Promise.all(pending);
 });

@@ -5,8 +5,8 @@ import { everything, fakeStore } from '../../../labs/fake-store.ts';
 
 const never = new AbortController().signal;
 
-test('what was asked and how it ended is told once', async () => {
-  const told: string[] = [];
+test('each log query and its outcome is counted once', async () => {
+  const observed: string[] = [];
   const caller = new AbortController();
   const store = withMetrics(
     fakeStore({
@@ -19,7 +19,7 @@ test('what was asked and how it ended is told once', async () => {
     }),
     (operation, result, seconds) => {
       expect(seconds).toBeGreaterThanOrEqual(0);
-      told.push(`${operation} ${result}`);
+      observed.push(`${operation} ${result}`);
     },
   );
   const page = { order: 'asc', from: 0, size: 1 } as const;
@@ -29,5 +29,5 @@ test('what was asked and how it ended is told once', async () => {
   await store.check(never);
   for await (const piece of store.export(everything, 'asc', never)) expect(piece.length).toBe(1);
   for await (const piece of store.export(everything, 'asc', never)) if (piece.length > 0) break;
-  expect(told).toEqual(['statistics 502', 'histogram 500', 'query ended', 'check ok', 'export ok', 'export ok']);
+  expect(observed).toEqual(['statistics 502', 'histogram 500', 'query ended', 'check ok', 'export ok', 'export ok']);
 });

@@ -30,7 +30,7 @@ async function read(stream: AsyncGenerator<readonly LogRecord[], unknown>): Prom
   return [...found, next.value];
 }
 
-test('records outside of the selection are dropped and counted, however they are read', async () => {
+test('records outside the selection are dropped and counted in every operation', async () => {
   const drops: unknown[] = [];
   const scoped = withScope(store, (name, count) => drops.push([name, count]));
   const rest = ['of the namespace', 'a moment later'];
@@ -48,7 +48,7 @@ test('records outside of the selection are dropped and counted, however they are
   ]);
 });
 
-test('a piece without any record of the selection is dropped: an empty chunk would end the response', async () => {
+test('a piece without any record of the selection is dropped, since an empty chunk would end the response', async () => {
   const outside = [{ ...record('of another namespace'), namespace: 'b' }];
   async function* mixed(): AsyncGenerator<readonly LogRecord[], Cut> {
     yield outside;
@@ -67,11 +67,11 @@ test('a caller who is allowed to see all namespaces receives every record', asyn
   expect((await scoped.query(everything, page, never)).records).toEqual(records);
 });
 
-test('a store that cannot follow still cannot', () => {
+test('a store without follow has none behind the scope filter either', () => {
   expect(withScope(fakeStore(), () => undefined)).not.toHaveProperty('follow');
 });
 
-test('a stream that its reader leaves is left in the store too', async () => {
+test('a stream that its reader leaves is ended in the store too', async () => {
   let isLeft = false;
   async function* endless(): AsyncGenerator<readonly LogRecord[], Cut> {
     try {
@@ -87,7 +87,7 @@ test('a stream that its reader leaves is left in the store too', async () => {
   expect(isLeft).toBe(true);
 });
 
-test('nothing is reported where no record is dropped', async () => {
+test('nothing is reported if no record is dropped', async () => {
   const drops: unknown[] = [];
   const whole = fakeStore({ query: async () => ({ total: 1, records: [record('of the namespace')] }) });
   await withScope(whole, (_, count) => drops.push(count)).query(selection, page, never);

@@ -9,18 +9,18 @@ const until = (signal: AbortSignal): Promise<never> =>
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
   );
 
-test('a store that is slow is 504, and learns of it', async () => {
+test('a slow log store causes 504 and is aborted', async () => {
   const store = withTimeout(fakeStore({ statistics: (_selection, signal) => until(signal) }), { statistics: 10 });
   await expect(store.statistics(everything, never)).rejects.toMatchObject({ code: 504, reason: 'Timeout' });
 });
 
-test('a caller who goes is no slow store', async () => {
+test('an aborted request is not reported as a slow store', async () => {
   const store = withTimeout(fakeStore({ statistics: (_selection, signal) => until(signal) }), { statistics: 60_000 });
   const caller = new AbortController();
   const reason = new Error('gone');
-  const asked = store.statistics(everything, caller.signal);
+  const pending = store.statistics(everything, caller.signal);
   caller.abort(reason);
-  await expect(asked).rejects.toBe(reason);
+  await expect(pending).rejects.toBe(reason);
 });
 
 const slowAfterOne: LogStore['export'] = async function* slow(_selection, _order, signal) {
@@ -29,7 +29,7 @@ const slowAfterOne: LogStore['export'] = async function* slow(_selection, _order
   return {};
 };
 
-test('of an export each piece has its time, and a caller who pauses is not late', async () => {
+test('each piece of an export has its own timeout, which does not run while the reader pauses', async () => {
   const store = withTimeout(fakeStore({ export: slowAfterOne }), { export: 20 });
   const pieces = store.export(everything, 'asc', never);
   expect((await pieces.next()).value).toEqual([record('one')]);
@@ -37,7 +37,7 @@ test('of an export each piece has its time, and a caller who pauses is not late'
   await expect(pieces.next()).rejects.toMatchObject({ code: 504 });
 });
 
-test('an export that is left ends the one of the store', async () => {
+test('an export that its reader leaves is ended in the store', async () => {
   let isEnded = false;
   const store = withTimeout(
     fakeStore({

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
-import { ask, type Answer } from '../../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
@@ -43,22 +43,23 @@ const queryOf = (fields: Fields): string =>
 const authorize = (fields: Fields = {}): string => `/oauth/authorize?${queryOf({ ...base, ...fields })}`;
 
 const lab = (authentication: object = {}): Promise<Lab> => createLab({ clients, users, ...authentication });
-const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((path, options) => ask(app, path, options));
+const browserOf = ({ app }: Lab): Browser<AppResponse> =>
+  new Browser((path, options) => sendRequest(app, path, options));
 const credentials = (username = 'alice'): Record<string, string> => ({ username, password: rightPassword });
 
 const aliceOf = ({ directory }: Lab): string => directory.account('alice')?.uid ?? '';
 
-/** What came back to the client. */
-function answerOf({ status, headers: { location = '' } }: Answer, to = redirectURI): Record<string, string> {
+/** The parameters of the redirect back to the client. */
+function responseOf({ status, headers: { location = '' } }: AppResponse, to = redirectURI): Record<string, string> {
   expect({ status, to: location.slice(0, to.length) }).toEqual({ status: 303, to });
   return Object.fromEntries(new URL(location).searchParams);
 }
 
-async function codeOf(browser: Browser<Answer>, fields: Fields = {}): Promise<string> {
+async function codeOf(browser: Browser<AppResponse>, fields: Fields = {}): Promise<string> {
   const login = await browser.open(authorize(fields));
   const consent = await browser.submit(login, credentials());
-  const answer = consent.status === 200 ? await browser.submit(consent, { decision: 'allow' }) : consent;
-  return answerOf(answer, fields['redirect_uri'] ?? redirectURI)['code'] ?? '';
+  const response = consent.status === 200 ? await browser.submit(consent, { decision: 'allow' }) : consent;
+  return responseOf(response, fields['redirect_uri'] ?? redirectURI)['code'] ?? '';
 }
 
 const exchange = (code: string, fields: Fields = {}): Fields => ({
@@ -71,8 +72,8 @@ const exchange = (code: string, fields: Fields = {}): Fields => ({
   ...fields,
 });
 
-function expectRefused(answer: Answer, error: string): void {
-  expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error });
+function expectRefused(response: AppResponse, error: string): void {
+  expect({ status: response.status, error: response.json()['error'] }).toEqual({ status: 400, error });
 }
 
 const twice = (text: string, again = text): Record<string, string> => ({
@@ -81,9 +82,9 @@ const twice = (text: string, again = text): Record<string, string> => ({
   new_password_again: again,
 });
 
-describe('the whole way', () => {
+describe('the authorization code flow', () => {
   // evidence: authorize-code-flow
-  test('leads by login and consent to tokens for the user', async () => {
+  test('leads through login and consent to tokens for the user', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const login = await browser.open(authorize({ nonce: 'n-1' }));
@@ -91,17 +92,17 @@ describe('the whole way', () => {
     expect(formIn(login.text).action).toBe('/oauth/login');
     const consent = await browser.submit(login, credentials());
     expect(consent.text).toContain('<strong>console</strong>');
-    const { code = '', ...rest } = answerOf(await browser.submit(consent, { decision: 'allow' }));
+    const { code = '', ...rest } = responseOf(await browser.submit(consent, { decision: 'allow' }));
     expect(rest).toEqual({ state: 'a state/&=+', iss: issuer });
     expect(made.events.at(-1)).toMatchObject({
       user: { username: 'alice' },
       annotations: { 'oauth.platform.io/client': 'console', 'oauth.platform.io/authorization': 'Allowed' },
     });
     await made.clock.advance(30 * second);
-    const answer = await made.token(exchange(code));
-    expect(answer.status).toBe(200);
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
-    const { access_token, id_token, refresh_token, scope } = answer.json();
+    const response = await made.token(exchange(code));
+    expect(response.status).toBe(200);
+    expect(response.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
+    const { access_token, id_token, refresh_token, scope } = response.json();
     expect(scope).toBe('openid profile');
     expect(refresh_token).toEqual(expect.any(String));
     expect(readJWT(String(access_token)).claims).toMatchObject({
@@ -122,31 +123,31 @@ describe('the whole way', () => {
     expect(readJWT(String(again.json()['id_token'])).claims).not.toHaveProperty('nonce');
   });
 
-  test('is shorter for who is logged in and has consented, and for a client that needs no consent', async () => {
+  test('skips a login and consent that the user has already completed, and the consent for a trusted client', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
-    expect(answerOf(await browser.open(authorize()))).toHaveProperty('code');
-    expect(answerOf(await browser.open(authorize({ client_id: 'ours' })))).toHaveProperty('code');
-    expect((await browser.open(authorize({ scope: 'openid email' }))).text).toContain('see your e-mail address');
+    expect(responseOf(await browser.open(authorize()))).toHaveProperty('code');
+    expect(responseOf(await browser.open(authorize({ client_id: 'ours' })))).toHaveProperty('code');
+    expect((await browser.open(authorize({ scope: 'openid email' }))).text).toContain('See your e-mail address');
     expect((await browser.open(authorize({ prompt: 'consent' }))).text).toContain('value="allow"');
   });
 
   // evidence: refresh-rotation-public-client
-  test('of a client without a secret needs none, and rotates its refresh tokens', async () => {
+  test('needs no secret for a public client, and rotates its refresh tokens', async () => {
     const made = await lab();
     const at = { client_id: 'spa', redirect_uri: 'https://spa.example/' };
     const code = await codeOf(browserOf(made), at);
-    const answer = await made.token(exchange(code, { ...at, client_secret: undefined }));
-    expect(answer.status).toBe(200);
+    const response = await made.token(exchange(code, { ...at, client_secret: undefined }));
+    expect(response.status).toBe(200);
     const refresh = { grant_type: 'refresh_token', client_id: 'spa' };
-    const first = String(answer.json()['refresh_token']);
+    const first = String(response.json()['refresh_token']);
     const next = await made.token({ ...refresh, refresh_token: first });
     expect(next.status).toBe(200);
     expect(next.json()['refresh_token']).not.toBe(first);
   });
 
   // evidence: loopback-redirect
-  test('of a program on the machine of the user goes to any port, and always asks', async () => {
+  test('redirects a native app to any loopback port, and always requires consent', async () => {
     const made = await lab();
     const browser = browserOf(made);
     for (const redirect_uri of [
@@ -156,20 +157,20 @@ describe('the whole way', () => {
     ]) {
       const first = await browser.open(authorize({ client_id: 'platform-cli', redirect_uri }));
       const consent = formIn(first.text).action === '/oauth/login' ? await browser.submit(first, credentials()) : first;
-      const { code = '' } = answerOf(await browser.submit(consent, { decision: 'allow' }), redirect_uri);
+      const { code = '' } = responseOf(await browser.submit(consent, { decision: 'allow' }), redirect_uri);
       const fields = { redirect_uri, client_id: 'platform-cli', client_secret: undefined };
       expect((await made.token(exchange(code, fields))).status).toBe(200);
     }
   });
 
   // evidence: redirect-uri-query
-  test('keeps the query of a registered address', async () => {
+  test('keeps the query of a registered redirect URI', async () => {
     const redirect_uri = 'https://console.example/other?tab=1';
     const made = await lab();
     const browser = browserOf(made);
     const login = await browser.open(authorize({ redirect_uri }));
     const consent = await browser.submit(login, credentials());
-    expect(answerOf(await browser.submit(consent, { decision: 'deny' }), redirect_uri)).toMatchObject({
+    expect(responseOf(await browser.submit(consent, { decision: 'deny' }), redirect_uri)).toMatchObject({
       tab: '1',
       error: 'access_denied',
     });
@@ -177,7 +178,7 @@ describe('the whole way', () => {
   });
 
   // evidence: authorize-post
-  test('begins by a form of the client too', async () => {
+  test('may start with a form of the client', async () => {
     const browser = browserOf(await lab());
     const { headers } = await browser.open('/oauth/authorize');
     expect(headers['content-type']).toMatch(/html/);
@@ -197,7 +198,7 @@ describe('an authorization request', () => {
     ['another host', { redirect_uri: 'https://evil.example/callback' }],
     ['a longer path', { redirect_uri: `${redirectURI}/x` }],
     ['a shorter path', { redirect_uri: 'https://console.example/' }],
-    ['a user in it', { redirect_uri: 'https://console.example@evil.example/callback' }],
+    ['user info in the URI', { redirect_uri: 'https://console.example@evil.example/callback' }],
     ['another case', { redirect_uri: 'https://CONSOLE.example/callback' }],
     ['a port', { redirect_uri: 'https://console.example:444/callback' }],
     ['a fragment', { redirect_uri: `${redirectURI}#x` }],
@@ -212,23 +213,25 @@ describe('an authorization request', () => {
     ['loopback with a fragment', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callback#x' }],
     ['loopback by name', { client_id: 'platform-cli', redirect_uri: 'http://localhost:1/callback' }],
     ['loopback as a user', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1@evil.example/callback' }],
-    ['a port that there is not', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:65536/callback' }],
-    ['such a port of IPv6', { client_id: 'platform-cli', redirect_uri: 'http://[::1]:99999/callback' }],
-    ['the client of our own pages', { client_id: 'platform-pages' }],
-  ])('with %s is told to people alone', async (_, fields) => {
+    ['an invalid port', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:65536/callback' }],
+    ['an invalid port of an IPv6 address', { client_id: 'platform-cli', redirect_uri: 'http://[::1]:99999/callback' }],
+    ['the built-in client of the pages', { client_id: 'platform-pages' }],
+  ])('with %s shows an error page instead of redirecting', async (_, fields) => {
     const browser = browserOf(await lab());
     await codeOf(browser);
-    const answer = await browser.open(authorize(fields));
-    expect(answer.status).toBe(400);
-    expect(answer.headers['location']).toBeUndefined();
-    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(answer.text).toContain('role="alert"');
+    const response = await browser.open(authorize(fields));
+    expect(response.status).toBe(400);
+    expect(response.headers['location']).toBeUndefined();
+    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(response.text).toContain('role="alert"');
   });
 
   // evidence: redirect-uri-repeated
-  test('with two addresses is told to people alone', async () => {
-    const answer = await browserOf(await lab()).open(`${authorize()}&redirect_uri=${encodeURIComponent(redirectURI)}`);
-    expect(answer.status).toBe(400);
+  test('with two redirect URIs shows an error page instead of redirecting', async () => {
+    const response = await browserOf(await lab()).open(
+      `${authorize()}&redirect_uri=${encodeURIComponent(redirectURI)}`,
+    );
+    expect(response.status).toBe(400);
   });
 
   // evidence: authorize-errors
@@ -239,27 +242,27 @@ describe('an authorization request', () => {
     ['no PKCE', { code_challenge: undefined, code_challenge_method: undefined }, 'invalid_request'],
     ['PKCE of the method plain', { code_challenge_method: 'plain' }, 'invalid_request'],
     ['PKCE without a method', { code_challenge_method: undefined }, 'invalid_request'],
-    ['a challenge that is none', { code_challenge: 'short' }, 'invalid_request'],
+    ['an invalid challenge', { code_challenge: 'short' }, 'invalid_request'],
     ['a client without the grant', { client_id: 'grantless' }, 'unauthorized_client'],
     ['a request object', { request: 'e30.e30.' }, 'request_not_supported'],
     ['a request_uri', { request_uri: 'https://console.example/r' }, 'request_uri_not_supported'],
     ['another response_mode', { response_mode: 'fragment' }, 'invalid_request'],
     ['a bad scope', { scope: 'a"b' }, 'invalid_scope'],
-    ['a scope of which nothing is known', { scope: 'everything' }, 'invalid_scope'],
+    ['an unknown scope', { scope: 'everything' }, 'invalid_scope'],
     ['a bad prompt', { prompt: 'none login' }, 'invalid_request'],
     ['an unknown prompt', { prompt: 'sing' }, 'invalid_request'],
     ['a bad max_age', { max_age: '-1' }, 'invalid_request'],
     ['a long nonce', { nonce: 'n'.repeat(513) }, 'invalid_request'],
-    ['prompt=none and nobody logged in', { prompt: 'none' }, 'login_required'],
-  ])('with %s is told to the client', async (_, fields, error) => {
-    const answer = answerOf(await browserOf(await lab()).open(authorize(fields)));
-    expect(answer).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
+    ['prompt=none without a login', { prompt: 'none' }, 'login_required'],
+  ])('with %s redirects the error to the client', async (_, fields, error) => {
+    const response = responseOf(await browserOf(await lab()).open(authorize(fields)));
+    expect(response).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
   });
 
   // evidence: authorize-repeated-parameter
-  test('that repeats a parameter is told to the client', async () => {
-    const answer = await browserOf(await lab()).open(`${authorize()}&scope=email`);
-    expect(answerOf(answer)).toMatchObject({
+  test('that repeats a parameter redirects the error to the client', async () => {
+    const response = await browserOf(await lab()).open(`${authorize()}&scope=email`);
+    expect(responseOf(response)).toMatchObject({
       error: 'invalid_request',
       error_description: expect.stringContaining('scope'),
     });
@@ -268,29 +271,29 @@ describe('an authorization request', () => {
   // evidence: authorize-error-characters
   test.each<[string, Fields]>([
     ['quotation marks', { response_type: 'token' }],
-    ['what the client wrote', { 'ä"\\\n': 'x' }],
-  ])('that is refused with %s is told so in the characters of RFC 6749', async (_, fields) => {
-    const { error_description } = answerOf(
+    ['text of the client', { 'ä"\\\n': 'x' }],
+  ])('that is rejected because of %s gets a description in the characters of RFC 6749', async (_, fields) => {
+    const { error_description } = responseOf(
       await browserOf(await lab()).open(`${authorize(fields)}&${queryOf({ ...fields, scope: 'email' })}`),
     );
     expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
   });
 
   // evidence: authorize-unknown-parameters
-  test('may have parameters that nobody knows, and some without a value, which count as left out', async () => {
+  test('may have unknown parameters, and treats parameters without a value as omitted', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
     const fields = { unknown: 'x', resource: 'https://a.example', state: '', nonce: '', prompt: '', max_age: '' };
-    expect(answerOf(await browser.open(authorize(fields)))).toEqual({ code: expect.any(String), iss: issuer });
+    expect(responseOf(await browser.open(authorize(fields)))).toEqual({ code: expect.any(String), iss: issuer });
   });
 
-  test('with prompt=none asks nothing, once there is nothing to ask', async () => {
+  test('with prompt=none needs no interaction once the user is logged in and has consented', async () => {
     const browser = browserOf(await lab());
     const login = await browser.open(authorize());
     await browser.submit(login, credentials());
-    expect(answerOf(await browser.open(authorize({ prompt: 'none' })))).toMatchObject({ error: 'consent_required' });
+    expect(responseOf(await browser.open(authorize({ prompt: 'none' })))).toMatchObject({ error: 'consent_required' });
     await browser.submit(await browser.open(authorize()), { decision: 'allow' });
-    expect(answerOf(await browser.open(authorize({ prompt: 'none' })))).toHaveProperty('code');
+    expect(responseOf(await browser.open(authorize({ prompt: 'none' })))).toHaveProperty('code');
   });
 
   test.each<[string, Fields]>([
@@ -298,7 +301,7 @@ describe('an authorization request', () => {
     ['prompt=select_account', { prompt: 'select_account' }],
     ['max_age=0', { max_age: '0' }],
     ['a login that is too old', { max_age: '60' }],
-  ])('with %s has the user log in again, once', async (_, fields) => {
+  ])('with %s makes the user log in again, once', async (_, fields) => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -321,33 +324,33 @@ describe('an authorization request', () => {
     const browser = browserOf(made);
     await codeOf(browser);
     await made.clock.advance(seconds * second);
-    const answer = await browser.open(authorize(maxAge === undefined ? {} : { max_age: String(maxAge) }));
-    expect(answer.status === 303 ? 'code' : 'login').toBe(next);
+    const response = await browser.open(authorize(maxAge === undefined ? {} : { max_age: String(maxAge) }));
+    expect(response.status === 303 ? 'code' : 'login').toBe(next);
   });
 
-  test.each(['1x', '1'.repeat(10)])('with max_age=%s is told to the client', async (max_age) => {
-    const answer = await browserOf(await lab()).open(authorize({ max_age }));
-    expect(answerOf(answer)).toMatchObject({ error: 'invalid_request' });
+  test.each(['1x', '1'.repeat(10)])('with max_age=%s redirects the error to the client', async (max_age) => {
+    const response = await browserOf(await lab()).open(authorize({ max_age }));
+    expect(responseOf(response)).toMatchObject({ error: 'invalid_request' });
   });
 
   test('may have a nonce of 512 characters', async () => {
     expect((await browserOf(await lab()).open(authorize({ nonce: 'n'.repeat(512) }))).status).toBe(200);
   });
 
-  test('while the cluster does not answer is told to the client, without a reason of ours', async () => {
+  test('while the cluster does not respond redirects an error to the client, without internal details', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
     made.client.before = () => {
       throw unreachable(new Error('the socket hung up'));
     };
-    expect(answerOf(await browser.open(authorize()))).toMatchObject({ error: 'temporarily_unavailable' });
+    expect(responseOf(await browser.open(authorize()))).toMatchObject({ error: 'temporarily_unavailable' });
   });
 });
 
-describe('a code', () => {
+describe('an authorization code', () => {
   // evidence: code-replay
-  test('that comes again ends what it began', async () => {
+  test('that is used again revokes the session that it started', async () => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
     const tokens = (await made.token(exchange(code))).json();
@@ -359,23 +362,23 @@ describe('a code', () => {
       client_secret: 'console',
     };
     expectRefused(await made.token(refresh), 'invalid_grant');
-    expect(await made.accessTokens.judge(String(tokens['access_token']))).toBeUndefined();
+    expect(await made.accessTokens.validate(String(tokens['access_token']))).toBeUndefined();
   });
 
   // evidence: code-once-concurrent
-  test('is good once, however many come at once', async () => {
+  test('is valid once, even with concurrent requests', async () => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
-    const answers = await Promise.all(Array.from({ length: 5 }, () => made.token(exchange(code))));
-    expect(answers.filter(({ status }) => status === 200).length).toBe(1);
+    const responses = await Promise.all(Array.from({ length: 5 }, () => made.token(exchange(code))));
+    expect(responses.filter(({ status }) => status === 200).length).toBe(1);
   });
 
   // evidence: code-binding
   test.each<[string, Fields]>([
     ['another verifier', { code_verifier: 'x'.repeat(43) }],
-    ['the address of another request', { redirect_uri: 'https://console.example/other?tab=1' }],
+    ['another redirect_uri', { redirect_uri: 'https://console.example/other?tab=1' }],
     ['another client', { client_id: 'ours', client_secret: 'ours' }],
-  ])('with %s is refused, and stays good for whom it was made', async (_, fields) => {
+  ])('with %s is rejected, and stays valid for its own request', async (_, fields) => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
     expectRefused(await made.token(exchange(code, fields)), 'invalid_grant');
@@ -388,32 +391,32 @@ describe('a code', () => {
     ['no redirect_uri', { redirect_uri: undefined }, /redirect_uri/],
     ['no verifier', { code_verifier: undefined }, /code_verifier/],
     ['a short verifier', { code_verifier: 'x'.repeat(42) }, /43 to 128/],
-  ])('with %s is told what is missing', async (_, fields, description) => {
+  ])('with %s is rejected with an error that names what is missing', async (_, fields, description) => {
     const made = await lab();
-    const answer = await made.token(exchange('x', fields));
-    expectRefused(answer, 'invalid_request');
-    expect(answer.json()['error_description']).toMatch(description);
+    const response = await made.token(exchange('x', fields));
+    expectRefused(response, 'invalid_request');
+    expect(response.json()['error_description']).toMatch(description);
   });
 
   // evidence: code-expiry
-  test('is over after a minute, and when the user is disabled', async () => {
+  test('expires after a minute, and when the user is disabled', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
     await made.clock.advance(60 * second);
     expectRefused(await made.token(exchange(code)), 'invalid_grant');
-    const next = answerOf(await browser.open(authorize()))['code'] ?? '';
+    const next = responseOf(await browser.open(authorize()))['code'] ?? '';
     made.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] });
     expectRefused(await made.token(exchange(next)), 'invalid_grant');
   });
 
   // evidence: password-change-code
-  test('of who must change the password by then gives nothing for others', async () => {
+  test('of a user who must change the password meanwhile gives no tokens for other audiences', async () => {
     const made = await lab();
     await made.putUser('carol');
     const browser = browserOf(made);
     const page = await browser.open(authorize({ client_id: 'ours', scope: 'openid' }));
-    const { code = '' } = answerOf(await browser.submit(page, credentials('carol')));
+    const { code = '' } = responseOf(await browser.submit(page, credentials('carol')));
     await made.putUser('carol', { passwordChangeRequired: true });
     const asOurs = { client_id: 'ours', client_secret: 'ours' };
     expectRefused(await made.token(exchange(code, { ...asOurs, audience: 'kubernetes' })), 'invalid_target');
@@ -423,7 +426,7 @@ describe('a code', () => {
   });
 
   // evidence: code-ends-with-login
-  test('is over with the login that it was given for, also when that ends at the same instant', async () => {
+  test('expires with the login that it was issued for, even if that ends at the same moment', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -431,25 +434,25 @@ describe('a code', () => {
     expectRefused(await made.token(exchange(code)), 'invalid_grant');
     const again = browserOf(made);
     await codeOf(again);
-    // Between the look at the login and the code.
+    // Between the check of the login and the code.
     made.client.before = async ({ method }) => {
       if (method !== 'POST') return;
       made.client.before = () => undefined;
       await Promise.all(made.sessions.ofUser(aliceOf(made)).map(({ metadata }) => made.sessions.revoke(metadata.name)));
     };
-    const late = answerOf(await again.open(authorize()))['code'] ?? '';
+    const late = responseOf(await again.open(authorize()))['code'] ?? '';
     expect(made.sessions.ofUser(aliceOf(made))).toEqual([]);
     expectRefused(await made.token(exchange(late)), 'invalid_grant');
   });
 
   // evidence: code-as-refresh-token
-  test('is no refresh token, no access token, and a refresh token is no code', async () => {
+  test('is neither a refresh token nor an access token, and a refresh token is not a code', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
     const client = { client_id: 'console', client_secret: 'console' };
     expectRefused(await made.token({ grant_type: 'refresh_token', refresh_token: code, ...client }), 'invalid_grant');
-    expect(await made.accessTokens.judge(code)).toBeUndefined();
+    expect(await made.accessTokens.validate(code)).toBeUndefined();
     const tokens = (await made.token(exchange(code))).json();
     expectRefused(await made.token(exchange(String(tokens['refresh_token']))), 'invalid_grant');
     expectRefused(
@@ -462,7 +465,7 @@ describe('a code', () => {
     );
   });
 
-  test('a refresh token that is presented as a code is refused, and its session goes on', async () => {
+  test('cannot be replaced by a refresh token, whose session continues', async () => {
     const made = await lab();
     const tokens = (await made.token(exchange(await codeOf(browserOf(made))))).json();
     const refreshToken = String(tokens['refresh_token']);
@@ -477,7 +480,7 @@ describe('a code', () => {
   });
 
   // evidence: code-count-limit
-  test('is not made without end', async () => {
+  test('is limited in number per login', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser, { client_id: 'ours' });
@@ -491,21 +494,21 @@ describe('a code', () => {
 
 describe('the login page', () => {
   // evidence: login-form-escaping
-  test('says what is wrong, and keeps what was typed but the password', async () => {
+  test('shows what is wrong, and keeps the typed values except the password', async () => {
     const browser = browserOf(await lab());
     const login = await browser.open(authorize({ login_hint: '"><script>' }));
     expect(login.text).not.toContain('<script>');
     expect(formIn(login.text).fields['username']).toBe('"><script>');
-    const answer = await browser.submit(login, { username: 'alice', password: 'wrong-password' });
-    expect(answer.status).toBe(400);
-    expect(answer.text).toContain('the username or the password is wrong');
-    expect(answer.text).not.toContain('wrong-password');
-    expect(formIn(answer.text).fields).toMatchObject({ username: 'alice', password: '' });
-    expect((await browser.submit(answer, credentials())).text).toContain('value="allow"');
+    const response = await browser.submit(login, { username: 'alice', password: 'wrong-password' });
+    expect(response.status).toBe(400);
+    expect(response.text).toContain('Incorrect username or password.');
+    expect(response.text).not.toContain('wrong-password');
+    expect(formIn(response.text).fields).toMatchObject({ username: 'alice', password: '' });
+    expect((await browser.submit(response, credentials())).text).toContain('value="allow"');
   });
 
   // evidence: page-login-limit
-  test('counts guesses with those at the token endpoint', async () => {
+  test('counts guesses together with those at the token endpoint', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const login = await browser.open(authorize());
@@ -513,13 +516,13 @@ describe('the login page', () => {
       await browser.submit(login, { username: 'alice', password: 'wrong' });
       await made.clock.advance(60 * second);
     }
-    const answer = await browser.submit(login, credentials());
-    expect(answer.status).toBe(429);
-    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
-    expect(answer.text).toContain('too many failed logins');
+    const response = await browser.submit(login, credentials());
+    expect(response.status).toBe(429);
+    expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
+    expect(response.text).toContain('Too many failed logins');
   });
 
-  test('has who must change the password do so first', async () => {
+  test('makes a user whose password must be changed do so first', async () => {
     const made = await lab();
     await made.putUser('carol', { groups: ['c'], passwordChangeRequired: true });
     const browser = browserOf(made);
@@ -527,11 +530,11 @@ describe('the login page', () => {
     expect(formIn(page.text).fields).toHaveProperty('new_password');
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
     const mistyped = await browser.submit(page, twice('a longer way to go', 'a longer way to g'));
-    expect(mistyped.text).toContain('not the same both times');
+    expect(mistyped.text).toContain('do not match');
     const refused = await browser.submit(mistyped, twice('password'));
     expect(refused.text).toContain('must not be one of the most common passwords');
-    const answer = await browser.submit(refused, twice('a longer way to go'));
-    const { code = '' } = answerOf(answer);
+    const response = await browser.submit(refused, twice('a longer way to go'));
+    const { code = '' } = responseOf(response);
     const token = await made.token(exchange(code, { client_id: 'ours', client_secret: 'ours' }));
     expect(readJWT(String(token.json()['access_token'])).claims).toMatchObject({ username: 'carol', groups: ['c'] });
   });
@@ -542,27 +545,27 @@ describe('the login page', () => {
     ['the form token of another browser', { form_token: 'A'.repeat(43) }, {}],
     ['another site', undefined, { 'sec-fetch-site': 'cross-site' }],
     ['another origin of the same site', undefined, { 'sec-fetch-site': 'same-site' }],
-  ])('takes nothing with %s', async (_, fields, headers) => {
+  ])('rejects a form with %s', async (_, fields, headers) => {
     const made = await lab();
     const browser = browserOf(made);
     const page = formIn((await browser.open(authorize())).text).fields;
     const { form_token: token = '', ...rest } = page;
     const sent = { ...rest, ...credentials(), ...(fields ?? { form_token: token }) };
-    const answer = await browser.send('/oauth/login', sent, headers);
-    expect(answer.status).toBe(403);
+    const response = await browser.send('/oauth/login', sent, headers);
+    expect(response.status).toBe(403);
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
   });
 
   // evidence: login-cookie-required
-  test('takes nothing from a browser without its cookie, or with two of them', async () => {
+  test('rejects a form of a browser without its cookie, or with two of them', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const page = await browser.open(authorize());
     const cookie = `__Host-platform-form=${browser.cookies.get('__Host-platform-form') ?? ''}`;
     for (const cookies of ['', `${cookie}; ${cookie}x`]) {
       const { fields } = formIn(page.text);
-      const answer = await browser.send('/oauth/login', { ...fields, ...credentials() }, { cookie: cookies });
-      expect(answer.status).toBe(403);
+      const response = await browser.send('/oauth/login', { ...fields, ...credentials() }, { cookie: cookies });
+      expect(response.status).toBe(403);
     }
   });
 
@@ -575,17 +578,17 @@ describe('the login page', () => {
     '/\\evil.example',
     '/oauth/device\r\nx: y',
     '/kapis',
-  ])('leads nowhere else: %j', async (next) => {
+  ])('does not redirect elsewhere: %j', async (next) => {
     const browser = browserOf(await lab());
-    const answer = await browser.submit(await browser.open(authorize()), { ...credentials(), next });
-    expect({ status: answer.status, location: answer.headers['location'] }).toEqual({
+    const response = await browser.submit(await browser.open(authorize()), { ...credentials(), next });
+    expect({ status: response.status, location: response.headers['location'] }).toEqual({
       status: 400,
       location: undefined,
     });
   });
 
   // evidence: login-cookie-attributes
-  test('gives a cookie that scripts, other hosts and other sites do not get', async () => {
+  test('sets a cookie that scripts, other hosts and other sites cannot access', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const page = await browser.open(authorize());
@@ -593,7 +596,7 @@ describe('the login page', () => {
       expect.stringMatching(/^__Host-platform-form=[\w-]{22}; Path=\/; Secure; HttpOnly; SameSite=Lax$/),
     ]);
     const { action, fields } = formIn(page.text);
-    const answer = await ask(made.app, action, {
+    const response = await sendRequest(made.app, action, {
       method: 'POST',
       secure: true,
       body: new URLSearchParams({ ...fields, ...credentials() }).toString(),
@@ -602,20 +605,20 @@ describe('the login page', () => {
         cookie: [...browser.cookies].map((pair) => pair.join('=')).join('; '),
       },
     });
-    expect(answer.headers['set-cookie']).toEqual([
+    expect(response.headers['set-cookie']).toEqual([
       expect.stringMatching(/^__Host-platform-login=[\w.-]+; Path=\/; Secure; HttpOnly; SameSite=Lax$/),
     ]);
   });
 
   // evidence: pages-tls-only
-  test('is served over TLS alone', async () => {
-    const answer = await ask((await lab()).app, authorize());
-    expect(answer.status).toBe(404);
-    expect(answer.json()['error_description']).toContain('https');
+  test('is served only over TLS', async () => {
+    const response = await sendRequest((await lab()).app, authorize());
+    expect(response.status).toBe(404);
+    expect(response.json()['error_description']).toContain('https');
   });
 
   // evidence: page-headers
-  test('can be framed by nobody, runs no script and sends nobody elsewhere', async () => {
+  test('cannot be framed, runs no script and does not submit to other sites', async () => {
     const { headers, text } = await browserOf(await lab()).open(authorize());
     expect(headers).toMatchObject({
       'cache-control': 'no-store',
@@ -631,25 +634,20 @@ describe('the login page', () => {
 });
 
 describe('the consent page', () => {
-  test('says who asks for what, and where it leads', async () => {
+  test('shows the client, the scope and the target of the redirect', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize({ scope: 'openid groups' })), credentials());
-    for (const text of [
-      '<strong>alice</strong>',
-      '<strong>console</strong>',
-      'see the groups you are in',
-      'console.example',
-    ])
+    for (const text of ['<strong>alice</strong>', '<strong>console</strong>', 'See your groups', 'console.example'])
       expect(page.text).toContain(text);
   });
 
-  test.each(['deny', 'x', ''])('sends back who says %j', async (decision) => {
+  test.each(['deny', 'x', ''])('redirects back with the decision %j', async (decision) => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
-    expect(answerOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
+    expect(responseOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
   });
 
-  test('is remembered once for the same client and scope, in whatever order', async () => {
+  test('is remembered once for the same client and scope, in any order', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -659,7 +657,7 @@ describe('the consent page', () => {
     expect(logins.map(({ status }) => status.consents)).toEqual([['console openid profile']]);
   });
 
-  test('is shown for a client that needed none before', async () => {
+  test('is shown for a client that needed no consent before', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser, { client_id: 'ours' });
@@ -668,31 +666,31 @@ describe('the consent page', () => {
   });
 
   // evidence: consent-csrf
-  test('takes no consent that another site sends, and none for an address that is not registered', async () => {
+  test('accepts no consent from another site or for an unregistered redirect URI', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     const { action, fields } = formIn(page.text);
     const forged = { request: fields['request'] ?? '', decision: 'allow' };
     expect((await browser.send(action, forged, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
     const request = queryOf({ ...base, redirect_uri: 'https://evil.example/' });
-    const answer = await browser.submit(page, { request, decision: 'allow' });
-    expect({ status: answer.status, location: answer.headers['location'] }).toEqual({
+    const response = await browser.submit(page, { request, decision: 'allow' });
+    expect({ status: response.status, location: response.headers['location'] }).toEqual({
       status: 400,
       location: undefined,
     });
   });
 
-  test('that is opened by itself, as by going back, says what to do', async () => {
+  test('says what to do when it is opened by itself, as with the back button', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open('/oauth/consent');
     expect({ status: page.status, type: page.headers['content-type'] }).toEqual({
       status: 200,
       type: 'text/html; charset=utf-8',
     });
-    expect(page.text).toContain('begin again there');
+    expect(page.text).toContain('start again');
   });
 
-  test('of somebody who has logged out meanwhile is a login', async () => {
+  test('becomes a login if the user has logged out meanwhile', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     browser.cookies.delete('__Host-platform-login');
@@ -700,15 +698,15 @@ describe('the consent page', () => {
   });
 });
 
-test('a login ends the others of the user where only one is allowed, and what it begins goes on', async () => {
+test('a login revokes the other sessions of the user with multipleLogin disabled, and the tokens that it gets stay valid', async () => {
   const made = await lab({ multipleLogin: false });
   const first = browserOf(made);
   const code = await codeOf(first);
   const tokens = (await made.token(exchange(code))).json();
-  expect(await made.accessTokens.judge(String(tokens['access_token']))).toBeDefined();
+  expect(await made.accessTokens.validate(String(tokens['access_token']))).toBeDefined();
   const elsewhere = browserOf(made);
   const other = (await made.token(exchange(await codeOf(elsewhere)))).json();
-  expect(await made.accessTokens.judge(String(tokens['access_token']))).toBeUndefined();
-  expect(await made.accessTokens.judge(String(other['access_token']))).toBeDefined();
+  expect(await made.accessTokens.validate(String(tokens['access_token']))).toBeUndefined();
+  expect(await made.accessTokens.validate(String(other['access_token']))).toBeDefined();
   expect(formIn((await first.open(authorize())).text).action).toBe('/oauth/login');
 });

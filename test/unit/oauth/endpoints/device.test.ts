@@ -1,7 +1,7 @@
-/** The device code flow (RFC 8628): a device without a browser, and somebody who lets it in. */
+/** The device code flow (RFC 8628): a device without a browser, and a user who authorizes it. */
 import { describe, expect, test } from '@jest/globals';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
-import { ask, type Answer } from '../../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
@@ -19,27 +19,27 @@ const users = [{ username: 'alice', groups: ['a'] }, { username: 'bob' }];
 
 interface Device {
   readonly made: Lab;
-  readonly browser: Browser<Answer>;
+  readonly browser: Browser<AppResponse>;
   readonly device: Readonly<Record<string, string>>;
-  readonly poll: (fields?: Fields) => Promise<Answer>;
+  readonly poll: (fields?: Fields) => Promise<AppResponse>;
 }
 
 const lab = (): Promise<Lab> => createLab({ clients, users });
-const begin = (made: Lab, fields: Fields = {}, from = '192.0.2.1'): Promise<Answer> =>
+const begin = (made: Lab, fields: Fields = {}, from = '192.0.2.1'): Promise<AppResponse> =>
   made.post('/oauth/device_authorization', { ...asCLI, scope: 'openid profile', ...fields }, { from });
 
 async function waiting(fields: Fields = {}): Promise<Device> {
   const made = await lab();
-  const answer = await begin(made, fields);
-  expect(answer.status).toBe(200);
-  const device = answer.json() as Record<string, string>;
-  const poll = (more: Fields = {}): Promise<Answer> =>
+  const response = await begin(made, fields);
+  expect(response.status).toBe(200);
+  const device = response.json() as Record<string, string>;
+  const poll = (more: Fields = {}): Promise<AppResponse> =>
     made.token({ grant_type: grantType, device_code: device['device_code'], ...asCLI, ...more });
-  return { made, device, poll, browser: new Browser((path, options) => ask(made.app, path, options)) };
+  return { made, device, poll, browser: new Browser((path, options) => sendRequest(made.app, path, options)) };
 }
 
-/** Logs in at the page and types the code in; the answer is what comes after it. */
-async function typeIn({ browser, device }: Device, typed: string = device['user_code'] ?? ''): Promise<Answer> {
+/** Logs in at the page and types in the code; returns the next page. */
+async function typeIn({ browser, device }: Device, typed: string = device['user_code'] ?? ''): Promise<AppResponse> {
   const page = await browser.submit(await browser.open('/oauth/device'), {
     username: 'alice',
     password: rightPassword,
@@ -47,10 +47,10 @@ async function typeIn({ browser, device }: Device, typed: string = device['user_
   return await browser.submit(page, { user_code: typed });
 }
 
-const errorOf = (answer: Answer): string => `${answer.status} ${String(answer.json()['error'])}`;
+const errorOf = (response: AppResponse): string => `${response.status} ${String(response.json()['error'])}`;
 
 // evidence: password-change-device
-test('a device of who must change the password by then gets nothing for others', async () => {
+test('a device of a user who must change the password meanwhile gets no tokens for other audiences', async () => {
   const all = await waiting();
   const { made, poll } = all;
   await made.putUser('carol');
@@ -59,8 +59,8 @@ test('a device of who must change the password by then gets nothing for others',
     username: 'carol',
     password: rightPassword,
   });
-  const question = await browser.submit(page, { user_code: device['user_code'] ?? '' });
-  expect((await browser.submit(question, { decision: 'allow' })).text).toContain('The device is in');
+  const consentPage = await browser.submit(page, { user_code: device['user_code'] ?? '' });
+  expect((await browser.submit(consentPage, { decision: 'allow' })).text).toContain('Device authorized');
   await made.putUser('carol', { passwordChangeRequired: true });
   expect(errorOf(await poll({ audience: 'kubernetes' }))).toBe('400 invalid_target');
   await made.clock.advance(30 * second);
@@ -70,7 +70,7 @@ test('a device of who must change the password by then gets nothing for others',
 });
 
 // evidence: device-flow
-test('a device is let in, and gets tokens for the user', async () => {
+test('a device that a user authorizes gets tokens for the user', async () => {
   const all = await waiting();
   const { made, device, poll, browser } = all;
   expect(device).toEqual({
@@ -82,16 +82,16 @@ test('a device is let in, and gets tokens for the user', async () => {
     interval: 5,
   });
   expect(errorOf(await poll())).toBe('400 authorization_pending');
-  const question = await typeIn(all);
+  const consentPage = await typeIn(all);
   for (const text of [
     '<strong>alice</strong>',
     '<strong>platform-cli</strong>',
     '192.0.2.1',
     device['user_code'] ?? '',
   ])
-    expect(question.text).toContain(text);
+    expect(consentPage.text).toContain(text);
   await made.clock.advance(30 * second);
-  expect((await browser.submit(question, { decision: 'allow' })).text).toContain('The device is in');
+  expect((await browser.submit(consentPage, { decision: 'allow' })).text).toContain('Device authorized');
   expect(made.events.at(-1)).toMatchObject({
     user: { username: 'alice' },
     annotations: {
@@ -100,9 +100,9 @@ test('a device is let in, and gets tokens for the user', async () => {
       'oauth.platform.io/session': expect.stringMatching(/./),
     },
   });
-  const answer = await poll();
-  expect(answer.status).toBe(200);
-  const { access_token, refresh_token, id_token, scope } = answer.json();
+  const response = await poll();
+  expect(response.status).toBe(200);
+  const { access_token, refresh_token, id_token, scope } = response.json();
   expect(scope).toBe('openid profile');
   expect(readJWT(String(access_token)).claims).toMatchObject({
     client_id: 'platform-cli',
@@ -115,7 +115,7 @@ test('a device is let in, and gets tokens for the user', async () => {
   expect(refreshed.status).toBe(200);
 });
 
-test('a device whose user code another one has already gets another', async () => {
+test('a device gets a new user code if the first one is already taken', async () => {
   const made = await lab();
   let taken = 2;
   made.client.before = ({ method }) => {
@@ -124,7 +124,7 @@ test('a device whose user code another one has already gets another', async () =
   expect((await begin(made)).json()).toMatchObject({ device_code: expect.any(String), user_code: expect.any(String) });
 });
 
-test('the address with the code in it asks for no more than a look', async () => {
+test('opening the address with the user code only shows the code', async () => {
   const { browser, device } = await waiting();
   const login = await browser.open(`/oauth/device?user_code=${device['user_code'] ?? ''}`);
   const page = await browser.submit(login, { username: 'alice', password: rightPassword });
@@ -132,7 +132,7 @@ test('the address with the code in it asks for no more than a look', async () =>
   expect((await browser.submit(page, {})).text).toContain('value="allow"');
 });
 
-test.each(['lower case', 'no hyphen', 'spaces'])('a code may be typed with %s', async (how) => {
+test.each(['lower case', 'no hyphen', 'spaces'])('a user code may be typed with %s', async (how) => {
   const all = await waiting();
   const code = all.device['user_code'] ?? '';
   const typed = {
@@ -145,15 +145,15 @@ test.each(['lower case', 'no hyphen', 'spaces'])('a code may be typed with %s', 
 
 describe('a device', () => {
   // evidence: device-denied
-  test('that is refused hears so', async () => {
+  test('that is denied gets access_denied', async () => {
     const all = await waiting();
-    const answer = await all.browser.submit(await typeIn(all), { decision: 'deny' });
-    expect(answer.text).toContain('refused');
+    const response = await all.browser.submit(await typeIn(all), { decision: 'deny' });
+    expect(response.text).toContain('Device denied');
     expect(errorOf(await all.poll())).toBe('400 access_denied');
   });
 
   // evidence: device-slow-down
-  test('that asks too often is slowed down, more and more', async () => {
+  test('that polls too often must slow down, more each time', async () => {
     const { made, poll } = await waiting();
     await poll();
     expect(errorOf(await poll())).toBe('400 slow_down');
@@ -163,7 +163,7 @@ describe('a device', () => {
     expect(errorOf(await poll())).toBe('400 authorization_pending');
   });
 
-  // Each poll that comes too early adds 5 s to the interval; one second of it is left to the network.
+  // Each early poll adds 5 s to the interval; one second of it is allowed for the network.
   test.each<[string, readonly (readonly [wait: number, error: string])[]]>([
     [
       '4 s',
@@ -199,7 +199,7 @@ describe('a device', () => {
         [8_999, 'slow_down'],
       ],
     ],
-  ])('that polls after %s hears the same as RFC 8628 section 3.5 says', async (_, polls) => {
+  ])('that polls after %s gets the response of RFC 8628 section 3.5', async (_, polls) => {
     const { made, poll } = await waiting();
     const errors: unknown[] = [];
     for (const [wait] of polls) {
@@ -209,14 +209,14 @@ describe('a device', () => {
     expect(errors).toEqual(polls.map(([, error]) => error));
   });
 
-  test('that is slowed down is told for how long', async () => {
+  test('that must slow down gets the new interval', async () => {
     const { poll } = await waiting();
     await poll();
-    expect((await poll()).json()['error_description']).toBe('ask again in 10 s');
-    expect((await poll()).json()['error_description']).toBe('ask again in 15 s');
+    expect((await poll()).json()['error_description']).toBe('wait 10 seconds between requests');
+    expect((await poll()).json()['error_description']).toBe('wait 15 seconds between requests');
   });
 
-  test('gets the same refusal each time for an unknown code, of which the server keeps nothing', async () => {
+  test('gets the same error each time for an unknown code, and the server stores nothing about it', async () => {
     const { poll } = await waiting();
     const forged = { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` };
     const long = { device_code: `\u20ac${'x'.repeat(60_000)}` };
@@ -224,24 +224,24 @@ describe('a device', () => {
   });
 
   // evidence: device-expiry
-  test('that nobody lets in for ten minutes must begin again', async () => {
+  test('that nobody authorizes for ten minutes must start again', async () => {
     const all = await waiting();
-    const question = await typeIn(all);
+    const consentPage = await typeIn(all);
     await all.made.clock.advance(600 * second);
-    expect((await all.browser.submit(question, { decision: 'allow' })).status).toBe(400);
+    expect((await all.browser.submit(consentPage, { decision: 'allow' })).status).toBe(400);
     expect(errorOf(await all.poll())).toBe('400 expired_token');
   });
 
   // evidence: device-code-once
-  test('gets its tokens once, and keeps them when it asks again', async () => {
+  test('gets its tokens once, and keeps them when it polls again', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
-    const answers = await Promise.all([all.poll(), all.poll()]);
-    expect(answers.map(errorOf).toSorted()).toEqual(['200 undefined', '400 slow_down']);
+    const responses = await Promise.all([all.poll(), all.poll()]);
+    expect(responses.map(errorOf).toSorted()).toEqual(['200 undefined', '400 slow_down']);
     await all.made.clock.advance(20 * second);
     expect(errorOf(await all.poll())).toBe('400 invalid_grant');
-    const token = String(answers.find(({ status }) => status === 200)?.json()['access_token']);
-    expect(await all.made.accessTokens.judge(token)).toBeDefined();
+    const token = String(responses.find(({ status }) => status === 200)?.json()['access_token']);
+    expect(await all.made.accessTokens.validate(token)).toBeDefined();
   });
 
   test('whose session another request changes meanwhile gets its tokens, and not slow_down', async () => {
@@ -254,15 +254,15 @@ describe('a device', () => {
   // evidence: device-code-binding
   test.each<[string, Fields]>([
     ['of another client', { client_id: 'tv', client_secret: 'tv' }],
-    ['that is none', { device_code: 'x' }],
-    ['with another seal', { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` }],
-  ])('has no use for a code %s', async (_, fields) => {
+    ['that is invalid', { device_code: 'x' }],
+    ['with a wrong seal', { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` }],
+  ])('cannot use a code %s', async (_, fields) => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     expect(errorOf(await all.poll(fields))).toBe('400 invalid_grant');
   });
 
-  test('is not let in as somebody who was disabled meanwhile', async () => {
+  test('cannot be authorized by a user who was disabled meanwhile', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     all.made.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] });
@@ -270,7 +270,7 @@ describe('a device', () => {
   });
 
   // evidence: device-login-ended
-  test('is not let in by a login that is over meanwhile', async () => {
+  test('cannot be authorized in a login that has ended meanwhile', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     await all.browser.submit(await all.browser.open('/oauth/logout'), {});
@@ -278,14 +278,14 @@ describe('a device', () => {
   });
 
   // evidence: device-client-grant
-  test('of a client that may have no such code is told so', async () => {
-    const answer = await begin(await lab(), { client_id: 'platform', client_secret: 'platform' });
-    expect(errorOf(answer)).toBe('400 unauthorized_client');
+  test('of a client without the grant gets an error that says so', async () => {
+    const response = await begin(await lab(), { client_id: 'platform', client_secret: 'platform' });
+    expect(errorOf(response)).toBe('400 unauthorized_client');
     expect(errorOf(await begin(await lab(), { client_id: 'nobody' }))).toBe('401 invalid_client');
   });
 
   // evidence: device-limit
-  test('is one of few from its address, and of not too many in all', async () => {
+  test('may have a limited number of pending codes per address and in total', async () => {
     const made = await lab();
     for (let count = 0; count < 20; count += 1) expect((await begin(made)).status).toBe(200);
     const refused = await begin(made);
@@ -300,16 +300,16 @@ describe('a device', () => {
   test.each([
     ['one address', () => '192.0.2.1'],
     ['one /64', (index: number) => `2001:db8:1:1::${index.toString(16)}`],
-  ])('is one of few from %s, also of those that ask at once', async (_, from) => {
+  ])('may have a limited number of pending codes for %s, even with concurrent requests', async (_, from) => {
     const made = await lab();
-    const answers = await Promise.all(Array.from({ length: 60 }, (__, index) => begin(made, {}, from(index + 1))));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(20);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(40);
+    const responses = await Promise.all(Array.from({ length: 60 }, (__, index) => begin(made, {}, from(index + 1))));
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(20);
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(40);
     expect((await begin(made, {}, from(61))).status).toBe(429);
     expect((await begin(made, {}, '2001:db8:1:2::1')).status).toBe(200);
   });
 
-  test('is one of 40 from one /48, which does not hold up others', async () => {
+  test('may have 40 pending codes for one /48, which do not affect others', async () => {
     const made = await lab();
     const statuses: number[] = [];
     for (let index = 1; index <= 41; index += 1)
@@ -319,7 +319,7 @@ describe('a device', () => {
   });
 });
 
-describe('the page', () => {
+describe('the device page', () => {
   test('shows at most 20 characters of a code in the address', async () => {
     const { browser } = await waiting();
     const login = await browser.open(`/oauth/device?user_code=${'B'.repeat(100)}`);
@@ -327,33 +327,33 @@ describe('the page', () => {
     expect(formIn(page.text).fields['user_code']).toBe('B'.repeat(20));
   });
 
-  test('says that it was too late where the code ends while the user decides', async () => {
+  test('says that the code has expired when it expires while the user decides', async () => {
     const all = await waiting();
-    const question = await typeIn(all);
+    const consentPage = await typeIn(all);
     all.made.client.before = ({ method, path }) => {
       if (method === 'PUT' && path.includes('/sessions/')) throw new KubeError(404, { reason: 'NotFound' });
     };
-    const answer = await all.browser.submit(question, { decision: 'allow' });
-    expect(answer.status).toBe(400);
-    expect(answer.text).toContain('That was too late');
+    const response = await all.browser.submit(consentPage, { decision: 'allow' });
+    expect(response.status).toBe(400);
+    expect(response.text).toContain('This code has expired');
   });
 
   // evidence: device-login-required
-  test('shows nothing of a device to who is not logged in', async () => {
+  test('shows nothing about a device without a login', async () => {
     const { browser, device } = await waiting();
     const page = await browser.open('/oauth/device');
     const { form_token = '' } = formIn(page.text).fields;
-    const answer = await browser.send('/oauth/device', {
+    const response = await browser.send('/oauth/device', {
       form_token,
       user_code: device['user_code'] ?? '',
       decision: 'allow',
     });
-    expect(answer.text).not.toContain('platform-cli');
-    expect(formIn(answer.text).action).toBe('/oauth/login');
+    expect(response.text).not.toContain('platform-cli');
+    expect(formIn(response.text).action).toBe('/oauth/login');
   });
 
   // evidence: user-code-guesses
-  test('lets nobody guess codes', async () => {
+  test('limits guesses at user codes', async () => {
     const all = await waiting();
     let page = await typeIn(all, 'BBBB-BBBB');
     expect(page.status).toBe(400);
@@ -363,12 +363,12 @@ describe('the page', () => {
       page = await all.browser.submit(page, { user_code: 'not a code' });
     }
     await all.made.clock.advance(60 * second);
-    const answer = await all.browser.submit(page, { user_code: all.device['user_code'] ?? '' });
-    expect(answer.status).toBe(429);
-    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+    const response = await all.browser.submit(page, { user_code: all.device['user_code'] ?? '' });
+    expect(response.status).toBe(429);
+    expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
   });
 
-  test('is not held up by failed logins, whatever the name that is typed', async () => {
+  test('is not affected by failed logins, whatever the typed name', async () => {
     const all = await waiting();
     for (let count = 0; count < 4; count += 1)
       await all.made.token(
@@ -385,20 +385,20 @@ describe('the page', () => {
   });
 
   // evidence: device-csrf
-  test('takes no decision that another site sends', async () => {
+  test('accepts no decision from another site', async () => {
     const all = await waiting();
     const { fields } = formIn((await typeIn(all)).text);
-    const answer = await all.browser.send(
+    const response = await all.browser.send(
       '/oauth/device',
       { ...fields, decision: 'allow' },
       { 'sec-fetch-site': 'cross-site' },
     );
-    expect(answer.status).toBe(403);
+    expect(response.status).toBe(403);
     expect(errorOf(await all.poll())).toBe('400 authorization_pending');
   });
 });
 
-test('a device whose every user code is in use gets 503 after five attempts', async () => {
+test('a device gets 503 after five attempts if every user code is taken', async () => {
   const made = await lab();
   let writes = 0;
   made.client.before = ({ method }) => {

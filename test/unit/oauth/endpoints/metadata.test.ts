@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createPublicKey, verify, type JsonWebKey } from 'node:crypto';
-import { ask } from '../../../fakes/ask.ts';
+import { sendRequest } from '../../../fakes/request.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
 import { createLab, login, routesOf } from '../../../labs/oauth.ts';
@@ -10,17 +10,17 @@ const documents = ['', '/oauth'].flatMap((base) =>
 );
 type Key = JsonWebKey & { readonly kid: string; readonly alg: string };
 
-describe('the metadata', () => {
+describe('the server metadata', () => {
   // evidence: metadata-paths
-  test.each(documents)('at %s', async (path) => {
-    const answer = await ask((await createLab()).app, path, { headers: { host: 'evil.example' } });
-    expect(answer.status).toBe(200);
-    expect(answer.headers).toMatchObject({
+  test.each(documents)('is served at %s', async (path) => {
+    const response = await sendRequest((await createLab()).app, path, { headers: { host: 'evil.example' } });
+    expect(response.status).toBe(200);
+    expect(response.headers).toMatchObject({
       'content-type': 'application/json',
       'cache-control': 'public, max-age=300',
-      'content-length': String(Buffer.byteLength(answer.text)),
+      'content-length': String(Buffer.byteLength(response.text)),
     });
-    expect(answer.json()).toMatchObject({
+    expect(response.json()).toMatchObject({
       issuer,
       token_endpoint: `${issuer}/oauth/token`,
       jwks_uri: `${issuer}/oauth/keys`,
@@ -29,21 +29,21 @@ describe('the metadata', () => {
       subject_types_supported: ['public'],
       response_types_supported: ['code'],
     });
-    expect(answer.text).not.toContain('evil.example');
+    expect(response.text).not.toContain('evil.example');
   });
 
   // evidence: metadata-endpoints-served
-  test('has only addresses that are served', async () => {
+  test('contains only endpoints that exist', async () => {
     const lab = await createLab();
-    const members = Object.entries((await ask(lab.app, documents[0] ?? '')).json());
+    const members = Object.entries((await sendRequest(lab.app, documents[0] ?? '')).json());
     const addresses = members.flatMap(([name, value]) => (/_(endpoint|uri)$/.test(name) ? [String(value)] : []));
     expect(addresses.length).toBeGreaterThan(1);
     for (const address of addresses) expect(routesOf(lab).map(({ path }) => issuer + path)).toContain(address);
   });
 
-  test('names the grants that the token endpoint knows, each of them', async () => {
+  test('lists exactly the grants of the token endpoint', async () => {
     const { app, token } = await createLab();
-    const named = (await ask(app, documents[0] ?? '')).json()['grant_types_supported'];
+    const named = (await sendRequest(app, documents[0] ?? '')).json()['grant_types_supported'];
     const refusal = (await token({ ...login, grant_type: 'magic' })).json()['error_description'];
     expect(refusal).toBe(`grant_type must be one of ${(named as string[]).join(', ')}`);
   });
@@ -52,28 +52,28 @@ describe('the metadata', () => {
   test('follows the issuer when the configuration changes', async () => {
     const { app, configure } = await createLab();
     configure({ issuer: 'https://other.example/base' });
-    expect((await ask(app, documents[0] ?? '')).json()).toMatchObject({
+    expect((await sendRequest(app, documents[0] ?? '')).json()).toMatchObject({
       issuer: 'https://other.example/base',
       token_endpoint: 'https://other.example/base/oauth/token',
     });
   });
 
   // evidence: metadata-issuer-path
-  test('of an issuer with a path is where RFC 8414 section 3.1 puts it, and at no other path', async () => {
+  test('of an issuer with a path is at the location of RFC 8414 section 3.1, and at no other path', async () => {
     const { app, configure } = await createLab();
     const names = ['openid-configuration', 'oauth-authorization-server'];
-    const ofPath = (path: string) => Promise.all(names.map((name) => ask(app, `/.well-known/${name}${path}`)));
-    for (const answer of await ofPath('/a/base')) expect(answer.status).toBe(404);
+    const ofPath = (path: string) => Promise.all(names.map((name) => sendRequest(app, `/.well-known/${name}${path}`)));
+    for (const response of await ofPath('/a/base')) expect(response.status).toBe(404);
     configure({ issuer: 'https://other.example/a/base' });
-    for (const answer of await ofPath('/a/base'))
-      expect(answer.json()).toMatchObject({ issuer: 'https://other.example/a/base' });
+    for (const response of await ofPath('/a/base'))
+      expect(response.json()).toMatchObject({ issuer: 'https://other.example/a/base' });
     for (const path of ['/a', '/a/base/', '/a/base/x', '/A/base'])
-      for (const answer of await ofPath(path)) expect(answer.status).toBe(404);
+      for (const response of await ofPath(path)) expect(response.status).toBe(404);
   });
 
   // evidence: metadata-members
-  test('tells what clients must know to be safe, and has no list without members', async () => {
-    const metadata = (await ask((await createLab()).app, documents[0] ?? '')).json();
+  test('contains what clients need for secure use, and no empty list', async () => {
+    const metadata = (await sendRequest((await createLab()).app, documents[0] ?? '')).json();
     const withSecret = ['client_secret_basic', 'client_secret_post'];
     expect(metadata).toMatchObject({
       authorization_endpoint: `${issuer}/oauth/authorize`,
@@ -99,21 +99,21 @@ describe('the metadata', () => {
     expect(addresses.filter((address) => !address.startsWith('https://'))).toEqual([]);
   });
 
-  test('is not changed by POST', async () => {
-    const answer = await ask((await createLab()).app, documents[0] ?? '', { method: 'POST' });
-    expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+  test('rejects POST', async () => {
+    const response = await sendRequest((await createLab()).app, documents[0] ?? '', { method: 'POST' });
+    expect(response).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
 });
 
 describe('the key set', () => {
-  test('holds public keys only, one for each algorithm', async () => {
-    const answer = await ask((await createLab()).app, '/oauth/keys');
-    expect(answer.status).toBe(200);
-    expect(answer.headers).toMatchObject({
+  test('contains public keys only, one for each algorithm', async () => {
+    const response = await sendRequest((await createLab()).app, '/oauth/keys');
+    expect(response.status).toBe(200);
+    expect(response.headers).toMatchObject({
       'content-type': 'application/jwk-set+json',
       'cache-control': 'public, max-age=300',
     });
-    const { keys } = answer.json() as { keys: Key[] };
+    const { keys } = response.json() as { keys: Key[] };
     expect(keys.map(({ alg }) => alg).toSorted()).toEqual(['ES256', 'RS256']);
     for (const key of keys) {
       const members = key.alg === 'ES256' ? ['crv', 'x', 'y'] : ['e', 'n'];
@@ -126,7 +126,7 @@ describe('the key set', () => {
     const { app, token } = await createLab();
     const text = String((await token({ ...login, scope: 'openid' })).json()[name]);
     const { header } = readJWT(text);
-    const { keys } = (await ask(app, '/oauth/keys')).json() as { keys: Key[] };
+    const { keys } = (await sendRequest(app, '/oauth/keys')).json() as { keys: Key[] };
     const key = createPublicKey({ key: keys.find(({ kid }) => kid === header['kid']) ?? {}, format: 'jwk' });
     const [content, signature] = [text.slice(0, text.lastIndexOf('.')), text.slice(text.lastIndexOf('.') + 1)];
     const isRight = verify(
@@ -139,8 +139,8 @@ describe('the key set', () => {
   });
 
   test('has no body for HEAD', async () => {
-    const answer = await ask((await createLab()).app, '/oauth/keys', { method: 'HEAD' });
-    expect(answer).toMatchObject({ status: 200, text: '' });
-    expect(Number(answer.headers['content-length'])).toBeGreaterThan(100);
+    const response = await sendRequest((await createLab()).app, '/oauth/keys', { method: 'HEAD' });
+    expect(response).toMatchObject({ status: 200, text: '' });
+    expect(Number(response.headers['content-length'])).toBeGreaterThan(100);
   });
 });

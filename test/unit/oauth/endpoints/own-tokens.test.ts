@@ -1,7 +1,7 @@
 /** Revocation (RFC 7009), introspection (RFC 7662) and userinfo (OpenID Connect Core 5.3). */
 import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
-import { ask, type Answer } from '../../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
 import { logOfLines } from '../../../fakes/log.ts';
@@ -32,76 +32,76 @@ async function logIn(fields: Fields = {}, options?: Parameters<typeof createLab>
   return { ...made, access: access ?? '', refresh: refresh ?? '', identity: identity ?? '' };
 }
 
-const userinfo = (lab: Lab, token: string): Promise<Answer> =>
-  ask(lab.app, '/oauth/userinfo', { headers: { authorization: `Bearer ${token}` } });
+const userinfo = (lab: Lab, token: string): Promise<AppResponse> =>
+  sendRequest(lab.app, '/oauth/userinfo', { headers: { authorization: `Bearer ${token}` } });
 
-/** Whether a login still stands: its access token, and its refresh token, are taken. */
-async function stands(lab: LoggedIn): Promise<readonly [boolean, boolean]> {
+/** Reports whether the access token and the refresh token of a login are still accepted. */
+async function accepted(lab: LoggedIn): Promise<readonly [boolean, boolean]> {
   const isKnown = (await userinfo(lab, lab.access)).status === 200;
   return [isKnown, (await lab.token(refreshWith(lab.refresh))).status === 200];
 }
 
-const revoke = (lab: Lab, token: string, fields: Fields = asClient): Promise<Answer> =>
+const revoke = (lab: Lab, token: string, fields: Fields = asClient): Promise<AppResponse> =>
   lab.post('/oauth/revoke', { token, ...fields });
 
-const introspect = (lab: Lab, token: string, fields: Fields = asClient): Promise<Answer> =>
+const introspect = (lab: Lab, token: string, fields: Fields = asClient): Promise<AppResponse> =>
   lab.post('/oauth/introspect', { token, ...fields });
 
 const inactive = { active: false };
 
 describe('revocation', () => {
   // evidence: revocation-ends-session
-  test.each(['access', 'refresh'] as const)('of the %s token ends the session', async (kind) => {
+  test.each(['access', 'refresh'] as const)('of the %s token revokes the session', async (kind) => {
     const lab = await logIn();
-    const answer = await revoke(lab, lab[kind]);
-    expect(answer).toMatchObject({
+    const response = await revoke(lab, lab[kind]);
+    expect(response).toMatchObject({
       status: 200,
       text: '',
       headers: { 'cache-control': 'no-store', pragma: 'no-cache' },
     });
-    expect(await stands(lab)).toEqual([false, false]);
+    expect(await accepted(lab)).toEqual([false, false]);
   });
 
   // evidence: revocation-hint
-  test('takes a hint, whatever it says', async () => {
+  test('accepts any token_type_hint', async () => {
     for (const hint of ['access_token', 'refresh_token', 'nonsense']) {
       const lab = await logIn();
       expect((await revoke(lab, lab.refresh, { ...asClient, token_type_hint: hint })).status).toBe(200);
-      expect(await stands(lab)).toEqual([false, false]);
+      expect(await accepted(lab)).toEqual([false, false]);
     }
   });
 
-  test('of a refresh token that was used already ends the session too', async () => {
+  test('of a used refresh token revokes the session too', async () => {
     const lab = await logIn();
     await lab.token(refreshWith(lab.refresh));
     await revoke(lab, lab.refresh);
-    expect(await stands(lab)).toEqual([false, false]);
+    expect(await accepted(lab)).toEqual([false, false]);
   });
 
-  test('counts by a client that may introspect', async () => {
+  test('works for a client that may introspect', async () => {
     const lab = await logIn();
     await revoke(lab, lab.access, by('resource'));
-    expect(await stands(lab)).toEqual([false, false]);
+    expect(await accepted(lab)).toEqual([false, false]);
   });
 
   // evidence: revocation-unknown-token
   test.each<[string, (lab: LoggedIn) => string, Fields]>([
-    ['unknown', () => 'x', asClient],
+    ['an unknown token', () => 'x', asClient],
     ['an id_token', ({ identity }) => identity, asClient],
-    ["another client's access", ({ access }) => access, by('other')],
-    ["another client's refresh", ({ refresh }) => refresh, by('other')],
-    ['a forged', ({ access }) => craftJWT(readJWT(access).header, readJWT(access).claims), asClient],
-  ])('of %s token changes nothing, and is the same answer', async (_, token, client) => {
+    ["another client's access token", ({ access }) => access, by('other')],
+    ["another client's refresh token", ({ refresh }) => refresh, by('other')],
+    ['a forged access token', ({ access }) => craftJWT(readJWT(access).header, readJWT(access).claims), asClient],
+  ])('of %s changes nothing, with the same response', async (_, token, client) => {
     const lab = await logIn();
     expect(await revoke(lab, token(lab), client)).toMatchObject({ status: 200, text: '' });
-    expect(await stands(lab)).toEqual([true, true]);
+    expect(await accepted(lab)).toEqual([true, true]);
   });
 
-  test('needs no secret of a public client, for its own tokens', async () => {
+  test('needs no secret for own tokens of a public client', async () => {
     const lab = await logIn();
     const asCLI = { client_id: 'platform-cli' };
     const refused = await revoke(lab, lab.access, asCLI);
-    expect({ status: refused.status, stands: await stands(lab) }).toEqual({ status: 200, stands: [true, true] });
+    expect({ status: refused.status, accepted: await accepted(lab) }).toEqual({ status: 200, accepted: [true, true] });
     const { username: userName = '', uid: userUID = '', credentialID = '' } = lab.directory.account('alice') ?? {};
     const { session, refreshToken } = await lab.sessions.create({
       userName,
@@ -114,23 +114,23 @@ describe('revocation', () => {
   });
 
   // evidence: revocation-twice
-  test('twice is as well as once', async () => {
+  test('can be repeated', async () => {
     const lab = await logIn();
     for (let time = 0; time < 2; time += 1) expect((await revoke(lab, lab.refresh)).status).toBe(200);
   });
 
   // evidence: revocation-unavailable
-  test('that cannot be written is 503, so that the client tries again', async () => {
+  test('that cannot be written is 503, so that the client retries', async () => {
     const lab = await logIn();
     lab.client.before = ({ method }) => {
       if (method === 'PUT') throw unreachable(new Error('reset'));
     };
-    const answer = await revoke(lab, lab.access);
-    expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '1', 'cache-control': 'no-store' } });
-    expect(answer.json()['error']).toBe('temporarily_unavailable');
+    const response = await revoke(lab, lab.access);
+    expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '1', 'cache-control': 'no-store' } });
+    expect(response.json()['error']).toBe('temporarily_unavailable');
   });
 
-  test('writes no token into the log', async () => {
+  test('does not log the token', async () => {
     const { log, lines } = logOfLines();
     const lab = await logIn({}, { log });
     await revoke(lab, lab.refresh);
@@ -143,13 +143,13 @@ describe('revocation', () => {
 
 describe('introspection', () => {
   // evidence: introspection-active
-  test.each([asClient, by('resource')])('of an access token by %j says what it is good for', async (client) => {
+  test.each([asClient, by('resource')])('of an access token by %j returns its properties', async (client) => {
     const lab = await logIn();
     const { claims } = readJWT(lab.access);
-    const answer = await introspect(lab, lab.access, client);
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' });
+    const response = await introspect(lab, lab.access, client);
+    expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' });
     const { iat, exp, jti, sub } = claims;
-    expect(answer.json()).toEqual({
+    expect(response.json()).toEqual({
       active: true,
       token_type: 'Bearer',
       client_id: 'platform',
@@ -169,19 +169,22 @@ describe('introspection', () => {
     ['in the form', { client_id: 'platform-cli' }, {}],
     ['in the form with an empty secret', { client_id: 'platform-cli', client_secret: '' }, {}],
     ['by HTTP Basic', {}, { authorization: `Basic ${btoa('platform-cli:')}` }],
-  ])('is not for a client without a secret, named %s', async (_, fields, headers) => {
+  ])('is not available to a client without a secret, named %s', async (_, fields, headers) => {
     const lab = await logIn();
-    const answer = await lab.post('/oauth/introspect', { token: lab.access, ...fields }, { headers });
-    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 401, error: 'invalid_client' });
+    const response = await lab.post('/oauth/introspect', { token: lab.access, ...fields }, { headers });
+    expect({ status: response.status, error: response.json()['error'] }).toEqual({
+      status: 401,
+      error: 'invalid_client',
+    });
   });
 
-  test('tells the groups of now, not those of the login', async () => {
+  test('returns the current groups, not those of the login', async () => {
     const lab = await logIn();
     lab.configure({ clients, users: [{ username: 'alice', groups: ['b'] }] });
     expect((await introspect(lab, lab.access)).json()['groups']).toEqual(['b']);
   });
 
-  test('of a refresh token says that it is good, and nothing by which it could pass for a bearer', async () => {
+  test('of a refresh token returns that it is active, and nothing that would make it pass as a bearer token', async () => {
     const lab = await logIn();
     const body = (await introspect(lab, lab.refresh)).json();
     const iat = Math.floor(lab.clock.now() / 1_000);
@@ -193,19 +196,19 @@ describe('introspection', () => {
   });
 
   // evidence: introspection-hint
-  test('takes a hint, whatever it says', async () => {
+  test('accepts any token_type_hint', async () => {
     const lab = await logIn();
     for (const token_type_hint of ['access_token', 'refresh_token', 'nonsense'])
       for (const token of [lab.access, lab.refresh]) {
-        const answer = await introspect(lab, token, { ...asClient, token_type_hint });
-        expect(answer.json()).toMatchObject({ active: true, username: 'alice' });
+        const response = await introspect(lab, token, { ...asClient, token_type_hint });
+        expect(response.json()).toMatchObject({ active: true, username: 'alice' });
       }
   });
 
-  test('does not use a refresh token up', async () => {
+  test('does not consume a refresh token', async () => {
     const lab = await logIn();
     await introspect(lab, lab.refresh);
-    expect(await stands(lab)).toEqual([true, true]);
+    expect(await accepted(lab)).toEqual([true, true]);
   });
 
   const minute = 60_000;
@@ -216,7 +219,7 @@ describe('introspection', () => {
     ['of a removed client', (lab) => lab.configure({ clients: clients.slice(1), users })],
   ];
   // evidence: introspection-revoked
-  test.each(endings)('of tokens %s is no more than inactive', async (_, end) => {
+  test.each(endings)('of tokens %s returns only that they are inactive', async (_, end) => {
     const lab = await logIn();
     await end(lab);
     for (const token of [lab.access, lab.refresh])
@@ -224,9 +227,9 @@ describe('introspection', () => {
   });
 
   // evidence: introspection-expired
-  test('of an expired access token is no more than inactive', async () => {
+  test('of an expired access token returns only that it is inactive', async () => {
     const lab = await logIn();
-    // The session itself goes on.
+    // The session itself continues.
     await lab.clock.advance(121 * minute);
     expect((await introspect(lab, lab.refresh)).json()['active']).toBe(true);
     expect((await introspect(lab, lab.access)).json()).toEqual(inactive);
@@ -234,15 +237,19 @@ describe('introspection', () => {
 
   // evidence: introspection-inactive
   test.each<[string, (lab: LoggedIn) => string, Fields]>([
-    ['unknown', () => 'x', by('resource')],
+    ['an unknown token', () => 'x', by('resource')],
     ['an id_token', ({ identity }) => identity, by('resource')],
-    ["another client's access", ({ access }) => access, by('other')],
-    ["another client's refresh", ({ refresh }) => refresh, by('other')],
-    ['an unsigned', ({ access }) => craftJWT({ alg: 'none', typ: 'at+jwt' }, readJWT(access).claims), asClient],
-  ])('of %s token is no more than inactive', async (_, token, client) => {
+    ["another client's access token", ({ access }) => access, by('other')],
+    ["another client's refresh token", ({ refresh }) => refresh, by('other')],
+    [
+      'an unsigned access token',
+      ({ access }) => craftJWT({ alg: 'none', typ: 'at+jwt' }, readJWT(access).claims),
+      asClient,
+    ],
+  ])('of %s returns only that it is inactive', async (_, token, client) => {
     const lab = await logIn();
-    const answer = await introspect(lab, token(lab), client);
-    expect({ status: answer.status, body: answer.json() }).toEqual({ status: 200, body: inactive });
+    const response = await introspect(lab, token(lab), client);
+    expect({ status: response.status, body: response.json() }).toEqual({ status: 200, body: inactive });
   });
 
   // evidence: introspection-client-auth
@@ -250,38 +257,38 @@ describe('introspection', () => {
     ['without a token', { token: undefined, ...asClient }, 400, 'invalid_request'],
     ['without a client', { client_secret: undefined }, 401, 'invalid_client'],
     ['of a wrong client', { ...asClient, client_secret: 'x' }, 401, 'invalid_client'],
-  ])('%s is refused, and revocation too', async (_, fields, status, error) => {
+  ])('%s is rejected, and so is revocation', async (_, fields, status, error) => {
     const lab = await logIn();
     for (const path of ['/oauth/introspect', '/oauth/revoke']) {
-      const answer = await lab.post(path, { token: lab.access, ...fields });
-      expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status, error });
+      const response = await lab.post(path, { token: lab.access, ...fields });
+      expect({ status: response.status, error: response.json()['error'] }).toEqual({ status, error });
     }
   });
 
   test.each(['/oauth/introspect', '/oauth/revoke'])(
-    '%s takes nothing twice, and nothing from the URL',
+    '%s accepts no repeated parameter, and none in the URL',
     async (path) => {
       const lab = await logIn();
       const twice = `${new URLSearchParams({ token: lab.access, ...asClient }).toString()}&token=x`;
-      for (const answer of [await lab.post(path, {}, { body: twice }), await lab.post(`${path}?token=x`, asClient)])
-        expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
+      for (const response of [await lab.post(path, {}, { body: twice }), await lab.post(`${path}?token=x`, asClient)])
+        expect({ status: response.status, error: response.json()['error'] }).toEqual({
           status: 400,
           error: 'invalid_request',
         });
-      expect(await stands(lab)).toEqual([true, true]);
+      expect(await accepted(lab)).toEqual([true, true]);
     },
   );
 });
 
 describe('userinfo', () => {
-  test.each(['GET', 'POST'])('by %s tells what the scope lets it', async (method) => {
+  test.each(['GET', 'POST'])('by %s returns the claims of the scope', async (method) => {
     const lab = await logIn({ scope: 'openid profile email groups' });
-    const answer = await ask(lab.app, '/oauth/userinfo', {
+    const response = await sendRequest(lab.app, '/oauth/userinfo', {
       method,
       headers: { authorization: `Bearer ${lab.access}` },
     });
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' });
-    expect(answer.json()).toEqual({
+    expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' });
+    expect(response.json()).toEqual({
       sub: readJWT(lab.identity).claims['sub'],
       preferred_username: 'alice',
       name: 'Alice Ö.',
@@ -291,7 +298,7 @@ describe('userinfo', () => {
     });
   });
 
-  test('tells the subject alone for the scope openid', async () => {
+  test('returns only the subject for the scope openid', async () => {
     const lab = await logIn({ scope: 'openid' });
     expect(Object.keys((await userinfo(lab, lab.access)).json())).toEqual(['sub']);
   });
@@ -302,59 +309,59 @@ describe('userinfo', () => {
     ["a client's credentials", { authorization: 'Basic eDp5' }, 401, undefined],
     ['no token', { authorization: 'Bearer ' }, 401, undefined],
     ['nonsense', { authorization: 'Bearer x y' }, 401, 'invalid_token'],
-  ])('with %s is challenged', async (_, headers, status, error) => {
+  ])('with %s gets a challenge', async (_, headers, status, error) => {
     const lab = await logIn();
-    const answer = await ask(lab.app, '/oauth/userinfo', { headers });
-    expect(answer.status).toBe(status);
+    const response = await sendRequest(lab.app, '/oauth/userinfo', { headers });
+    expect(response.status).toBe(status);
     const more = error === undefined ? '' : `, error="${error}"`;
-    expect(answer.headers['www-authenticate']).toBe(`Bearer realm="platform"${more}`);
-    expect(answer.headers['cache-control']).toBe('no-store');
+    expect(response.headers['www-authenticate']).toBe(`Bearer realm="platform"${more}`);
+    expect(response.headers['cache-control']).toBe('no-store');
   });
 
-  test('says how a token is sent', async () => {
+  test('explains how to send a token', async () => {
     const lab = await logIn();
-    expect((await ask(lab.app, '/oauth/userinfo')).json()['error_description']).toMatch(
-      /'Authorization: Bearer TOKEN'$/,
+    expect((await sendRequest(lab.app, '/oauth/userinfo')).json()['error_description']).toMatch(
+      /'Authorization: Bearer <token>'$/,
     );
   });
 
   // evidence: userinfo-error-codes
-  test.each(['refresh', 'identity'] as const)('with a %s token is refused', async (kind) => {
+  test.each(['refresh', 'identity'] as const)('rejects the %s token', async (kind) => {
     const lab = await logIn();
-    const answer = await userinfo(lab, lab[kind]);
-    expect(answer.status).toBe(401);
-    expect(answer.headers['www-authenticate']).toMatch(/error="invalid_token"$/);
+    const response = await userinfo(lab, lab[kind]);
+    expect(response.status).toBe(401);
+    expect(response.headers['www-authenticate']).toMatch(/error="invalid_token"$/);
   });
 
-  test('needs a scope', async () => {
+  test('requires a scope', async () => {
     const lab = await logIn({ scope: undefined });
     expect((await userinfo(lab, lab.access)).json()['error']).toBe('insufficient_scope');
   });
 
   // evidence: userinfo-scope
-  test('needs the scope openid', async () => {
+  test('requires the scope openid', async () => {
     const lab = await logIn({ scope: 'profile' });
-    const answer = await userinfo(lab, lab.access);
-    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
+    const response = await userinfo(lab, lab.access);
+    expect({ status: response.status, error: response.json()['error'] }).toEqual({
       status: 403,
       error: 'insufficient_scope',
     });
-    expect(answer.headers['www-authenticate']).toMatch(/error="insufficient_scope", scope="openid"$/);
+    expect(response.headers['www-authenticate']).toMatch(/error="insufficient_scope", scope="openid"$/);
   });
 
   test('by GET ignores a media type without a body', async () => {
     const lab = await logIn({ scope: 'openid' });
     const headers = { authorization: `Bearer ${lab.access}`, 'content-type': 'application/json' };
-    expect((await ask(lab.app, '/oauth/userinfo', { headers })).status).toBe(200);
+    expect((await sendRequest(lab.app, '/oauth/userinfo', { headers })).status).toBe(200);
   });
 
   // evidence: userinfo-header-only
-  test('takes no token from the form and none from the URL', async () => {
+  test('accepts no token in the form or in the URL', async () => {
     const lab = await logIn();
     const inForm = await lab.post('/oauth/userinfo', { access_token: lab.access });
-    const inURL = await ask(lab.app, `/oauth/userinfo?access_token=${lab.access}`);
-    for (const answer of [inForm, inURL])
-      expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
+    const inURL = await sendRequest(lab.app, `/oauth/userinfo?access_token=${lab.access}`);
+    for (const response of [inForm, inURL])
+      expect({ status: response.status, error: response.json()['error'] }).toEqual({
         status: 400,
         error: 'invalid_request',
       });

@@ -1,10 +1,10 @@
-/** Logging in at an OpenID provider, up to its responses; those of a real one are in test/integration. */
+/** Logins at an OpenID provider, up to its responses; test/integration has those of a real one. */
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { RedirectProviders } from '../../../../src/accounts/providers/redirect-providers.ts';
 import { PersonRefused } from '../../../../src/accounts/providers/person.ts';
 import { serviceUnavailable } from '../../../../src/runtime/errors.ts';
-import { ask } from '../../../fakes/ask.ts';
+import { sendRequest } from '../../../fakes/request.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { createLab, login, type Lab } from '../../../labs/oauth.ts';
 
@@ -15,7 +15,7 @@ const provider = (name: string, displayName?: string): object => ({
   oidc: { issuer: `https://${name}.example`, clientID: 'a', clientSecretRef: { name: 'missing', key: 'a' } },
 });
 const lab = (): Promise<Lab> => createLab({ identityProviders: [provider('sso', 'Our <SSO>'), provider('two')] });
-const browserOf = ({ app }: Lab) => new Browser((path, options) => ask(app, path, options));
+const browserOf = ({ app }: Lab) => new Browser((path, options) => sendRequest(app, path, options));
 const device = '/oauth/device';
 const again = (text: string): string | undefined => /<a href="([^"]*)">Try again/.exec(text)?.[1];
 const withCode = `${device}?user_code=BCDF-GHJK`;
@@ -23,7 +23,7 @@ const kept = (until: number, to: string): string => `a.sso.${until}.${Buffer.fro
 
 const titleOf = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
 
-describe('the login page', () => {
+describe('the login page with OpenID providers', () => {
   test('has a button for each provider, in the order of the configuration', async () => {
     const made = await lab();
     const { text } = await browserOf(made).open(device);
@@ -39,26 +39,31 @@ describe('the login page', () => {
   });
 });
 
-describe('the way to a provider', () => {
+describe('starting a login at a provider', () => {
   test.each<[string, string, Readonly<Record<string, string>>, number]>([
-    ['of a form that was not shown here', 'sso', { form_token: 'another' }, 403],
-    ['that there is not', 'three', {}, 404],
-    ['that would go on elsewhere', 'sso', { next: 'https://attacker.example/' }, 400],
-    ['that would go on nowhere', 'sso', { next: '' }, 400],
-    ['with more than a browser keeps', 'sso', { next: `/oauth/authorize?state=${'x'.repeat(2_800)}` }, 400],
-    ['whose secret is missing', 'sso', {}, 503],
-  ])('is refused: %s', async (_, name, changes, status) => {
+    ['with a form that was not shown in this browser', 'sso', { form_token: 'another' }, 403],
+    ['with an unknown provider', 'three', {}, 404],
+    ['with a target on another site', 'sso', { next: 'https://attacker.example/' }, 400],
+    ['without a target', 'sso', { next: '' }, 400],
+    [
+      'with a target that does not fit in a cookie',
+      'sso',
+      { next: `/oauth/authorize?state=${'x'.repeat(2_800)}` },
+      400,
+    ],
+    ['with a provider whose secret is missing', 'sso', {}, 503],
+  ])('is rejected: %s', async (_, name, changes, status) => {
     const browser = browserOf(await lab());
     const { fields } = formIn((await browser.open(device)).text);
     const { form_token = '', next = '' } = fields;
-    const answer = await browser.send(`/oauth/login/${name}`, { form_token, next, ...changes });
-    expect(answer.status).toBe(status);
+    const response = await browser.send(`/oauth/login/${name}`, { form_token, next, ...changes });
+    expect(response.status).toBe(status);
     expect(browser.cookies.has('__Host-platform-provider')).toBe(false);
   });
 });
 
-describe('whom the login failed for', () => {
-  test('on the way is led back to what it was for', async () => {
+describe('a user whose login failed', () => {
+  test('at the provider returns to the page that required it', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open(withCode);
     const { form_token = '' } = formIn(page.text).fields;
@@ -68,10 +73,10 @@ describe('whom the login failed for', () => {
   });
 
   test.each([
-    ['after too long', withCode, withCode],
-    ['with a way that is not ours', 'https://evil.example/', undefined],
-    ['with no way at all', undefined, undefined],
-  ])('on the way back %s is led to %s', async (_, to, expected) => {
+    ['after the timeout', withCode, withCode],
+    ['with a target on another site', 'https://evil.example/', undefined],
+    ['without a target', undefined, undefined],
+  ])('at the callback %s can start again at %s', async (_, to, expected) => {
     const browser = browserOf(await lab());
     await browser.open(device);
     if (to !== undefined) browser.cookies.set('__Host-platform-provider', kept(1, to));
@@ -80,32 +85,32 @@ describe('whom the login failed for', () => {
   });
 });
 
-describe('the way back', () => {
+describe('the callback of a provider', () => {
   test.each<[string, Readonly<Record<string, string>>]>([
-    ['without what the browser keeps', {}],
-    ['with what is none of that', { '__Host-platform-provider': 'a.b' }],
-    ['with what is too old', { '__Host-platform-provider': `a.sso.1.${btoa('/oauth/device')}` }],
-  ])('is refused %s', async (_, cookies) => {
+    ['without its cookie', {}],
+    ['with an invalid cookie', { '__Host-platform-provider': 'a.b' }],
+    ['with an expired cookie', { '__Host-platform-provider': `a.sso.1.${btoa('/oauth/device')}` }],
+  ])('is rejected %s', async (_, cookies) => {
     const browser = browserOf(await lab());
     await browser.open(device);
     for (const [name, value] of Object.entries(cookies)) browser.cookies.set(name, value);
-    const answer = await browser.open('/oauth/callback/sso?state=a&code=b');
-    expect(answer.status).toBe(400);
-    expect(answer.text).toContain('not begun here');
+    const response = await browser.open('/oauth/callback/sso?state=a&code=b');
+    expect(response.status).toBe(400);
+    expect(response.text).toContain('not started in this browser');
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
   });
 
-  test('is there over TLS alone', async () => {
+  test('is available only over TLS', async () => {
     const { app } = await lab();
-    expect((await ask(app, '/oauth/callback/sso?state=a&code=b')).status).toBe(404);
+    expect((await sendRequest(app, '/oauth/callback/sso?state=a&code=b')).status).toBe(404);
   });
 });
 
-/** A provider that sends everybody back, and knows nobody by their codes. */
+/** A provider that redirects everybody back, and rejects all codes. */
 async function labWithProvider(error: Error = serviceUnavailable('the code is unknown')) {
   let state = '';
-  jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockImplementation(async (_, asked) => {
-    ({ state } = asked);
+  jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockImplementation(async (_, options) => {
+    ({ state } = options);
     return 'https://sso.example/authorize';
   });
   const person = jest.spyOn(RedirectProviders.prototype, 'person').mockRejectedValue(error);
@@ -120,18 +125,18 @@ async function labWithProvider(error: Error = serviceUnavailable('the code is un
   return { made, browser, person, leave, comeBack };
 }
 
-describe('a login at a provider', () => {
+describe('a successful login at a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
   const identity = { provider: 'sso', subject: '1' };
   const erin = { identity, username: 'erin', email: undefined, displayName: undefined, groups: [] };
 
-  test('begins a login here and leads on to the page that asked for it', async () => {
+  test('starts a login session here and continues to the requested page', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     const uid = await made.putUser('erin', { identities: [identity] }, false);
     person.mockResolvedValue(erin);
     await leave();
     const page = await comeBack();
-    expect({ status: page.status, title: titleOf(page.text) }).toEqual({ status: 200, title: 'Let a device in' });
+    expect({ status: page.status, title: titleOf(page.text) }).toEqual({ status: 200, title: 'Authorize a device' });
     expect(browser.cookies.has('__Host-platform-provider')).toBe(false);
     expect(made.sessions.ofUser(uid).map(({ spec }) => spec)).toMatchObject([{ clientID: 'platform-pages', identity }]);
     const records = await made.loginHistories.of({ uid, username: 'erin' });
@@ -140,18 +145,18 @@ describe('a login at a provider', () => {
     ]);
   });
 
-  test('of a disabled user is refused and sets no login cookie', async () => {
+  test('of a disabled user is rejected and sets no login cookie', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await made.putUser('erin', { identities: [identity], state: 'Disabled' }, false);
     person.mockResolvedValue(erin);
     await leave();
     const page = await comeBack();
-    expect({ status: page.status, title: titleOf(page.text) }).toEqual({ status: 403, title: 'That did not work' });
-    expect(page.text).toContain('this user is disabled');
+    expect({ status: page.status, title: titleOf(page.text) }).toEqual({ status: 403, title: 'Something went wrong' });
+    expect(page.text).toContain('This user is disabled.');
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
   });
 
-  test('is refused at the callback of another provider', async () => {
+  test('is rejected at the callback of another provider', async () => {
     const { browser, person, leave } = await labWithProvider();
     const state = await leave();
     expect((await browser.open(`/oauth/callback/two?state=${state}&code=guess`)).status).toBe(400);
@@ -159,13 +164,13 @@ describe('a login at a provider', () => {
   });
 });
 
-describe('the page on the way to a provider', () => {
+describe('the page that redirects to a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
 
   test.each([
     ['sso', 'Our &lt;SSO&gt;'],
     ['two', 'two'],
-  ])('leads there by itself, and names it: %s', async (name, shown) => {
+  ])('redirects by itself, and names the provider: %s', async (name, shown) => {
     jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/?a=1&b=2');
     const browser = browserOf(await lab());
     const { form_token = '', next = '' } = formIn((await browser.open(device)).text).fields;
@@ -174,7 +179,7 @@ describe('the page on the way to a provider', () => {
       status: 200,
       refresh: '0; url=https://sso.example/?a=1&b=2',
     });
-    expect(page.text).toContain(`<h1>On to ${shown}</h1>`);
+    expect(page.text).toContain(`<h1>Continue to ${shown}</h1>`);
     expect(page.text).toContain('href="https://sso.example/?a=1&amp;b=2"');
   });
 
@@ -185,15 +190,17 @@ describe('the page on the way to a provider', () => {
     ['?prompt=consent%20select_account', true],
     ['?prompt=consent', false],
     ['?state=login', false],
-  ])('for /oauth/authorize%s has the provider log them in again: %s', async (query, isAgain) => {
-    const asked = jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
+  ])('for /oauth/authorize%s makes the provider ask for a new login: %s', async (query, isAgain) => {
+    const options = jest
+      .spyOn(RedirectProviders.prototype, 'authorizationURL')
+      .mockResolvedValue('https://sso.example/');
     const browser = browserOf(await lab());
     const { form_token = '' } = formIn((await browser.open(device)).text).fields;
     await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
-    expect(asked.mock.calls.map((call) => call[2])).toEqual([isAgain]);
+    expect(options.mock.calls.map((call) => call[2])).toEqual([isAgain]);
   });
 
-  test('keeps a way of 2,800 characters', async () => {
+  test('supports a target of 2,800 characters', async () => {
     jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
     const browser = browserOf(await lab());
     const { form_token = '' } = formIn((await browser.open(device)).text).fields;
@@ -207,7 +214,7 @@ describe('the callback of a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
 
   // evidence: provider-login-state
-  test('needs a login that this server has begun: nobody can make its cookie and its state', async () => {
+  test('requires a login that this server has started, so that nobody can forge its cookie and state', async () => {
     const { made, person } = await labWithProvider();
     const browser = browserOf(made);
     const until = made.clock.now() + 600_000;
@@ -224,7 +231,7 @@ describe('the callback of a provider', () => {
     ['a later expiry', ([secret = '', name = '', until = '', ...next]) => [secret, name, `${until}0`, ...next]],
     ['another destination', (parts) => [...parts.slice(0, 3), btoa('/oauth/account')]],
     ['another secret', ([, ...others]) => ['own-secret', ...others]],
-  ])('is refused with %s in the cookie', async (_, change) => {
+  ])('rejects %s in the cookie', async (_, change) => {
     const { browser, person, leave, comeBack } = await labWithProvider();
     await leave();
     const away = browser.cookies.get('__Host-platform-provider') ?? '';
@@ -236,7 +243,7 @@ describe('the callback of a provider', () => {
     expect(person).toHaveBeenCalledTimes(1);
   });
 
-  test('is refused ten minutes after the login was begun', async () => {
+  test('is rejected ten minutes after the login was started', async () => {
     const { made, person, leave, comeBack } = await labWithProvider();
     await leave();
     await made.clock.advance(600_000);
@@ -245,7 +252,7 @@ describe('the callback of a provider', () => {
   });
 
   // evidence: provider-login-once
-  test('is good once at a browser', async () => {
+  test('is valid once per browser', async () => {
     const { person, leave, comeBack } = await labWithProvider();
     await leave();
     expect((await comeBack()).status).toBe(503);
@@ -254,7 +261,7 @@ describe('the callback of a provider', () => {
   });
 
   // evidence: provider-login-limit
-  test('is limited by address when it fails, also with the cookie of one login, apart from passwords', async () => {
+  test('is limited by address when it fails, even with the cookie of one login, separately from passwords', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await leave();
     const away = browser.cookies.get('__Host-platform-provider') ?? '';
@@ -272,7 +279,7 @@ describe('the callback of a provider', () => {
     expect((await comeBack('198.51.100.2')).status).toBe(503);
   });
 
-  test('is not limited for people who have logged in there and are refused here', async () => {
+  test('is not limited for users who logged in at the provider and are rejected here', async () => {
     const { leave, comeBack } = await labWithProvider(new PersonRefused('no user is linked'));
     for (let logins = 0; logins < 5; logins += 1) {
       await leave();

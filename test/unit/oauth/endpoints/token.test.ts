@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
-import { ask, type Answer } from '../../../fakes/ask.ts';
+import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { rightPassword } from '../../../labs/accounts.ts';
@@ -16,8 +16,8 @@ import {
   type Lab,
 } from '../../../labs/oauth.ts';
 
-/** RFC 6749 section 5.1: what every answer with a token, and every refusal, has. */
-function expectUncached({ headers }: Answer): void {
+/** RFC 6749 section 5.1: common properties of every response with a token, and of every error. */
+function expectUncached({ headers }: AppResponse): void {
   expect(headers).toMatchObject({
     'content-type': 'application/json',
     'cache-control': 'no-store',
@@ -28,11 +28,11 @@ function expectUncached({ headers }: Answer): void {
 }
 
 /** RFC 6749 section 5.2. */
-function expectRefused(answer: Answer, status: number, error: string, description: RegExp = /./): void {
-  expectUncached(answer);
-  expect(answer.json()).toEqual({ error, error_description: expect.stringMatching(description) });
-  expect(answer.status).toBe(status);
-  expect(answer.json()['error_description']).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+function expectRefused(response: AppResponse, status: number, error: string, description: RegExp = /./): void {
+  expectUncached(response);
+  expect(response.json()).toEqual({ error, error_description: expect.stringMatching(description) });
+  expect(response.status).toBe(status);
+  expect(response.json()['error_description']).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
 }
 
 const clients = [
@@ -41,13 +41,13 @@ const clients = [
 ];
 const asShort = { client_id: 'short', client_secret: 'short' };
 
-describe('a login', () => {
+describe('a login at the token endpoint', () => {
   // evidence: token-response-members
-  test('answers with what RFC 6749 section 5.1 says, and no more', async () => {
-    const answer = await (await createLab()).token(login);
-    expect(answer.status).toBe(200);
-    expectUncached(answer);
-    expect(answer.json()).toEqual({
+  test('returns the response of RFC 6749 section 5.1, and nothing more', async () => {
+    const response = await (await createLab()).token(login);
+    expect(response.status).toBe(200);
+    expectUncached(response);
+    expect(response.json()).toEqual({
       access_token: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
       token_type: 'Bearer',
       refresh_token: expect.any(String),
@@ -67,21 +67,21 @@ describe('a login', () => {
     expect('id_token' in body).toBe(isIdentity);
   });
 
-  test('of a client that cannot refresh has no refresh token', async () => {
+  test('of a client that cannot refresh gets no refresh token', async () => {
     const { token } = await createLab({ clients });
-    const answer = await token({ ...login, ...asShort });
-    expect(answer.status).toBe(200);
-    expect(answer.json()).not.toHaveProperty('refresh_token');
+    const response = await token({ ...login, ...asShort });
+    expect(response.status).toBe(200);
+    expect(response.json()).not.toHaveProperty('refresh_token');
   });
 
-  test('may name its client by HTTP Basic', async () => {
+  test('may authenticate its client by HTTP Basic', async () => {
     const { token } = await createLab();
     const authorization = `Basic ${Buffer.from('platform:platform').toString('base64')}`;
     const fields = { ...login, client_id: undefined, client_secret: undefined };
     expect((await token(fields, { headers: { authorization } })).status).toBe(200);
   });
 
-  test('ends the other sessions of the user where only one is allowed', async () => {
+  test('revokes the other sessions of the user with multipleLogin disabled', async () => {
     const { token, tokens, sessions } = await createLab({ multipleLogin: false });
     const sid = async (): Promise<string> =>
       tokens.verifyAccess(String((await token(login)).json()['access_token']))?.sid ?? '';
@@ -91,18 +91,30 @@ describe('a login', () => {
   });
 });
 
-describe('a request is refused', () => {
+describe('a token request is rejected', () => {
   const both = `Basic ${Buffer.from('platform:platform').toString('base64')}`;
 
   const refusals: [string, Fields, number, string, RegExp?][] = [
     ['without a client', { ...login, client_id: undefined, client_secret: undefined }, 401, 'invalid_client'],
     ['with an empty client secret', { ...login, client_secret: '' }, 401, 'invalid_client'],
-    ['of an unknown client', { ...login, client_id: 'nobody' }, 401, 'invalid_client', /unknown or its secret/],
-    ['with a wrong client secret', { ...login, client_secret: 'x' }, 401, 'invalid_client', /unknown or its secret/],
+    [
+      'of an unknown client',
+      { ...login, client_id: 'nobody' },
+      401,
+      'invalid_client',
+      /unknown client or incorrect secret/,
+    ],
+    [
+      'with a wrong client secret',
+      { ...login, client_secret: 'x' },
+      401,
+      'invalid_client',
+      /unknown client or incorrect secret/,
+    ],
     ['without a grant', { ...login, grant_type: undefined }, 400, 'invalid_request', /grant_type/],
     ['with an empty grant', { ...login, grant_type: '' }, 400, 'invalid_request', /grant_type/],
     ['with an unknown grant', { ...login, grant_type: 'magic' }, 400, 'unsupported_grant_type', /password/],
-    ['with a grant of another case', { ...login, grant_type: 'Password' }, 400, 'unsupported_grant_type'],
+    ['with a grant in the wrong case', { ...login, grant_type: 'Password' }, 400, 'unsupported_grant_type'],
     [
       'with a grant that its client may not use',
       { grant_type: 'refresh_token', refresh_token: 'x', ...asShort },
@@ -113,9 +125,9 @@ describe('a request is refused', () => {
     ['without a username', { ...login, username: undefined }, 400, 'invalid_request', /username/],
     ['with an empty username', { ...login, username: '' }, 400, 'invalid_request', /username/],
     ['without a password', { ...login, password: undefined }, 400, 'invalid_request', /password/],
-    ['with a scope that is none', { ...login, scope: 'a  b' }, 400, 'invalid_scope'],
+    ['with an invalid scope', { ...login, scope: 'a  b' }, 400, 'invalid_scope'],
     ['without a refresh token', { ...refreshWith(''), refresh_token: '' }, 400, 'invalid_request', /refresh_token/],
-    ['with a refresh token that is none', refreshWith('x'), 400, 'invalid_grant'],
+    ['with a malformed refresh token', refreshWith('x'), 400, 'invalid_grant'],
     ['with an unknown refresh token', refreshWith(`${'0'.repeat(32)}.${'A'.repeat(43)}`), 400, 'invalid_grant'],
     ['of an unknown user', { ...login, username: 'nobody' }, 400, 'invalid_grant'],
     ['with a wrong password', { ...login, password: 'wrong horse' }, 400, 'invalid_grant'],
@@ -126,16 +138,16 @@ describe('a request is refused', () => {
     '$how',
     async ({ fields, status, error, why }) => {
       const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
-      const answer = await (await createLab({ clients, users })).token(fields);
-      expectRefused(answer, status, error, why);
+      const response = await (await createLab({ clients, users })).token(fields);
+      expectRefused(response, status, error, why);
       const challenge = error === 'invalid_client' ? 'Basic realm="platform", charset="UTF-8"' : undefined;
-      expect(answer.headers['www-authenticate']).toBe(challenge);
+      expect(response.headers['www-authenticate']).toBe(challenge);
     },
   );
 
   // evidence: token-repeated-parameter
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'other'])(
-    'that repeats %s',
+    'for repeating %s',
     async (name) => {
       const { token } = await createLab();
       const body = `${new URLSearchParams({ scope: 'openid', other: 'x', ...login }).toString()}&${name}=again`;
@@ -163,73 +175,73 @@ describe('a request is refused', () => {
     expect((await token(fields)).json()['error']).toBe(error);
   });
 
-  test('that repeats a field, before its client authenticates', async () => {
+  test('for a repeated field before its client authenticates', async () => {
     const { token } = await createLab();
     expectRefused(await token({}, { body: 'scope=a&scope=a' }), 400, 'invalid_request', /repeated/);
   });
 
-  test('and every missing field of the grant is named', async () => {
+  test('for every missing field of the grant at once', async () => {
     const { token } = await createLab();
     const { error_description } = (await token({ ...asClient, grant_type: 'password' })).json();
     expect(error_description).toBe("the parameter 'username' is missing; the parameter 'password' is missing");
   });
 
-  test('that authenticates its client twice', async () => {
+  test('for authenticating its client twice', async () => {
     const { token } = await createLab();
     expectRefused(await token(login, { headers: { authorization: both } }), 400, 'invalid_request', /twice/);
   });
 
   test.each([
     ['JSON', { headers: { 'content-type': 'application/json' }, body: JSON.stringify(login) }, 415],
-    ['nothing', { headers: { 'content-type': '' }, body: '' }, 415],
-    ['too much', { body: `a=${'x'.repeat(70_000)}` }, 413],
+    ['no body', { headers: { 'content-type': '' }, body: '' }, 415],
+    ['too large a body', { body: `a=${'x'.repeat(70_000)}` }, 413],
     ['a broken encoding', { body: 'a=%' }, 400],
-    ['a compression that there is not', { headers: { 'content-encoding': 'magic' }, body: 'a=1' }, 415],
+    ['an unknown compression', { headers: { 'content-encoding': 'magic' }, body: 'a=1' }, 415],
     ['a compressed form', { headers: { 'content-encoding': 'gzip' }, body: gzipSync('a=1') }, 415],
-  ])('that brings %s', async (_, options, status) => {
+  ])('for a body with %s', async (_, options, status) => {
     expectRefused(await (await createLab()).token({}, options), status, 'invalid_request');
   });
 
   // evidence: token-method
-  test.each(['GET', 'PUT', 'DELETE', 'PATCH'])('by %s: 405 that names POST', async (method) => {
+  test.each(['GET', 'PUT', 'DELETE', 'PATCH'])('for the method %s, with a 405 that names POST', async (method) => {
     const { token } = await createLab();
-    const answer = await token({}, { method, body: '' });
-    expectRefused(answer, 405, 'invalid_request');
-    expect(answer.headers.allow).toBe('POST');
+    const response = await token({}, { method, body: '' });
+    expectRefused(response, 405, 'invalid_request');
+    expect(response.headers.allow).toBe('POST');
   });
 
   // evidence: token-url-parameters
-  test.each(['?grant_type=password', '?access_token=x', '?x'])('with parameters in the URL: %s', async (query) => {
+  test.each(['?grant_type=password', '?access_token=x', '?x'])('for parameters in the URL: %s', async (query) => {
     const { app } = await createLab();
-    const answer = await ask(app, `/oauth/token${query}`, {
+    const response = await sendRequest(app, `/oauth/token${query}`, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams(login).toString(),
     });
-    expectRefused(answer, 400, 'invalid_request');
+    expectRefused(response, 400, 'invalid_request');
   });
 
-  test('while the cluster cannot be written: 503, to be tried again', async () => {
+  test('while the cluster cannot be written, with a 503 to be retried', async () => {
     const { token, client } = await createLab();
     client.before = () => {
       throw unreachable(new Error('the socket hung up'));
     };
-    const answer = await token(login);
-    expectRefused(answer, 503, 'temporarily_unavailable');
-    expect(answer.headers['retry-after']).toBe('1');
-    expect(answer.text).not.toContain('socket');
+    const response = await token(login);
+    expectRefused(response, 503, 'temporarily_unavailable');
+    expect(response.headers['retry-after']).toBe('1');
+    expect(response.text).not.toContain('socket');
   });
 
-  test('by a fault of ours: 500 without the cause', async () => {
+  test('after an internal error, with a 500 without the cause', async () => {
     const { token, hashes } = await createLab();
     hashes.failure = new Error('out of memory at /srv/hash.js');
-    const answer = await token(login);
-    expectRefused(answer, 500, 'server_error');
-    expect(answer.text).not.toContain('memory');
+    const response = await token(login);
+    expectRefused(response, 500, 'server_error');
+    expect(response.text).not.toContain('memory');
   });
 });
 
-describe('nothing tells apart', () => {
+describe('token responses do not distinguish', () => {
   // evidence: password-login-equal-work
   test('an unknown user, a wrong password and a disabled user: the same bytes after the same work', async () => {
     const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
@@ -249,45 +261,45 @@ describe('nothing tells apart', () => {
   });
 });
 
-describe('after too many failures', () => {
+describe('after too many failed logins', () => {
   const loginLimit = { maxTries: 3, within: '10m', perAddress: 100, perClient: 1000 };
 
   // evidence: password-login-limit
   test.each(['alice', 'nobody'])(
-    'a login as %s is 429, also with the right password, without more work',
+    'a login as %s is 429 without more work, even with the right password',
     async (username) => {
       const { token, hashes } = await createLab({ loginLimit });
       for (let time = 0; time < 3; time += 1)
         expectRefused(await token({ ...login, username, password: 'wrong horse' }), 400, 'invalid_grant');
       const before = hashes.verified.length;
-      const answer = await token({ ...login, username });
-      expectRefused(answer, 429, 'invalid_grant');
-      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+      const response = await token({ ...login, username });
+      expectRefused(response, 429, 'invalid_grant');
+      expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
       expect(hashes.verified).toHaveLength(before);
     },
   );
 
   // evidence: password-login-concurrent
   test.each(['alice', 'nobody'])(
-    'as %s, of many guesses at once no more are hashed than the limits leave',
+    'concurrent guesses at %s cause no more hashes than the limit allows',
     async (username) => {
       const { token, hashes } = await createLab({ loginLimit });
       const before = hashes.verified.length;
-      const guess = (): Promise<Answer> => token({ ...login, username, password: 'wrong horse' });
-      const answers = await Promise.all(Array.from({ length: 64 }, guess));
-      expect(answers.filter(({ status }) => status === 400)).toHaveLength(3);
-      expect(answers.filter(({ status }) => status === 429)).toHaveLength(61);
+      const guess = (): Promise<AppResponse> => token({ ...login, username, password: 'wrong horse' });
+      const responses = await Promise.all(Array.from({ length: 64 }, guess));
+      expect(responses.filter(({ status }) => status === 400)).toHaveLength(3);
+      expect(responses.filter(({ status }) => status === 429)).toHaveLength(61);
       expect(hashes.verified.slice(before)).toHaveLength(3);
     },
   );
 
-  test('right logins at once are all let in', async () => {
+  test('concurrent logins with the right password all succeed', async () => {
     const { token } = await createLab({ loginLimit });
-    const answers = await Promise.all(Array.from({ length: 40 }, () => token(login)));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    const responses = await Promise.all(Array.from({ length: 40 }, () => token(login)));
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  test('the wait that the answer names is enough', async () => {
+  test('the wait in the response is sufficient', async () => {
     const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' });
     const { headers } = await token(login);
@@ -295,7 +307,7 @@ describe('after too many failures', () => {
     expect((await token(login)).status).toBe(200);
   });
 
-  test('from one address another address may still log in, but for the delay of the user', async () => {
+  test('another address is allowed to log in, except for the delay of the user', async () => {
     const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' }, { from: '192.0.2.9' });
     await clock.advance(5_000);
@@ -309,8 +321,8 @@ async function tokensOf(made: Lab, fields: Fields = login): Promise<{ access: st
   return { access: String(body['access_token']), refresh: String(body['refresh_token']) };
 }
 
-describe('a refresh', () => {
-  test('gives a new pair for the same session', async () => {
+describe('a token refresh', () => {
+  test('returns new tokens for the same session', async () => {
     const made = await createLab();
     const first = await tokensOf(made);
     const second = await tokensOf(made, refreshWith(first.refresh));
@@ -320,7 +332,7 @@ describe('a refresh', () => {
   });
 
   // evidence: refresh-narrower-scope
-  test('may ask for less than the login was granted: then the tokens say so, and later ones may have it all', async () => {
+  test('may request a narrower scope, and a later one the full scope again', async () => {
     const made = await createLab();
     const first = await tokensOf(made, { ...login, scope: 'openid profile groups' });
     const narrowed = (await made.token({ ...refreshWith(first.refresh), scope: 'openid' })).json();
@@ -332,7 +344,7 @@ describe('a refresh', () => {
   });
 
   // evidence: refresh-wider-scope
-  test('that asks for more is 400 invalid_scope and does not spend the token', async () => {
+  test('for a wider scope is 400 invalid_scope and does not consume the token', async () => {
     const made = await createLab();
     const { refresh } = await tokensOf(made, { ...login, scope: 'openid' });
     expectRefused(await made.token({ ...refreshWith(refresh), scope: 'openid groups' }), 400, 'invalid_scope');
@@ -361,7 +373,7 @@ describe('a refresh', () => {
   });
 
   // evidence: refresh-reuse-grace
-  test('with a token that was used before ends the session after the grace', async () => {
+  test('with a used token revokes the session after the grace period', async () => {
     const made = await createLab({ refreshGrace: '10s' });
     const { refresh } = await tokensOf(made);
     const next = await tokensOf(made, refreshWith(refresh));
@@ -379,8 +391,8 @@ describe('a refresh', () => {
       (made) =>
         made.configure({ users: [{ username: 'alice', passwordHash: made.hashes.of('new horse', 'bcrypt:4') }] }),
     ],
-    ['of a session that is too old', (made) => made.clock.advance(61 * 60_000)],
-    ['of a session that was idle', (made) => made.clock.advance(31 * 60_000)],
+    ['of a session that has expired', (made) => made.clock.advance(61 * 60_000)],
+    ['of a session that was idle for too long', (made) => made.clock.advance(31 * 60_000)],
   ])('%s is 400 invalid_grant', async (_, change) => {
     const made = await createLab({ refreshTokenIdle: '30m', sessionMaxAge: '1h' });
     const { refresh } = await tokensOf(made);
@@ -389,20 +401,20 @@ describe('a refresh', () => {
   });
 
   // evidence: refresh-client-binding
-  test('of another client is 400 invalid_grant, and the token stays good for its own', async () => {
+  test('by another client is 400 invalid_grant, and the token stays valid for its own client', async () => {
     const made = await createLab({
       clients: [...clients, { name: 'other', secret: 'x', grantTypes: ['refresh_token'] }],
     });
     const { refresh } = await tokensOf(made);
     const stolen = { ...refreshWith(refresh), client_id: 'other', client_secret: 'x' };
     expectRefused(await made.token(stolen), 400, 'invalid_grant');
-    // Later than the grace in which a token that was used before is still good.
+    // Later than the grace period for used tokens.
     await made.clock.advance(10_001);
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
   });
 });
 
-test('no secret of a request is in an answer or in a log line', async () => {
+test('no response or log line contains a secret of the request', async () => {
   const { log, lines } = logOfLines();
   const made = await createLab({ clients }, { log });
   const secrets = [rightPassword, 'wrong-secret-horse', 'a-client-secret'];
@@ -412,7 +424,7 @@ test('no secret of a request is in an answer or in a log line', async () => {
     await made.token({ ...login, password: 'wrong-secret-horse' }),
     await made.token({ ...login, ...asClient, client_secret: 'a-client-secret' }),
     await made.token(refreshWith('a-client-secret')),
-    await ask(
+    await sendRequest(
       made.app,
       `/oauth/token?password=wrong-secret-horse&refresh_token=${String(refresh)}&client_assertion=a-client-secret`,
     ),

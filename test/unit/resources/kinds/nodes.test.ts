@@ -5,8 +5,8 @@ import { node } from '../../../labs/resources.ts';
 const ready = (status: string): object => ({ type: 'Ready', status });
 const now = 1_700_000_000_000 + 3 * 86_400_000;
 
-describe('the cells of a node', () => {
-  test('are those of kube-apiserver', () => {
+describe('the table cells of a node', () => {
+  test('equal those of kube-apiserver', () => {
     const full = node('a', {
       labels: { 'node-role.kubernetes.io/worker': '', 'node-role.kubernetes.io/': '', 'kubernetes.io/role': 'edge' },
       unschedulable: true,
@@ -41,7 +41,7 @@ describe('the cells of a node', () => {
     ]);
   });
 
-  test('of a node that has said nothing yet', () => {
+  test('of a node without a status', () => {
     expect(nodes.cells(node('a'), now)).toEqual([
       'a',
       'Unknown',
@@ -61,7 +61,7 @@ describe('the cells of a node', () => {
     ['True', 'Ready'],
     ['False', 'NotReady'],
     ['Unknown', 'NotReady'],
-  ])('Ready=%s is %s', (status, cell) => {
+  ])('with Ready=%s show %s', (status, cell) => {
     expect(nodes.cells(node('a', { status: { conditions: [ready(status)] } }), now)[1]).toBe(cell);
   });
 });
@@ -77,7 +77,7 @@ test.each([
   [[ready('True')], true, 'unschedulable'],
   [[ready('False')], true, ['warning', 'unschedulable']],
   [[ready('True'), { type: 'MemoryPressure', status: 'True' }], true, ['warning', 'unschedulable']],
-])('the status of %j, cordoned %s, is %s', (conditions, unschedulable, status) => {
+])('the status of a node with %j, cordoned %s, is %s', (conditions, unschedulable, status) => {
   expect(nodes.statusOf(node('a', { unschedulable, status: { conditions } }))).toEqual(status);
 });
 
@@ -105,6 +105,6 @@ test.each([
   [730 * day, '2y'],
   [731 * day, '2y1d'],
   [8 * 365 * day + day, '8y'],
-])('%i s is shown as %s', (seconds, text) => {
+])('an age of %i s is shown as %s', (seconds, text) => {
   expect(humanDuration(seconds * 1000)).toBe(text);
 });

@@ -27,14 +27,14 @@ const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: minute, ref
 let made: Lab;
 let replica: Replica;
 beforeEach(async () => {
-  // Nothing that has expired is swept.
+  // Expired sessions are not swept.
   made = lab(lives, silent, never);
   replica = await made.replica();
 });
 
 const reads = (): number => replica.client.requests.filter(({ method }) => method === 'GET').length;
 const phases = (): string[] => stored(made.cluster).map(({ status }) => status.phase);
-/** The code that a browser brings, or one without a redirect URI. */
+/** The code that a browser sends, or one without a redirect URI. */
 const newCode = (code: object = { redirectURI }): Promise<string> =>
   replica.sessions.codes.create({ ...login, code }, minute, true);
 const use = (code: string, clientID?: string): Promise<Redeemed | Unredeemed> =>
@@ -48,7 +48,7 @@ async function newDevice(): Promise<string> {
 }
 
 async function waitingDevice(): Promise<Session> {
-  const session = await replica.sessions.devices.waitingFor(device.userCode);
+  const session = await replica.sessions.devices.findPending(device.userCode);
   if (session === undefined) throw new Error('no device waits');
   return session;
 }
@@ -56,14 +56,14 @@ async function waitingDevice(): Promise<Session> {
 async function approve(): Promise<boolean> {
   const authenticatedAt = new Date(made.clock.now()).toISOString();
   const { session } = await replica.sessions.create(login);
-  return await replica.sessions.devices.letIn(await waitingDevice(), {
+  return await replica.sessions.devices.approve(await waitingDevice(), {
     ...holder,
     authenticatedAt,
     login: session.metadata.name,
   });
 }
 
-describe('a code', () => {
+describe('an authorization code', () => {
   test('starts an active session with a refresh token', async () => {
     const code = await newCode();
     expect(phases()).toEqual(['Pending']);
@@ -73,7 +73,7 @@ describe('a code', () => {
     expect(await granted(replica.sessions, (redeemed as Redeemed).refreshToken ?? '')).toEqual(expect.any(String));
   });
 
-  test('starts a session without a refresh token where none may be given, and that session does not idle', async () => {
+  test('starts a session without a refresh token if none is allowed, and that session does not idle', async () => {
     const code = await replica.sessions.codes.create({ ...login, code: { redirectURI } }, minute, false);
     const redeemed = (await redeem(replica.sessions, code, { isRefreshable: false })) as Redeemed;
     expect(redeemed).not.toHaveProperty('refreshToken');
@@ -86,15 +86,15 @@ describe('a code', () => {
 
   test.each([
     ['of another server', () => new RefreshTokens(Buffer.alloc(32, 8)).first(newSessionID())],
-    ['of no shape', () => 'code'],
-  ])('%s is unknown, without a read of the cluster', async (_, code) => {
+    ['of the wrong format', () => 'code'],
+  ])('%s is unknown, and the cluster is not read', async (_, code) => {
     const before = reads();
     expect(await use(code())).toBe('unknown');
     expect(replica.sessions.codes.sessionOf(code())).toBeUndefined();
     expect(reads()).toBe(before);
   });
 
-  test('of a session that is gone has expired', async () => {
+  test('of a deleted session has expired', async () => {
     expect(await use(tokens.first(newSessionID()))).toBe('ended');
   });
 
@@ -107,13 +107,13 @@ describe('a code', () => {
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('is not a refresh token, nor a refresh token a code', async () => {
+  test('is not a refresh token, and a refresh token is not a code', async () => {
     const { refreshToken } = await replica.sessions.create(login);
     expect(await use(refreshToken)).toBe('unknown');
     expect(typeof (await refresh(replica.sessions, await newCode()))).toBe('string');
   });
 
-  test('is valid until its life is over', async () => {
+  test('is valid for its lifetime', async () => {
     const [one, other] = [await newCode(), await newCode()];
     await made.clock.advance(minute - 1);
     expect(await use(one)).toMatchObject({ session: {} });
@@ -127,7 +127,7 @@ describe('a code', () => {
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('that is found is not spent, and is spent once however often it was found', async () => {
+  test('is not consumed by a lookup, and is consumed once however often it was looked up', async () => {
     const code = await newCode();
     const find = () => replica.sessions.codes.find(code, login.clientID, false);
     const [one, other] = (await Promise.all([find(), find()])) as [FoundCode, FoundCode];
@@ -137,7 +137,7 @@ describe('a code', () => {
     expect(phases()).toEqual(['Active']);
   });
 
-  test('of a browser that comes again revokes what it started', async () => {
+  test('that is reused by a browser revokes the session that it started', async () => {
     const code = await newCode();
     const { session, refreshToken = '' } = (await use(code)) as Redeemed;
     expect(await use(code)).toBe('reused');
@@ -146,7 +146,7 @@ describe('a code', () => {
     expect(typeof (await refresh(replica.sessions, refreshToken))).toBe('string');
   });
 
-  test('of a device that comes again revokes nothing', async () => {
+  test('that is reused by a device revokes nothing', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     const { session } = (await use(code)) as Redeemed;
@@ -176,12 +176,12 @@ describe('a code', () => {
     expect(await use(code)).toBe('ended');
   });
 
-  test('of a login that is active starts a session', async () => {
+  test('of an active login starts a session', async () => {
     const { session } = await replica.sessions.create(login);
     expect(await use(await newCode({ redirectURI, login: session.metadata.name }))).toMatchObject({ session: {} });
   });
 
-  test('starts one session where two replicas redeem it at once, and none is left', async () => {
+  test('starts at most one session if two replicas redeem it concurrently', async () => {
     const other = await made.replica();
     const code = await newCode();
     const all = await Promise.all([replica, other].map((one) => redeem(one.sessions, code)));
@@ -191,7 +191,7 @@ describe('a code', () => {
   });
 });
 
-/** Has another replica write each session after each of so many reads. */
+/** Makes another replica write each session after this many reads. */
 function disturb(times: number): void {
   let left = times;
   replica.client.after = ({ method, path: at }) => {
@@ -208,13 +208,13 @@ describe('a code whose session others change', () => {
     expect(await use(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
   });
 
-  test('is 503 after five', async () => {
+  test('is 503 after five attempts', async () => {
     const code = await newCode();
     disturb(5);
     await expect(use(code)).rejects.toMatchObject({ code: 503 });
   });
 
-  test('revokes at a reuse, however often it has to try', async () => {
+  test('revokes the session at a reuse, however many attempts that takes', async () => {
     const code = await newCode();
     await use(code);
     disturb(1);
@@ -223,19 +223,19 @@ describe('a code whose session others change', () => {
   });
 });
 
-describe('a device', () => {
-  test('that polls waits, and the cluster is not read for it', async () => {
+describe('a device code', () => {
+  test('that is polled is pending, without a read of the cluster', async () => {
     const code = await newDevice();
     const before = reads();
     expect(await use(code)).toBe('waiting');
     expect(reads()).toBe(before);
   });
 
-  test('that polls with the wrong client is unknown', async () => {
+  test('that is polled by the wrong client is unknown', async () => {
     expect(await use(await newDevice(), 'another')).toBe('unknown');
   });
 
-  test('that polls while the watch is silent waits by a read of the cluster', async () => {
+  test('that is polled while the watch is silent causes a read of the cluster', async () => {
     const code = await replica.sessions.devices.create({ clientID: login.clientID }, { ...device, life: 60 * minute });
     await settle();
     replica.client.holdWatches();
@@ -245,27 +245,27 @@ describe('a device', () => {
     expect(reads()).toBe(before + 1);
   });
 
-  test('whose code has expired is told so', async () => {
+  test('that has expired is reported as expired', async () => {
     const code = await newDevice();
     await made.clock.advance(minute);
     expect(await use(code)).toBe('ended');
   });
 
-  test('that was refused is told so', async () => {
+  test('that was denied is reported as denied', async () => {
     const code = await newDevice();
     await replica.sessions.revoke((await waitingDevice()).metadata.name);
     await settle();
     expect(await use(code)).toBe('refused');
   });
 
-  test('that was approved and then revoked is not told that it was refused', async () => {
+  test('that was approved and then revoked is not reported as denied', async () => {
     const code = await newDevice();
     await approve();
     await replica.sessions.revoke(tokens.sessionOf(code) ?? '');
     expect(await use(code)).toBe('ended');
   });
 
-  test('gets a session of the user who approves it, and of no one else', async () => {
+  test('starts a session of the user who approves it, and of no one else', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     await settle();

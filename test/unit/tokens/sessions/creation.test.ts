@@ -18,7 +18,7 @@ import {
 } from '../../../labs/sessions.ts';
 
 describe('a new session', () => {
-  test('is in the cluster before the login is answered, and holds no token', async () => {
+  test('is in the cluster before the login gets its response, and contains no token', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create({ ...login, scope: 'openid' });
@@ -34,29 +34,29 @@ describe('a new session', () => {
     expect(JSON.stringify(stored(cluster))).not.toContain(refreshToken.split('.')[1]);
   });
 
-  test('counts at once on the replica that made it, and with one read on another, before any watch tells', async () => {
+  test('is known at once on its own replica, and after one read on another, before any watch event', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     for (const { client } of [one, two]) client.holdWatches();
     const { session } = await one.sessions.create(login);
     const sid = session.metadata.name;
     expect(await one.sessions.active(sid)).toEqual(session);
-    expect(one.client.asked('GET', sid)).toHaveLength(0);
+    expect(one.client.requestsTo('GET', sid)).toHaveLength(0);
     expect(await two.sessions.active(sid)).toEqual(session);
-    expect(two.client.asked('GET', sid)).toHaveLength(1);
+    expect(two.client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('is asked of the cluster once by all who ask at once, and not again for a moment when there is none', async () => {
+  test('is read once for concurrent requests, and not again for a moment if it does not exist', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
-    const answers = await Promise.all(Array.from({ length: 50 }, () => sessions.active(sid)));
-    expect(answers).toEqual(Array.from({ length: 50 }, () => undefined));
+    const responses = await Promise.all(Array.from({ length: 50 }, () => sessions.active(sid)));
+    expect(responses).toEqual(Array.from({ length: 50 }, () => undefined));
     await sessions.active(sid);
-    expect(client.asked('GET', sid)).toHaveLength(1);
+    expect(client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('is 503, and nothing else, when the cluster refuses or does not answer', async () => {
+  test('causes only a 503 when the cluster fails or does not respond', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     for (const failure of [unreachable(new Error('reset')), new KubeError(403, { message: 'forbidden' })]) {
@@ -74,7 +74,7 @@ describe('a new session', () => {
 test.each([
   ['the kind is not served', new KubeError(404, { message: '404 page not found' }), /sessions\.iam\.platform\.io/],
   ['the name is taken', new KubeError(409, { message: 'exists' }), /exists/],
-])('a login that cannot be kept because %s is 503, and the log says why', async (_, failure, why) => {
+])('a login that cannot be stored because %s is 503, and the reason is logged', async (_, failure, why) => {
   const { log, lines } = logOfLines();
   const { sessions, client } = await lab(lives, log).replica();
   client.before = failing('POST', failure);
@@ -84,37 +84,37 @@ test.each([
 });
 
 describe('the sessions of one user', () => {
-  const most = 100;
+  const max = 100;
   const bob = { ...login, userName: 'bob', userUID: 'uid-bob' };
 
   // evidence: session-limit
-  test('are at most a hundred: one more ends the one that was used longest ago', async () => {
+  test('are at most a hundred: one more revokes the least recently used one', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session: other } = await one.sessions.create(bob);
     const begun = [];
-    for (let index = 0; index < most; index += 1) {
+    for (let index = 0; index < max; index += 1) {
       begun.push(await (index % 2 === 0 ? one : two).sessions.create(login));
       await clock.advance(second);
     }
     const [refreshed, oldest] = begun;
     await granted(one.sessions, refreshed?.refreshToken ?? '');
     await settle();
-    expect(stored(cluster)).toHaveLength(most + 1);
+    expect(stored(cluster)).toHaveLength(max + 1);
     const { session } = await two.sessions.create(login);
     await settle();
     const names = namesIn(cluster);
-    expect(names).toHaveLength(most + 1);
+    expect(names).toHaveLength(max + 1);
     for (const kept of [other, session, refreshed?.session]) expect(names).toContain(kept?.metadata.name);
     expect(names).not.toContain(oldest?.session.metadata.name);
     for (const { ended } of [one, two]) expect(ended).toEqual([oldest?.session.metadata.name]);
   });
 
-  test('that give way end at once on the replica of the login, before any watch tells', async () => {
+  test('that are evicted end at once on the replica of the login, before any watch event', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session: oldest } = await sessions.create(login);
-    for (let index = 1; index < most; index += 1) {
+    for (let index = 1; index < max; index += 1) {
       await clock.advance(1);
       await sessions.create(login);
     }
@@ -123,12 +123,12 @@ describe('the sessions of one user', () => {
     expect(await sessions.active(oldest.metadata.name)).toBeUndefined();
   });
 
-  test('do not give way while they are used: one that is refreshed just then goes on', async () => {
+  test('are not evicted while they are used: a concurrent refresh keeps a session', async () => {
     const { log, lines } = logOfLines();
     const { clock, cluster, replica } = lab(lives, log);
     const [one, two] = [await replica(), await replica()];
     const { session: oldest, refreshToken } = await one.sessions.create(login);
-    for (let index = 1; index < most; index += 1) {
+    for (let index = 1; index < max; index += 1) {
       await clock.advance(1);
       await one.sessions.create(login);
     }
@@ -141,11 +141,11 @@ describe('the sessions of one user', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
   });
 
-  test('are not ended because one more could not begin, and begin although none could be ended', async () => {
+  test('are not revoked if the new one fails, and the new one succeeds if none can be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, clock, replica } = lab(lives, log);
     const { sessions, client } = await replica();
-    for (let index = 0; index < most; index += 1) await sessions.create(login);
+    for (let index = 0; index < max; index += 1) await sessions.create(login);
     await clock.advance(second);
     const before = namesIn(cluster);
     client.before = failing('POST');
@@ -153,16 +153,16 @@ describe('the sessions of one user', () => {
     expect(namesIn(cluster)).toEqual(before);
     client.before = failing('DELETE');
     await sessions.create(login);
-    expect(namesIn(cluster)).toHaveLength(most + 1);
+    expect(namesIn(cluster)).toHaveLength(max + 1);
     expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
     client.before = () => undefined;
     await sessions.create(login);
-    expect(namesIn(cluster)).toHaveLength(most);
+    expect(namesIn(cluster)).toHaveLength(max);
   });
 });
 
-describe('sessions of one kind do not push out others', () => {
-  test('codes that wait are at most 20 of a user, and end no session', async () => {
+describe('sessions of one kind do not evict others', () => {
+  test('codes that are pending are at most 20 per user, and evict no session', async () => {
     const { cluster, replica } = lab();
     const { sessions } = await replica();
     const { session } = await sessions.create(login);
@@ -172,7 +172,7 @@ describe('sessions of one kind do not push out others', () => {
     expect(namesIn(cluster)).toContain(session.metadata.name);
   });
 
-  test.each(['Client', 'ServiceAccount'] as const)('a %s has more than a user', async (subjectKind) => {
+  test.each(['Client', 'ServiceAccount'] as const)('a %s may have more sessions than a user', async (subjectKind) => {
     const { cluster, replica } = lab();
     const { sessions } = await replica();
     for (let index = 0; index < 110; index += 1) await sessions.createFixed({ ...login, subjectKind });

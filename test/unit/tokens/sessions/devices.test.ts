@@ -18,7 +18,7 @@ import {
 let made: Lab;
 let replica: Replica;
 beforeEach(async () => {
-  // Nothing that has expired is swept.
+  // Expired sessions are not swept.
   made = lab(lives, silent, () => false);
   replica = await made.replica();
 });
@@ -38,15 +38,15 @@ async function fill(number: number, addressOf: (index: number) => string): Promi
 
 const tooMany = { code: 429, reason: 'TooManyRequests', headers: { 'Retry-After': '6' } };
 
-describe('devices that wait', () => {
-  test('are at most 20 of one address', async () => {
+describe('pending devices', () => {
+  test('are at most 20 per address', async () => {
     await fill(20, () => '192.0.2.1');
     await expect(newDevice()).rejects.toMatchObject({ ...tooMany, message: expect.stringContaining('address') });
     expect(await newDevice('192.0.2.2')).toBeDefined();
     expect(stored(made.cluster)).toHaveLength(21);
   });
 
-  test('are at most 20 of one IPv6 host and 40 of its network', async () => {
+  test('are at most 20 per IPv6 host and 40 per IPv6 network', async () => {
     await fill(20, () => '2001:db8:0:1::1');
     await expect(newDevice('2001:db8:0:1::2')).rejects.toMatchObject(tooMany);
     await fill(20, (index) => `2001:db8:0:${(index + 2).toString(16)}::1`);
@@ -65,7 +65,7 @@ describe('devices that wait', () => {
     expect(stored(made.cluster)).toHaveLength(1_000);
   });
 
-  test('are no more when they are asked for at once', async () => {
+  test('are limited with concurrent requests too', async () => {
     const all = await Promise.allSettled(Array.from({ length: 30 }, () => newDevice()));
     expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
     expect(stored(made.cluster)).toHaveLength(20);
@@ -78,11 +78,11 @@ describe('devices that wait', () => {
       async () => {
         const authenticatedAt = new Date(made.clock.now()).toISOString();
         for (const session of stored(made.cluster))
-          await replica.sessions.devices.letIn(session, { ...holder, authenticatedAt, login: 'x' });
+          await replica.sessions.devices.approve(session, { ...holder, authenticatedAt, login: 'x' });
       },
     ],
     [
-      'are refused',
+      'are denied',
       async () => {
         for (const { metadata } of stored(made.cluster)) await replica.sessions.revoke(metadata.name);
       },
@@ -94,14 +94,14 @@ describe('devices that wait', () => {
     expect(await newDevice()).toBeDefined();
   });
 
-  test('do not count when they could not be written', async () => {
+  test('are not counted when they could not be written', async () => {
     replica.client.before = failing('POST');
     for (let index = 0; index < 30; index += 1) await expect(newDevice()).rejects.toMatchObject({ code: 503 });
     replica.client.before = () => undefined;
     expect(await newDevice()).toBeDefined();
   });
 
-  test('have user codes of their own: one that is in use gives no device code, on any replica', async () => {
+  test('have unique user codes: one that is in use yields no device code, on any replica', async () => {
     const other = await made.replica();
     expect(await newDevice('192.0.2.1', 'SAME')).toBeDefined();
     replica = other;
@@ -114,7 +114,7 @@ describe('devices that wait', () => {
     await expect(newDevice()).rejects.toMatchObject({ code: 503 });
   });
 
-  test('have no user, and the address that asked', async () => {
+  test('have no user, and record the address of the request', async () => {
     await newDevice('192.0.2.7');
     expect(stored(made.cluster)).toMatchObject([
       { spec: { userName: '', userUID: '', clientID: 'platform-cli', code: { sourceIP: '192.0.2.7' } } },
@@ -123,37 +123,37 @@ describe('devices that wait', () => {
 });
 
 describe('a user code', () => {
-  test('names the device that waits, and no other session', async () => {
+  test('identifies its pending device, and no other session', async () => {
     await newDevice('192.0.2.1', 'SAME');
-    expect(await replica.sessions.devices.waitingFor('SAME')).toMatchObject({ spec: { clientID: 'platform-cli' } });
-    expect(await replica.sessions.devices.waitingFor('OTHER')).toBeUndefined();
+    expect(await replica.sessions.devices.findPending('SAME')).toMatchObject({ spec: { clientID: 'platform-cli' } });
+    expect(await replica.sessions.devices.findPending('OTHER')).toBeUndefined();
     const session = { ...login, code: { redirectURI: 'https://a.example' } };
-    await replica.sessions.codes.create(session, minute, true, tokens.nameOf('BROWSER'));
-    expect(await replica.sessions.devices.waitingFor('BROWSER')).toBeUndefined();
+    await replica.sessions.codes.create(session, minute, true, tokens.sessionFor('BROWSER'));
+    expect(await replica.sessions.devices.findPending('BROWSER')).toBeUndefined();
   });
 
   test.each<[string, (sid: string) => Promise<void>]>([
     ['expires', () => made.clock.advance(minute)],
-    ['is refused', (sid) => replica.sessions.revoke(sid)],
-  ])('names nothing when the device %s', async (_, end) => {
+    ['is denied', (sid) => replica.sessions.revoke(sid)],
+  ])('identifies nothing when the device %s', async (_, end) => {
     await newDevice('192.0.2.1', 'SAME');
-    await end(tokens.nameOf('SAME'));
-    expect(await replica.sessions.devices.waitingFor('SAME')).toBeUndefined();
+    await end(tokens.sessionFor('SAME'));
+    expect(await replica.sessions.devices.findPending('SAME')).toBeUndefined();
   });
 });
 
-/** Approves a new device after `change`; answers whether that was in time. */
+/** Approves a new device after `change`; returns whether that was in time. */
 const approve = async (change: () => Promise<void> | void): Promise<boolean> => {
   await newDevice('192.0.2.1', 'SAME');
-  const waiting = await replica.sessions.devices.waitingFor('SAME');
+  const waiting = await replica.sessions.devices.findPending('SAME');
   if (waiting === undefined) throw new Error('no device waits');
   await change();
   const authenticatedAt = new Date(made.clock.now()).toISOString();
-  return await replica.sessions.devices.letIn(waiting, { ...holder, authenticatedAt, login: 'x' });
+  return await replica.sessions.devices.approve(waiting, { ...holder, authenticatedAt, login: 'x' });
 };
 
 describe('the approval of a device', () => {
-  test('keeps what the device asked for', async () => {
+  test('keeps the requested scope and client', async () => {
     expect(await approve(() => undefined)).toBe(true);
     expect(stored(made.cluster)).toMatchObject([
       {
@@ -165,18 +165,18 @@ describe('the approval of a device', () => {
 
   test.each<[string, () => Promise<void> | void]>([
     ['the code has expired', () => made.clock.advance(minute)],
-    ['the device was refused', () => replica.sessions.revoke(tokens.nameOf('SAME'))],
-    ['the session is gone', () => made.cluster.delete(path, tokens.nameOf('SAME'))],
-  ])('is too late when %s', async (_, change) => {
+    ['the device was denied', () => replica.sessions.revoke(tokens.sessionFor('SAME'))],
+    ['the session was deleted', () => made.cluster.delete(path, tokens.sessionFor('SAME'))],
+  ])('fails when %s', async (_, change) => {
     expect(await approve(change)).toBe(false);
   });
 
-  test('is for devices only: a session without a code cannot be taken over', async () => {
+  test('applies to devices only: a session without a code cannot be taken over', async () => {
     const { session } = await replica.sessions.create(login);
     const bob = { ...holder, userName: 'bob', userUID: 'uid-bob', authenticatedAt: session.spec.createdAt, login: 'x' };
-    expect(await replica.sessions.devices.letIn(session, bob)).toBe(false);
+    expect(await replica.sessions.devices.approve(session, bob)).toBe(false);
     const pending = { ...session, status: { phase: 'Pending' } } as const;
-    expect(await replica.sessions.devices.letIn(pending, bob)).toBe(false);
+    expect(await replica.sessions.devices.approve(pending, bob)).toBe(false);
     expect(stored(made.cluster)).toMatchObject([{ spec: login }]);
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { logOfLines } from '../../../fakes/log.ts';
 import { lab, lives, login, minute, path, stored } from '../../../labs/sessions.ts';
 
-test('what a login lets in does not outlive it, by a code or of a device', async () => {
+test('sessions started by the code or device of a login do not outlive it', async () => {
   const { cluster, clock, replica } = lab();
   const { sessions } = await replica();
   const authenticatedAt = new Date(clock.now()).toISOString();
@@ -11,13 +11,13 @@ test('what a login lets in does not outlive it, by a code or of a device', async
   await sessions.codes.create({ ...login, code: { authenticatedAt } }, minute, true);
   const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: minute, refreshable: true };
   await sessions.devices.create({ clientID: 'platform-cli' }, device);
-  const waiting = await sessions.devices.waitingFor(device.userCode);
+  const waiting = await sessions.devices.findPending(device.userCode);
   expect(Date.parse(waiting?.spec.expiresAt ?? '')).toBe(clock.now() + lives.sessionMaxAge);
-  expect(waiting && (await sessions.devices.letIn(waiting, { ...login, authenticatedAt, login: 'x' }))).toBe(true);
+  expect(waiting && (await sessions.devices.approve(waiting, { ...login, authenticatedAt, login: 'x' }))).toBe(true);
   expect(stored(cluster).map(({ spec }) => Date.parse(spec.expiresAt))).toEqual([until, until]);
 });
 
-test('a Pending session without a code is over: devices can still log in, and it is swept without a warning', async () => {
+test('a Pending session without a code has ended: devices can still log in, and it is swept without a warning', async () => {
   const { log, lines } = logOfLines();
   const { cluster, clock, replica } = lab(lives, log);
   const { sessions } = await replica();

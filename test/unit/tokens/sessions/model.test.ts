@@ -1,11 +1,11 @@
-/** Rotation, grace and reuse on two replicas at once, held against a model. */
+/** Rotation, grace and reuse on two concurrent replicas, compared with a model. */
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { SessionLives } from '../../../../src/tokens/sessions/lifetimes.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { lab, login, refresh, type Replica, second, tokens } from '../../../labs/sessions.ts';
 
-/** What one session must do, in as few words as possible. */
+/** The specified behaviour of one session, as briefly as possible. */
 class Model {
   readonly chain: string[];
   readonly #lives: SessionLives;
@@ -21,7 +21,7 @@ class Model {
     this.#lastUsedAt = now;
   }
 
-  /** The token that is current when `back` is 0, the one before it when it is 1. */
+  /** The current token when `back` is 0, the one before it when it is 1. */
   token(back: number): string {
     return this.chain[Math.max(0, this.chain.length - 1 - back)] ?? '';
   }
@@ -31,7 +31,7 @@ class Model {
     return !this.#ended && now < this.#createdAt + sessionMaxAge && now < this.#lastUsedAt + refreshTokenIdle;
   }
 
-  /** The token that is given; 'refused'. */
+  /** Returns the new token, or 'refused'. */
   refresh(token: string, now: number): string {
     if (!this.isActive(now)) return 'refused';
     if (token === this.token(0)) {
@@ -81,8 +81,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-describe('whatever is done with the tokens of a session', () => {
-  test('two replicas, of which one may lag behind, do what the model does', async () => {
+describe('any sequence of operations on the tokens of a session', () => {
+  test('gives the same results on two replicas, one of which may lag behind, as in the model', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
         const { clock, replica } = lab(short);

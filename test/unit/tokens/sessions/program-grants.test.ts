@@ -1,10 +1,10 @@
-/** The grants of programs: client_credentials (RFC 6749 section 4.4) and token exchange (RFC 8693). */
+/** The grants for programs: client_credentials (RFC 6749 section 4.4) and token exchange (RFC 8693). */
 import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../src/tokens/sessions/session.ts';
 import { platformToken } from '../../../../src/auth/authenticators/index.ts';
 import { configuredUserUID } from '../../../../src/accounts/directory/account.ts';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
-import type { Answer } from '../../../fakes/ask.ts';
+import type { AppResponse } from '../../../fakes/request.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
 import { logOfLines } from '../../../fakes/log.ts';
@@ -43,10 +43,10 @@ async function lab(
   return made;
 }
 
-const who = async (made: Lab, answer: Answer) =>
-  await platformToken(made.accessTokens)(String(answer.json()['access_token']), '192.0.2.1');
-const isGood = (made: Lab, answer: Answer): Promise<boolean> =>
-  who(made, answer).then(
+const who = async (made: Lab, response: AppResponse) =>
+  await platformToken(made.accessTokens)(String(response.json()['access_token']), '192.0.2.1');
+const isGood = (made: Lab, response: AppResponse): Promise<boolean> =>
+  who(made, response).then(
     () => true,
     () => false,
   );
@@ -60,25 +60,25 @@ const exchangeOf = (token: string, fields: Fields = {}): Fields => ({
   ...asCI,
   ...fields,
 });
-const reviews = (made: Lab) => made.client.asked('POST', '/tokenreviews');
+const reviews = (made: Lab) => made.client.requestsTo('POST', '/tokenreviews');
 const onlySession = ({ cluster }: Lab): Session => cluster.list(sessionsPath)[0] as unknown as Session;
 
-describe('client_credentials', () => {
+describe('a client_credentials token', () => {
   // evidence: client-credentials-token
-  test('is the client itself, with its groups and no refresh token', async () => {
+  test('belongs to the client itself, with its groups and no refresh token', async () => {
     const made = await lab();
-    const answer = await made.token({ ...asItself, scope: 'groups openid offline_access' });
-    expect({ status: answer.status, body: answer.json() }).toEqual({
+    const response = await made.token({ ...asItself, scope: 'groups openid offline_access' });
+    expect({ status: response.status, body: response.json() }).toEqual({
       status: 200,
       body: { access_token: expect.any(String), token_type: 'Bearer', expires_in: 7200, scope: 'groups' },
     });
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store' });
-    expect(readJWT(String(answer.json()['access_token'])).claims).toMatchObject({
+    expect(response.headers).toMatchObject({ 'cache-control': 'no-store' });
+    expect(readJWT(String(response.json()['access_token'])).claims).toMatchObject({
       sub: configuredUserUID(issuer, 'platform:client:ci'),
       client_id: 'ci',
       username: 'platform:client:ci',
     });
-    expect(await who(made, answer)).toMatchObject({
+    expect(await who(made, response)).toMatchObject({
       username: 'platform:client:ci',
       groups: ['builders', 'system:authenticated'],
       via: 'token',
@@ -89,7 +89,7 @@ describe('client_credentials', () => {
   test.each<[string, () => Fields]>([
     ['client_credentials', () => asItself],
     [exchange, () => exchangeOf(craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.example', exp: 9_999_999_999 }))],
-  ])('of the grant %s has the scope in its session, where one was requested', async (_, fields) => {
+  ])('of the grant %s stores a requested scope in its session', async (_, fields) => {
     for (const scope of ['groups', undefined]) {
       const made = await lab();
       expect((await made.token({ ...fields(), scope })).json()['scope']).toBe(scope);
@@ -97,39 +97,39 @@ describe('client_credentials', () => {
     }
   });
 
-  test('has the groups of now', async () => {
+  test('has the current groups of the client', async () => {
     const made = await lab();
-    const answer = await made.token(asItself);
+    const response = await made.token(asItself);
     made.configure({ clients: [{ ...ci, groups: ['others'] }] });
-    expect((await who(made, answer))?.groups).toEqual(['others', 'system:authenticated']);
+    expect((await who(made, response))?.groups).toEqual(['others', 'system:authenticated']);
   });
 
   test.each([
-    ['its client is gone', []],
-    ['its client may no more', [{ ...ci, grantTypes: ['password'] }]],
-  ])('is over when %s', async (_, clients) => {
+    ['its client is removed', []],
+    ['its client loses the grant', [{ ...ci, grantTypes: ['password'] }]],
+  ])('is no longer valid when %s', async (_, clients) => {
     const made = await lab();
-    const answer = await made.token(asItself);
-    expect(await isGood(made, answer)).toBe(true);
+    const response = await made.token(asItself);
+    expect(await isGood(made, response)).toBe(true);
     made.configure({ clients });
-    expect(await isGood(made, answer)).toBe(false);
+    expect(await isGood(made, response)).toBe(false);
   });
 
-  test('ends with its token, not when nobody refreshes it', async () => {
+  test('ends when it expires; there is no idle timeout', async () => {
     const made = await lab();
     made.configure({ clients: [ci], refreshTokenIdle: '10m' });
-    const answer = await made.token(asItself);
+    const response = await made.token(asItself);
     await made.clock.advance(60 * minute);
-    expect(await isGood(made, answer)).toBe(true);
+    expect(await isGood(made, response)).toBe(true);
     await made.clock.advance(61 * minute);
-    expect(await isGood(made, answer)).toBe(false);
+    expect(await isGood(made, response)).toBe(false);
   });
 
   // evidence: client-credentials-grant
-  test('is not for a client that may not use it', async () => {
+  test('is not issued to a client without the grant', async () => {
     const made = await lab({ ...ci, grantTypes: ['password'] });
-    const answer = await made.token(asItself);
-    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
+    const response = await made.token(asItself);
+    expect({ status: response.status, error: response.json()['error'] }).toEqual({
       status: 400,
       error: 'unauthorized_client',
     });
@@ -137,22 +137,22 @@ describe('client_credentials', () => {
 
   test('can be revoked', async () => {
     const made = await lab();
-    const answer = await made.token(asItself);
-    await made.post('/oauth/revoke', { token: String(answer.json()['access_token']), ...asCI });
-    expect(await isGood(made, answer)).toBe(false);
+    const response = await made.token(asItself);
+    await made.post('/oauth/revoke', { token: String(response.json()['access_token']), ...asCI });
+    expect(await isGood(made, response)).toBe(false);
   });
 });
 
 describe('token exchange', () => {
   // evidence: token-exchange-identity
-  test('is whom kube-apiserver names, with the groups and names that are its own', async () => {
+  test('belongs to the ServiceAccount that kube-apiserver names, with its groups', async () => {
     const made = await lab();
-    const answer = await made.token(exchangeOf(serviceToken(made.clock)));
-    expect({ status: answer.status, body: answer.json() }).toEqual({
+    const response = await made.token(exchangeOf(serviceToken(made.clock)));
+    expect({ status: response.status, body: response.json() }).toEqual({
       status: 200,
       body: { access_token: expect.any(String), issued_token_type: accessType, token_type: 'Bearer', expires_in: 3600 },
     });
-    expect(await who(made, answer)).toEqual({
+    expect(await who(made, response)).toEqual({
       username: account.username,
       uid: account.uid,
       groups: [...account.groups, 'system:authenticated'],
@@ -170,47 +170,53 @@ describe('token exchange', () => {
   test.each([
     [10 * minute, 600],
     [600 * minute, 7200],
-  ])('of a token that has %d ms to live is good for %d s', async (life, expiresIn) => {
+  ])('of a token that expires in %d ms is valid for %d s', async (life, expiresIn) => {
     const made = await lab();
-    const answer = await made.token(exchangeOf(serviceToken(made.clock, life)));
-    expect(answer.json()['expires_in']).toBe(expiresIn);
+    const response = await made.token(exchangeOf(serviceToken(made.clock, life)));
+    expect(response.json()['expires_in']).toBe(expiresIn);
     await made.clock.advance(expiresIn * 1_000 - 1);
-    expect(await isGood(made, answer)).toBe(true);
-    // Not a moment longer, whatever clock skew is allowed.
+    expect(await isGood(made, response)).toBe(true);
+    // Not a moment longer, whatever the allowed clock skew.
     await made.clock.advance(1);
-    expect(await isGood(made, answer)).toBe(false);
+    expect(await isGood(made, response)).toBe(false);
   });
 
-  test('asks no directory: not even one that has a user of the same name', async () => {
+  test('uses no directory, not even one with a user of the same name', async () => {
     const made = await lab();
-    const answer = await made.token(exchangeOf(serviceToken(made.clock)));
+    const response = await made.token(exchangeOf(serviceToken(made.clock)));
     made.configure({ clients: [ci], users: [{ username: 'bob' }] });
-    expect(await isGood(made, answer)).toBe(true);
+    expect(await isGood(made, response)).toBe(true);
     made.configure({ clients: [{ ...ci, grantTypes: ['password'] }] });
-    expect(await isGood(made, answer)).toBe(false);
+    expect(await isGood(made, response)).toBe(false);
   });
 
   // evidence: token-exchange-refused
   test.each<[string, Reviewed | undefined]>([
     ['kube-apiserver refuses', undefined],
-    ['is of a person', { username: 'jane', uid: 'uid-jane', groups: ['system:masters'] }],
+    ['belongs to a user', { username: 'jane', uid: 'uid-jane', groups: ['system:masters'] }],
     ['has no uid', { username: account.username, groups: account.groups }],
-  ])('of a token that %s is refused', async (_, user) => {
+  ])('of a token that %s is rejected', async (_, user) => {
     const made = await createLab({ clients: [ci] });
     made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({
       status: { authenticated: user !== undefined, ...(user === undefined ? {} : { user }) },
     }));
-    const answer = await made.token(exchangeOf(serviceToken(made.clock)));
-    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_request' });
+    const response = await made.token(exchangeOf(serviceToken(made.clock)));
+    expect({ status: response.status, error: response.json()['error'] }).toEqual({
+      status: 400,
+      error: 'invalid_request',
+    });
     expect(made.cluster.list(sessionsPath)).toEqual([]);
   });
 
   // evidence: token-exchange-own-token
-  test('of a token of ours is refused, and kube-apiserver is not asked about it', async () => {
+  test('of a token of this server is rejected without a TokenReview', async () => {
     const made = await lab();
     const own = String((await made.token({ ...login, ...asCI })).json()['access_token']);
-    const answer = await made.token(exchangeOf(own));
-    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_request' });
+    const response = await made.token(exchangeOf(own));
+    expect({ status: response.status, error: response.json()['error'] }).toEqual({
+      status: 400,
+      error: 'invalid_request',
+    });
     expect(reviews(made)).toHaveLength(0);
   });
 
@@ -219,31 +225,35 @@ describe('token exchange', () => {
     ['no token', { subject_token: undefined }, /subject_token'? is missing|subject_token/],
     ['no type', { subject_token_type: undefined }, /subject_token_type/],
     ['another type', { subject_token_type: 'urn:ietf:params:oauth:token-type:saml2' }, /subject_token_type must be/],
-    ['another wish', { requested_token_type: 'urn:ietf:params:oauth:token-type:id_token' }, /requested_token_type/],
-    ["kube-apiserver's audience", { audience: 'kubernetes' }, /exchanged for one for/],
-    ['another audience', { audience: 'https://evil.example' }, /tokens are given for/],
+    [
+      'another requested type',
+      { requested_token_type: 'urn:ietf:params:oauth:token-type:id_token' },
+      /requested_token_type/,
+    ],
+    ["kube-apiserver's audience", { audience: 'kubernetes' }, /audience of a token exchange must be/],
+    ['another audience', { audience: 'https://evil.example' }, /audience must be/],
     ['an actor', { actor_token: 'x', actor_token_type: jwtType }, /actor_token/],
     ['an actor without a type', { actor_token: 'x' }, /actor_token/],
     ['a type of an actor', { actor_token_type: jwtType }, /actor_token/],
-    ['no JWT', { subject_token: 'opaque' }, /no token of a ServiceAccount/],
-  ])('with %s is refused before anybody is asked', async (_, fields, why) => {
+    ['an opaque token', { subject_token: 'opaque' }, /must be a valid token of a ServiceAccount/],
+  ])('with %s is rejected before any request', async (_, fields, why) => {
     const made = await lab();
-    const answer = await made.token(exchangeOf(serviceToken(made.clock), fields));
+    const response = await made.token(exchangeOf(serviceToken(made.clock), fields));
     const error = 'audience' in fields ? 'invalid_target' : 'invalid_request';
-    expect(answer.json()).toEqual({ error, error_description: expect.stringMatching(why) });
+    expect(response.json()).toEqual({ error, error_description: expect.stringMatching(why) });
     expect(reviews(made)).toHaveLength(0);
   });
 
-  test('is 503 while kube-apiserver cannot be asked', async () => {
+  test('is 503 while kube-apiserver cannot be reached', async () => {
     const made = await lab();
     made.client.before = ({ path }) => {
       if (path.endsWith('/tokenreviews')) throw new KubeError(503, {});
     };
-    const answer = await made.token(exchangeOf(serviceToken(made.clock)));
-    expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
+    const response = await made.token(exchangeOf(serviceToken(made.clock)));
+    expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
   });
 
-  test('writes neither token into the log', async () => {
+  test('logs neither token', async () => {
     const { log, lines } = logOfLines();
     const made = await lab(ci, account, { log });
     const subject = serviceToken(made.clock);
@@ -254,7 +264,7 @@ describe('token exchange', () => {
   });
 });
 
-test('a program has no more than a thousand sessions, one that was used long ago gives way', async () => {
+test('a program has at most a thousand sessions; the least recently used one is evicted', async () => {
   const made = await lab();
   await made.token(asItself);
   const { spec } = onlySession(made);

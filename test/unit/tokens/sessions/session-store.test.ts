@@ -4,9 +4,9 @@ import { newSessionID } from '../../../../src/tokens/refresh-tokens.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { lab, login, minute, path, second } from '../../../labs/sessions.ts';
 
-describe('a replica', () => {
+describe('the session store of a replica', () => {
   // evidence: session-watch-silent
-  test('whose watch gives no sign of life for 15 s says 503, although the cluster answers everything else', async () => {
+  test('whose watch sends nothing for 15 s responds with 503, even if the cluster responds to all other requests', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -22,7 +22,7 @@ describe('a replica', () => {
     expect(await sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('believes its watch while nothing happens', async () => {
+  test('trusts its watch while nothing happens', async () => {
     const { clock, replica } = lab();
     const { sessions } = await replica();
     const { session } = await sessions.create(login);
@@ -32,7 +32,7 @@ describe('a replica', () => {
     }
   });
 
-  test('says 503 until it has read the sessions once', async () => {
+  test('responds 503 until it has read the sessions once', async () => {
     const { replica } = lab();
     const { sessions: other } = await replica();
     const { session } = await other.create(login);
@@ -45,7 +45,7 @@ describe('a replica', () => {
     expect(await late.active(session.metadata.name)).toBeDefined();
   });
 
-  test('knows the active sessions of a user, also one that it has just made', async () => {
+  test('knows the active sessions of a user, including one that it has just created', async () => {
     const { clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const first = await one.sessions.create(login);

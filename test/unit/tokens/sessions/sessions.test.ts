@@ -8,8 +8,8 @@ import { failing, granted, lab, lives, login, minute, path, refresh, stored } fr
 
 describe('a session ends', () => {
   test.each([
-    ['when it was not refreshed for the idle life', lives.refreshTokenIdle - 1],
-    ['at its greatest age, however often it is refreshed', lives.sessionMaxAge - 1],
+    ['when it was not refreshed within the idle timeout', lives.refreshTokenIdle - 1],
+    ['at its maximum age, however often it is refreshed', lives.sessionMaxAge - 1],
   ])('%s, and not a millisecond before', async (_what, life) => {
     const { clock, replica } = lab();
     const { sessions } = await replica();
@@ -28,7 +28,7 @@ describe('a session ends', () => {
   });
 
   // evidence: session-revocation
-  test('by revocation: when that has returned it is over here, and elsewhere when the watch tells', async () => {
+  test('by revocation: at once on this replica, and elsewhere with the watch event', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -43,7 +43,7 @@ describe('a session ends', () => {
     await one.sessions.revoke(newSessionID());
   });
 
-  test('by revocation although others change it at the same time', async () => {
+  test('by revocation even if others change it concurrently', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -56,20 +56,23 @@ describe('a session ends', () => {
     expect(stored(cluster).map(({ status }) => status)).toEqual([{ phase: 'Revoked' }]);
   });
 
-  test.each(['deleted', 'revoked and deleted'])('when its object was %s, also where it had just begun', async (how) => {
-    const { cluster, replica } = lab();
-    const { sessions, ended } = await replica();
-    const { session, refreshToken } = await sessions.create(login);
-    const { name } = session.metadata;
-    if (how !== 'deleted') cluster.put(path, { ...session, status: { phase: 'Revoked' } });
-    cluster.delete(path, name);
-    await settle();
-    expect(await sessions.active(name)).toBeUndefined();
-    expect(await refresh(sessions, refreshToken)).toBe('unknown');
-    expect(ended).toContain(name);
-  });
+  test.each(['deleted', 'revoked and deleted'])(
+    'when its object was %s, even if it had just been created',
+    async (how) => {
+      const { cluster, replica } = lab();
+      const { sessions, ended } = await replica();
+      const { session, refreshToken } = await sessions.create(login);
+      const { name } = session.metadata;
+      if (how !== 'deleted') cluster.put(path, { ...session, status: { phase: 'Revoked' } });
+      cluster.delete(path, name);
+      await settle();
+      expect(await sessions.active(name)).toBeUndefined();
+      expect(await refresh(sessions, refreshToken)).toBe('unknown');
+      expect(ended).toContain(name);
+    },
+  );
 
-  test('when its object was deleted before the answer to our own write arrived', async () => {
+  test("when its object was deleted before the response to the replica's own write arrived", async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -97,7 +100,7 @@ describe('a session ends', () => {
 });
 
 describe('a replica that is stopped', () => {
-  test('asks the cluster nothing more, and leaves no timer', async () => {
+  test('sends no more requests, and leaves no timer behind', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     await sessions.create(login);
@@ -128,9 +131,9 @@ describe('a replica that is stopped', () => {
 
 const reads = ({ requests }: MemoryClient): number => requests.filter(({ method }) => method === 'GET').length;
 
-describe('a session id', () => {
+describe('a session ID', () => {
   test.each(['', 'x', '../secrets/platform-admin', 'A'.repeat(32), `${'a'.repeat(32)}\n`])(
-    'that cannot be one, %j, never reaches the cluster',
+    'that is invalid, %j, never reaches the cluster',
     async (sid) => {
       const { replica } = lab();
       const { sessions, client } = await replica();
@@ -140,21 +143,21 @@ describe('a session id', () => {
     },
   );
 
-  test('that is unknown costs one read in two seconds, however many requests carry it', async () => {
+  test('that is unknown causes one read in two seconds, however many requests carry it', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
-    const before = client.asked('GET', sid).length;
+    const before = client.requestsTo('GET', sid).length;
     await Promise.all(Array.from({ length: 5 }, () => sessions.active(sid)));
     await clock.advance(2_000);
     await sessions.active(sid);
-    expect(client.asked('GET', sid)).toHaveLength(before + 1);
+    expect(client.requestsTo('GET', sid)).toHaveLength(before + 1);
     await clock.advance(1);
     await sessions.active(sid);
-    expect(client.asked('GET', sid)).toHaveLength(before + 2);
+    expect(client.requestsTo('GET', sid)).toHaveLength(before + 2);
   });
 
-  test('that the watch has not brought is read each time: a revocation counts at once', async () => {
+  test('that the watch has not sent is read each time, so that a revocation takes effect at once', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     one.client.holdWatches();
@@ -167,7 +170,7 @@ describe('a session id', () => {
 });
 
 describe('the dismissal of sessions', () => {
-  test('ends the others where one cannot be ended, with a warning', async () => {
+  test('revokes the others if one cannot be revoked, with a warning', async () => {
     const { log, lines } = logOfLines();
     const { cluster, replica } = lab(lives, log);
     const { sessions, client } = await replica();
@@ -182,7 +185,7 @@ describe('the dismissal of sessions', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
   });
 
-  test('writes nothing to those that are over', async () => {
+  test('does not write sessions that have already ended', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -215,7 +218,7 @@ describe('the dismissal of sessions', () => {
   });
 });
 
-test('a listener that is removed hears of no further end', async () => {
+test('a removed listener is no longer notified of ended sessions', async () => {
   const { replica } = lab();
   const { sessions } = await replica();
   const heard: string[] = [];
@@ -229,7 +232,7 @@ test('a listener that is removed hears of no further end', async () => {
   expect(heard).toEqual([one.session.metadata.name]);
 });
 
-test('requests leave no timer behind, answered or not', async () => {
+test('requests leave no timer behind, whether they succeed or not', async () => {
   const { clock, replica } = lab();
   const { sessions, client } = await replica();
   const before = clock.pending().length;

@@ -15,8 +15,8 @@ import {
   stored,
 } from '../../../labs/sessions.ts';
 
-describe('a replica', () => {
-  test('sweeps what is over and nothing else', async () => {
+describe('the session sweep', () => {
+  test('deletes ended sessions and nothing else', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const kept = await sessions.create(login);
@@ -28,7 +28,7 @@ describe('a replica', () => {
     expect(stored(cluster)).toEqual([]);
   });
 
-  test('is swept by the replica whose turn it is, and by no other', async () => {
+  test('is done by the replica that holds the Lease, and by no other', async () => {
     let isOurs = false;
     const { cluster, clock, replica } = lab(lives, silent, () => isOurs);
     const { sessions } = await replica();
@@ -41,7 +41,7 @@ describe('a replica', () => {
     expect(namesIn(cluster)).toEqual([]);
   });
 
-  test('sweeps all that is over in one go, however much it is', async () => {
+  test('deletes all ended sessions in one run, however many there are', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session } = await sessions.create(login);
@@ -51,26 +51,26 @@ describe('a replica', () => {
     expect(namesIn(cluster)).toEqual([session.metadata.name]);
   });
 
-  test('gives a sweep up when the cluster refuses one deletion after the other', async () => {
+  test('is abandoned when the cluster rejects consecutive deletions', async () => {
     const { cluster, clock, replica } = lab();
     const { client } = await replica();
     for (let index = 0; index < 1_000; index += 1)
       cluster.put(path, { metadata: { name: newSessionID() }, spec: login, status: { phase: 'Revoked' } });
-    let asked = 0;
+    let attempts = 0;
     client.before = ({ method }) => {
       if (method !== 'DELETE') return;
-      asked += 1;
+      attempts += 1;
       throw unreachable(new Error('reset'));
     };
     await clock.advance(minute);
-    expect(asked).toBeGreaterThan(1);
-    expect(asked).toBeLessThan(100);
+    expect(attempts).toBeGreaterThan(1);
+    expect(attempts).toBeLessThan(100);
   });
 
-  test('does not let one session that cannot be deleted or read keep the others', async () => {
+  test('continues after a session that cannot be deleted or read', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
-    // What the cluster sends may have any shape; jest fails a test that leaves a rejection unhandled.
+    // The cluster may send objects of any shape; jest fails a test that leaves a rejection unhandled.
     cluster.put(path, { metadata: { name: newSessionID() } });
     const { session: stuck } = await sessions.create(login);
     const { session } = await sessions.create(login);
@@ -84,7 +84,7 @@ describe('a replica', () => {
     expect(stored(cluster)).toHaveLength(2);
   });
 
-  test('does not sweep a session that another has refreshed meanwhile', async () => {
+  test('does not delete a session that another replica has refreshed meanwhile', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);
@@ -97,7 +97,7 @@ describe('a replica', () => {
     expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Active']);
   });
 
-  test('still lists a session that was refreshed just before the sweep tried to delete it', async () => {
+  test('keeps a session listed that was refreshed just before its deletion', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -108,14 +108,14 @@ describe('a replica', () => {
       const lastUsedAt = new Date(clock.now()).toISOString();
       cluster.put(path, { ...current, status: { ...current.status, lastUsedAt } });
     };
-    const deletions = (): number => client.asked('DELETE', name).length;
+    const deletions = (): number => client.requestsTo('DELETE', name).length;
     await clock.advance(lives.refreshTokenIdle);
     for (let elapsed = 0; deletions() === 0 && elapsed < 2 * minute; elapsed += second) await clock.advance(second);
     expect(deletions()).toBe(1);
     expect(sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toEqual([name]);
   });
 
-  test('goes on sweeping after a failure, and nothing escapes', async () => {
+  test('continues after a failure, and no error escapes', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);

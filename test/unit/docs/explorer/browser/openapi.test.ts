@@ -24,7 +24,7 @@ test.each([
   ],
   ['a reference', { examples: { one: { $ref: '#/components/examples/shared' } } }, [{ title: '', value: [1] }]],
   ['no example at another address', { examples: { far: { externalValue: 'https://evil.example/' } } }, []],
-  ['examples that are none', { examples: 7 }, []],
+  ['invalid examples', { examples: 7 }, []],
   ['nothing', {}, []],
 ])('read finds %s of a media type', (_, content, examples) => {
   expect(media(content).body?.content[0]?.examples).toEqual(examples);

@@ -29,7 +29,7 @@ const write = (language: string, request: HTTPRequest): string =>
 
 const special = `'"\\$\`!\n*~#&;|<>(){}[] =@\t\r\u202E\uFEFF`.split('');
 const anything = fc.string({ unit: fc.oneof(fc.constantFrom(...special), fc.string()) });
-/** As the value of a header may be. */
+/** Any valid header value. */
 const line = anything.map((text) => text.replaceAll(/\p{Cc}/gu, ' ').trim());
 
 const update = operation('put', '/x/{name}', [
@@ -67,10 +67,10 @@ describe('curl', () => {
     ['post', undefined, true],
     ['delete', undefined, true],
     ['put', '{}', true],
-  ])('names the method %s with the body %s if curl would choose another: %s', (method, text, isSaid) => {
+  ])('names the method %s with the body %s if curl would choose another: %s', (method, text, isNamed) => {
     const body = text === undefined ? undefined : ({ kind: 'text', type: 'application/json', text } as const);
     const words = wordsOf(command(operation(method, '/x'), filledIn([], { body })));
-    expect(words.includes('-X') && words[words.indexOf('-X') + 1] === method.toUpperCase()).toBe(isSaid);
+    expect(words.includes('-X') && words[words.indexOf('-X') + 1] === method.toUpperCase()).toBe(isNamed);
   });
 
   test('does not buffer a stream', () => {

@@ -149,7 +149,7 @@ describe.each(['platform.v3.json', 'custom-resources.v3.json'])('in %s', (file) 
       (body?.content ?? []).flatMap(({ type, schema }) => {
         const referring = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"it#/')) as object;
         const validate = ajv.compile(referring);
-        // What is left empty of a form is not sent.
+        // Empty form fields are not sent.
         return type.includes('form') || validate(exampleOf(schema, of)) ? [] : [[id, type, validate.errors]];
       }),
     );

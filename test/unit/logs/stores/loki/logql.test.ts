@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Selection } from '../../../../../src/logs/stores/log-store.ts';
-import { linesOf, questionOf } from '../../../../../src/logs/stores/loki/logql.ts';
+import { linesOf, logQLQueryOf } from '../../../../../src/logs/stores/loki/logql.ts';
 import { sharesOfContainers } from '../../../../../src/logs/stores/loki/shares.ts';
 import { spansOf } from '../../../../../src/logs/stores/remote/parts.ts';
 import { everything } from '../../../../labs/fake-store.ts';
@@ -8,16 +8,16 @@ import { everything } from '../../../../labs/fake-store.ts';
 const labels = { namespace: 'namespace', pod: 'pod', container: 'container' };
 const none = everything.keywords;
 
-const asked = (selection: Partial<Selection>, textField?: string): string[] => {
+const queriesOf = (selection: Partial<Selection>, textField?: string): string[] => {
   const whole = { ...everything, ...selection };
-  return spansOf(whole).map((part) => linesOf(questionOf(whole, part, { labels, textField })));
+  return spansOf(whole).map((part) => linesOf(logQLQueryOf(whole, part, { labels, textField })));
 };
 
 const workload = { workload: 'web', pattern: 'web-[0-9]+', alsoPods: ['w.1'], notPods: [] };
 
 const container = (namespace: string, pod: string, name: string) => ({ namespace, pod, container: name });
 
-describe('a selection in LogQL', () => {
+describe('a selection as LogQL', () => {
   test.each<[string, Partial<Selection>, string]>([
     ['everything', {}, '{namespace=~".+"}'],
     ['a namespace', { namespaces: new Map([['a', 0]]), start: 5 }, '{namespace="a"}'],
@@ -25,12 +25,12 @@ describe('a selection in LogQL', () => {
     ['a quote', { pods: ['"}'] }, String.raw`{namespace=~".+",pod="\"}"}`],
     ['a workload', { workloads: [workload] }, String.raw`{namespace=~".+",pod=~"web-[0-9]+|w\\.1"}`],
     [
-      'a workload whose names others have',
+      'a workload that shares name patterns with others',
       { workloads: [{ ...workload, notPods: ['web-7'] }] },
       String.raw`{namespace=~".+",pod=~"web-[0-9]+|w\\.1"} | (pod=~"web-[0-9]+" and pod!~"web-7") or pod="w.1"`,
     ],
     [
-      'a keyword of names',
+      'a keyword for names',
       { keywords: { ...none, pod: ['A', '.*'] } },
       String.raw`{namespace=~".+",pod=~".*(?:(?i:A)|(?i:\\.\\*)).*"}`,
     ],
@@ -39,34 +39,34 @@ describe('a selection in LogQL', () => {
       { keywords: { ...none, log: ['a"b', 'c\\d'] } },
       String.raw`{namespace=~".+"} |~ "(?i:a\"b)|(?i:c\\\\d)"`,
     ],
-  ])('%s', (_what, selection, query) => {
-    expect(asked(selection)).toEqual([query]);
+  ])('for %s', (_what, selection, query) => {
+    expect(queriesOf(selection)).toEqual([query]);
   });
 
-  test('a namespace that begins to be visible in between is looked at record by record', () => {
+  test('filters a namespace by time if it becomes visible within the range', () => {
     const namespaces = new Map([
       ['old', 0],
       ['new', 10],
     ]);
-    expect(asked({ namespaces, start: 5, end: 20 })).toEqual([
+    expect(queriesOf({ namespaces, start: 5, end: 20 })).toEqual([
       '{namespace=~"old|new"} | label_format platform_second="{{__timestamp__ | unixEpoch}}" | namespace!~"new" or (namespace="new" and platform_second >= 10) | drop platform_second',
     ]);
   });
 
-  test('the text of JSON objects is looked for in their field', () => {
-    const [query = ''] = asked({ keywords: { ...none, log: ['x'] } }, 'log');
+  test('searches the text of JSON objects in their field', () => {
+    const [query = ''] = queriesOf({ keywords: { ...none, log: ['x'] } }, 'log');
     expect(query.indexOf('json platform_text="[\\"log\\"]"')).toBeGreaterThan(0);
     expect(query.indexOf('|~')).toBeGreaterThan(query.indexOf('line_format'));
   });
 });
 
-describe('the containers of a share', () => {
-  test('are no more than may be told', () => {
+describe('the shares of containers for a query', () => {
+  test('contain a limited number of containers', () => {
     const known = ['a', 'b', 'c'].flatMap((namespace) => ['x', 'y'].map((pod) => container(namespace, pod, 'app')));
     expect(sharesOfContainers(known, labels, 4)).toEqual([{ namespaces: ['a', 'b'] }, { namespaces: ['c'] }]);
   });
 
-  test('of a namespace that has more are those of some of its pods', () => {
+  test('split a namespace with more containers by pods', () => {
     const known = [container('a', 'x', 'app'), ...['1', '2', '3'].map((pod) => container('b', pod, 'app'))];
     expect(sharesOfContainers(known, labels, 2)).toEqual([
       { namespaces: ['a'] },
@@ -75,7 +75,7 @@ describe('the containers of a share', () => {
     ]);
   });
 
-  test('are counted once, however many streams they have', () => {
+  test('count each container once, however many streams it has', () => {
     const known = ['stdout', 'stderr'].map((stream) => ({ ...container('a', 'x', 'app'), stream }));
     expect(sharesOfContainers([...known, container('a', 'y', 'app')], labels, 2)).toEqual([{ namespaces: ['a'] }]);
   });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { Reasons, type TimeOrder } from '../../../../../src/logs/stores/log-store.ts';
 import type { LokiClient, LokiStream } from '../../../../../src/logs/stores/loki/client.ts';
-import { questionOf } from '../../../../../src/logs/stores/loki/logql.ts';
+import { logQLQueryOf } from '../../../../../src/logs/stores/loki/logql.ts';
 import { recordsOf } from '../../../../../src/logs/stores/loki/records.ts';
 import type { Tenant } from '../../../../../src/logs/stores/loki/tenant.ts';
 import { everything } from '../../../../labs/fake-store.ts';
@@ -14,7 +14,7 @@ const settings = { labels: { namespace: 'namespace', pod: 'pod', container: 'con
 /** Nanoseconds after `second`, in order. */
 type Times = readonly number[];
 
-/** As Loki 3.7.8 answers, also that the last entry of a chunk is left out where it is asked from its very time on. */
+/** Responds as Loki 3.7.8 does; it omits the last entry of a chunk when a query starts exactly at its time. */
 const lokiWith =
   (chunks: readonly Times[], leavesOut: boolean): LokiClient['streams'] =>
   async (_, { from, to }, { order, limit }) => {
@@ -30,7 +30,7 @@ const lokiWith =
 
 const at = (nanosecond: number): bigint => BigInt(second) * 1_000_000_000n + BigInt(nanosecond);
 
-async function told(
+async function readAll(
   chunks: readonly Times[],
   leavesOut: boolean,
   order: TimeOrder,
@@ -39,29 +39,29 @@ async function told(
   const tenant = {
     settings,
     limits: { entries, series: 1, length: 1 },
-    learns: () => false,
+    learnLimit: () => false,
     client: { streams: lokiWith(chunks, leavesOut) },
   } as unknown as Tenant;
-  const question = questionOf(everything, { start: undefined, end: 0, visible: undefined }, settings);
+  const query = logQLQueryOf(everything, { start: undefined, end: 0, visible: undefined }, settings);
   const reasons = new Reasons();
   const lines: number[] = [];
-  const asked = { question, spans: [{ from: second, to: second + 1 }], end: undefined };
-  for await (const found of recordsOf(tenant, asked, { order, reasons }, new AbortController().signal))
+  const request = { query, spans: [{ from: second, to: second + 1 }], end: undefined };
+  for await (const found of recordsOf(tenant, request, { order, reasons }, new AbortController().signal))
     lines.push(...found.map(({ log }) => Number(log)));
   expect(reasons.cut).toEqual({});
   return lines;
 }
 
-/** Close to one another, but for a few of one time; from the nanosecond before the one that is asked for. */
+/** Times close to one another, a few of them equal, starting one nanosecond before the requested start. */
 const chunk = fc
   .uniqueArray(fc.integer({ min: -1, max: 12 }), { minLength: 1, maxLength: 12 })
   .map((times) => times.toSorted((a, b) => a - b));
 
-describe.each<TimeOrder>(['asc', 'desc'])('in the order %s every record is told once', (order) => {
+describe.each<TimeOrder>(['asc', 'desc'])('in the order %s every record is returned once', (order) => {
   test.each([
-    ['as Loki is', true, 7],
-    // Three of one time are the most.
-    ['also where an answer has hardly more than there are of one time', false, 4],
+    ['with the usual limits', true, 7],
+    // At most three records have the same time.
+    ['with a response limit close to the number of equal times', false, 4],
   ])('%s', async (_, leavesOut, least) => {
     const sign = order === 'asc' ? 1 : -1;
     await fc.assert(
@@ -70,7 +70,7 @@ describe.each<TimeOrder>(['asc', 'desc'])('in the order %s every record is told 
         fc.integer({ min: least, max: 9 }),
         async (chunks, entries) => {
           const expected = chunks.flat().filter((time) => time >= 0);
-          expect(await told(chunks, leavesOut, order, entries)).toEqual(expected.toSorted((a, b) => sign * (a - b)));
+          expect(await readAll(chunks, leavesOut, order, entries)).toEqual(expected.toSorted((a, b) => sign * (a - b)));
         },
       ),
       { numRuns: 500 },

@@ -9,7 +9,7 @@ test.each([
   ['entries', '100', 100],
   ['series', '50', 50],
   ['length', undefined, 15 * 86_400],
-] as const)('concurrent queries that exceed a limit of %s are both sent again', async (limit, most, learned) => {
+] as const)('concurrent queries that exceed a limit of %s are both repeated', async (limit, most, learned) => {
   const tenant = new Tenant('loki', settings, { read: () => '' });
   const { promise: bothSent, resolve } = Promise.withResolvers<void>();
   let sent = 0;
@@ -21,6 +21,9 @@ test.each([
     if (requested > learned) throw new LimitExceeded('too much', limit, most);
     return requested;
   };
-  expect(await Promise.all([tenant.within(query), tenant.within(query)])).toEqual([learned, learned]);
+  expect(await Promise.all([tenant.retryWithinLimits(query), tenant.retryWithinLimits(query)])).toEqual([
+    learned,
+    learned,
+  ]);
   await tenant.client.close();
 });

@@ -1,4 +1,4 @@
-/** The store `pods` at its limits, over logs as kubelet serves them. */
+/** The store `pods` at its limits, over logs as the kubelet serves them. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import {
   type TimeOrder,
   type Selection,
 } from '../../../../../src/logs/stores/log-store.ts';
-import { Best, compareIn, type PodLogEntry } from '../../../../../src/logs/stores/pods/entry.ts';
+import { FirstEntries, compareIn, type PodLogEntry } from '../../../../../src/logs/stores/pods/entry.ts';
 import { Sizes } from '../../../../../src/logs/stores/pods/export.ts';
 import { sourcesOf, textWanted, type LogPod } from '../../../../../src/logs/stores/pods/source.ts';
 import { podsLimits, podsStore, type PodsLimits } from '../../../../../src/logs/stores/pods/store.ts';
@@ -57,8 +57,8 @@ const storeWith = (limits?: Partial<PodsLimits>): LogStore => storesWith(limits)
 
 const page = (order: TimeOrder, from: number, size: number) => ({ order, from, size });
 
-async function exported(store: LogStore, order: TimeOrder, asked = selection) {
-  const pieces = store.export(asked, order, never);
+async function exported(store: LogStore, order: TimeOrder, query = selection) {
+  const pieces = store.export(query, order, never);
   const records: LogRecord[] = [];
   for (;;) {
     const { done, value } = await pieces.next();
@@ -75,7 +75,7 @@ const many = (count: number, prefix: string) =>
     ([a], [b]) => a - b,
   );
 
-test('of more containers than are read those are taken that come first by age, namespace and name', async () => {
+test('if there are too many containers, the first by age, namespace and name are read', async () => {
   const container = { name: 'c', restarts: 0, hasPrevious: false, isOver: false };
   const pod = (namespace: string, name: string, createdAt = begin): LogPod => ({
     namespace,
@@ -95,13 +95,13 @@ test.each([
   ['ΟΔΟΣ', 'ΟΔΟΣΑΓ'],
   ['οδος', 'η ΟΔΟΣ'],
   ['σ', 'οδος'],
-])('%j is contained in %j', (keyword, text) => {
+])('%j is contained in %j regardless of case', (keyword, text) => {
   const wanted = textWanted({ ...selection, keywords: { ...selection.keywords, log: [keyword] } });
   expect(wanted?.(text)).toBe(true);
 });
 
-describe('an export', () => {
-  test.each<TimeOrder>(['asc', 'desc'])('has everything in order, %s, in whatever memory', async (order) => {
+describe('an export from pods', () => {
+  test.each<TimeOrder>(['asc', 'desc'])('has all records in order, %s, with any memory limit', async (order) => {
     put('a', many(300, 'a'));
     put('b', many(300, 'b'));
     const whole = await exported(storeWith(), order);
@@ -109,36 +109,36 @@ describe('an export', () => {
     expect(whole.partial).toBeUndefined();
     const times = whole.records.map(({ time }) => time);
     expect(times).toEqual(order === 'asc' ? times.toSorted() : times.toSorted().toReversed());
-    expect(await exported(storeWith({ exported: 8_000 }), order)).toEqual(whole);
+    expect(await exported(storeWith({ exportBytes: 8_000 }), order)).toEqual(whole);
   });
 
-  test('says what of a single second did not fit', async () => {
+  test('reports the records of a single second that did not fit', async () => {
     put(
       'a',
       Array.from({ length: 100 }, () => [1, 'x'.repeat(100)] as const),
     );
-    const { records, partial } = await exported(storeWith({ exported: 3_000 }), 'asc');
+    const { records, partial } = await exported(storeWith({ exportBytes: 3_000 }), 'asc');
     expect(records.length).toBeLessThan(100);
-    expect(partial?.reason).toBe('of what was written around second 1700000001 only 6000 bytes were read');
+    expect(partial?.reason).toBe('only 6000 bytes of the records around second 1700000001 were read');
   });
 
-  test('ends its reading when nobody takes any more', async () => {
+  test('stops reading when its reader leaves', async () => {
     put('a', many(5_000, 'a'));
-    for await (const records of storeWith({ exported: 50_000 }).export(selection, 'asc', never))
+    for await (const records of storeWith({ exportBytes: 50_000 }).export(selection, 'asc', never))
       if (records.length > 0) break;
     while (cluster.podLogs.open > 0) await sleep(1);
     expect(cluster.podLogs.open).toBe(0);
   });
 });
 
-describe('a query', () => {
-  test('reads no more logs at once than may be', async () => {
+describe('a query of pods', () => {
+  test('reads a limited number of logs concurrently', async () => {
     for (let i = 0; i < 30; i += 1) put(`p${i}`, [[i, 'x']]);
     expect((await storeWith({ atOnce: 4 }).query(selection, page('asc', 0, 100), never)).records).toHaveLength(30);
     expect(cluster.podLogs.mostOpen).toBeLessThanOrEqual(4);
   });
 
-  test('of everything reads few containers, and says so', async () => {
+  test('of everything reads a limited number of containers, and says so', async () => {
     for (let i = 0; i < 12; i += 1) put(`p${i}`, [[i, 'x']]);
     const wide = await storeWith({ wide: 5 }).query(
       { ...selection, namespaces: undefined },
@@ -147,41 +147,41 @@ describe('a query', () => {
     );
     expect([wide.total, wide.partial?.reason]).toEqual([
       5,
-      'only the 5 newest containers were read: name namespaces, pods or workloads',
+      'only the newest 5 containers were read: name namespaces, pods or workloads',
     ]);
     const narrow = await storeWith({ wide: 5, narrow: 10 }).query(selection, page('asc', 0, 100), never);
     expect([narrow.total, narrow.partial?.reason]).toEqual([
       10,
-      'only the 10 newest containers were read: name fewer pods',
+      'only the newest 10 containers were read: name fewer pods',
     ]);
   });
 
   test('of a long log reads the newest lines, and says so', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ lines: 100 }).query(selection, page('asc', 0, 1), never);
-    expect([found.total, found.partial?.reason]).toEqual([100, 'of n/a/c only the 100 newest lines were read']);
+    expect([found.total, found.partial?.reason]).toEqual([100, 'only the newest 100 lines of n/a/c were read']);
     expect((await storeWith({ lines: 300 }).query(selection, page('asc', 0, 1), never)).total).toBe(300);
   });
 
-  test('of a large log reads so many bytes, whole lines of them, and says so', async () => {
+  test('of a large log reads a limited number of bytes in whole lines, and says so', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ bytes: 5_000 }).query(selection, page('asc', 0, 100), never);
     expect(found.total).toBeLessThan(40);
     expect(found.records.every(({ log }) => /^a\d+ x{100}$/.test(log))).toBe(true);
-    expect(found.partial?.reason).toMatch(/^of n\/a\/c only 5000 bytes were read, and not what is newer/);
+    expect(found.partial?.reason).toMatch(/^only the oldest 5000 bytes of n\/a\/c were read/);
   });
 
-  test('holds no more than may be held, and says so', async () => {
+  test('holds a limited amount of memory, and says so', async () => {
     put('a', many(300, 'a'));
-    const found = await storeWith({ held: 10_000 }).query(selection, page('desc', 0, 300), never);
+    const found = await storeWith({ queryBytes: 10_000 }).query(selection, page('desc', 0, 300), never);
     expect(found.total).toBe(300);
     expect(found.records.length).toBeGreaterThan(10);
     expect(found.records.length).toBeLessThan(60);
-    expect(found.partial?.reason).toMatch(/more than 10000 bytes/);
+    expect(found.partial?.reason).toMatch(/exceed 10000 bytes/);
     expect(found.records[0]?.time).toBe(timeText(begin + 29).replace('.0', '.9'));
   });
 
-  test('does not wait for nodes for ever', async () => {
+  test('does not wait forever for nodes', async () => {
     put('a', [[1, 'x']]);
     put('b', [[2, 'y']]);
     const log = cluster.podLogs.logs.get('n/b/c');
@@ -189,21 +189,21 @@ describe('a query', () => {
     const found = await storeWith({ budget: 50 }).query(selection, page('asc', 0, 10), never);
     expect([found.total, found.partial?.reason]).toEqual([
       1,
-      '1 logs were not read to their end within 0.05 s: name fewer pods',
+      '1 logs were not read completely within 0.05 s: name fewer pods',
     ]);
   });
 
-  test('ends at once when it is no longer wanted', async () => {
+  test('ends at once when it is aborted', async () => {
     put('a', [[1, 'x']]);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.hangs = true;
-    const asking = new AbortController();
-    const found = storeWith().query(selection, page('asc', 0, 10), asking.signal);
-    asking.abort(new Error('gone'));
+    const caller = new AbortController();
+    const found = storeWith().query(selection, page('asc', 0, 10), caller.signal);
+    caller.abort(new Error('gone'));
     await expect(found).rejects.toThrow('gone');
   });
 
-  test('has records of a megabyte, and cuts what is longer than two', async () => {
+  test('returns records of up to a megabyte and truncates lines longer than two', async () => {
     put('a', [
       [1, 'y'.repeat(2 ** 20)],
       [2, 'z'.repeat(3 * 2 ** 20)],
@@ -212,19 +212,19 @@ describe('a query', () => {
     expect(records.map(({ log }) => log.length)).toEqual([2 ** 20, 2 ** 21 - timeText(0).length - 1]);
   });
 
-  test('a log of which the node has lost the file is told of', async () => {
+  test('reports a log whose file the node has lost', async () => {
     put('a', [[1, 'x']]);
     put('b', []);
     cluster.podLogs.put('n/b/c', { time: 'unable', log: 'to retrieve container logs for containerd://abc' });
     const found = await storeWith().query(selection, page('asc', 0, 10), never);
-    expect([found.total, found.partial?.reason]).toEqual([1, 'the logs of n/b/c cannot be had from the nodes now']);
+    expect([found.total, found.partial?.reason]).toEqual([1, 'the logs of n/b/c are not available from the nodes']);
   });
 
-  test('what has not begun, or is gone meanwhile, has no log; what is refused is told of', async () => {
+  test('treats containers that have not started or are gone as empty, and reports rejected ones', async () => {
     put('a', [[1, 'x']]);
     for (const [name, code, reason] of [
       ['waits', 400, 'BadRequest'],
-      // Of a pod that is bound to no node.
+      // The log of a pod without a node.
       ['pending', 204, ''],
       ['gone', 404, 'NotFound'],
       ['secret', 403, 'Forbidden'],
@@ -234,10 +234,10 @@ describe('a query', () => {
       if (log !== undefined) log.refusal = { code, reason };
     }
     const found = await storeWith().query(selection, page('asc', 0, 10), never);
-    expect([found.total, found.partial?.reason]).toEqual([1, 'the logs of n/secret/c were refused']);
+    expect([found.total, found.partial?.reason]).toEqual([1, 'you may not read the logs of n/secret/c']);
   });
 
-  test('times of another zone are in their place', async () => {
+  test('sorts times of other time zones correctly', async () => {
     put('a', []);
     cluster.podLogs.put('n/a/c', { time: '2023-11-15T03:43:25.5+05:30', log: 'east' });
     const { records } = await storeWith().query(selection, page('asc', 0, 10), never);
@@ -245,7 +245,7 @@ describe('a query', () => {
   });
 });
 
-/** Begins a tail and takes its first record. */
+/** Starts a tail and takes its first record. */
 async function followed(signal = never) {
   put('a', []);
   const following = storeWith({ lookInterval: 5 }).follow?.(selection, signal);
@@ -256,14 +256,14 @@ async function followed(signal = never) {
   return following;
 }
 
-describe('a follow', () => {
-  test('of too many containers is refused', async () => {
+describe('following pods', () => {
+  test('is rejected for too many containers', async () => {
     for (let i = 0; i < 4; i += 1) put(`p${i}`, []);
     const following = storeWith({ followed: 3 }).follow?.(selection, never);
     await expect(following?.next()).rejects.toThrow('at most 3 containers can be followed at once');
   });
 
-  test('of a user whose share of followed containers is in use is 429, and another user can still follow', async () => {
+  test('is 429 when the followed containers of the user reach the limit; another user can still follow', async () => {
     put('a', []);
     const storeOf = storesWith({ followedPerUser: 2, allFollowed: 3, lookInterval: 5 });
     const follow = (user: string) => storeOf(user).follow?.(selection, never);
@@ -280,7 +280,7 @@ describe('a follow', () => {
     while (cluster.podLogs.open < 3) await sleep(1);
     await expect(follow('c')?.next()).rejects.toMatchObject({
       code: 429,
-      message: 'followed containers: all 3 of this server are in use; please try again later',
+      message: "followed containers: the server's total of 3 is in use; please try again later",
     });
     cluster.podLogs.write('n/a/c', { time: timeText(begin + 5), log: 'one' });
     for (const next of waiting) expect(recordsOf(await next)).toMatchObject([{ log: 'one' }]);
@@ -295,7 +295,7 @@ describe('a follow', () => {
     while (cluster.podLogs.open > 0) await sleep(1);
   });
 
-  test('reports a failure that comes while its reader is busy with the last records', async () => {
+  test('reports a failure that occurs while its reader is busy with the last records', async () => {
     const following = await followed();
     await new Promise<void>((looked) => {
       const containers = (): never => {
@@ -308,7 +308,7 @@ describe('a follow', () => {
     await expect(following?.next()).rejects.toThrow('the containers are unknown');
   });
 
-  test('goes on where a stream broke off, without loss or doubles', async () => {
+  test('continues where a stream broke off, without loss or duplicates', async () => {
     put('a', [[1, 'old']]);
     const following = storeWith({ lookInterval: 5 }).follow?.(selection, never);
     const next = following?.next();
@@ -319,17 +319,17 @@ describe('a follow', () => {
     await until(1);
     podLogs.write('n/a/c', { time: timeText(begin + 5), log: 'one' });
     podLogs.write('n/a/c', { time: timeText(begin + 5), log: 'two' });
-    const told = [...recordsOf(await next)];
-    while (told.length < 2) told.push(...recordsOf(await following?.next()));
+    const received = [...recordsOf(await next)];
+    while (received.length < 2) received.push(...recordsOf(await following?.next()));
     podLogs.breakOff('n/a/c');
     podLogs.logs.get('n/a/c')?.lines.push({ time: timeText(begin + 5), log: 'three' });
-    told.push(...recordsOf(await following?.next()));
-    expect(told.map(({ log }) => log)).toEqual(['one', 'two', 'three']);
+    received.push(...recordsOf(await following?.next()));
+    expect(received.map(({ log }) => log)).toEqual(['one', 'two', 'three']);
     await following?.return({});
     await until(0);
   });
 
-  test('a pod that is bound to a node meanwhile is told from its beginning', async () => {
+  test('starts a pod that gets its node meanwhile from the beginning of its log', async () => {
     put('a', []);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.refusal = { code: 204, reason: '' };
@@ -339,13 +339,13 @@ describe('a follow', () => {
     cluster.podLogs.put('n/a/c', { time: timeText(begin + 1), log: 'first' });
     while (cluster.podLogs.open === 0) await sleep(1);
     cluster.podLogs.write('n/a/c', { time: timeText(begin + 2), log: 'second' });
-    const told = [...recordsOf(await next)];
-    while (told.length < 2) told.push(...recordsOf(await following?.next()));
-    expect(told.map(({ log: text }) => text)).toEqual(['first', 'second']);
+    const received = [...recordsOf(await next)];
+    while (received.length < 2) received.push(...recordsOf(await following?.next()));
+    expect(received.map(({ log: text }) => text)).toEqual(['first', 'second']);
     await following?.return({});
   });
 
-  test('a container that starts anew is told from its beginning', async () => {
+  test('starts a restarted container from the beginning of its log', async () => {
     put('a', [[1, 'old']]);
     const following = storeWith({ lookInterval: 5 }).follow?.(selection, never);
     const next = following?.next();
@@ -364,22 +364,22 @@ const entry = (time: number, pod: string, index: number): PodLogEntry => ({
   index,
 });
 
-test('the best are the first of all in their order', () => {
+test('FirstEntries keeps the first records in order', () => {
   const entries = fc.array(
     fc.tuple(fc.nat(20), fc.constantFrom('a', 'b'), fc.nat(5)).map((parts) => entry(...parts)),
     { maxLength: 2_000, size: 'max' },
   );
   fc.assert(
-    fc.property(entries, fc.constantFrom<TimeOrder>('asc', 'desc'), fc.nat(50), (all, order, most) => {
-      const best = new Best(order, most, 1e9);
-      for (const one of all) if (best.mayHold(one.record.time)) best.add(one);
-      expect(best.all()).toEqual(all.toSorted(compareIn(order)).slice(0, most));
+    fc.property(entries, fc.constantFrom<TimeOrder>('asc', 'desc'), fc.nat(50), (all, order, max) => {
+      const best = new FirstEntries(order, max, 1e9);
+      for (const one of all) if (best.mayInclude(one.record.time)) best.add(one);
+      expect(best.all()).toEqual(all.toSorted(compareIn(order)).slice(0, max));
     }),
     { numRuns: 10 },
   );
 });
 
-test('windows have all seconds, once, and no more bytes than may be but for one slot', () => {
+test('export windows cover every second once, and have at most the maximum size unless they are one slot', () => {
   const sizes = fc.array(fc.tuple(fc.nat(100_000), fc.integer({ min: 1, max: 500 })), { maxLength: 200 });
   fc.assert(
     fc.property(sizes, (all) => {

@@ -4,22 +4,22 @@ import { exactTime, recordOf } from '../../../../../src/logs/stores/search/docum
 const at = Date.UTC(2026, 2, 1, 12, 30, 5);
 
 test.each<[string, unknown, number, string]>([
-  ['nine digits', '2026-03-01T12:30:05.005000001Z', 5, '005000001'],
-  ['without leading zeros, as of containerd', '2026-03-01T12:30:05.5000001Z', 5, '005000001'],
-  ['the same of another millisecond', '2026-03-01T12:30:05.5000001Z', 500, '500000100'],
-  ['of a single nanosecond', '2026-03-01T12:30:05.7Z', 0, '000000007'],
-  ['seven tenths', '2026-03-01T12:30:05.7Z', 700, '700000000'],
-  ['zero', '2026-03-01T12:30:05.0Z', 0, '000000000'],
-  ['no fraction', '2026-03-01T12:30:05Z', 0, '000000000'],
-  ['of another zone', '2026-03-01T14:30:05.123456+02:00', 123, '123456000'],
-  ['that disagrees', '2026-03-01T12:30:05.123456Z', 999, '999000000'],
-  ['that is a number', 5, 42, '042000000'],
-  ['that is missing', undefined, 42, '042000000'],
-])('a time with %s', (_what, time, milliseconds, nanoseconds) => {
+  ['has nine digits', '2026-03-01T12:30:05.005000001Z', 5, '005000001'],
+  ['lacks leading zeros, as from containerd', '2026-03-01T12:30:05.5000001Z', 5, '005000001'],
+  ['has the same digits in another millisecond', '2026-03-01T12:30:05.5000001Z', 500, '500000100'],
+  ['is one nanosecond', '2026-03-01T12:30:05.7Z', 0, '000000007'],
+  ['is seven tenths', '2026-03-01T12:30:05.7Z', 700, '700000000'],
+  ['is zero', '2026-03-01T12:30:05.0Z', 0, '000000000'],
+  ['has no fraction', '2026-03-01T12:30:05Z', 0, '000000000'],
+  ['is in another time zone', '2026-03-01T14:30:05.123456+02:00', 123, '123456000'],
+  ['disagrees', '2026-03-01T12:30:05.123456Z', 999, '999000000'],
+  ['is a number', 5, 42, '042000000'],
+  ['is missing', undefined, 42, '042000000'],
+])('the exact time of a record: its timestamp %s', (_what, time, milliseconds, nanoseconds) => {
   expect(exactTime(time, at + milliseconds)).toBe(`2026-03-01T12:30:05.${nanoseconds}Z`);
 });
 
-test('a record has its fields, and texts where they are missing or of another kind', () => {
+test('a log record has its fields, and empty strings for missing or invalid ones', () => {
   const kubernetes = { namespace_name: 'a', pod_name: 'b', container_name: 'c' };
   const time = '2026-03-01T12:30:05.000000000Z';
   expect(recordOf({ log: 'one\ntwo\n', time, kubernetes }, at)).toEqual({

@@ -9,19 +9,19 @@ test.each<[string, Phrase]>([
   [' conn', { words: ['conn'], isOpenBefore: false, isOpenAfter: true }],
   ['conn=', { words: ['conn'], isOpenBefore: true, isOpenAfter: false }],
   ['[conn]', { words: ['conn'], isOpenBefore: false, isOpenAfter: false }],
-  // With letters around them these are within a word.
+  // Between letters these characters are part of a word.
   [".conn'", { words: ['conn'], isOpenBefore: true, isOpenAfter: true }],
   ['_conn:', { words: ['_conn'], isOpenBefore: true, isOpenAfter: true }],
   ['GET /api ', { words: ['get', 'api'], isOpenBefore: true, isOpenAfter: false }],
-])('%j is %j', (keyword, phrase) => {
+])('the keyword %j is split into %j', (keyword, phrase) => {
   expect(phraseIn(keyword)).toEqual(phrase);
 });
 
-test.each(['', ' ', '->', '__', '...'])('%j has no words', (keyword) => {
+test.each(['', ' ', '->', '__', '...'])('the keyword %j has no words', (keyword) => {
   expect(phraseIn(keyword)).toBeUndefined();
 });
 
-/** As the store looks for it. */
+/** Matches as the store does. */
 function finds({ words, isOpenBefore, isOpenAfter }: Phrase, text: string): boolean {
   const found = (tokensOf(text) ?? []).map(({ word }) => word);
   const [first = '', last = ''] = [words[0], words.at(-1)];
@@ -40,7 +40,7 @@ function finds({ words, isOpenBefore, isOpenAfter }: Phrase, text: string): bool
   );
 }
 
-test('whatever is in a text is found', () => {
+test('every substring of a text is found', () => {
   const texts = fc.string({ unit: fc.constantFrom(...Array.from(`aB1_.:',;-/ "=`)), minLength: 1, maxLength: 30 });
   const isFound = fc.property(texts, fc.nat(29), fc.integer({ min: 1, max: 30 }), (text, from, length) => {
     const phrase = phraseIn(text.slice(from, from + length).toUpperCase());

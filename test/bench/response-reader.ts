@@ -1,25 +1,26 @@
 /**
- * Reads HTTP/1.1 responses with as little work as possible: the generator shares the machine with the server. The library autocannon
- * neither checks each byte of a response nor reads watches, and cannot send to two builds in turn at equal rates.
+ * Reads HTTP/1.1 responses with as little work as possible, because the generator shares the machine with the server.
+ * The library autocannon neither checks each byte of a response nor reads watches, and cannot alternate between two
+ * builds at equal rates.
  */
 
-export interface Answer {
+export interface ParsedResponse {
   readonly status: number;
-  /** Of the body as sent, without the framing of chunks. */
+  /** Size of the body as sent, without chunk framing. */
   readonly bytes: number;
   readonly gzip: boolean;
-  /** Only if it was to be kept. */
+  /** The body, if it was requested. */
   readonly body: Buffer | undefined;
 }
 
-export class AnswerReader {
+export class ResponseReader {
   #kept: Buffer[] | undefined;
-  /** The begin of a head or line whose end has not come. */
+  /** Start of an incomplete head or line. */
   #pending: Buffer | undefined;
   #inHead = true;
   #chunked = false;
   #lastChunk = false;
-  /** Bytes of the body, or of its chunk, still to come. */
+  /** Remaining bytes of the body or its current chunk. */
   #left = 0;
   #status = 0;
   #bytes = 0;
@@ -33,8 +34,8 @@ export class AnswerReader {
     this.#bytes = 0;
   }
 
-  /** The answer once it is complete; `bytes` may be overwritten afterwards. */
-  read(received: Buffer): Answer | undefined {
+  /** Returns the response once it is complete; `bytes` may be overwritten afterwards. */
+  read(received: Buffer): ParsedResponse | undefined {
     const bytes = this.#pending === undefined ? received : Buffer.concat([this.#pending, received]);
     this.#pending = undefined;
     for (let at = 0; ;) {
@@ -59,7 +60,7 @@ export class AnswerReader {
         this.#readHead(text);
         if (!this.#chunked && this.#left === 0) return this.#end(bytes, at);
       } else if (text === '') {
-        // The end of a chunk's data; after the last chunk, of all.
+        // The end of a chunk's data or, after the last chunk, of the response.
         if (this.#lastChunk) return this.#end(bytes, at);
       } else if (!this.#lastChunk) {
         this.#left = Number.parseInt(text, 16);
@@ -74,12 +75,12 @@ export class AnswerReader {
     this.#chunked = /\r\ntransfer-encoding: *chunked/i.test(head);
     this.#gzip = /\r\ncontent-encoding: *gzip/i.test(head);
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
-    if (length === undefined && !this.#chunked) throw new Error(`an answer whose end cannot be known: ${head}`);
+    if (length === undefined && !this.#chunked) throw new Error(`a response without a length: ${head}`);
     this.#left = this.#chunked ? 0 : Number(length);
   }
 
-  #end(bytes: Buffer, at: number): Answer {
-    if (at < bytes.length) throw new Error('more came than the answer');
+  #end(bytes: Buffer, at: number): ParsedResponse {
+    if (at < bytes.length) throw new Error('data follows the response');
     const body = this.#kept === undefined ? undefined : Buffer.concat(this.#kept);
     return { status: this.#status, bytes: this.#bytes, gzip: this.#gzip, body };
   }

@@ -1,8 +1,9 @@
-/** A watch of a resource that is not cached: kube-apiserver's events, with the objects as /kapis shows them. */
+/** Forwards a watch of a resource that is not cached: the events of kube-apiserver, with objects as /kapis returns them. */
 import { rechecking } from '../auth/authorizers/authorizer.ts';
-import { badRequest, expired, forbidden, type StatusError } from '../runtime/errors.ts';
+import { expired, forbidden, type StatusError } from '../runtime/errors.ts';
 import { untilAborted } from '../runtime/promises.ts';
 import type { RequestContext } from '../http/route.ts';
+import { badParameters, invalidParameter } from '../http/request/parameters.ts';
 import { framed } from '../http/response/streamed-body.ts';
 import type { KubeRequest } from '../cluster/client/client.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
@@ -11,50 +12,48 @@ import { lines } from '../cluster/cache/kube-responses.ts';
 import { splitAtCommas } from '../apimachinery/list/field-path.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import type { WatchOptions } from '../apimachinery/list/list-options.ts';
-import { passableShape } from '../apimachinery/list/kapis-parameters.ts';
+import { forwardableShape } from '../apimachinery/list/kapis-parameters.ts';
 import type { WatchQuery } from '../apimachinery/list/query.ts';
 import type { View } from '../apimachinery/list/views.ts';
 import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';
-import { beginWatch, eventStream, refuse, watchDuration, type WatchAnswer } from '../apimachinery/watch/response.ts';
+import { beginWatch, eventStream, refuse, watchDuration, type WatchResponse } from '../apimachinery/watch/response.ts';
 import { frame, keepAliveFrame, keepAliveInterval, type EventType } from '../apimachinery/watch/frames.ts';
 import { lastEventID, type ReadRequest } from './read-request.ts';
 import type { UncachedResource } from './uncached-resource.ts';
 
-/** A watch has a bookmark about each minute, and where it has none a client comes again. */
-const handedOn = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVersionMatch', 'sendInitialEvents'];
-/** Parameters of a watch that kube-apiserver filters. */
-const passable = new Set(['label', ...Object.keys(passableShape)]);
+/** Parameters that are forwarded unchanged. */
+const forwarded = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVersionMatch', 'sendInitialEvents'];
+/** Parameters that a forwarded watch accepts. */
+const accepted = new Set(['label', ...Object.keys(forwardableShape)]);
 
-/** Milliseconds after its duration until a watch is ended here. */
+/** Milliseconds after its duration until this server ends a watch. */
 const grace = 2_000;
-/** The longest time of setTimeout, in milliseconds. */
+/** Maximum delay of setTimeout in milliseconds. */
 const maxTimer = 2 ** 31 - 1;
 
-/** All of these selectors hold. */
+/** Combines selectors with a logical AND. */
 const joined = (selectors: readonly string[]): string | undefined =>
   selectors.filter((text) => text !== '').join(',') || undefined;
 
 const nameSelector = (name: string): string =>
   name === '' ? '' : `metadata.name=${name.replaceAll(/[\\,=]/g, String.raw`\$&`)}`;
 
-/** kube-apiserver takes no path with a leading dot. */
+/** Removes leading dots from paths, which kube-apiserver rejects. */
 const withoutLeadingDots = (selector: string): string =>
   splitAtCommas(selector)
     .map((term) => term.replace(/^\./, ''))
     .join(',');
 
-function demandPassable(definition: ResourceDefinition<unknown>, query: URLSearchParams, visible: Visible): void {
+function assertForwardable(definition: ResourceDefinition<unknown>, query: URLSearchParams, visible: Visible): void {
   const { underlying } = definition;
-  const wrong = [...query.keys()].find((name) => !passable.has(name));
-  if (wrong !== undefined)
-    throw badRequest(
-      `${wrong}: a watch of ${underlying.resource} is passed on to kube-apiserver, which selects by labelSelector and fieldSelector alone`,
-    );
+  const wrong = [...new Set(query.keys())].filter((name) => !accepted.has(name));
+  const why = `${underlying.resource} are not cached, so a watch supports only labelSelector and fieldSelector`;
+  if (wrong.length > 0) throw badParameters(wrong.map((name) => invalidParameter(name, why)));
   if (visible !== undefined)
     throw forbidden(
       underlying,
       '',
-      `a watch of all namespaces needs the right to all of them; you may watch in ${visible.size}: name one`,
+      `a watch of all namespaces requires the right in all namespaces; you have it in ${visible.size}: name one`,
     );
 }
 
@@ -66,7 +65,7 @@ function upstreamQuery(
   resumed: number | undefined,
 ): NonNullable<KubeRequest['query']> {
   return {
-    ...Object.fromEntries(handedOn.map((name) => [name, query.get(name) ?? undefined])),
+    ...Object.fromEntries(forwarded.map((name) => [name, query.get(name) ?? undefined])),
     ...(resumed === undefined
       ? {}
       : { resourceVersion: resumed, sendInitialEvents: undefined, resourceVersionMatch: undefined }),
@@ -95,7 +94,7 @@ async function* eventsOf(body: AsyncIterable<Buffer>): AsyncGenerator<UpstreamEv
   }
 }
 
-/** Returns the pieces of an event as the client gets it, and its version; errors are passed on as they are. */
+/** Returns the pieces of an event for the client, and its version. Errors are forwarded unchanged. */
 function shown(
   { type, object: bytes }: UpstreamEvent,
   view: View<unknown>,
@@ -121,76 +120,76 @@ interface Relay {
 
 async function relay(
   events: AsyncIterable<UpstreamEvent>,
-  { format, body }: WatchAnswer,
+  { format, body }: WatchResponse,
   { show, hasInitialEvents, keepsAlive, signal }: Relay,
 ): Promise<void> {
-  const sayAlive = (): void => {
+  const sendKeepAlive = (): void => {
     if (!body.isFull) body.write(framed(body.framing, [keepAliveFrame()]));
-    silence?.refresh();
+    keepAlive?.refresh();
   };
-  const silence = keepsAlive ? setTimeout(sayAlive, keepAliveInterval) : undefined;
-  // Initial objects come in no order of their versions.
+  const keepAlive = keepsAlive ? setTimeout(sendKeepAlive, keepAliveInterval) : undefined;
+  // Initial objects are not sorted by version.
   let isInitial = hasInitialEvents;
   try {
     for await (const event of events) {
       isInitial &&= event.type === 'ADDED';
       const { pieces, version } = show(event);
-      silence?.refresh();
+      keepAlive?.refresh();
       body.write(framed(body.framing, frame(format, event.type, pieces, isInitial ? undefined : version)));
       if (body.isFull) await untilAborted(body.drained(), signal);
     }
   } finally {
-    clearTimeout(silence);
+    clearTimeout(keepAlive);
   }
 }
 
-interface PassedWatch {
+interface ForwardOptions {
   readonly resource: UncachedResource;
   readonly access: ReadAccess;
   readonly view: View<unknown>;
 }
 
-export async function passWatch(
+export async function forwardWatch(
   { req, res, context, granted: { mediaType, visible } }: ReadRequest,
   { options }: Pick<WatchQuery<unknown>, 'options'>,
-  { resource, access, view }: PassedWatch,
+  { resource, access, view }: ForwardOptions,
 ): Promise<void> {
   const { definition } = resource;
-  demandPassable(definition, context.query, visible);
+  assertForwardable(definition, context.query, visible);
   const ended = new AbortController();
   const over = AbortSignal.any([context.signal, ended.signal]);
   const keepsAlive = mediaType === eventStream;
   const resumed = keepsAlive ? lastEventID(req) : undefined;
   const duration = watchDuration(options.timeoutSeconds);
   const { body } = await resource.watch(context, upstreamQuery(context, options, duration, resumed), over);
-  const begun = beginWatch(req, res, keepsAlive);
+  const response = beginWatch(req, res, keepsAlive);
   const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
   const recheck = async (): Promise<void> => {
     if ((await visibleNamespaces(recheckAccess, context, definition)) !== undefined)
-      throw expired('the namespaces that you may watch are others now: list again');
+      throw expired('the namespaces that you may watch have changed: list again');
   };
   let refusal: StatusError | undefined;
   context.onRecheck(recheck, (error) => {
     refusal = error;
     ended.abort();
   });
-  // kube-apiserver authorized the watch for the user who began it.
+  // kube-apiserver authorized the watch only for the user who started it.
   context.onUserChange(() => ended.abort());
-  // kube-apiserver ends the watch, which a client that does not read never learns.
+  // kube-apiserver ends the watch, but a client that does not read would keep it open.
   const overdue = setTimeout(() => ended.abort(), Math.min(duration + grace, maxTimer));
   try {
     const show = (event: UpstreamEvent): ReturnType<typeof shown> => shown(event, view, resource);
     const hasInitialEvents = options.sendInitialEvents && resumed === undefined;
     const events = eventsOf(body as AsyncIterable<Buffer>);
-    if (req.method !== 'HEAD') await relay(events, begun, { show, hasInitialEvents, keepsAlive, signal: over });
+    if (req.method !== 'HEAD') await relay(events, response, { show, hasInitialEvents, keepsAlive, signal: over });
   } catch (error) {
-    // Once begun, an answer can only end.
+    // A response that has started cannot report errors.
     if (!over.aborted)
-      context.log.info('a watch that is passed on broke off', { resource: definition.underlying.resource, error });
+      context.log.info('forwarded watch ended prematurely', { resource: definition.underlying.resource, error });
   } finally {
     clearTimeout(overdue);
     body.destroy();
   }
-  if (refusal === undefined) begun.body.end();
-  else refuse(begun, refusal);
+  if (refusal === undefined) response.body.end();
+  else refuse(response, refusal);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { Questions } from '../../../../../src/logs/stores/loki/asked.ts';
+import { RequestPlanner } from '../../../../../src/logs/stores/loki/requests.ts';
 import type { LokiClient } from '../../../../../src/logs/stores/loki/client.ts';
 import type { Tenant } from '../../../../../src/logs/stores/loki/tenant.ts';
 import { everything } from '../../../../labs/fake-store.ts';
@@ -7,13 +7,13 @@ import { everything } from '../../../../labs/fake-store.ts';
 const day = 86_400;
 const nanoseconds = 1_000_000_000n;
 const millisecond = 1_000_000n;
-/** split_queries_by_interval, as it is by default. */
+/** The default of split_queries_by_interval. */
 const interval = BigInt(day) * nanoseconds;
 const today = Date.UTC(2026, 10, 23) / 1_000;
 
 /**
- * As Loki 3.7.8 answers from its index: a question of several days is asked day by day, each but the last without its last millisecond, and a
- * part that would end before it begins is refused. A record at the very beginning of what is asked for is not always found.
+ * Responds as Loki 3.7.8 does from its index. It splits a query of several days by day; each part except the last lacks its final millisecond.
+ * It rejects a part that would end before it starts. A record at the very start of the time range is not always found.
  */
 const lokiWith =
   (time: number): LokiClient['hasAny'] =>
@@ -25,10 +25,10 @@ const lokiWith =
   };
 
 test.each([
-  ['the beginning of a day on', 0],
-  ['the middle of one on', day / 2],
-  ['a second after its beginning on', 1],
-])('of a long time, those months are asked for that have something, from %s', async (_, offset) => {
+  ['the start of a day', 0],
+  ['the middle of a day', day / 2],
+  ['a second after the start of a day', 1],
+])('a long time range is narrowed to the months with records, from %s', async (_, offset) => {
   const start = today - 100 * day + offset;
   const length = 30 * day;
   const record = start + length;
@@ -37,11 +37,11 @@ test.each([
     limits: { entries: 5_000, series: 500, length },
     client: { hasAny: lokiWith(record) },
   } as unknown as Tenant;
-  const questions = new Questions(tenant, () => today);
+  const planner = new RequestPlanner(tenant, () => today);
   const selection = { ...everything, start: start * 1_000, end: today };
   const parts = [{ start: start * 1_000, end: today * 1_000, visible: undefined }];
-  const [asked] = await questions.of(selection, parts, new AbortController().signal);
-  const [only, ...more] = asked?.spans ?? [];
+  const [request] = await planner.plan(selection, parts, new AbortController().signal);
+  const [only, ...more] = request?.spans ?? [];
   expect(more).toEqual([]);
   expect(only?.from).toBeLessThanOrEqual(record);
   expect(only?.to).toBeGreaterThan(record);

@@ -3,26 +3,26 @@ import { duplexPair, type Duplex } from 'node:stream';
 import { open } from '../client/http1.ts';
 import { whole, type Message } from '../client/message.ts';
 
-export interface Ask {
+export interface AppRequest {
   readonly method?: string;
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: string | Buffer;
-  /** The address of the peer; 192.0.2.1 unless stated. */
+  /** Address of the peer; 192.0.2.1 by default. */
   readonly from?: string;
-  /** As over TLS. */
+  /** Treat the connection as TLS. */
   readonly secure?: boolean;
 }
 
-export interface Answer {
+export interface AppResponse {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
   readonly text: string;
-  /** Throws for what is no JSON object. */
+  /** Parses the body. Throws if it is not a JSON object. */
   readonly json: () => Record<string, unknown>;
 }
 
-/** The whole answer to a request that is about to be sent. */
-export function answerTo(request: ClientRequest, body?: string | Buffer): Promise<Answer> {
+/** Sends a request and returns the complete response. */
+export function responseTo(request: ClientRequest, body?: string | Buffer): Promise<AppResponse> {
   return new Promise((resolve, reject) => {
     request.once('error', reject);
     request.once('response', (response) => {
@@ -39,8 +39,8 @@ export function answerTo(request: ClientRequest, body?: string | Buffer): Promis
   });
 }
 
-/** The whole response, of which each byte was checked. */
-export async function checked(message: Promise<Message>): Promise<Answer> {
+/** Returns the complete response after checking each byte. */
+export async function checked(message: Promise<Message>): Promise<AppResponse> {
   const { status, headers, body } = await whole(await message);
   const text = body.toString('utf8');
   return { status, headers, text, json: () => JSON.parse(text) as Record<string, unknown> };
@@ -49,7 +49,7 @@ export async function checked(message: Promise<Message>): Promise<Answer> {
 const serve = (app: RequestListener, server: Duplex, from: string, encrypted = false): boolean =>
   http.createServer(app).emit('connection', Object.assign(server, { remoteAddress: from, encrypted }));
 
-/** A client that sends these bytes and then does what the test does with it. */
+/** Sends these bytes and returns the client's end of the connection. */
 export function send(app: RequestListener, bytes: string): Duplex {
   const [client, server] = duplexPair();
   serve(app, server, '192.0.2.1');
@@ -57,8 +57,10 @@ export function send(app: RequestListener, bytes: string): Duplex {
   return client;
 }
 
-/** One request over HTTP/1.1 through a pipe in memory instead of a socket; the bytes are those of the wire. */
-export function ask(app: RequestListener, path: string, options: Ask = {}): Promise<Answer> {
+/**
+ * Sends one request over HTTP/1.1 through an in-memory pipe instead of a socket, with the same bytes as on the wire.
+ */
+export function sendRequest(app: RequestListener, path: string, options: AppRequest = {}): Promise<AppResponse> {
   const { method = 'GET', headers = {}, body, from = '192.0.2.1', secure } = options;
   const [client, server] = duplexPair();
   serve(app, server, from, secure);

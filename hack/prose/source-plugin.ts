@@ -1,0 +1,125 @@
+/** textlint plugins that show comments and strings of source files as paragraphs. */
+import type { TextlintPluginCreator } from '@textlint/types';
+import { parseSync, Visitor } from 'oxc-parser';
+
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+type Paragraphs = (text: string, file: string) => readonly Span[];
+
+/** A message or a title has at least three words; keys, paths and queries have fewer, or other characters. */
+const isProse = (text: string): boolean => /^[`'"]?[A-Za-z%$][^\n]* [^\n]* /.test(text);
+const testFunctions = new Set(['test', 'it', 'describe']);
+
+const typescript: Paragraphs = (text, file) => {
+  const { program, comments } = parseSync(file, text);
+  const spans: Span[] = [];
+  const isTest = file.endsWith('.test.ts');
+  const strings: Span[] = [];
+  const add = (node: Span): void => {
+    if (isProse(text.slice(node.start, node.end))) strings.push({ start: node.start + 1, end: node.end - 1 });
+  };
+  new Visitor({
+    Literal: (node) => {
+      if (typeof node.value === 'string' && !isTest) add(node);
+    },
+    TemplateLiteral: (node) => {
+      if (!isTest) add(node);
+    },
+    CallExpression: ({ callee, arguments: [title] }) => {
+      if (isTest && title !== undefined && testFunctions.has(calledName(callee))) add(title);
+    },
+  }).visit(program);
+  spans.push(...joined(text, comments), ...strings);
+  return spans.toSorted((a, b) => a.start - b.start);
+};
+
+/** `test` of `test(…)` and of `test.each(…)(…)`. */
+function calledName(callee: { readonly type: string }): string {
+  const node = callee as {
+    readonly type: string;
+    readonly name?: string;
+    readonly callee?: { readonly type: string };
+    readonly object?: { readonly type: string };
+  };
+  if (node.type === 'Identifier') return node.name ?? '';
+  const inner = node.callee ?? node.object;
+  return inner === undefined ? '' : calledName(inner);
+}
+
+/** Line comments below each other are one paragraph. */
+function joined(text: string, comments: readonly (Span & { readonly type: string })[]): Span[] {
+  const spans: { start: number; end: number }[] = [];
+  for (const { type, start, end } of comments) {
+    const last = spans.at(-1);
+    if (
+      type === 'Line' &&
+      last !== undefined &&
+      /^\s*$/.test(text.slice(last.end, start)) &&
+      text.startsWith('//', last.start)
+    )
+      last.end = end;
+    else spans.push({ start, end });
+  }
+  return spans;
+}
+
+/** Comments of YAML, Makefiles, Dockerfiles and shell scripts. */
+const hashComments: Paragraphs = (text) => {
+  const spans: { start: number; end: number }[] = [];
+  for (const { 0: line, index } of text.matchAll(/(?:^|(?<=\s))#+ .*/gm)) {
+    const last = spans.at(-1);
+    if (last !== undefined && /^\n[ \t]*$/.test(text.slice(last.end, index))) last.end = index + line.length;
+    else spans.push({ start: index, end: index + line.length });
+  }
+  return spans;
+};
+
+function plugin(extensions: string[], paragraphs: Paragraphs): TextlintPluginCreator {
+  return {
+    Processor: class {
+      availableExtensions(): string[] {
+        return extensions;
+      }
+      processor() {
+        return {
+          preProcess: (text: string, file = '') => documentOf(text, paragraphs(text, file)),
+          postProcess: (messages: unknown[], file = '') => ({ messages, filePath: file }),
+        };
+      }
+    },
+  } as unknown as TextlintPluginCreator;
+}
+
+function documentOf(text: string, spans: readonly Span[]) {
+  const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)];
+  const position = (offset: number) => {
+    let low = 0;
+    let high = starts.length;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if ((starts[middle] as number) <= offset) low = middle;
+      else high = middle;
+    }
+    return { line: low + 1, column: offset - (starts[low] as number) };
+  };
+  const node = (type: string, { start, end }: Span, rest: object) => ({
+    type,
+    raw: text.slice(start, end),
+    range: [start, end],
+    loc: { start: position(start), end: position(end) },
+    ...rest,
+  });
+  return node(
+    'Document',
+    { start: 0, end: text.length },
+    {
+      children: spans.map((span) => node('Paragraph', span, { children: [] })),
+    },
+  );
+}
+
+export const typescriptPlugin = plugin(['.ts'], typescript);
+export const hashCommentPlugin = plugin(['.yaml', '.tpl', '.sh', 'Makefile', 'Dockerfile'], hashComments);

@@ -1,0 +1,74 @@
+/** Warnings for the parameters `fields` and `fieldSelector` if they name a field that the schema of the resource does not have. */
+import type { Response } from 'express';
+import { nearest } from '../../config/error-map.ts';
+import type { FieldSchema } from '../../cluster/field-schemas.ts';
+import { StatusError } from '../../runtime/errors.ts';
+import { parseFieldPath, splitAtCommas } from './field-path.ts';
+import { parseFieldTerms } from './filters.ts';
+
+const maxWarnings = 8;
+const maxPathLength = 256;
+
+export const namesFields = (query: URLSearchParams): boolean => query.has('fields') || query.has('fieldSelector');
+
+/** Returns the elements of an array of arrays of any depth; any other value itself. */
+const innermost = (schema: FieldSchema): FieldSchema =>
+  schema.element === undefined ? schema : innermost(schema.element);
+
+/** Returns the path without escapes up to the unknown segment, and the closest field; undefined if the schema has the path. */
+function unknownField(
+  schema: FieldSchema,
+  path: readonly string[],
+  visitsElements: boolean,
+): { readonly field: string; readonly near: string | undefined } | undefined {
+  let at: FieldSchema = schema;
+  for (const [depth, segment] of path.entries()) {
+    const isIndex = /^\d+$/.test(segment);
+    if (visitsElements && !isIndex) at = innermost(at);
+    if (at.isOpen) return undefined;
+    const next = (isIndex ? at.element : undefined) ?? at.members.get(segment) ?? at.additional;
+    if (next === undefined) {
+      const before = path.slice(0, depth);
+      const near = nearest(segment, [...at.members.keys()]);
+      return {
+        field: [...before, segment].join('.'),
+        near: near === undefined ? undefined : [...before, near].join('.'),
+      };
+    }
+    at = next;
+  }
+  return undefined;
+}
+
+const quoted = (field: string): string => `"${field.slice(0, maxPathLength)}"`;
+
+/** Returns a warning for each unknown field. Invalid values have none: the request is refused because of them. */
+export function fieldWarnings(schema: FieldSchema, query: URLSearchParams): readonly string[] {
+  const fields = query.get('fields');
+  const selector = query.get('fieldSelector');
+  const warnings = new Set<string>();
+  const check = (parameter: string, path: readonly string[]): void => {
+    const unknown = unknownField(schema, path, parameter === 'fields');
+    if (unknown === undefined) return;
+    const hint = unknown.near === undefined ? '' : `; did you mean ${quoted(unknown.near)}?`;
+    warnings.add(`${parameter}: unknown field ${quoted(unknown.field)}${hint}`);
+  };
+  try {
+    if (fields !== null) for (const path of splitAtCommas(fields)) check('fields', parseFieldPath(path));
+    if (selector !== null) for (const { path } of parseFieldTerms(selector)) check('fieldSelector', path);
+  } catch (error) {
+    if (error instanceof StatusError) return [];
+    throw error;
+  }
+  return [...warnings].slice(0, maxWarnings);
+}
+
+/** Adds headers in the form of kube-apiserver (RFC 7234 section 5.5, code 299), which kubectl prints. */
+export function addWarnings(res: Response, warnings: readonly string[]): void {
+  if (warnings.length === 0) return;
+  const texts = warnings.map((text) => text.replace(/[^\x20-\x7e]/g, '?').replace(/["\\]/g, String.raw`\$&`));
+  res.setHeader(
+    'Warning',
+    texts.map((text) => `299 - "${text}"`),
+  );
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from '@jest/globals';
+import { Readable } from 'node:stream';
+import { FieldSchemas, fieldsOf } from '../../../src/cluster/field-schemas.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
+
+const log = createLogger({ silent: true });
+const kind = { group: 'a.io', version: 'v1', kind: 'Thing', revision: '' };
+const described = {
+  type: 'object',
+  properties: { spec: { type: 'object', properties: { size: { type: 'integer' } } } },
+  'x-kubernetes-group-version-kind': [{ group: 'a.io', version: 'v1', kind: 'Thing' }],
+};
+
+/** A client that counts its requests and responds with this status and body. */
+function clientOf(status: number, body: object | Buffer) {
+  const paths: string[] = [];
+  const bytes = Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
+  const stream = async (path: string) => {
+    paths.push(path);
+    return { status, headers: {}, body: Readable.from([bytes]) };
+  };
+  return { paths, stream };
+}
+
+describe('the schema of a kind', () => {
+  test('is read once, by concurrent requests together, and then returned at once', async () => {
+    const client = clientOf(200, { components: { schemas: { Other: { type: 'object' }, Thing: described } } });
+    const schemas = new FieldSchemas(client);
+    const [one, other] = await Promise.all([schemas.find(kind, log), schemas.find(kind, log)]);
+    expect([...(one?.members.keys() ?? [])]).toEqual(['spec']);
+    expect(other).toBe(one);
+    expect(schemas.find(kind, log)).toBe(one);
+    expect(client.paths).toEqual(['/openapi/v3/apis/a.io/v1']);
+  });
+
+  test('is read again for another revision of its CustomResourceDefinition', async () => {
+    const client = clientOf(200, { components: { schemas: { Thing: described } } });
+    const schemas = new FieldSchemas(client);
+    await schemas.find({ ...kind, revision: 'uid/1' }, log);
+    await schemas.find({ ...kind, revision: 'uid/2' }, log);
+    expect(client.paths).toHaveLength(2);
+  });
+
+  test.each<[string, number, object | Buffer]>([
+    ['missing', 404, {}],
+    ['forbidden', 403, { kind: 'Status', message: 'no' }],
+    ['not JSON', 200, Buffer.from('<html>')],
+    ['without the kind', 200, { components: { schemas: { Thing: { type: 'object' } } } }],
+    ['too large', 200, Buffer.alloc(9 * 1024 * 1024, ' ')],
+  ])('is unknown if the document is %s, which is not read again at once', async (_, status, body) => {
+    const client = clientOf(status, body);
+    const schemas = new FieldSchemas(client);
+    expect(await schemas.find(kind, log)).toBeUndefined();
+    expect(await schemas.find(kind, log)).toBeUndefined();
+    expect(client.paths).toHaveLength(1);
+  });
+
+  test('is unknown without a wait of more than a second', async () => {
+    const schemas = new FieldSchemas({ stream: () => new Promise(() => undefined) });
+    const started = performance.now();
+    expect(await schemas.find(kind, log)).toBeUndefined();
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+});
+
+test.each([
+  [{ type: 'object' }, true],
+  [{}, true],
+  [{ type: 'object', properties: {}, 'x-kubernetes-preserve-unknown-fields': true }, true],
+  [{ type: 'object', properties: {}, additionalProperties: true }, true],
+  [{ type: 'object', properties: {}, 'x-kubernetes-embedded-resource': true }, true],
+  [{ type: 'object', properties: {} }, false],
+  [{ type: 'string' }, false],
+  [{ 'x-kubernetes-int-or-string': true }, false],
+  [{ oneOf: [{ type: 'string' }, { type: 'number' }] }, false],
+])('the schema %j is open: %s', (schema, isOpen) => {
+  expect(fieldsOf({}, schema).fields.isOpen).toBe(isOpen);
+});
+
+test('a schema may refer to itself, directly and with a default', () => {
+  const schemas = {
+    Props: {
+      type: 'object',
+      properties: {
+        not: { $ref: '#/components/schemas/Props' },
+        properties: {
+          type: 'object',
+          additionalProperties: { allOf: [{ $ref: '#/components/schemas/Props' }], default: {} },
+        },
+      },
+    },
+  };
+  const { fields, count } = fieldsOf(schemas, { $ref: '#/components/schemas/Props' });
+  expect(fields.members.get('not')).toBe(fields);
+  expect(fields.members.get('properties')?.additional).toBe(fields);
+  expect(count).toBe(2);
+});

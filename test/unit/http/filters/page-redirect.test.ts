@@ -1,0 +1,85 @@
+import { describe, expect, test } from '@jest/globals';
+import { sendRequest, type AppRequest } from '../../../fakes/request.ts';
+import { as, doing, face } from '../../../labs/http.ts';
+
+const html = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+const browser: AppRequest = { secure: true, headers: { accept: html } };
+
+test.each(['/', '/?from=a-bookmark'])('a browser that opens %s is redirected to the account page', async (path) => {
+  const { app, handled } = face({ home: '/oauth/account' });
+  for (const method of ['GET', 'HEAD']) {
+    const { status, headers } = await sendRequest(app, path, { ...browser, method });
+    expect({ status, location: headers.location }).toEqual({ status: 303, location: '/oauth/account' });
+    expect(headers.vary).toContain('Accept');
+  }
+  expect(handled).toEqual([]);
+});
+
+test.each<[string, string, AppRequest, number]>([
+  ['over plain HTTP without a public URL', '/', { headers: { accept: html } }, 401],
+  ['that accepts anything', '/', { secure: true, headers: { accept: '*/*' } }, 401],
+  ['without an Accept header', '/', { secure: true }, 401],
+  ['with an identity', '/', { secure: true, headers: { accept: html, ...as('alice').headers } }, 200],
+  ['at another path', '/nowhere', browser, 401],
+  ['that posts', '/', { ...browser, method: 'POST' }, 401],
+])('a client %s is not redirected', async (_, path, options, status) => {
+  expect((await sendRequest(face({ home: '/oauth/account' }).app, path, options)).status).toBe(status);
+});
+
+test('no client is redirected if there is no account page', async () => {
+  expect((await sendRequest(face().app, '/', browser)).status).toBe(401);
+});
+
+const overHTTP = (headers: Readonly<Record<string, string>> = {}): AppRequest => ({
+  headers: { accept: html, ...headers },
+});
+
+describe('a page over plain HTTP', () => {
+  const base = 'https://platform.example:9443/base';
+  const options = {
+    home: '/oauth/account',
+    publicURL: () => base,
+    routes: [
+      { ...doing((_req, res) => void res.end('page'), '/oauth/open'), isPage: true },
+      doing((_req, res) => void res.end('data'), '/livez'),
+      doing((_req, res) => void res.end('paths'), '/'),
+    ],
+  };
+
+  test.each([
+    ['/', `${base}/oauth/account`],
+    ['/oauth/open', `${base}/oauth/open`],
+    ['/oauth/open?next=%2Foauth%2Faccount', `${base}/oauth/open?next=%2Foauth%2Faccount`],
+    ['http://elsewhere.example/oauth/open', `${base}/oauth/open`],
+  ])('redirects a browser to HTTPS: %s', async (path, location) => {
+    for (const method of ['GET', 'HEAD']) {
+      const { status, headers } = await sendRequest(face(options).app, path, { ...overHTTP(), method });
+      expect({ status, location: headers.location }).toEqual({ status: 307, location });
+      expect(headers.vary).toContain('Accept');
+    }
+  });
+
+  test.each([{ host: 'evil.example' }, { 'x-forwarded-host': 'evil.example' }, { forwarded: 'host=evil.example' }])(
+    'never redirects to a host that the client names: %j',
+    async (headers) => {
+      const { headers: sent } = await sendRequest(face(options).app, '/oauth/open', overHTTP(headers));
+      expect(sent.location).toBe(`${base}/oauth/open`);
+    },
+  );
+
+  test.each<[string, string, AppRequest]>([
+    ['to a program', '/oauth/open', { headers: { accept: '*/*' } }],
+    ['with an identity', '/oauth/open', overHTTP(as('alice').headers as Record<string, string>)],
+    ['behind a proxy that terminates TLS', '/oauth/open', overHTTP({ 'x-forwarded-proto': 'https' })],
+    ['behind a proxy that sends Forwarded', '/oauth/open', overHTTP({ forwarded: 'for=192.0.2.1;proto=https' })],
+    ['for other paths', '/livez', overHTTP()],
+    ['over TLS', '/oauth/open', { ...overHTTP(), secure: true }],
+  ])('is served without a redirect %s', async (_, path, request) => {
+    expect((await sendRequest(face(options).app, path, request)).status).toBe(200);
+  });
+
+  test('is served without a redirect if no public URL is known', async () => {
+    const { app } = face({ ...options, publicURL: () => undefined });
+    expect((await sendRequest(app, '/oauth/open', overHTTP())).status).toBe(200);
+  });
+});
