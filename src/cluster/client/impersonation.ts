@@ -25,17 +25,22 @@ const serviceAccount = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
 
 /**
  * Returns the groups to send, without those that kube-apiserver adds by itself (impersonation.go), because it authorizes each group that is
- * sent. It adds `system:authenticated` if other groups are sent and the user is not anonymous, and the groups of a ServiceAccount if no
- * group is sent.
+ * sent. It appends `system:authenticated` if other groups are sent and the user is not anonymous, and the groups of a ServiceAccount if no
+ * group is sent. The order of the groups stays the same.
  */
 function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[] {
-  const others = groups.filter((name) => name !== authenticated);
-  const isAdded = others.length > 0 && !others.includes(unauthenticated) && username !== anonymous;
+  const others = groups.at(-1) === authenticated ? groups.slice(0, -1) : groups;
+  const isAdded =
+    others.length > 0 && !others.includes(authenticated) && !others.includes(unauthenticated) && username !== anonymous;
   if (!isAdded) return groups;
   const namespace = serviceAccount.exec(username)?.[1];
-  const isItsOwn = (name: string): boolean =>
-    name === 'system:serviceaccounts' || name === `system:serviceaccounts:${namespace}`;
-  return namespace !== undefined && new Set(others).size === 2 && others.every(isItsOwn) ? [] : others;
+  const [first, second, ...more] = others;
+  const areItsOwn =
+    namespace !== undefined &&
+    first === 'system:serviceaccounts' &&
+    second === `system:serviceaccounts:${namespace}` &&
+    more.length === 0;
+  return areItsOwn ? [] : others;
 }
 
 /** Header values lose leading and trailing white space, so such a name would become that of somebody else. */

@@ -24,7 +24,8 @@ describe('the impersonation headers of a user', () => {
 
   test.each<[string, Partial<UpstreamIdentity>, readonly string[] | undefined]>([
     ['alone', { groups: ['system:authenticated'] }, ['system:authenticated']],
-    ['before another group', { groups: ['system:authenticated', 'dev'] }, ['dev']],
+    ['after another group', { groups: ['dev', 'system:authenticated'] }, ['dev']],
+    ['before another group', { groups: ['system:authenticated', 'dev'] }, ['system:authenticated', 'dev']],
     ['without system:authenticated', { groups: ['dev', 'ops'] }, ['dev', 'ops']],
     ['without groups', { groups: [] }, undefined],
     [
@@ -40,7 +41,7 @@ describe('the impersonation headers of a user', () => {
     ['of a ServiceAccount with its usual groups', robot, undefined],
     [
       'of a ServiceAccount with more groups',
-      { ...robot, groups: [...robot.groups, 'dev'] },
+      { ...robot, groups: ['system:serviceaccounts', 'system:serviceaccounts:apps', 'dev', 'system:authenticated'] },
       ['system:serviceaccounts', 'system:serviceaccounts:apps', 'dev'],
     ],
     [
