@@ -151,12 +151,12 @@ function aggregatedRoutes(parts: Parts): readonly Route[] {
 
 /** Builds the HTTP handlers: `gateway` serves clients, `aggregated` serves kube-apiserver. */
 function buildHttpHandlers(parts: Parts): { readonly gateway: HttpHandler; readonly aggregated: HttpHandler } {
-  const { client, live } = parts;
+  const { live } = parts;
   const shared = { ...parts, requests: () => live.value.requests };
   const gatewayHandler = createHttpHandler(gatewayRoutes(parts), {
     ...shared,
     authenticator: parts.gatewayAuthentication,
-    gateway: gateway(client),
+    gateway: gateway(parts),
     home: accountPath,
     publicURL: () => publicURL(live.value),
     strictTransport: () => live.value.gateway,

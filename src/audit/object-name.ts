@@ -1,5 +1,6 @@
 /** Finds the name of a created object, which the request body contains or kube-apiserver generates. */
 import { skipValue, valueOf } from '../cluster/cache/json-scan.ts';
+import { field, unknownObject } from '../runtime/protobuf.ts';
 import { AuditBody, type BodyHeaders } from './bodies.ts';
 
 const [kindKey, metadataKey, detailsKey, nameKey] = ['kind', 'metadata', 'details', 'name'].map((key) =>
@@ -40,40 +41,9 @@ function textOf(bytes: Buffer, at: number, key: Buffer): string {
   return typeof text === 'string' ? text : '';
 }
 
-/** k8s.io/apimachinery pkg/runtime/serializer/protobuf: four bytes, then runtime.Unknown. */
-const magic = Buffer.from('k8s\0', 'latin1');
-
-/** Reads the object in Unknown.raw (2), whose metadata (1) has the name (1) for all kinds that can be created. */
+/** Reads the metadata (1) of an object, which has the name (1) for all kinds that can be created. */
 function ofProtobuf(bytes: Buffer): string {
-  if (!bytes.subarray(0, magic.length).equals(magic)) return '';
-  const unknown = bytes.subarray(magic.length);
-  const kind = field(field(unknown, 1), 2).toString('utf8');
+  const { kind, raw } = unknownObject(bytes) ?? { kind: '', raw: Buffer.alloc(0) };
   // In a Status the name is in details (5), name (1).
-  const object = field(unknown, 2);
-  return field(field(object, kind === 'Status' ? 5 : 1), 1).toString('utf8');
-}
-
-/** Returns the first length-delimited field with this number; empty if there is none. Throws if the message is truncated. */
-function field(message: Buffer, wanted: number): Buffer {
-  let at = 0;
-  const varint = (): number => {
-    let value = 0;
-    for (let factor = 1; ; factor *= 128) {
-      const byte = message[at++];
-      if (byte === undefined) throw new RangeError('the message ends too early');
-      value += (byte & 127) * factor;
-      if (byte < 128) return value;
-    }
-  };
-  while (at < message.length) {
-    const tag = varint();
-    const wire = tag & 7;
-    if (wire === 2) {
-      const length = varint();
-      if (tag >>> 3 === wanted) return message.subarray(at, at + length);
-      at += length;
-    } else if (wire === 0) varint();
-    else at += wire === 1 ? 8 : 4;
-  }
-  return message.subarray(0, 0);
+  return field(field(raw, kind === 'Status' ? 5 : 1), 1).toString('utf8');
 }

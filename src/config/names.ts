@@ -40,3 +40,6 @@ export const loginFailuresPath = (namespace: string): string =>
 /** Returns whether a text is an RFC 1123 subdomain, the format of Kubernetes names. */
 export const isSubdomain = (name: string): boolean =>
   name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name);
+
+/** Audience of access tokens for a kube-apiserver that is configured with this issuer. */
+export const kubernetesAudience = 'kubernetes';

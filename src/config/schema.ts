@@ -2,7 +2,7 @@
  * Schema of the cluster configuration object, `platform.yaml`, with defaults and descriptions. The reference documentation is generated
  * from it, so describe a key here before writing the code that reads it.
  */
-import { configGroup } from './names.ts';
+import { configGroup, kubernetesAudience } from './names.ts';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { audit } from './audit.ts';
@@ -98,6 +98,9 @@ const redirectGrantTypes = typesOf(grants.filter(({ needsRedirectURI }) => needs
 export const grantTypesFor = (kind: GrantRules['subjectKind']): readonly string[] =>
   typesOf(grants.filter(({ subjectKind }) => subjectKind === kind));
 
+/** Signing algorithms of tokens (RFC 7518 section 3.1). */
+export const signingAlgorithms = ['RS256', 'ES256'] as const;
+
 /** Supported scopes. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
 
@@ -173,16 +176,19 @@ function checkAuthentication(
   if (value.introspection === true) refuse(['introspection'], 'is not allowed for a public client');
 }
 
+/** RFC 7519 section 4.1.3: the name is the audience of id_tokens, so it must not be that of access tokens. An issuer is a URL. */
+const clientName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$/,
+    'must consist of letters, digits, "-", "." and "_", and start and end with a letter or digit',
+  )
+  .max(253)
+  .refine((name) => name !== kubernetesAudience, `must not be ${kubernetesAudience}, the audience of kube-apiserver`);
+
 const client = z
   .strictObject({
-    name: z
-      .string()
-      .regex(
-        /^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$/,
-        'must consist of letters, digits, "-", "." and "_", and start and end with a letter or digit',
-      )
-      .max(253)
-      .describe('The client_id'),
+    name: clientName.describe('The client_id'),
     public: z
       .boolean()
       .default(false)
@@ -225,6 +231,17 @@ const client = z
       .boolean()
       .default(false)
       .describe("Allows introspection and revocation of other clients' tokens. For resource servers"),
+    resources: z
+      .array(z.string().max(2_000).refine(isHTTPSURL, httpsURLExpected))
+      .max(100)
+      .default([])
+      .describe(
+        'Other resource servers for which it may request access tokens (RFC 8707). This server refuses these tokens',
+      ),
+    idTokenSignedResponseAlg: z
+      .enum(signingAlgorithms)
+      .default('RS256')
+      .describe('Signing algorithm of its id_tokens. ES256 costs less, but some libraries accept only RS256'),
   })
   .superRefine(checkAuthentication, anyObject)
   .superRefine(restrictWellKnown, anyObject)
@@ -280,9 +297,9 @@ const authentication = z.strictObject({
     'Age at which a new signing key takes over. Both stay valid during an overlap',
   ),
   signingAlgorithm: z
-    .enum(['ES256', 'RS256'])
+    .enum(signingAlgorithms)
     .default('ES256')
-    .describe('Signing algorithm of access tokens. id_tokens always use RS256'),
+    .describe('Signing algorithm of access tokens. That of id_tokens is idTokenSignedResponseAlg of the client'),
   accessTokenMaxAge: duration('2h').describe('Lifetime of an access token, limited by its session'),
   refreshTokenIdle: duration('4h').describe('A session expires if it is not refreshed for this long'),
   refreshGrace: duration('10s', '0s').describe('How long a used refresh token still returns the same successor'),
@@ -356,6 +373,10 @@ const gateway = z
       .default('')
       .refine((text) => text === '' || isHTTPSURL(text), `${httpsURLExpected}, or empty`)
       .describe('URL at which clients outside the cluster reach the HTTPS port'),
+    idTokenClients: z
+      .array(clientName)
+      .default(['platform-cli'])
+      .describe('Clients whose id_tokens are accepted as bearer tokens. For tools that send no access token'),
     strictTransportSecurity: duration('0s', '0s').describe(
       'max-age of Strict-Transport-Security. 0s: not sent. See docs/guides/expose.md',
     ),

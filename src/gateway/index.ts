@@ -4,11 +4,20 @@ import type { Gateway } from '../http/route.ts';
 import { isHandshake } from '../http/listeners/web-socket.ts';
 import type { Cluster } from '../cluster/client/client.ts';
 import { forward } from './proxy.ts';
+import { handleTokenReview, isTokenReview, type TokenReviewParts } from './token-review.ts';
 import { upgrade } from './upgrade.ts';
 
-export const gateway = (client: Pick<Cluster, 'upstream' | 'identity'>): Gateway => ({
+interface GatewayParts extends TokenReviewParts {
+  readonly client: Pick<Cluster, 'upstream' | 'identity'>;
+}
+
+export const gateway = ({ client, ...reviewing }: GatewayParts): Gateway => ({
   access: authorizedByHandler,
   prefixes: new Set(['api', 'apis', 'openapi', 'version']),
-  handler: (req, res, context) => (isHandshake(res) ? upgrade : forward)(client.upstream, req, res, context),
+  handler(req, res, context) {
+    if (isHandshake(res)) return upgrade(client.upstream, req, res, context);
+    const forwarded = (body?: Buffer): Promise<void> => forward(client.upstream, req, res, context, body);
+    return isTokenReview(context.info) ? handleTokenReview(reviewing, req, res, context, forwarded) : forwarded();
+  },
   ownIdentity: () => client.identity(),
 });

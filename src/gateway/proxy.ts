@@ -1,6 +1,7 @@
 /** Streams a request to kube-apiserver and its response back, each at the pace of its reader. */
 import type { Request, Response } from 'express';
 import { ServerResponse, type IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import type { ServerHttp2Stream } from 'node:http2';
 import { badGateway, badRequest, serviceUnavailable, type StatusError, unauthorized } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
@@ -46,13 +47,22 @@ export const requestAborted = (request: Pick<Request, 'method'>): StatusError =>
     ? unknownOutcome('this request was aborted')
     : serviceUnavailable('this request was aborted; try again', 1);
 
-/** Forwards a request. Resolves at the end of the response. Throws StatusError if kube-apiserver does not respond. */
-export function forward(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
+/**
+ * Forwards a request. `read` is its body, if it was read before. Resolves at the end of the response. Throws StatusError if kube-apiserver
+ * does not respond.
+ */
+export function forward(
+  upstream: Upstream,
+  req: Request,
+  res: Response,
+  context: RequestContext,
+  read?: Buffer,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const forwarder = new ResponseForwarder(upstream, req, res, context, (error) =>
       error === undefined ? resolve() : reject(error),
     );
-    const body = bodyOf(req);
+    const body = read === undefined ? bodyOf(req) : Readable.from([read]);
     const headers = headersUp(req.rawHeaders, context);
     const { 'content-length': length } = req.headers;
     const request = {
@@ -61,7 +71,7 @@ export function forward(upstream: Upstream, req: Request, res: Response, context
       headers,
       user: callerOf(context),
       body,
-      length: length === undefined ? undefined : Number(length),
+      length: read?.length ?? (length === undefined ? undefined : Number(length)),
       isLongRunning: context.info.isLongRunning,
     };
     upstream.send(request, forwarder).then((flow) => forwarder.started(flow), reject);

@@ -7,7 +7,7 @@ import { described, oneOf, text } from '../http/schema.ts';
 import { authorizationCodeGrantType } from './grants/authorization-code.ts';
 import { assertGrantAllowed } from './grants/grant.ts';
 import { oauthParameters, readParameters } from './parameters.ts';
-import { grantScope, scopeParameter } from './scope.ts';
+import { audienceOf, grantScope, resourceParameter, scopeParameter } from './scope.ts';
 
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
 
@@ -46,7 +46,16 @@ const prompt = text
     `must be one of ${prompts.join(', ')}, or several of them, without none, separated by spaces`,
   );
 
-export const authorizationParameters = oauthParameters({
+/** Settings of well-known programs that send no code_challenge by default. */
+const pkceSettings = [
+  'kubelogin --oidc-pkce-method=S256',
+  'Headlamp -oidc-use-pkce',
+  'oauth2-proxy --code-challenge-method=S256',
+  'Grafana use_pkce = true',
+  'Argo CD enablePKCEAuthentication: true',
+].join(', ');
+
+const shape = {
   client_id: described('Name of the client', text),
   redirect_uri: described('URI to which the browser is redirected; must be registered for the client', text),
   response_type: described('Authorization code flow', oneOf('code')),
@@ -69,6 +78,11 @@ export const authorizationParameters = oauthParameters({
     integerParameter({ min: 0, max: 999_999_999 }, 'a number of seconds').optional(),
   ),
   login_hint: described('Username with which the login page is filled in', text.optional()),
+  resource: resourceParameter,
+};
+
+export const authorizationParameters = oauthParameters(shape, {
+  code_challenge: `PKCE is required (${pkceSettings})`,
 });
 
 /** `scope`: the granted part. */
@@ -89,12 +103,18 @@ export function destinationOf(query: URLSearchParams, directory: Directory): Des
 }
 
 /** Parses the request. Errors are for the client. */
-export function parseAuthorization(query: URLSearchParams, destination: Destination): AuthorizationRequest {
+export function parseAuthorization(
+  query: URLSearchParams,
+  destination: Destination,
+  issuer: string,
+): AuthorizationRequest {
   const { client } = destination;
   const given = readParameters(query);
   if (given.has('request')) throw new OAuthError('request_not_supported', 'request objects are not supported');
   if (given.has('request_uri')) throw new OAuthError('request_uri_not_supported', 'request_uri is not supported');
   assertGrantAllowed(client, authorizationCodeGrantType);
   const parameters = authorizationParameters.parse(given);
+  // The token request names the resource again (RFC 8707 section 2.2), so only errors matter here.
+  audienceOf({ resource: parameters.resource }, client, issuer);
   return { ...parameters, ...destination, scope: grantScope(parameters.scope, client.scopes) };
 }

@@ -22,8 +22,11 @@ const valueErrors: Readonly<Partial<Record<string, OAuthErrorCode>>> = {
   response_type: 'unsupported_response_type',
 };
 
-/** Defines parameters by their schemas. Each schema must have a description. */
-export function oauthParameters<const S extends Shape>(shape: S): OAuthParameters<Values<S>> {
+/** Defines parameters by their schemas. Each schema must have a description. `hints` explain why a missing parameter is required. */
+export function oauthParameters<const S extends Shape>(
+  shape: S,
+  hints: Readonly<Partial<Record<string, string>>> = {},
+): OAuthParameters<Values<S>> {
   const names = Object.keys(shape);
   const known = object(Object.fromEntries(Object.entries(shape).map(([name, one]) => [name, notEmpty(one)])));
   return {
@@ -36,7 +39,7 @@ export function oauthParameters<const S extends Shape>(shape: S): OAuthParameter
         { error: errorMap },
       );
       if (success) return data as Values<S>;
-      const problems = error.issues.map(({ path, message }) => problemOf(String(path[0]), message, given));
+      const problems = error.issues.map(({ path, message }) => problemOf(String(path[0]), message, given, hints));
       const [first] = problems;
       const same = problems.filter((problem) => problem.error === first?.error);
       throw new OAuthError(first?.error ?? 'invalid_request', same.map(({ description }) => description).join('; '));
@@ -48,8 +51,12 @@ function problemOf(
   name: string,
   message: string,
   given: ReadonlyMap<string, string>,
+  hints: Readonly<Partial<Record<string, string>>>,
 ): { readonly error: OAuthErrorCode; readonly description: string } {
-  if (!given.has(name)) return { error: 'invalid_request', description: `the parameter "${name}" is missing` };
+  if (!given.has(name)) {
+    const hint = hints[name] === undefined ? '' : `: ${hints[name]}`;
+    return { error: 'invalid_request', description: `the parameter "${name}" is missing${hint}` };
+  }
   return { error: valueErrors[name] ?? 'invalid_request', description: `${name} ${message}` };
 }
 

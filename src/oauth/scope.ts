@@ -2,16 +2,33 @@ import { clientScopes } from '../config/schema.ts';
 import { described, text } from '../http/schema.ts';
 import { OAuthError } from '../runtime/errors.ts';
 import type { Subject } from '../tokens/subject.ts';
-import { kubernetesAudience } from '../tokens/jwt.ts';
+import type { Client } from '../accounts/directory/clients.ts';
+import { kubernetesAudience } from '../config/names.ts';
+
+/** Parameter of the authorization request and the token request (RFC 8707). */
+export const resourceParameter = described(
+  'Resource server that the access token is for: the issuer, or one that the configuration lists for the client',
+  text.optional(),
+);
 
 /**
- * Returns the audience of a token (RFC 8693 section 2.1): kube-apiserver, or this server if the request names none. Throws
- * invalid_target for any other.
+ * Returns the audience of a token: kube-apiserver by `audience` (RFC 8693 section 2.1), a resource server of the client by `resource`
+ * (RFC 8707 section 2), or this server if the request names none. Throws invalid_target for any other.
  */
-export function audienceOf(requested: string | undefined, issuer: string): string {
-  const audience = requested ?? issuer;
-  if (audience !== issuer && audience !== kubernetesAudience)
-    throw new OAuthError('invalid_target', `audience must be ${issuer} or ${kubernetesAudience}`);
+export function audienceOf(
+  requested: { readonly audience?: string | undefined; readonly resource?: string | undefined },
+  { resources }: Pick<Client, 'resources'>,
+  issuer: string,
+): string {
+  const { resource = issuer } = requested;
+  const { audience = resource } = requested;
+  if (resource !== issuer && !resources.includes(resource))
+    throw new OAuthError('invalid_target', `resource must be one of ${[issuer, ...resources].join(', ')}`);
+  if (audience !== resource && (audience !== kubernetesAudience || requested.resource !== undefined))
+    throw new OAuthError(
+      'invalid_target',
+      `audience must be ${issuer} or ${kubernetesAudience}, and equal to resource`,
+    );
   return audience;
 }
 

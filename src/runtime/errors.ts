@@ -143,18 +143,20 @@ export const unauthorized = (problem = 'the request has no credentials'): Status
   });
 
 /**
- * RFC 6750 section 3: the challenge names the error only if the request has a token. `problem`: why it is malformed. A well-formed token
- * gets the same message whatever the reason.
+ * RFC 6750 section 3: the challenge names the error only if the request has a token. `problem`: why it is malformed or, if this server
+ * signed it, why it is invalid. Every other token gets the same message whatever the reason.
  */
-export const invalidToken = (problem?: string): StatusError =>
-  new StatusError(
+export const invalidToken = (problem?: string): StatusError => {
+  const description = problem === undefined ? '' : `, error_description="${describable(problem)}"`;
+  return new StatusError(
     'Unauthorized',
     401,
     problem === undefined
       ? 'the access token is not valid; POST /oauth/token of the gateway issues access tokens'
       : `${problem}: ${usage}`,
-    { headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' } },
+    { headers: { 'WWW-Authenticate': `Bearer realm="platform", error="invalid_token"${description}` } },
   );
+};
 
 /** `why` follows the resource name, as in messages of kube-apiserver. */
 export const forbidden = (resource: GroupResource, name: string, why: string, options?: StatusOptions): StatusError =>

@@ -13,8 +13,9 @@ export interface TokenParts {
 
 export function buildTokens({ client, namespace, live, lease, lifecycle, clock, log }: ClusterParts): TokenParts {
   const settings = () => live.value.authentication;
+  const idTokenClients = () => live.value.gateway.idTokenClients;
   const refreshTokens = lifecycle.add('refresh-tokens', RefreshTokens.stored({ client, namespace, clock, log }));
   const keys = lifecycle.add('signing-keys', new SigningKeys({ client, namespace, clock, log }));
   lifecycle.add('key-rotation', new KeyRotation({ keys, settings, isLeader: () => lease.isHeld(), clock, log }));
-  return { refreshTokens, keys, tokens: new Tokens({ keys, settings, clock: () => clock.now() }) };
+  return { refreshTokens, keys, tokens: new Tokens({ keys, settings, idTokenClients, clock: () => clock.now() }) };
 }

@@ -4,14 +4,12 @@
  */
 import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload, type VerifyOptions } from 'jsonwebtoken';
+import { kubernetesAudience } from '../config/names.ts';
 import { BoundedCache } from '../runtime/bounded-cache.ts';
 import type { Session } from './sessions/session.ts';
 import type { Subject } from './subject.ts';
 import type { Algorithm, SigningKey, SigningKeys } from './signing-keys.ts';
-import { parseMilliseconds } from '../runtime/time.ts';
-
-/** Audience of tokens for a kube-apiserver that is configured with this issuer. */
-export const kubernetesAudience = 'kubernetes';
+import { parseMilliseconds, rfc3339 } from '../runtime/time.ts';
 
 export interface TokenSettings {
   readonly issuer: string;
@@ -21,19 +19,31 @@ export interface TokenSettings {
   readonly maximumClockSkew: number;
 }
 
-/** Claims of a verified access token. The session and the user are checked elsewhere. */
-export interface AccessClaims {
+/** Claims of a verified token. The session and the user are checked elsewhere. */
+interface CommonClaims {
   readonly sub: string;
   readonly sid: string;
-  readonly username: string;
   readonly clientID: string;
-  readonly scope: string | undefined;
   readonly aud: string;
-  readonly jti: string;
-  readonly iat: number;
   /** Seconds since the epoch. */
   readonly exp: number;
 }
+
+/** Claims of an access token. */
+export interface AccessClaims extends CommonClaims {
+  readonly type: 'access';
+  readonly username: string;
+  readonly scope: string | undefined;
+  readonly jti: string;
+  readonly iat: number;
+}
+
+/** Claims of an id_token, whose audience is its client. */
+export interface IdentityClaims extends CommonClaims {
+  readonly type: 'identity';
+}
+
+export type TokenClaims = AccessClaims | IdentityClaims;
 
 /** Claims that an id_token can contain (OpenID Connect Core sections 2 and 5.1), depending on the scope. */
 export const identityClaims: readonly string[] = [
@@ -52,15 +62,8 @@ export const identityClaims: readonly string[] = [
   'groups',
 ];
 
-/** Subject, audience and session of an id_token. */
-export interface IdentityClaims {
-  readonly sub: string;
-  readonly aud: string;
-  readonly sid: string;
-}
-
 interface Verified {
-  readonly claims: AccessClaims;
+  readonly claims: TokenClaims;
   readonly generation: SigningKeys['generation'];
   readonly issuer: string;
 }
@@ -80,12 +83,20 @@ const verifiedLife = 3_600_000;
 export class Tokens {
   readonly #keys: SigningKeys;
   readonly #settings: () => TokenSettings;
+  readonly #idTokenClients: () => readonly string[];
   readonly #clock: () => number;
   readonly #verified: BoundedCache<Verified>;
 
-  constructor(options: { keys: SigningKeys; settings: () => TokenSettings; clock: () => number }) {
+  /** `idTokenClients`: clients whose id_tokens are bearer tokens here. */
+  constructor(options: {
+    keys: SigningKeys;
+    settings: () => TokenSettings;
+    idTokenClients: () => readonly string[];
+    clock: () => number;
+  }) {
     this.#keys = options.keys;
     this.#settings = options.settings;
+    this.#idTokenClients = options.idTokenClients;
     this.#clock = options.clock;
     this.#verified = new BoundedCache({
       name: 'verified_tokens',
@@ -128,16 +139,23 @@ export class Tokens {
     return { token, expiresIn: exp - iat };
   }
 
-  /** Issues an id_token for the client of the session, with the claims that the scope requests. */
-  issueIdentity(session: Session, subject: Subject, scope: string, nonce?: string): string {
+  /**
+   * Issues an id_token for the client of the session, with the claims that the scope requests. It expires no later than the session,
+   * because it can be a bearer token.
+   */
+  issueIdentity(
+    session: Session,
+    subject: Subject,
+    { scope, nonce, alg }: { scope: string; nonce: string | undefined; alg: Algorithm },
+  ): string {
     const { issuer, accessTokenMaxAge } = this.#settings();
-    const iat = Math.floor(this.#clock() / 1_000);
-    return sign(this.#keys.current('RS256'), 'JWT', {
+    const now = this.#clock();
+    return sign(this.#keys.current(alg), 'JWT', {
       iss: issuer,
       sub: subject.uid,
       aud: session.spec.clientID,
-      exp: iat + Math.floor(accessTokenMaxAge / 1_000),
-      iat,
+      exp: Math.floor(Math.min(now + accessTokenMaxAge, parseMilliseconds(session.spec.expiresAt)) / 1_000),
+      iat: Math.floor(now / 1_000),
       auth_time: Math.floor(parseMilliseconds(session.spec.code?.authenticatedAt ?? session.spec.createdAt) / 1_000),
       ...(nonce === undefined ? {} : { nonce }),
       sid: session.metadata.name,
@@ -150,11 +168,8 @@ export class Tokens {
    * did not issue it.
    */
   readIdentity(token: string): IdentityClaims | undefined {
-    const claims = this.#read(token, 'JWT', { ignoreExpiration: true });
-    const { sub, aud, sid } = (claims ?? {}) as Record<string, unknown>;
-    return [sub, aud, sid].every((claim) => typeof claim === 'string')
-      ? ({ sub, aud, sid } as IdentityClaims)
-      : undefined;
+    const claims = this.#read(token, { ignoreExpiration: true });
+    return claims?.type === 'identity' ? claims : undefined;
   }
 
   /** Returns whether the unverified issuer of a token is this server. No other authenticator gets such a token. */
@@ -170,54 +185,83 @@ export class Tokens {
 
   /** Verifies an access token (RFC 9068 section 4). Undefined unless this server issued it for itself and it is valid now. */
   verifyAccess(token: string): AccessClaims | undefined {
-    return this.#forThisServer(this.verifyForAny(token));
+    const claims = this.verifyForAny(token);
+    return claims?.aud === this.#settings().issuer ? claims : undefined;
   }
 
-  /** Verifies an access token of any audience that this server issues tokens for. */
+  /** Verifies an access token for this server or for kube-apiserver. */
+  verifyForCluster(token: string): AccessClaims | undefined {
+    const claims = this.verifyForAny(token);
+    return claims?.aud === kubernetesAudience || claims?.aud === this.#settings().issuer ? claims : undefined;
+  }
+
+  /** Verifies an access token of any audience, also one for a resource server elsewhere. */
   verifyForAny(token: string): AccessClaims | undefined {
+    const claims = this.#verify(token);
+    return claims?.type === 'access' ? claims : undefined;
+  }
+
+  /** Verifies a bearer token of this server: an access token, or an id_token of one of `idTokenClients`. */
+  verifyBearer(token: string): TokenClaims | undefined {
+    const claims = this.#verify(token);
+    return claims && this.#misuseOf(claims) === undefined ? claims : undefined;
+  }
+
+  /** Returns the cached result of `verifyBearer` for a fingerprint if it is still valid; undefined if the token must be verified. */
+  known(key: string): TokenClaims | undefined {
+    const known = this.#cached(key);
+    return known !== undefined && this.#isCurrent(known) && this.#misuseOf(known) === undefined ? known : undefined;
+  }
+
+  /**
+   * Describes why a token with a valid signature is not a valid bearer token; 'none' if it is one, as far as the token alone shows.
+   * Undefined for every other token, so that nobody learns anything from a forged one.
+   */
+  problemOf(token: string): string | undefined {
+    const claims = this.#read(token, { ignoreExpiration: true });
+    if (claims === undefined) return undefined;
+    const expiry = `the token expired at ${rfc3339(claims.exp * 1_000)}`;
+    return this.#misuseOf(claims) ?? (this.#isCurrent(claims) ? 'none' : expiry);
+  }
+
+  /** Describes why these claims are not those of a bearer token of this server; undefined if they are. */
+  #misuseOf(claims: TokenClaims): string | undefined {
+    const { type, aud } = claims;
+    if (type === 'access')
+      return aud === this.#settings().issuer
+        ? undefined
+        : `the token is for the audience "${aud}", not for this server`;
+    if (this.#idTokenClients().includes(aud)) return undefined;
+    return `the token is an id_token of the client "${aud}", which gateway.idTokenClients does not list; send the access_token`;
+  }
+
+  #verify(token: string): TokenClaims | undefined {
     if (token.length > maxTokenLength) return undefined;
     const key = fingerprint(token);
     const known = this.#cached(key);
     if (known !== undefined) return this.#isCurrent(known) ? known : undefined;
-    const claims = this.#verify(token);
-    const { generation } = this.#keys;
-    if (claims !== undefined) this.#verified.set(key, { claims, generation, issuer: this.#settings().issuer });
+    const { issuer, maximumClockSkew } = this.#settings();
+    const claims = this.#read(token, {
+      clockTimestamp: Math.floor(this.#clock() / 1_000),
+      clockTolerance: Math.floor(maximumClockSkew / 1_000),
+    });
+    if (claims !== undefined) this.#verified.set(key, { claims, generation: this.#keys.generation, issuer });
     return claims;
   }
 
-  /** Returns the cached result of `verifyAccess` for a fingerprint if it is still valid; undefined if the token must be verified. */
-  known(key: string): AccessClaims | undefined {
-    const known = this.#cached(key);
-    return known !== undefined && this.#isCurrent(known) ? this.#forThisServer(known) : undefined;
-  }
-
-  #forThisServer(claims: AccessClaims | undefined): AccessClaims | undefined {
-    return claims?.aud === this.#settings().issuer ? claims : undefined;
-  }
-
   /** Returns cached claims. A change of the issuer, or the removal of a key, invalidates all of them. */
-  #cached(key: string): AccessClaims | undefined {
+  #cached(key: string): TokenClaims | undefined {
     const cached = this.#verified.get(key);
     const isValid = cached?.generation === this.#keys.generation && cached.issuer === this.#settings().issuer;
     return isValid ? cached.claims : undefined;
   }
 
-  #isCurrent({ exp }: AccessClaims): boolean {
+  #isCurrent({ exp }: TokenClaims): boolean {
     return exp * 1_000 + this.#settings().maximumClockSkew > this.#clock();
   }
 
-  #verify(token: string): AccessClaims | undefined {
-    const { issuer, maximumClockSkew } = this.#settings();
-    const claims = this.#read(token, 'at+jwt', {
-      audience: [issuer, kubernetesAudience],
-      clockTimestamp: Math.floor(this.#clock() / 1_000),
-      clockTolerance: Math.floor(maximumClockSkew / 1_000),
-    });
-    return claims && claimsOf(claims);
-  }
-
   /** Verifies the signature, the issuer, the type and `options`, and returns the claims. */
-  #read(token: string, typ: string, options: VerifyOptions): JwtPayload | undefined {
+  #read(token: string, options: VerifyOptions): TokenClaims | undefined {
     if (token.length > maxTokenLength) return undefined;
     try {
       const kid = jwt.decode(token, { complete: true })?.header.kid;
@@ -231,19 +275,22 @@ export class Tokens {
         complete: true,
       });
       // RFC 7515 section 4.1.11: no extension is supported, and this server issues no token that requires one.
-      const isOfType = header.typ === typ && header.crit === undefined;
-      return isOfType && typeof payload === 'object' ? payload : undefined;
+      return header.crit === undefined && typeof payload === 'object' ? claimsOf(header.typ, payload) : undefined;
     } catch {
       return undefined;
     }
   }
 }
 
-function claimsOf(payload: JwtPayload): AccessClaims | undefined {
+const areTexts = (...claims: unknown[]): boolean => claims.every((claim) => typeof claim === 'string');
+
+/** Returns the claims of a token of this type; undefined for another type or a missing claim. */
+function claimsOf(typ: string | undefined, payload: JwtPayload): TokenClaims | undefined {
   const { sub, sid, username, client_id: clientID, aud, jti, scope, exp, iat } = payload as Record<string, unknown>;
-  const texts = [sub, sid, username, clientID, aud, jti, scope ?? ''].every((claim) => typeof claim === 'string');
-  if (!texts || typeof exp !== 'number' || typeof iat !== 'number') return undefined;
-  return { sub, sid, username, clientID, aud, jti, scope, exp, iat } as AccessClaims;
+  if (!areTexts(sub, sid, aud) || typeof exp !== 'number' || typeof iat !== 'number') return undefined;
+  if (typ === 'JWT') return { type: 'identity', sub, sid, clientID: aud, aud, exp } as IdentityClaims;
+  if (typ !== 'at+jwt' || !areTexts(username, clientID, jti, scope ?? '')) return undefined;
+  return { type: 'access', sub, sid, username, clientID, aud, jti, scope, exp, iat } as AccessClaims;
 }
 
 /**

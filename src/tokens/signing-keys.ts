@@ -12,9 +12,10 @@ import {
 } from 'node:crypto';
 import { promisify } from 'node:util';
 import { objectNames } from '../config/names.ts';
+import { signingAlgorithms } from '../config/schema.ts';
 import { KeySecret, type KeyData, type KeySource } from './key-secret.ts';
 
-export type Algorithm = 'ES256' | 'RS256';
+export type Algorithm = (typeof signingAlgorithms)[number];
 
 /** A key that verifies tokens: current, retired, or published before its first use. */
 export interface VerifyingKey {
@@ -70,10 +71,10 @@ function fits(alg: Algorithm, { asymmetricKeyType, asymmetricKeyDetails }: KeyOb
     : asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048;
 }
 
-const algorithms = ['ES256', 'RS256'] as const;
-
 /** Names in the Secret of the current and the next key of each algorithm. */
-export const keyNames = algorithms.map((alg) => ({ alg, current: `${alg}.pem`, next: `next.${alg}.pem` }) as const);
+export const keyNames = signingAlgorithms.map(
+  (alg) => ({ alg, current: `${alg}.pem`, next: `next.${alg}.pem` }) as const,
+);
 
 /** Throws unless the key fits the algorithm, so that a wrong key is reported at the start and not at the first login. */
 function checked(alg: Algorithm, name: string, read: () => KeyObject): KeyObject {

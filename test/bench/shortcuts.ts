@@ -181,7 +181,7 @@ function knownToken(): Compared {
   const subject = { username: 'alice', uid: 'u', groups: ['a', 'b'], displayName: undefined, email: undefined };
   const made = { issuer: 'https://platform.example', accessTokenMaxAge: 86_400_000, maximumClockSkew: 10_000 };
   const settings = (): TokenSettings => ({ ...made, signingAlgorithm: 'ES256' });
-  const fresh = (): Tokens => new Tokens({ keys, settings, clock: Date.now });
+  const fresh = (): Tokens => new Tokens({ keys, idTokenClients: () => [], settings, clock: Date.now });
   const tokens = fresh();
   const lasting = { ...session, spec: { ...session.spec, expiresAt: new Date(Date.now() + 86_400_000).toISOString() } };
   const { token } = tokens.issueAccess(lasting, subject, 'openid');

@@ -54,7 +54,12 @@ function measure(): Verification {
   } as unknown as Session;
   const subject = { username: 'alice', uid: 'u', groups: ['a', 'b'], displayName: undefined, email: undefined };
   const tokensOf = (signingAlgorithm: Algorithm): [Tokens, string[]] => {
-    const tokens = new Tokens({ keys, settings: () => ({ ...settings, signingAlgorithm }), clock: Date.now });
+    const tokens = new Tokens({
+      keys,
+      idTokenClients: () => [],
+      settings: () => ({ ...settings, signingAlgorithm }),
+      clock: Date.now,
+    });
     const all = Array.from(
       { length: (rounds + 1) * count },
       () => tokens.issueAccess(session, subject, 'openid').token,

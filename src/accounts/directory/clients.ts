@@ -24,6 +24,8 @@ const publicClient: ConfiguredClient = {
   postLogoutRedirectURIs: [],
   consent: true,
   introspection: false,
+  resources: [],
+  idTokenSignedResponseAlg: 'RS256',
 };
 
 /** Client for logins to the server's own pages. It gets no tokens, and configuration cannot replace it. */
@@ -53,6 +55,9 @@ export interface Client {
   /** Its secret is the published default. */
   readonly hasKnownSecret: boolean;
   readonly scopes: readonly string[];
+  /** Resource servers elsewhere that it may get tokens for (RFC 8707). */
+  readonly resources: readonly string[];
+  readonly idTokenSignedResponseAlg: ConfiguredClient['idTokenSignedResponseAlg'];
   /** The subject of tokens that the client gets for itself. */
   readonly subject: Subject;
   /** Compares the secret in constant time. Hashed secrets match only after a recent `verify`. */
@@ -128,6 +133,8 @@ export class Clients {
       isWellKnown: name === wellKnownClient,
       hasKnownSecret: name === wellKnownClient && expected === wellKnownSecret,
       scopes: configured.scopes,
+      resources: configured.resources,
+      idTokenSignedResponseAlg: configured.idTokenSignedResponseAlg,
       subject: {
         username,
         uid: configuredUserUID(issuer, username),

@@ -3,17 +3,17 @@ import type { Session } from '../../tokens/sessions/session.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import type { Subject } from '../../tokens/subject.ts';
 import { subjectOf } from '../../accounts/directory/subjects.ts';
-import type { AccessClaims, Tokens } from '../../tokens/jwt.ts';
+import type { AccessClaims, TokenClaims, Tokens } from '../../tokens/jwt.ts';
 
-/** A valid access token with its current session and subject. */
-export interface ValidToken {
-  readonly claims: AccessClaims;
+/** A valid token with its current session and subject. */
+export interface ValidToken<Claims extends TokenClaims = AccessClaims> {
+  readonly claims: Claims;
   readonly session: Session;
   readonly subject: Subject;
 }
 
 /**
- * Validates access tokens of this server. A token only identifies its session: session, user, password and client are looked up each time,
+ * Validates tokens of this server. A token only identifies its session: session, user, password and client are looked up each time,
  * so that revocations and group changes take effect at once.
  */
 export class AccessTokens {
@@ -36,19 +36,26 @@ export class AccessTokens {
   }
 
   /** Validates a token for this server or for kube-apiserver. */
-  validateForAny(token: string): Promise<ValidToken | undefined> {
-    return this.#validate(this.#tokens.verifyForAny(token));
+  validateForCluster(token: string): Promise<ValidToken | undefined> {
+    return this.#validate(this.#tokens.verifyForCluster(token));
   }
 
-  /** Validates a token that is valid only for the required change of the password. */
-  validateForPasswordChange(token: string): Promise<ValidToken | undefined> {
-    return this.#validate(this.#tokens.verifyAccess(token), true);
+  /** Validates a bearer token: an access token or an id_token, also of a user who must change their password first. */
+  async validateBearer(token: string): Promise<ValidToken<TokenClaims> | undefined> {
+    const claims = this.#tokens.verifyBearer(token);
+    return claims && this.#find(claims, await this.#sessions.active(claims.sid));
   }
 
-  /** Validates a token by its fingerprint from caches alone. Returns undefined also if that needs any request. */
-  known(fingerprint: string): ValidToken | undefined {
+  /** Validates a bearer token by its fingerprint from caches alone. Returns undefined also if that needs any request. */
+  known(fingerprint: string): ValidToken<TokenClaims> | undefined {
     const claims = this.#tokens.known(fingerprint);
-    return claims && this.#check(claims, this.#sessions.known(claims.sid));
+    return claims && withoutPasswordChange(this.#find(claims, this.#sessions.known(claims.sid)));
+  }
+
+  /** Describes why a bearer token is invalid that this server signed; undefined for a token that it did not sign. */
+  problemOf(token: string): string | undefined {
+    const problem = this.#tokens.problemOf(token);
+    return problem === 'none' ? 'the token was revoked, or its user or client was removed' : problem;
   }
 
   /** Returns true if a token claims to be issued by this server, valid or not, so that kube-apiserver need not review it. */
@@ -56,17 +63,19 @@ export class AccessTokens {
     return this.#tokens.isOurs(token);
   }
 
-  async #validate(claims: AccessClaims | undefined, passwordChangeRequired?: boolean): Promise<ValidToken | undefined> {
-    return claims && this.#check(claims, await this.#sessions.active(claims.sid), passwordChangeRequired);
+  async #validate(claims: AccessClaims | undefined): Promise<ValidToken | undefined> {
+    return claims && withoutPasswordChange(this.#find(claims, await this.#sessions.active(claims.sid)));
   }
 
-  #check(claims: AccessClaims, session: Session | undefined, passwordChangeRequired = false): ValidToken | undefined {
+  #find<Claims extends TokenClaims>(claims: Claims, session: Session | undefined): ValidToken<Claims> | undefined {
     if (session === undefined || session.spec.clientID !== claims.clientID) return undefined;
     const subject = subjectOf(session, this.#directory);
-    const isSame =
-      subject?.uid === claims.sub &&
-      subject.username === claims.username &&
-      (subject.passwordChangeRequired ?? false) === passwordChangeRequired;
+    // An id_token names the user only if the scope has `profile`.
+    const isSame = subject?.uid === claims.sub && (claims.type === 'identity' || subject.username === claims.username);
     return isSame ? { claims, session, subject } : undefined;
   }
 }
+
+const withoutPasswordChange = <Claims extends TokenClaims>(
+  valid: ValidToken<Claims> | undefined,
+): ValidToken<Claims> | undefined => (valid?.subject.passwordChangeRequired === true ? undefined : valid);

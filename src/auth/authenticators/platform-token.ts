@@ -1,5 +1,6 @@
 import { iamAPIVersion, iamGroup } from '../../config/names.ts';
 import { invalidToken, StatusError } from '../../runtime/errors.ts';
+import type { TokenClaims } from '../../tokens/jwt.ts';
 import type { AccessTokens, ValidToken } from './access-tokens.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
@@ -29,12 +30,12 @@ export class PasswordChangeRequired extends StatusError {
   }
 }
 
-/** Authenticates access tokens of this server. */
+/** Authenticates access tokens of this server, and id_tokens of the clients that `gateway.idTokenClients` lists. */
 export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
   /** Users by subject and session ID. Each object is reused, because the gateway caches impersonation headers by it. */
   const users = new WeakMap<object, Map<string, UserInfo>>();
 
-  function userOf({ subject, session, claims: { sid } }: ValidToken): UserInfo {
+  function userOf({ subject, session, claims: { sid } }: ValidToken<TokenClaims>): UserInfo {
     let bySession = users.get(subject);
     if (bySession === undefined) users.set(subject, (bySession = new Map<string, UserInfo>()));
     let user = bySession.get(sid);
@@ -54,11 +55,11 @@ export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
   }
 
   async function authenticate(token: string): Promise<UserInfo | undefined> {
-    const valid = await accessTokens.validate(token);
+    const valid = await accessTokens.validateBearer(token);
+    if (valid?.subject.passwordChangeRequired === true) throw new PasswordChangeRequired(userOf(valid));
     if (valid !== undefined) return userOf(valid);
-    if (!accessTokens.isOurs(token)) return undefined;
-    const limited = await accessTokens.validateForPasswordChange(token);
-    throw limited === undefined ? invalidToken() : new PasswordChangeRequired(userOf(limited));
+    if (accessTokens.isOurs(token)) throw invalidToken(accessTokens.problemOf(token));
+    return undefined;
   }
 
   return Object.assign(authenticate, {

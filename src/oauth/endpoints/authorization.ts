@@ -122,7 +122,7 @@ async function authorize(
     seeOther(res, withParameters(destination.redirectURI, { ...parameters, ...common }));
   };
   try {
-    const request = parseAuthorization(query, destination);
+    const request = parseAuthorization(query, destination, parts.issuer());
     const login = await loginFor(parts, page, query, request);
     if (login === undefined) return;
     if (decision === 'deny') {

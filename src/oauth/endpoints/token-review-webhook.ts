@@ -105,7 +105,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
     { spec: { token, audiences: accepted = [] } }: Review,
     canReview: (clientID: string) => boolean,
   ): Promise<Status> {
-    const standing = await accessTokens.validateForAny(token);
+    const standing = await accessTokens.validateForCluster(token);
     if (standing === undefined || !canReview(standing.claims.clientID)) return refused;
     const { claims, subject } = standing;
     const ofCluster = await audiences();

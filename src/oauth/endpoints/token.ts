@@ -8,13 +8,14 @@ import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import { annotations } from '../../audit/annotations.ts';
-import { identityClaims, kubernetesAudience, type Tokens } from '../../tokens/jwt.ts';
-import { clientScopes } from '../../config/schema.ts';
+import { kubernetesAudience } from '../../config/names.ts';
+import { identityClaims, type Tokens } from '../../tokens/jwt.ts';
+import { clientScopes, signingAlgorithms } from '../../config/schema.ts';
 import { isOptional, type Shape } from '../../http/request/parameters.ts';
 import { json } from '../../http/route.ts';
 import { count, described, named, object, oneOf, text, type TypeOf } from '../../http/schema.ts';
 import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
-import { audienceOf, assertAudience } from '../scope.ts';
+import { audienceOf, assertAudience, resourceParameter } from '../scope.ts';
 import { retryIfChanged } from '../../tokens/sessions/session-store.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
 import { clientRoute } from '../client-request.ts';
@@ -76,7 +77,7 @@ function responseTo(
     ...(scope === undefined ? {} : { scope }),
     // No id_token while the password must be changed, because third parties would accept it.
     ...(scope?.split(' ').includes('openid') && subject.passwordChangeRequired !== true
-      ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
+      ? { id_token: tokens.issueIdentity(session, subject, { scope, nonce, alg: client.idTokenSignedResponseAlg }) }
       : {}),
   };
 }
@@ -113,6 +114,7 @@ export function tokenEndpoint(options: {
             `Audience of the token: the issuer (the default), or \`${kubernetesAudience}\` for kube-apiserver`,
             text.optional(),
           ),
+          resource: resourceParameter,
         },
         furtherFields: fieldsOf(grants),
         responses: json(tokenResponseSchema, 'The tokens'),
@@ -120,7 +122,7 @@ export function tokenEndpoint(options: {
           const grant = byType.get(fields.grant_type) as Grant;
           context.audit?.annotate(annotations.grantType, grant.grantType);
           assertGrantAllowed(client, grant.grantType);
-          const audience = audienceOf(fields.audience, issuer());
+          const audience = audienceOf(fields, client, issuer());
           const result = await retryIfChanged(async (isRetry) => {
             const candidate = await grant.find({ form, client, context, audience, isRetry });
             assertAudience(candidate.subject, audience, issuer());
@@ -139,7 +141,8 @@ export function tokenEndpoint(options: {
       grant_types_supported: [...byType.keys()],
       scopes_supported: clientScopes,
       subject_types_supported: ['public'],
-      id_token_signing_alg_values_supported: ['RS256'],
+      // Libraries also read here which algorithms access tokens may have.
+      id_token_signing_alg_values_supported: signingAlgorithms,
       claims_supported: identityClaims,
     }),
   };

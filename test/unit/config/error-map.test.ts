@@ -73,7 +73,7 @@ describe('missing keys are reported', () => {
 
 describe('an invalid choice is reported with the accepted values', () => {
   test.each([
-    ['signingAlgorithm: HS256', 'signingAlgorithm: must be one of ES256, RS256; did you mean "ES256"?'],
+    ['signingAlgorithm: HS256', 'signingAlgorithm: must be one of RS256, ES256; did you mean "RS256"?'],
     [
       `users: [{${erin}, state: active}]`,
       'users[0] (erin).state: must be one of Active, Disabled; did you mean "Active"?',

@@ -130,12 +130,12 @@ describe('a token for kube-apiserver', () => {
   test('is never accepted as a token for this server, even after it was validated for kube-apiserver', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
-    expect(await made.accessTokens.validateForAny(token)).toBeDefined();
+    expect(await made.accessTokens.validateForCluster(token)).toBeDefined();
     await expect(made.accessTokens.validate(token)).resolves.toBeUndefined();
   });
 
   // evidence: default-audience
-  test.each([{}, { audience: issuer }, { resource: 'kubernetes' }])('is not issued for %j', async (fields) => {
+  test.each([{}, { audience: issuer }, { resource: issuer }])('is not issued for %j', async (fields) => {
     expect(readJWT(await tokenOf(await lab(), fields)).claims['aud']).toBe(issuer);
   });
 

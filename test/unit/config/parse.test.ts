@@ -75,6 +75,8 @@ const expected = {
         public: false,
         consent: true,
         introspection: false,
+        resources: [],
+        idTokenSignedResponseAlg: 'RS256',
       },
     ],
     users: [
@@ -89,7 +91,7 @@ const expected = {
     identityProviders: [] as unknown[],
   },
   logging: { store: 'pods', pods: { maxBytesPerContainer: 67_108_864 } },
-  gateway: { externalURL: '', strictTransportSecurity: 0 },
+  gateway: { externalURL: '', idTokenClients: ['platform-cli'], strictTransportSecurity: 0 },
   requests: {
     maxInFlight: 400,
     maxInFlightPerUser: 100,

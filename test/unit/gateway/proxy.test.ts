@@ -21,7 +21,16 @@ beforeAll(async () => {
     address: addressOf(await kube.listen(), { rejectUnauthorized: true }),
     credential: { headers: async () => ({}), renew: () => (renewed += 1) },
   });
-  ({ app } = face({ gateway: gateway({ upstream, identity: async () => ({ username: 'the-server' }) }) }));
+  const client = { upstream, identity: async () => ({ username: 'the-server' }) };
+  const accessTokens = { validate: async () => undefined };
+  ({ app } = face({
+    gateway: gateway({
+      client,
+      accessTokens,
+      authorizer: { authorize: async () => ({ allowed: true, reason: '' }) },
+      issuer: () => '',
+    }),
+  }));
 });
 afterAll(() => kube.close());
 beforeEach(() => {

@@ -22,6 +22,8 @@ function lab(secrets: Readonly<Record<string, string>>) {
           postLogoutRedirectURIs: [],
           consent: true,
           introspection: false,
+          resources: [],
+          idTokenSignedResponseAlg: 'RS256',
           isWellKnown: false,
           hasKnownSecret: false,
           scopes: [],

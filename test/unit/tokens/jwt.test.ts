@@ -4,7 +4,8 @@ import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import type { Account } from '../../../src/accounts/directory/account.ts';
 import type { Session } from '../../../src/tokens/sessions/session.ts';
 import { SigningKeys, type MakeKey } from '../../../src/tokens/signing-keys.ts';
-import { fingerprint, kubernetesAudience, Tokens, type TokenSettings } from '../../../src/tokens/jwt.ts';
+import { fingerprint, Tokens, type TokenSettings } from '../../../src/tokens/jwt.ts';
+import { kubernetesAudience } from '../../../src/config/names.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
@@ -76,13 +77,25 @@ function lab(changes: Partial<TokenSettings> = {}, signedBy = keys): Lab {
     ...changes,
   };
   return {
-    tokens: new Tokens({ keys: signedBy, settings: () => settings, clock: () => clock }),
+    tokens: new Tokens({
+      keys: signedBy,
+      settings: () => settings,
+      idTokenClients: () => ['platform-cli'],
+      clock: () => clock,
+    }),
     settings,
     at: (seconds) => {
       clock = (now + seconds) * 1_000;
     },
   };
 }
+
+/** Options of an id_token. */
+const identity = (scope: string, nonce?: string): { scope: string; nonce: string | undefined; alg: 'RS256' } => ({
+  scope,
+  nonce,
+  alg: 'RS256',
+});
 
 describe('an access token', () => {
   // evidence: jwt-access-token
@@ -106,6 +119,7 @@ describe('an access token', () => {
     });
     expect(expiresIn).toBe(2 * hour);
     expect(tokens.verifyAccess(token)).toEqual({
+      type: 'access',
       aud: issuer,
       jti: expect.any(String),
       scope: 'openid groups',
@@ -351,7 +365,7 @@ describe('token verification', () => {
   test('rejects an id_token of this server', () => {
     const { tokens } = lab();
     const session = sessionWith({ clientID: issuer, scope: 'openid' });
-    expect(tokens.verifyAccess(tokens.issueIdentity(session, account, 'openid'))).toBeUndefined();
+    expect(tokens.verifyAccess(tokens.issueIdentity(session, account, identity('openid')))).toBeUndefined();
   });
 
   // evidence: jwt-malformed
@@ -392,7 +406,7 @@ describe('an id_token', () => {
     const { tokens } = lab();
     // The login was granted more than this token requests.
     const session = sessionWith({ scope: 'openid profile email groups' });
-    const { header, claims } = readJWT(tokens.issueIdentity(session, account, scope));
+    const { header, claims } = readJWT(tokens.issueIdentity(session, account, identity(scope)));
     expect(header).toEqual({ typ: 'JWT', alg: 'RS256', kid: keys.current('RS256').kid });
     expect(claims).toEqual({
       iss: issuer,
@@ -412,7 +426,7 @@ describe('an id_token', () => {
       tokens.issueIdentity(
         sessionWith(),
         { ...account, displayName: undefined, email: undefined },
-        'openid profile email',
+        identity('openid profile email'),
       ),
     );
     expect(claims).toMatchObject({ name: 'alice', preferred_username: 'alice' });
@@ -422,9 +436,9 @@ describe('an id_token', () => {
 
   test('is accepted at logout for its session, even after it has expired', () => {
     const { tokens, at } = lab();
-    const token = tokens.issueIdentity(sessionWith(), account, 'openid');
+    const token = tokens.issueIdentity(sessionWith(), account, identity('openid'));
     at(30 * 24 * hour);
-    expect(tokens.readIdentity(token)).toEqual({ sub: 'uid-alice', aud: 'platform', sid: 'session-1' });
+    expect(tokens.readIdentity(token)).toMatchObject({ sub: 'uid-alice', aud: 'platform', sid: 'session-1' });
   });
 
   const claims = { iss: issuer, sub: 'uid-alice', aud: 'platform', sid: 'session-1', iat: now, exp: now + hour };
@@ -451,5 +465,65 @@ describe('an id_token', () => {
     ['is not a JWT', () => 'opaque', false],
   ])('that %s is accepted at logout: %#', (_, forge, accepted) => {
     expect(lab().tokens.readIdentity(forge()) !== undefined).toBe(accepted);
+  });
+});
+
+const issue = (clientID: string, alg: 'RS256' | 'ES256' = 'RS256'): string =>
+  lab().tokens.issueIdentity(sessionWith({ clientID }), account, { ...identity('openid'), alg });
+
+describe('an id_token as a bearer token', () => {
+  // evidence: id-token-bearer
+  test.each(['RS256', 'ES256'] as const)('of a listed client, signed by %s, is verified', (alg) => {
+    const { tokens } = lab();
+    const token = issue('platform-cli', alg);
+    expect(readJWT(token).header).toMatchObject({ alg, typ: 'JWT' });
+    expect(tokens.verifyBearer(token)).toMatchObject({ type: 'identity', clientID: 'platform-cli', sid: 'session-1' });
+    expect(tokens.known(fingerprint(token))).toBeDefined();
+    expect(tokens.verifyAccess(token)).toBeUndefined();
+    expect(tokens.verifyForCluster(token)).toBeUndefined();
+    expect(tokens.verifyForAny(token)).toBeUndefined();
+  });
+
+  // evidence: id-token-unlisted
+  test('of another client is rejected with the reason, also when it is cached', () => {
+    const { tokens } = lab();
+    const token = issue('platform');
+    for (let times = 0; times < 2; times += 1) {
+      expect(tokens.verifyBearer(token)).toBeUndefined();
+      expect(tokens.known(fingerprint(token))).toBeUndefined();
+    }
+    expect(tokens.problemOf(token)).toContain('the token is an id_token of the client "platform"');
+  });
+
+  test('expires with its session', () => {
+    const { tokens } = lab();
+    const session = sessionWith({ expiresAt: new Date((now + 60) * 1_000).toISOString() });
+    expect(readJWT(tokens.issueIdentity(session, account, identity('openid'))).claims['exp']).toBe(now + 60);
+  });
+});
+
+const access = (audience?: string): string =>
+  lab().tokens.issueAccess(sessionWith(), account, undefined, audience).token;
+
+describe('the problem of an invalid bearer token', () => {
+  // evidence: token-problem
+  test.each([
+    ['that has expired', undefined, 3 * hour, /^the token expired at \d{4}-/],
+    ['for kube-apiserver', kubernetesAudience, 0, /for the audience "kubernetes"/],
+    ['for another resource server', 'https://files.example', 0, /for the audience "https:\/\/files\.example"/],
+    ['that is valid', undefined, 0, /^none$/],
+  ])('%s is described', (_, audience, seconds, problem) => {
+    const { tokens, at } = lab();
+    const token = access(audience);
+    at(seconds);
+    expect(tokens.problemOf(token)).toMatch(problem);
+  });
+
+  test.each([
+    ['whose signature is wrong', (token: string) => `${token.slice(0, -8)}AAAAAAAA`],
+    ['whose claims were changed', (token: string) => token.replace(/\.[^.]+\./, '.e30.')],
+    ['that is no JWT', () => 'secret'],
+  ])('%s is not described', (_, change) => {
+    expect(lab().tokens.problemOf(change(access()))).toBeUndefined();
   });
 });

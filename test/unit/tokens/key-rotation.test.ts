@@ -56,7 +56,7 @@ async function lab(changes: Partial<typeof usual> = {}) {
       keys,
       rotation,
       lines,
-      tokens: new Tokens({ keys, settings: () => settings, clock: () => clock.now() }),
+      tokens: new Tokens({ keys, idTokenClients: () => [], settings: () => settings, clock: () => clock.now() }),
     };
   };
   const pass = async (time: number): Promise<void> => {

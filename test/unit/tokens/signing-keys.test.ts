@@ -33,8 +33,8 @@ test('missing keys are created for each algorithm', async () => {
   running.push(keys);
   await keys.start();
   expect(keys.published().map(({ alg, kty }) => [alg, kty])).toEqual([
-    ['ES256', 'EC'],
     ['RS256', 'RSA'],
+    ['ES256', 'EC'],
   ]);
 });
 
@@ -126,7 +126,7 @@ test.each<[string, string, () => string]>([
 test('a Secret without one of the keys is rejected at the start, with a solution', async () => {
   const cluster = new MemoryCluster();
   cluster.put(path, { metadata: { name: 'platform-signing-keys' }, data: {} });
-  await expect(replica(cluster)).rejects.toThrow('"ES256.pem" is missing; delete the Secret');
+  await expect(replica(cluster)).rejects.toThrow('"RS256.pem" is missing; delete the Secret');
 });
 
 test('after a stop the Secret with the signing keys is not watched', async () => {

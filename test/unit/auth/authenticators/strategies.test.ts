@@ -59,12 +59,21 @@ describe('a bearer token', () => {
     expect(sources).toEqual([from, from]);
   });
 
-  test.each(['Bearer three', 'Bearer one two', 'Bearer '])(
-    'that is malformed or unknown is rejected with 401: %j',
-    async (text) => {
+  const challenge = 'Bearer realm="platform", error="invalid_token"';
+
+  test.each([
+    ['Bearer three', challenge],
+    [
+      'Bearer one two',
+      `${challenge}, error_description="the token in the Authorization header is malformed; letters, digits and -._~+/ are allowed, with = at the end"`,
+    ],
+    ['Bearer ', `${challenge}, error_description="the Authorization header has no token after 'Bearer'"`],
+  ])(
+    'that is unknown or malformed is rejected with 401, and only what is malformed is described: %j',
+    async (text, expected) => {
       await expect(authenticate(request(text), from)).rejects.toMatchObject({
         code: 401,
-        headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' },
+        headers: { 'WWW-Authenticate': expected },
       });
     },
   );

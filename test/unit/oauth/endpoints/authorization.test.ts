@@ -252,11 +252,20 @@ describe('an authorization request', () => {
     ['a bad prompt', { prompt: 'none login' }, 'invalid_request'],
     ['an unknown prompt', { prompt: 'sing' }, 'invalid_request'],
     ['a bad max_age', { max_age: '-1' }, 'invalid_request'],
+    ['a resource that is not listed', { resource: 'https://files.example' }, 'invalid_target'],
     ['a long nonce', { nonce: 'n'.repeat(513) }, 'invalid_request'],
     ['prompt=none without a login', { prompt: 'none' }, 'login_required'],
   ])('with %s redirects the error to the client', async (_, fields, error) => {
     const response = responseOf(await browserOf(await lab()).open(authorize(fields)));
     expect(response).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
+  });
+
+  test('without PKCE gets an error that names the settings of programs', async () => {
+    const { error_description: description } = responseOf(
+      await browserOf(await lab()).open(authorize({ code_challenge: undefined, code_challenge_method: undefined })),
+    );
+    for (const setting of ['--oidc-pkce-method=S256', '-oidc-use-pkce', '--code-challenge-method=S256', 'use_pkce'])
+      expect(description).toContain(setting);
   });
 
   // evidence: authorize-repeated-parameter
@@ -283,7 +292,7 @@ describe('an authorization request', () => {
   test('may have unknown parameters, and treats parameters without a value as omitted', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
-    const fields = { unknown: 'x', resource: 'https://a.example', state: '', nonce: '', prompt: '', max_age: '' };
+    const fields = { unknown: 'x', resource: '', state: '', nonce: '', prompt: '', max_age: '' };
     expect(responseOf(await browser.open(authorize(fields)))).toEqual({ code: expect.any(String), iss: issuer });
   });
 

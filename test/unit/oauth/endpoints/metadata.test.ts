@@ -25,7 +25,7 @@ describe('the server metadata', () => {
       token_endpoint: `${issuer}/oauth/token`,
       jwks_uri: `${issuer}/oauth/keys`,
       token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
-      id_token_signing_alg_values_supported: ['RS256'],
+      id_token_signing_alg_values_supported: ['RS256', 'ES256'],
       subject_types_supported: ['public'],
       response_types_supported: ['code'],
     });
