@@ -55,6 +55,10 @@ test-loki: $(installed) ## build Loki and test the log store with it
 	@$(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js --testTimeout=300000 test/loki/
 
+.PHONY: conformance
+conformance: $(installed) ## run the Kubernetes end-to-end tests at kube-apiserver and through the gateway
+	@$(node) test/upstream/main.ts
+
 .PHONY: chaos
 chaos: $(installed) ## kill replicas while users log in, refresh and revoke (CHAOS=600 seconds)
 	@CHAOS=$${CHAOS:-600} $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \

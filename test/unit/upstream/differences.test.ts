@@ -1,0 +1,31 @@
+import { expect, test } from '@jest/globals';
+import { differences } from '../../upstream/differences.ts';
+import { focus, pattern, skip } from '../../upstream/specs.ts';
+
+const sentence = /^[`\w].{20,}\.$/;
+
+test('each difference between kube-apiserver and the gateway names a spec that runs, and a reason', () => {
+  const [selected, skipped] = [focus, skip].map((groups) => new RegExp(pattern(groups)));
+  for (const { spec, reason } of differences) {
+    expect(spec).toMatch(selected!);
+    expect(spec).not.toMatch(skipped!);
+    expect(reason).toMatch(sentence);
+  }
+});
+
+test('no spec is listed twice among the differences between kube-apiserver and the gateway', () => {
+  const names = differences.map(({ spec }) => spec);
+  expect(new Set(names).size).toBe(names.length);
+});
+
+test('each group of specs has a reason and expressions that both JavaScript and Go understand', () => {
+  for (const { why, specs } of [...focus, ...skip]) {
+    expect(why).toMatch(sentence);
+    expect(specs.length).toBeGreaterThan(0);
+    for (const { source, flags } of specs) {
+      expect(flags).toBe('');
+      // Go has neither lookaround nor references.
+      expect(source).not.toMatch(/\(\?|\\[1-9]/);
+    }
+  }
+});

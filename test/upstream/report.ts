@@ -1,0 +1,111 @@
+/** Compares the results of the same specs on both ways and writes the report. */
+import type { Difference } from './differences.ts';
+
+export interface Result {
+  readonly outcome: 'passed' | 'failed' | 'skipped';
+  /** First line of the failure, at most 200 characters. */
+  readonly message: string;
+}
+
+/** Results of one run, by the whole name of the spec. */
+export type Results = ReadonlyMap<string, Result>;
+
+/** Report of a suite in the format of Ginkgo (`-ginkgo.json-report`), as far as it is read here. */
+export interface GinkgoReport {
+  readonly SpecReports: readonly {
+    readonly ContainerHierarchyTexts: readonly string[] | null;
+    readonly LeafNodeType: string;
+    readonly LeafNodeText: string;
+    readonly State: string;
+    /** 0 if the expressions do not select the spec. */
+    readonly NumAttempts: number;
+    readonly Failure?: { readonly Message: string };
+  }[];
+  readonly SpecialSuiteFailureReasons?: readonly string[] | null;
+}
+
+/** Returns the results of the selected specs. Throws if the suite itself failed, since its results are then incomplete. */
+export function readResults({ SpecReports, SpecialSuiteFailureReasons }: GinkgoReport): Results {
+  const problems = [...(SpecialSuiteFailureReasons ?? [])];
+  const results = new Map<string, Result>();
+  for (const { ContainerHierarchyTexts, LeafNodeType, LeafNodeText, State, NumAttempts, Failure } of SpecReports) {
+    const message = Failure?.Message.trim().split('\n')[0]?.slice(0, 200) ?? '';
+    const outcome = State === 'passed' || State === 'skipped' ? State : 'failed';
+    if (LeafNodeType === 'It') {
+      const name = [...(ContainerHierarchyTexts ?? []), LeafNodeText].join(' ');
+      if (NumAttempts > 0) results.set(name, { outcome, message });
+    } else if (outcome === 'failed') problems.push(`${LeafNodeType}: ${message}`);
+  }
+  if (results.size === 0) problems.push('no spec was run');
+  if (problems.length > 0) throw new Error(`the specs did not run completely: ${problems.join('; ')}`);
+  return results;
+}
+
+/** Both runs, and what makes the target fail. */
+export interface Comparison {
+  readonly direct: Results;
+  readonly gateway: Results;
+  /** Names of the specs with a different outcome. */
+  readonly different: readonly string[];
+  readonly unlisted: readonly string[];
+  /** Listed differences that no longer differ. */
+  readonly outdated: readonly string[];
+}
+
+export function compare(direct: Results, gateway: Results, listed: readonly Difference[]): Comparison {
+  const names = [...new Set([...direct.keys(), ...gateway.keys()])].toSorted();
+  const different = names.filter((name) => direct.get(name)?.outcome !== gateway.get(name)?.outcome);
+  const expected = listed.map(({ spec }) => spec);
+  const isExpected = (name: string): boolean =>
+    expected.includes(name) && direct.get(name)?.outcome === 'passed' && gateway.get(name)?.outcome === 'failed';
+  return {
+    direct,
+    gateway,
+    different,
+    unlisted: different.filter((name) => !isExpected(name)),
+    outdated: expected.filter((name) => !different.includes(name)),
+  };
+}
+
+const outcomes = ['passed', 'failed', 'skipped'] as const;
+
+function row(way: string, results: Results): string {
+  const counts = outcomes.map((outcome) => [...results.values()].filter((result) => result.outcome === outcome).length);
+  return `| ${[way, ...counts].join(' | ')} |`;
+}
+
+const describe = (result: Result | undefined): string =>
+  result === undefined ? 'did not run' : [result.outcome, result.message].filter((text) => text !== '').join(': ');
+
+const section = (title: string, lines: readonly string[]): string[] =>
+  lines.length === 0 ? [] : ['', `## ${title}`, '', ...lines];
+
+/** Returns the report in Markdown. */
+export function format(comparison: Comparison, listed: readonly Difference[], version: string): string {
+  const { direct, gateway, different, unlisted, outdated } = comparison;
+  const both = (name: string): string[] => [
+    `- ${name}`,
+    `  - direct: ${describe(direct.get(name))}`,
+    `  - gateway: ${describe(gateway.get(name))}`,
+  ];
+  const expected = listed.filter(({ spec }) => different.includes(spec) && !unlisted.includes(spec));
+  const failed = [...direct.keys()].filter((name) =>
+    [direct, gateway].every((results) => results.get(name)?.outcome === 'failed'),
+  );
+  return [
+    `# Kubernetes end-to-end tests, ${version}`,
+    '',
+    `|  | ${outcomes.join(' | ')} |`,
+    '| --- | --- | --- | --- |',
+    row('direct', direct),
+    row('gateway', gateway),
+    ...section(
+      'Expected differences',
+      expected.flatMap(({ spec, reason }) => [...both(spec), `  - reason: ${reason}`]),
+    ),
+    ...section('Differences that are not in test/upstream/differences.ts', unlisted.flatMap(both)),
+    ...section('Specs in test/upstream/differences.ts that no longer differ', outdated.flatMap(both)),
+    ...section('Failed on both ways', failed.flatMap(both)),
+    '',
+  ].join('\n');
+}
