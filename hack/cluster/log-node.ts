@@ -54,7 +54,7 @@ export async function startLogNode(options: LogNodeOptions): Promise<Running> {
   const [certificate, key] = await Promise.all(
     ['ca.crt', 'ca.key'].map((file) => readFile(join(dir, 'pki', file), 'utf8')),
   );
-  const authority = await loadAuthority({ certificate: certificate ?? '', key: key ?? '' });
+  const authority = loadAuthority({ certificate: certificate ?? '', key: key ?? '' });
   const serving = await authority.issue({ commonName: name, server: [address] });
   await writeFile(join(folder, 'tls.crt'), serving.certificate);
   await writeFile(join(folder, 'tls.key'), serving.key, { mode: 0o600 });

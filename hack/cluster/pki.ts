@@ -12,7 +12,7 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509';
 import { isIP } from 'node:net';
-import { webcrypto } from 'node:crypto';
+import { createPrivateKey, KeyObject, webcrypto } from 'node:crypto';
 
 export interface Pair {
   readonly certificate: string;
@@ -41,18 +41,19 @@ const validity = (): { notBefore: Date; notAfter: Date } => ({
 const generate = (): Promise<webcrypto.CryptoKeyPair> =>
   webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 
-async function pem(certificate: X509Certificate, key: webcrypto.CryptoKey): Promise<Pair> {
-  return { certificate: `${certificate.toString('pem')}\n`, key: await privatePem(key) };
+function pem(certificate: X509Certificate, key: webcrypto.CryptoKey): Pair {
+  return { certificate: `${certificate.toString('pem')}\n`, key: privatePem(key) };
 }
 
-const privatePem = async (key: webcrypto.CryptoKey): Promise<string> =>
-  `${PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
+/** SEC1, since fabric8 reads elliptic curve keys only in this form. */
+const privatePem = (key: webcrypto.CryptoKey): string =>
+  KeyObject.from(key).export({ type: 'sec1', format: 'pem' }).toString();
 
 /** Generates the key pair that signs ServiceAccount tokens. */
 export async function signingKey(): Promise<{ readonly key: string; readonly publicKey: string }> {
   const keys = await generate();
   const publicKey = PemConverter.encode(await webcrypto.subtle.exportKey('spki', keys.publicKey), 'PUBLIC KEY');
-  return { key: await privatePem(keys.privateKey), publicKey: `${publicKey}\n` };
+  return { key: privatePem(keys.privateKey), publicKey: `${publicKey}\n` };
 }
 
 export async function createAuthority(commonName: string): Promise<Authority> {
@@ -72,16 +73,14 @@ export async function createAuthority(commonName: string): Promise<Authority> {
 }
 
 /** Loads a certificate authority from its PEM. */
-export async function loadAuthority({ certificate, key }: Pair): Promise<Authority> {
-  const [bytes] = PemConverter.decode(key);
-  if (bytes === undefined) throw new Error('the key of the certificate authority is not PEM');
-  const privateKey = await webcrypto.subtle.importKey('pkcs8', bytes, algorithm, true, ['sign']);
+export function loadAuthority({ certificate, key }: Pair): Authority {
+  const privateKey = createPrivateKey(key).toCryptoKey(algorithm, true, ['sign']);
   return authorityOf(new X509Certificate(certificate), privateKey);
 }
 
-async function authorityOf(authority: X509Certificate, privateKey: webcrypto.CryptoKey): Promise<Authority> {
+function authorityOf(authority: X509Certificate, privateKey: webcrypto.CryptoKey): Authority {
   return {
-    ...(await pem(authority, privateKey)),
+    ...pem(authority, privateKey),
     async issue({ commonName: subject, organization, server }) {
       const own = await generate();
       const usages = server === undefined ? [ExtendedKeyUsage.clientAuth] : [ExtendedKeyUsage.serverAuth];

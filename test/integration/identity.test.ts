@@ -228,26 +228,23 @@ describe('X-Remote-* headers', () => {
   test.each<[string, () => Promise<NonNullable<Call['certificate']>>]>([
     [
       'a client of kube-apiserver, even an administrator',
-      async () => (await clientAuthority()).issue({ commonName: 'kubernetes-admin', organization: 'system:masters' }),
+      () => clientAuthority().issue({ commonName: 'kubernetes-admin', organization: 'system:masters' }),
     ],
     [
       "a client of kube-apiserver with the aggregator's name",
-      async () => (await clientAuthority()).issue({ commonName: 'front-proxy-client' }),
+      () => clientAuthority().issue({ commonName: 'front-proxy-client' }),
     ],
     ['another CA of the same name', async () => (await strangeAuthority()).issue({ commonName: 'front-proxy-client' })],
-    [
-      'the proxy CA for a name that is not allowed',
-      async () => (await proxyAuthority()).issue({ commonName: 'somebody' }),
-    ],
+    ['the proxy CA for a name that is not allowed', () => proxyAuthority().issue({ commonName: 'somebody' })],
     [
       'the proxy CA for an allowed name as organization',
-      async () => (await proxyAuthority()).issue({ commonName: 'somebody', organization: 'front-proxy-client' }),
+      () => proxyAuthority().issue({ commonName: 'somebody', organization: 'front-proxy-client' }),
     ],
     [
       'the proxy CA for a server',
-      async () => (await proxyAuthority()).issue({ commonName: 'front-proxy-client', server: ['localhost'] }),
+      () => proxyAuthority().issue({ commonName: 'front-proxy-client', server: ['localhost'] }),
     ],
-    ['the proxy CA for itself', () => proxyAuthority()],
+    ['the proxy CA for itself', async () => proxyAuthority()],
   ])('are ignored with a certificate of %s', async (_, issue) => {
     const certificate = await issue();
     expect(await statuses({ headers: masters, certificate })).toEqual(all(401));
@@ -300,7 +297,7 @@ describe("the aggregator's certificate", () => {
   });
 
   test('may be any that the proxy CA signs for an allowed name', async () => {
-    const another = await (await proxyAuthority()).issue({ commonName: 'front-proxy-client' });
+    const another = await proxyAuthority().issue({ commonName: 'front-proxy-client' });
     expect((await call(aggregatedNodes(), { certificate: another, headers: masters })).status).toBe(200);
   });
 });

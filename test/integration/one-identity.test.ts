@@ -452,7 +452,7 @@ describe('the front proxy', () => {
   });
 
   test('is trusted for the same certificate chains as at kube-apiserver', async () => {
-    const { certificate: root, key } = await proxyAuthority();
+    const { certificate: root, key } = proxyAuthority();
     const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
     const pkcs8 = createPrivateKey(key).export({ type: 'pkcs8', format: 'der' });
     const signing = await webcrypto.subtle.importKey('pkcs8', pkcs8, algorithm, true, ['sign']);

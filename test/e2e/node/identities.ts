@@ -47,7 +47,7 @@ export interface Kubeconfigs {
 /** Issues certificates from the authority of the existing control plane in `folder`. */
 export async function writeKubeconfigs(folder: string, server: string): Promise<Kubeconfigs> {
   const read = (name: string): string => readFileSync(join(folder, 'pki', name), 'utf8');
-  const authority = await loadAuthority({ certificate: read('ca.crt'), key: read('ca.key') });
+  const authority = loadAuthority({ certificate: read('ca.crt'), key: read('ca.key') });
   const write = async (name: string, commonName: string, organization?: string): Promise<string> => {
     const file = join(folder, `${name}.kubeconfig`);
     const subject = organization === undefined ? { commonName } : { commonName, organization };

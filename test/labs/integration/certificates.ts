@@ -11,8 +11,8 @@ function pair(name: string): Pair {
 
 /** The certificate of kube-apiserver as aggregator. */
 export const aggregatorCertificate = (): Pair => pair('front-proxy-client');
-export const proxyAuthority = (): Promise<Authority> => loadAuthority(pair('front-proxy-ca'));
+export const proxyAuthority = (): Authority => loadAuthority(pair('front-proxy-ca'));
 /** The CA of kube-apiserver's clients. */
-export const clientAuthority = (): Promise<Authority> => loadAuthority(pair('ca'));
+export const clientAuthority = (): Authority => loadAuthority(pair('ca'));
 /** A different CA with the same name as the aggregator's. */
 export const strangeAuthority = (): Promise<Authority> => createAuthority('front-proxy-ca');
