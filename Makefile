@@ -47,8 +47,8 @@ test: $(installed) ## run the unit, conformance and integration tests (FILES="te
 	  node_modules/jest/bin/jest.js --testTimeout=120000 --runInBand $(FILES),$(node) test/suites.ts)
 
 .PHONY: test-clients
-test-clients: $(installed) ## build more minor versions of kubectl and test with them
-	@$(node) test/clients/kubectl/main.ts
+test-clients: $(installed) ## test with clients of other projects (TOOLS="fabric8 k9s" selects some)
+	@$(node) test/clients/main.ts $(TOOLS)
 
 .PHONY: test-loki
 test-loki: $(installed) ## build Loki and test the log store with it

@@ -9,11 +9,15 @@ import { output } from './exec.ts';
 /** Folder in which `go` runs for these modules. */
 export const modules = join(import.meta.dirname, 'programs');
 
-export async function kubernetesVersion(): Promise<string> {
-  const version = /^\tk8s\.io\/kubernetes (v\S+)/m.exec(await readFile(join(modules, 'go.mod'), 'utf8'))?.[1];
-  if (version === undefined) throw new Error('programs/go.mod does not require k8s.io/kubernetes');
+/** Returns the pinned version of a module. */
+export async function moduleVersion(module: string): Promise<string> {
+  const lines = (await readFile(join(modules, 'go.mod'), 'utf8')).split('\n');
+  const version = lines.find((line) => line.startsWith(`\t${module} v`))?.split(' ')[1];
+  if (version === undefined) throw new Error(`programs/go.mod does not require ${module}`);
   return version;
 }
+
+export const kubernetesVersion = (): Promise<string> => moduleVersion('k8s.io/kubernetes');
 
 /**
  * Returns the build flags of every program. They link the version in as Kubernetes' own build does; without it kube-apiserver reports

@@ -55,7 +55,7 @@ async function startScheduler({ dir, server }: ControlPlane, port: number): Prom
   const [certificate = '', key = ''] = await Promise.all(
     ['ca.crt', 'ca.key'].map((file) => readFile(join(dir, 'pki', file), 'utf8')),
   );
-  const authority = await loadAuthority({ certificate, key });
+  const authority = loadAuthority({ certificate, key });
   const kubeconfig = join(dir, 'scheduler.kubeconfig');
   const user = await authority.issue({ commonName: 'system:kube-scheduler' });
   await writeKubeconfig(kubeconfig, { server, authority: certificate }, user);

@@ -42,7 +42,12 @@ export async function buildGoClients(dir: string): Promise<Lab['go']> {
       env: { CGO_ENABLED: '0' },
     }),
   );
-  return { informers: join(folder, 'informers'), cases: join(folder, 'cases'), oauth: join(folder, 'oauth') };
+  return {
+    informers: join(folder, 'informers'),
+    cases: join(folder, 'cases'),
+    oauth: join(folder, 'oauth'),
+    controller: join(folder, 'controller'),
+  };
 }
 
 const isProgram = (path: string): Promise<boolean> =>

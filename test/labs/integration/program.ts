@@ -7,6 +7,8 @@ import { eventually } from './eventually.ts';
 export interface Program {
   /** Returns the complete lines of standard output so far. */
   readonly lines: () => readonly string[];
+  /** Returns all standard output so far. */
+  readonly text: () => string;
   /** Waits for a line that `matches`, starting at index `from`. */
   line(what: string, matches: (line: string) => boolean, from?: number): Promise<string>;
   /** Ends the program unless it has already ended. */
@@ -29,6 +31,7 @@ export function startProgram(
   const lines = (): string[] => output.split('\n').slice(0, -1);
   return {
     lines,
+    text: () => output,
     line: (what, matches, from = 0) =>
       eventually(what, () => {
         const found = lines().slice(from).find(matches);

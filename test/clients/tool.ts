@@ -1,0 +1,16 @@
+import type { Site } from './site.ts';
+
+/** A version of a client that this project did not write, as a program or a folder. */
+export interface Built {
+  readonly version: string;
+  readonly path: string;
+}
+
+/** Works against a server. Throws if the client does not get what it must. */
+export type Flow = (client: Built, site: Site) => Promise<void>;
+
+export interface Tool {
+  readonly name: string;
+  build(): Promise<Built>;
+  readonly flows: Readonly<Record<string, Flow>>;
+}

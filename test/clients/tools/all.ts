@@ -1,0 +1,22 @@
+import type { Tool } from '../tool.ts';
+import { clientJava, fabric8 } from './java.ts';
+import { controllerRuntime } from './controller-runtime.ts';
+import { helm3, helm4 } from './helm.ts';
+import { k9s } from './k9s.ts';
+import { kubeStateMetrics } from './kube-state-metrics.ts';
+import { kubectl130, kubectl133 } from './kubectl.ts';
+import { stern } from './stern.ts';
+
+/** In the order of the run. */
+export const tools: readonly Tool[] = [
+  fabric8,
+  clientJava,
+  controllerRuntime,
+  helm3,
+  helm4,
+  stern,
+  kubeStateMetrics,
+  k9s,
+  kubectl133,
+  kubectl130,
+];

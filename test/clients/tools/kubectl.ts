@@ -1,0 +1,55 @@
+/** Other minor versions than the cluster's, built from kubectl's modules only, with the tests of the cluster's version. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { output } from '../../../hack/cluster/exec.ts';
+import { cached } from '../cached.ts';
+import type { Built, Flow, Tool } from '../tool.ts';
+
+const source = join(import.meta.dirname, '../kubectl');
+
+/** The folder has no go.mod, since it would be vetted and compiled. */
+async function build(minor: string): Promise<Built> {
+  const files = { 'go.mod': `${minor}.mod`, 'go.sum': `${minor}.sum`, 'main.go': 'main.go' };
+  const contents = await Promise.all(Object.values(files).map((file) => readFile(join(source, file), 'utf8')));
+  const version = /k8s\.io\/kubectl v0(\.\S+)/.exec(contents[0] ?? '')?.[1];
+  if (version === undefined) throw new Error(`${minor}.mod does not require k8s.io/kubectl`);
+  const links = `-s -w -X k8s.io/component-base/version.gitVersion=v1${version} -X k8s.io/client-go/pkg/version.gitVersion=v1${version}`;
+  const flags = ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', links];
+  const folder = await cached(`kubectl-${minor}`, [...contents, ...flags], async (target) => {
+    const work = await mkdtemp(join(tmpdir(), 'kubectl-'));
+    try {
+      for (const [name, file] of Object.entries(files)) await copyFile(join(source, file), join(work, name));
+      await output('go', ['build', ...flags, '-o', join(target, 'kubectl'), '.'], {
+        cwd: work,
+        env: { CGO_ENABLED: '0' },
+      });
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  });
+  return { version: `v1${version}`, path: join(folder, 'kubectl') };
+}
+
+/** Jest starts a control plane of its own. */
+const passTests: Flow = async ({ path }) => {
+  const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
+  const tests = ['--runInBand', '--testTimeout=120000', '-t', 'of another version', 'test/integration/kubectl.test.ts'];
+  const child = spawn(process.execPath, [...jest, ...tests], {
+    stdio: 'inherit',
+    env: { ...process.env, OTHER_KUBECTL: path },
+  });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) throw new Error('tests failed');
+};
+
+const kubectl = (minor: string): Tool => ({
+  name: `kubectl-${minor}`,
+  build: () => build(minor),
+  flows: { 'passes test/integration/kubectl.test.ts': passTests },
+});
+
+export const kubectl133 = kubectl('1.33');
+export const kubectl130 = kubectl('1.30');
