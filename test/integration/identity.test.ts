@@ -103,7 +103,6 @@ describe('a request without credentials', () => {
 
   test.each([
     ['garbage', 'Bearer garbage'],
-    ['two words', 'Bearer a b'],
     ['text in the form of a JWT', 'Bearer a.b.c'],
     ['an unsigned JWT', 'Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0.eA'],
     ['a long one', `Bearer ${'x'.repeat(30_000)}`],
@@ -111,10 +110,19 @@ describe('a request without credentials', () => {
       'a JWT of 20,000 letters',
       `Bearer eyJhbGciOiJFUzI1NiJ9.${Buffer.from(`{"iss":"x","a":"${'y'.repeat(15_000)}"}`).toString('base64url')}.eA`,
     ],
-    ['bad UTF-8', 'Bearer \xff\xfe'],
   ])('is 401 invalid_token with %s as the token', async (_, authorization) => {
     for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), badToken);
   });
+
+  test.each(['Bearer a b', 'Bearer \xff\xfe'])(
+    'is 401 with the problem of the malformed header %j',
+    async (authorization) => {
+      const problem =
+        'the token in the Authorization header is malformed; letters, digits and -._~+/ are allowed, with = at the end';
+      for (const url of listeners())
+        expectChallenge(await call(url, { headers: { authorization } }), `${badToken}, error_description="${problem}"`);
+    },
+  );
 });
 
 describe('anonymous requests can read', () => {
