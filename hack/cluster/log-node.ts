@@ -6,7 +6,7 @@ import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { ensure } from '../../src/cluster/objects.ts';
 import { freePort } from './chosen.ts';
 import { kwokStages } from './go-modules.ts';
-import { loadAuthority } from './pki.ts';
+import { readAuthority } from './pki.ts';
 import { find, start, stop, type Running } from './processes.ts';
 import { programs } from './programs.ts';
 
@@ -51,10 +51,7 @@ export async function startLogNode(options: LogNodeOptions): Promise<Running> {
   const config = join(folder, 'kwok.yaml');
   const stages = await readFile(await kwokStages(), 'utf8');
   await writeFile(config, [stages, ...logs.map((one) => stringify(one))].join('\n---\n'));
-  const [certificate, key] = await Promise.all(
-    ['ca.crt', 'ca.key'].map((file) => readFile(join(dir, 'pki', file), 'utf8')),
-  );
-  const authority = loadAuthority({ certificate: certificate ?? '', key: key ?? '' });
+  const authority = await readAuthority(dir);
   const serving = await authority.issue({ commonName: name, server: [address] });
   await writeFile(join(folder, 'tls.crt'), serving.certificate);
   await writeFile(join(folder, 'tls.key'), serving.key, { mode: 0o600 });

@@ -11,7 +11,9 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509';
+import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { join } from 'node:path';
 import { createPrivateKey, KeyObject, webcrypto } from 'node:crypto';
 
 export interface Pair {
@@ -70,6 +72,14 @@ export async function createAuthority(commonName: string): Promise<Authority> {
     ],
   });
   return authorityOf(authority, keys.privateKey);
+}
+
+/** Reads the authority of the clients of the control plane in `dir`. */
+export async function readAuthority(dir: string): Promise<Authority> {
+  const [certificate = '', key = ''] = await Promise.all(
+    ['ca.crt', 'ca.key'].map((file) => readFile(join(dir, 'pki', file), 'utf8')),
+  );
+  return loadAuthority({ certificate, key });
 }
 
 /** Loads a certificate authority from its PEM. */

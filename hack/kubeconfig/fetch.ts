@@ -4,7 +4,7 @@ import https from 'node:https';
 import { text } from 'node:stream/consumers';
 
 export interface Login {
-  /** TLS URL of a server of ours. */
+  /** HTTPS URL of the server. */
   readonly url: string;
   /** CA of the server, in PEM. */
   readonly authority: string;

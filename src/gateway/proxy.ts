@@ -48,7 +48,7 @@ export const requestAborted = (request: Pick<Request, 'method'>): StatusError =>
     : serviceUnavailable('this request was aborted; try again', 1);
 
 /**
- * Forwards a request. `read` is its body, if it was read before. Resolves at the end of the response. Throws StatusError if kube-apiserver
+ * Forwards a request. `buffered` is its body, if that was already read. Resolves at the end of the response. Throws StatusError if kube-apiserver
  * does not respond.
  */
 export function forward(
@@ -56,13 +56,13 @@ export function forward(
   req: Request,
   res: Response,
   context: RequestContext,
-  read?: Buffer,
+  buffered?: Buffer,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const forwarder = new ResponseForwarder(upstream, req, res, context, (error) =>
       error === undefined ? resolve() : reject(error),
     );
-    const body = read === undefined ? bodyOf(req) : Readable.from([read]);
+    const body = buffered === undefined ? bodyOf(req) : Readable.from([buffered]);
     const headers = headersUp(req.rawHeaders, context);
     const { 'content-length': length } = req.headers;
     const request = {
@@ -71,7 +71,7 @@ export function forward(
       headers,
       user: callerOf(context),
       body,
-      length: read?.length ?? (length === undefined ? undefined : Number(length)),
+      length: buffered?.length ?? (length === undefined ? undefined : Number(length)),
       isLongRunning: context.info.isLongRunning,
     };
     upstream.send(request, forwarder).then((flow) => forwarder.started(flow), reject);

@@ -29,7 +29,7 @@ interface Spec {
 
 const apiVersion = 'authentication.k8s.io/v1';
 const kind = 'TokenReview';
-/** Bytes. The longest token that this server issues has 16 KiB at most. */
+/** Maximum bytes of a body that is read. Tokens of this server have at most 16 KiB. */
 const maxSize = 64 * 1024;
 
 /** Returns whether the request creates a TokenReview. */
@@ -50,7 +50,7 @@ export async function handleTokenReview(
   context: RequestContext,
   forward: (body?: Buffer) => Promise<void>,
 ): Promise<void> {
-  if (!(await isReadable(parts, req, context))) return forward();
+  if (!(await shouldRead(parts, req, context))) return forward();
   const body = await readBody(req.iterator({ destroyOnReturn: false }), maxSize, () =>
     tooLarge(`a TokenReview must not be larger than ${maxSize} bytes`),
   ).finally(() => req.resume());
@@ -61,16 +61,15 @@ export async function handleTokenReview(
   await writeJson(req, res, { kind, apiVersion, metadata: {}, spec, status }, { status: 201 });
 }
 
-/** Returns whether the caller is allowed to create TokenReviews, and the body is one that this server reads. */
-async function isReadable(
+/** Returns whether the caller is allowed to create TokenReviews, and the body is neither large nor compressed. */
+async function shouldRead(
   { authorizer }: TokenReviewParts,
   { headers }: Request,
-  { user, impersonated = user }: RequestContext,
+  { user, impersonated = user, info: { verb, group, resource } }: RequestContext,
 ): Promise<boolean> {
   const isSmall = Number(headers['content-length'] ?? 0) <= maxSize && headers['content-encoding'] === undefined;
   if (!isSmall || impersonated === undefined) return false;
-  const attributes = { verb: 'create', group: 'authentication.k8s.io', resource: 'tokenreviews' };
-  return (await authorizer.authorize(impersonated, attributes)).allowed;
+  return (await authorizer.authorize(impersonated, { verb, group, resource })).allowed;
 }
 
 /** Returns the spec of a TokenReview in JSON or protobuf; undefined for anything else, which kube-apiserver validates. */

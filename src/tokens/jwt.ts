@@ -214,14 +214,17 @@ export class Tokens {
   }
 
   /**
-   * Describes why a token with a valid signature is not a valid bearer token; 'none' if it is one, as far as the token alone shows.
-   * Undefined for every other token, so that nobody learns anything from a forged one.
+   * Describes why a refused token that this server signed is not a valid bearer token. Undefined for every other token, so that nobody
+   * learns anything from a forged one.
    */
   problemOf(token: string): string | undefined {
     const claims = this.#read(token, { ignoreExpiration: true });
     if (claims === undefined) return undefined;
-    const expiry = `the token expired at ${rfc3339(claims.exp * 1_000)}`;
-    return this.#misuseOf(claims) ?? (this.#isCurrent(claims) ? 'none' : expiry);
+    const misuse = this.#misuseOf(claims);
+    if (misuse !== undefined) return misuse;
+    return this.#isCurrent(claims)
+      ? 'the token was revoked, or its user or client was removed'
+      : `the token expired at ${rfc3339(claims.exp * 1_000)}`;
   }
 
   /** Describes why these claims are not those of a bearer token of this server; undefined if they are. */

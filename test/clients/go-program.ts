@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';
-import { cached } from './cached.ts';
+import { cached } from '../labs/cached.ts';
 import type { Built } from './tool.ts';
 
 const flags = ['-mod=readonly', '-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', '-s -w'];

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram } from '../../hack/cluster/apt.ts';
 import { output } from '../../hack/cluster/exec.ts';
-import { cached } from './cached.ts';
+import { cached } from '../labs/cached.ts';
 import type { Built } from './tool.ts';
 
 const fetchJars = [
@@ -37,7 +37,7 @@ export async function buildJavaProgram(name: string): Promise<Built> {
 /** Returns the command that runs a program, without its arguments. */
 export const javaCommand = ({ path }: Built, ...options: readonly string[]): [string, ...string[]] => [
   'java',
-  // A start of the JVM takes two thirds of the time so.
+  // Shortens the start of the JVM by a third.
   '-XX:TieredStopAtLevel=1',
   ...options,
   '-cp',

@@ -6,7 +6,7 @@ export interface Built {
   readonly path: string;
 }
 
-/** Works against a server. Throws if the client does not get what it must. */
+/** Uses the client with the server. Throws if a result is wrong. */
 export type Flow = (client: Built, site: Site) => Promise<void>;
 
 export interface Tool {

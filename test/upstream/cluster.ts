@@ -1,11 +1,11 @@
 /** Starts what the specs run against: a control plane with scheduler and nodes, and one server with its gateway. */
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '../../hack/cluster/chosen.ts';
 import { startControlPlane, type ControlPlane } from '../../hack/cluster/control-plane.ts';
 import { writeKubeconfig } from '../../hack/cluster/kubeconfig.ts';
 import { addressBlock, assertAddress } from '../../hack/cluster/network.ts';
-import { loadAuthority } from '../../hack/cluster/pki.ts';
+import { readAuthority } from '../../hack/cluster/pki.ts';
 import { choosePorts } from '../../hack/cluster/ports.ts';
 import { start } from '../../hack/cluster/processes.ts';
 import { programs } from '../../hack/cluster/programs.ts';
@@ -52,13 +52,10 @@ export async function startCluster(dir: string): Promise<Cluster> {
 }
 
 async function startScheduler({ dir, server }: ControlPlane, port: number): Promise<void> {
-  const [certificate = '', key = ''] = await Promise.all(
-    ['ca.crt', 'ca.key'].map((file) => readFile(join(dir, 'pki', file), 'utf8')),
-  );
-  const authority = loadAuthority({ certificate, key });
+  const authority = await readAuthority(dir);
   const kubeconfig = join(dir, 'scheduler.kubeconfig');
   const user = await authority.issue({ commonName: 'system:kube-scheduler' });
-  await writeKubeconfig(kubeconfig, { server, authority: certificate }, user);
+  await writeKubeconfig(kubeconfig, { server, authority: authority.certificate }, user);
   const { 'kube-scheduler': program } = await programs(['kube-scheduler']);
   await start(dir, 'kube-scheduler', [
     program,

@@ -1,4 +1,4 @@
-/** Compares the results of the same specs on both ways and writes the report. */
+/** Compares the results of the same specs in both runs, and formats the report. */
 import type { Difference } from './differences.ts';
 
 export interface Result {
@@ -10,7 +10,7 @@ export interface Result {
 /** Results of one run, by the whole name of the spec. */
 export type Results = ReadonlyMap<string, Result>;
 
-/** Report of a suite in the format of Ginkgo (`-ginkgo.json-report`), as far as it is read here. */
+/** Report of a suite in the format of Ginkgo (`-ginkgo.json-report`). Only what is read here. */
 export interface GinkgoReport {
   readonly SpecReports: readonly {
     readonly ContainerHierarchyTexts: readonly string[] | null;
@@ -69,9 +69,9 @@ export function compare(direct: Results, gateway: Results, listed: readonly Diff
 
 const outcomes = ['passed', 'failed', 'skipped'] as const;
 
-function row(way: string, results: Results): string {
+function row(run: string, results: Results): string {
   const counts = outcomes.map((outcome) => [...results.values()].filter((result) => result.outcome === outcome).length);
-  return `| ${[way, ...counts].join(' | ')} |`;
+  return `| ${[run, ...counts].join(' | ')} |`;
 }
 
 const describe = (result: Result | undefined): string =>
@@ -105,7 +105,7 @@ export function format(comparison: Comparison, listed: readonly Difference[], ve
     ),
     ...section('Differences that are not in test/upstream/differences.ts', unlisted.flatMap(both)),
     ...section('Specs in test/upstream/differences.ts that no longer differ', outdated.flatMap(both)),
-    ...section('Failed on both ways', failed.flatMap(both)),
+    ...section('Failed in both runs', failed.flatMap(both)),
     '',
   ].join('\n');
 }

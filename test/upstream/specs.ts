@@ -1,6 +1,6 @@
 /**
  * Specs of the Kubernetes end-to-end tests that run: those for which an API server, controllers, a scheduler and simulated nodes suffice.
- * Ginkgo matches the expressions with the name of the suite and of the spec; they are in the common part of the syntaxes of JavaScript and Go.
+ * Ginkgo matches the expressions with the name of the suite and of the spec. Their syntax is valid in both JavaScript and Go.
  */
 export interface Group {
   readonly why: string;
@@ -78,7 +78,7 @@ export const skip: readonly Group[] = [
     specs: [/\[Feature:/, /\[DRA\]/, /etcd/],
   },
   {
-    why: 'Load, faults and chance, with which the results depend on the speed of the machine.',
+    why: 'Load, faults and chance: the results depend on the speed of the machine.',
     specs: [/\[Slow\]/, /\[Disruptive\]/, /\[Flaky\]/, /drowned out/, /90 percent/, /iterative rollouts/],
   },
 ];

@@ -52,10 +52,9 @@ export class AccessTokens {
     return claims && withoutPasswordChange(this.#find(claims, this.#sessions.known(claims.sid)));
   }
 
-  /** Describes why a bearer token is invalid that this server signed; undefined for a token that it did not sign. */
+  /** Describes why a refused bearer token is invalid; undefined for a token that this server did not sign. */
   problemOf(token: string): string | undefined {
-    const problem = this.#tokens.problemOf(token);
-    return problem === 'none' ? 'the token was revoked, or its user or client was removed' : problem;
+    return this.#tokens.problemOf(token);
   }
 
   /** Returns true if a token claims to be issued by this server, valid or not, so that kube-apiserver need not review it. */

@@ -1,36 +1,24 @@
 /** Other minor versions than the cluster's, built from kubectl's modules only, with the tests of the cluster's version. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { output } from '../../../hack/cluster/exec.ts';
-import { cached } from '../cached.ts';
+import { buildGoFiles } from '../../labs/go-files.ts';
 import type { Built, Flow, Tool } from '../tool.ts';
 
 const source = join(import.meta.dirname, '../kubectl');
 
-/** The folder has no go.mod, since it would be vetted and compiled. */
 async function build(minor: string): Promise<Built> {
   const files = { 'go.mod': `${minor}.mod`, 'go.sum': `${minor}.sum`, 'main.go': 'main.go' };
-  const contents = await Promise.all(Object.values(files).map((file) => readFile(join(source, file), 'utf8')));
-  const version = /k8s\.io\/kubectl v0(\.\S+)/.exec(contents[0] ?? '')?.[1];
+  const modules = await readFile(join(source, files['go.mod']), 'utf8');
+  const version = /k8s\.io\/kubectl v0(\.\S+)/.exec(modules)?.[1];
   if (version === undefined) throw new Error(`${minor}.mod does not require k8s.io/kubectl`);
   const links = `-s -w -X k8s.io/component-base/version.gitVersion=v1${version} -X k8s.io/client-go/pkg/version.gitVersion=v1${version}`;
-  const flags = ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', links];
-  const folder = await cached(`kubectl-${minor}`, [...contents, ...flags], async (target) => {
-    const work = await mkdtemp(join(tmpdir(), 'kubectl-'));
-    try {
-      for (const [name, file] of Object.entries(files)) await copyFile(join(source, file), join(work, name));
-      await output('go', ['build', ...flags, '-o', join(target, 'kubectl'), '.'], {
-        cwd: work,
-        env: { CGO_ENABLED: '0' },
-      });
-    } finally {
-      await rm(work, { recursive: true, force: true });
-    }
-  });
-  return { version: `v1${version}`, path: join(folder, 'kubectl') };
+  const args = ['build', '-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', links];
+  return {
+    version: `v1${version}`,
+    path: await buildGoFiles({ name: `kubectl-${minor}`, folder: source, files, args }),
+  };
 }
 
 /** Jest starts a control plane of its own. */

@@ -1,8 +1,8 @@
 /** Certificates of the node's programs for kube-apiserver, and of the node and kube-apiserver for the kubelet. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeKubeconfig } from '../../../hack/cluster/kubeconfig.ts';
-import { createAuthority, loadAuthority } from '../../../hack/cluster/pki.ts';
+import { createAuthority, readAuthority } from '../../../hack/cluster/pki.ts';
 
 export const nodeName = 'node-1';
 
@@ -46,8 +46,7 @@ export interface Kubeconfigs {
 
 /** Issues certificates from the authority of the existing control plane in `folder`. */
 export async function writeKubeconfigs(folder: string, server: string): Promise<Kubeconfigs> {
-  const read = (name: string): string => readFileSync(join(folder, 'pki', name), 'utf8');
-  const authority = loadAuthority({ certificate: read('ca.crt'), key: read('ca.key') });
+  const authority = await readAuthority(folder);
   const write = async (name: string, commonName: string, organization?: string): Promise<string> => {
     const file = join(folder, `${name}.kubeconfig`);
     const subject = organization === undefined ? { commonName } : { commonName, organization };

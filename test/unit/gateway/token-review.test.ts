@@ -1,4 +1,4 @@
-/** TokenReviews at the gateway: tokens of this server are reviewed here, all others by a server that stands for kube-apiserver. */
+/** TokenReviews at the gateway: tokens of this server are reviewed here. All other reviews reach a fake kube-apiserver. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ValidToken } from '../../../src/auth/authenticators/access-tokens.ts';
 import { gateway } from '../../../src/gateway/index.ts';
@@ -108,7 +108,7 @@ describe('a review of an access token of this server', () => {
   });
 });
 
-describe('unchanged to kube-apiserver goes', () => {
+describe('kube-apiserver receives unchanged', () => {
   // evidence: gateway-token-review-forwarded
   test.each<[string, string | Buffer, Record<string, string>]>([
     ['another token', review('of-bob'), {}],

@@ -511,7 +511,7 @@ describe('the problem of an invalid bearer token', () => {
     ['that has expired', undefined, 3 * hour, /^the token expired at \d{4}-/],
     ['for kube-apiserver', kubernetesAudience, 0, /for the audience "kubernetes"/],
     ['for another resource server', 'https://files.example', 0, /for the audience "https:\/\/files\.example"/],
-    ['that is valid', undefined, 0, /^none$/],
+    ['that is valid by itself', undefined, 0, /^the token was revoked, or its user or client was removed$/],
   ])('%s is described', (_, audience, seconds, problem) => {
     const { tokens, at } = lab();
     const token = access(audience);

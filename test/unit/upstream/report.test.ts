@@ -55,7 +55,7 @@ describe('compare', () => {
     expect(comparison).toMatchObject({ different: ['a'], unlisted: [], outdated: [] });
   });
 
-  test('reports differences that are not listed, and specs that ran on one way only', () => {
+  test('reports differences that are not listed, and specs that only one run has', () => {
     const direct = results({ a: 'passed', b: 'passed', c: 'failed', d: 'passed' });
     const gateway = results({ a: 'failed', b: 'failed', c: 'passed', e: 'passed' });
     expect(compare(direct, gateway, listed)).toMatchObject({ unlisted: ['b', 'c', 'd', 'e'], outdated: [] });
@@ -71,7 +71,7 @@ describe('compare', () => {
   });
 });
 
-test('the report has the counts of both ways, and each difference with its reason', () => {
+test('the report has the counts of both runs, and each difference with its reason', () => {
   const direct = results({ a: 'passed', b: 'passed', c: 'failed', d: 'skipped' });
   const gateway = results({ a: 'failed', b: 'passed', c: 'failed', d: 'skipped' });
   const report = format(compare(direct, gateway, listed), listed, 'v1.2.3');
@@ -89,7 +89,7 @@ test('the report has the counts of both ways, and each difference with its reaso
   - gateway: failed
   - reason: The gateway has no a.
 
-## Failed on both ways
+## Failed in both runs
 
 - c
   - direct: failed

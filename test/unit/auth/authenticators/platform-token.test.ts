@@ -48,7 +48,14 @@ async function logIn(): Promise<LoggedIn> {
   };
 }
 
-const refusal = { code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('error="invalid_token"') } };
+const refusal = {
+  code: 401,
+  headers: {
+    'WWW-Authenticate': expect.stringMatching(
+      /^Bearer realm="platform", error="invalid_token"(, error_description="[^"]+")?$/,
+    ),
+  },
+};
 
 describe('an access token of this server', () => {
   test('authenticates its user in the current state of the directory', async () => {
