@@ -21,7 +21,6 @@ interface Schema {
   readonly enum?: readonly unknown[];
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly maxLength?: number;
   readonly maxItems?: number;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -96,7 +95,7 @@ cache:
 
 ## Keys
 
-A duration is written as \`1h30m\`, a number of bytes as \`64Mi\`. A Secret reference has the \`name\` of a Secret and a \`key\` of its data. \`[]\` marks a list. Keys of an optional section are required only if the section is set.
+A duration is written as \`1h30m\`, a quantity of bytes as \`64Mi\`. A Secret reference has the \`name\` of a Secret and a \`key\` of its data. \`[]\` marks a list, which is empty unless a default is stated. Keys of an optional section are required only if the section is set.
 `;
 
 const isSecretRef = ({ properties = {} }: Schema): boolean => Object.keys(properties).join() === 'name,key';
@@ -106,7 +105,7 @@ const code = (value: unknown): string => `\`${typeof value === 'string' ? value 
 /** Returns the type of a value in words, with its bounds. */
 function typeOf(schema: Schema): string {
   if (isSecretRef(schema)) return 'Secret reference';
-  const { title, type, const: only, enum: values, minimum, maximum, maxLength, items } = schema;
+  const { title, type, const: only, enum: values, minimum, maximum, items } = schema;
   if (only !== undefined) return code(only);
   if (values !== undefined) return values.map(code).join(', ');
   if (title !== undefined) return title;
@@ -114,9 +113,9 @@ function typeOf(schema: Schema): string {
   if (some.length > 0) return [...new Set(some.map(typeOf))].join(' or ');
   if (type === 'array') {
     const of = typeOf(items ?? {});
-    return of === 'object' ? 'list' : `list of ${of}`;
+    if (of === 'object') return 'list';
+    return `list of ${of === 'string' ? 'strings' : of}`;
   }
-  if (type === 'string') return maxLength === undefined ? 'string' : `string, at most ${maxLength} characters`;
   if (type === 'integer') {
     const upTo = maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? '' : ` to ${maximum}`;
     return minimum === undefined || minimum < 0 ? 'integer' : `integer from ${minimum}${upTo}`;
@@ -166,7 +165,8 @@ function descriptionOf({ key, schema, required }: Row): string {
   const type = typeOf(schema);
   if (description === undefined && type !== 'object' && schema.const === undefined)
     throw new Error(`${key} has no description in the schema`);
-  const hasDefault = !required && preset !== undefined && type !== 'object';
+  const isEmptyList = Array.isArray(preset) && preset.length === 0;
+  const hasDefault = !required && preset !== undefined && type !== 'object' && !isEmptyList;
   const properties = [type, ...(required ? ['required'] : []), ...(hasDefault ? [`default ${code(preset)}`] : [])];
   return `(${properties.join('; ')})${description === undefined ? '' : `: ${prose(description)}.`}`;
 }

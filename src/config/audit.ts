@@ -35,22 +35,17 @@ const policy = z
     apiVersion: z.literal('audit.k8s.io/v1').optional(),
     kind: z.literal('Policy').optional(),
     metadata: z.looseObject({}).optional(),
-    level: level
-      .optional()
-      .describe('Level for all requests except probes, as an alternative to rules. Records the end of the response'),
+    level: level.optional().describe('Level for all requests except probes, instead of rules'),
     rules: z
       .array(rule)
       .min(1, 'must have at least one rule; the first rule that matches a request applies')
       .optional()
-      .describe('The first rule that matches a request applies. Requests without a matching rule are not recorded'),
+      .describe('The first rule that matches a request applies'),
     omitStages: z
       .array(stage)
       .optional()
       .describe('Stages that are not recorded. Default: RequestReceived without rules, none with rules'),
-    omitManagedFields: z
-      .boolean()
-      .default(false)
-      .describe('Whether to omit metadata.managedFields of recorded objects'),
+    omitManagedFields: z.boolean().default(false).describe('Omits metadata.managedFields of recorded objects'),
   })
   .refine(({ level: single, rules }) => single === undefined || rules === undefined, {
     ...anyObject,
@@ -86,14 +81,14 @@ export const audit = z.strictObject({
         .describe('URL to which EventLists of audit.k8s.io/v1 are posted'),
       caCertificate,
       tokenRef: secretKeyRef.optional().describe('Bearer token for the webhook'),
-      batchMaxSize: z.int().min(1).max(10_000).default(400).describe('Maximum number of events per request'),
-      batchMaxWait: duration('1s', '10ms', '1m').describe('Maximum time that an event waits for its batch to fill'),
+      batchMaxSize: z.int().min(1).max(10_000).default(400).describe('Maximum events per request'),
+      batchMaxWait: duration('1s', '10ms', '1m').describe('Maximum wait for a batch to fill'),
       bufferSize: z
         .int()
         .min(1)
         .max(1_000_000)
         .default(10_000)
-        .describe('Maximum number of waiting events. Further events are dropped and counted'),
+        .describe('Maximum waiting events. Further ones are dropped and counted'),
     })
     .nullable()
     .default(null)

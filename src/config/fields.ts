@@ -52,7 +52,7 @@ export const caCertificate = z
   .string()
   .refine(isPEM, 'must be a CA certificate in PEM format')
   .optional()
-  .describe('The only CA that is trusted for the connection, in PEM format. Default: the CAs that Node.js includes');
+  .describe('The only trusted CA, in PEM format. Default: the CAs of Node.js');
 
 export const secretKeyRef = z.strictObject({
   name: z.string().min(1).describe('Name of a Secret in the namespace of the release'),

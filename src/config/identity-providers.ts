@@ -14,7 +14,7 @@ const name = z
     'must consist of lower-case letters, digits and "-", and start and end with a letter or digit',
   )
   .refine((text) => !reserved.includes(text), `must not be ${reserved.map((one) => `"${one}"`).join(' or ')}`)
-  .describe('Unique name, which links and groups contain. Never reuse it for another provider');
+  .describe('Unique name, which links and groups contain. Never reuse it');
 
 const attribute = (fallback: string) =>
   z
@@ -59,10 +59,7 @@ const ldap = z
       .string()
       .refine(ldapURL, 'must be ldaps://host[:port] or ldap://host[:port], without a path or query')
       .describe('URL of the LDAP server: ldaps:// or ldap://, host and optional port'),
-    startTLS: z
-      .boolean()
-      .default(false)
-      .describe('Starts TLS on an ldap:// connection before anything else is sent (RFC 4513 section 3)'),
+    startTLS: z.boolean().default(false).describe('Starts TLS on an ldap:// connection'),
     caCertificate,
     bindDN: z.string().min(1).optional().describe('DN that searches for people. Default: anonymous'),
     bindPasswordRef: secretKeyRef.optional().describe('Password of bindDN'),
@@ -118,7 +115,7 @@ const oidc = z.strictObject({
     .string()
     .refine(isHTTPSURL, httpsURLExpected)
     .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
-    .describe('Issuer of the provider. /.well-known/openid-configuration is below it'),
+    .describe('Issuer of the provider'),
   clientID: z.string().min(1).describe('client_id of this server at the provider'),
   clientSecretRef: secretKeyRef.describe('client_secret of this server at the provider'),
   caCertificate,
@@ -136,7 +133,7 @@ const oidc = z.strictObject({
       groups: claim.optional().describe('Claim for the groups. Default: no groups'),
     })
     .prefault({})
-    .describe('Claims of the id_token or the userinfo endpoint. Only sub identifies a person'),
+    .describe('Claims of the id_token or the userinfo endpoint'),
 });
 
 const shared = {

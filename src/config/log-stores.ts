@@ -5,7 +5,7 @@ import { isHTTPURL } from './https-url.ts';
 
 const podsStore = z.strictObject({
   maxBytesPerContainer: bytes('64Mi').describe(
-    'Maximum that a query reads of one container, which the response reports. Set it well above the size at which kubelet rotates logs',
+    'Maximum that a query reads of one container. Set it well above the size at which kubelet rotates logs',
   ),
 });
 

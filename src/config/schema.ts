@@ -46,16 +46,13 @@ const user = z
     passwordRef: secretKeyRef.optional().describe('Secret with the password hash. Recommended'),
     passwordHash: passwordHash.optional().describe('Password hash, bcrypt or argon2id'),
     displayName: z.string().max(256).optional().describe('Display name'),
-    email: z.email().optional().describe('E-mail address, with which the user can log in too'),
+    email: z.email().optional().describe('E-mail address, also for logins'),
     groups: z.array(group).max(100).default([]).describe('Groups, for use in role bindings'),
     state: z
       .enum(['Active', 'Disabled'])
       .default('Active')
       .describe('Disabled users cannot log in, and their sessions are revoked'),
-    passwordChangeRequired: z
-      .boolean()
-      .default(false)
-      .describe('The user must change the password before doing anything else'),
+    passwordChangeRequired: z.boolean().default(false).describe('The user must first change the password'),
   })
   .refine((value) => !value.passwordChangeRequired || value.passwordHash === undefined, {
     ...anyObject,
@@ -189,19 +186,14 @@ const clientName = z
 const client = z
   .strictObject({
     name: clientName.describe('The client_id'),
-    public: z
-      .boolean()
-      .default(false)
-      .describe(
-        "Client without a secret, such as a program on users' machines. For authorization codes and device codes",
-      ),
+    public: z.boolean().default(false).describe("Client without a secret, such as a program on users' machines"),
     secret: z
       .string()
       .min(1)
       .optional()
-      .describe('The client_secret. A client that is not public has exactly one of secret, secretHash and secretRef'),
+      .describe('The client_secret. A client that is not public has one of secret, secretHash and secretRef'),
     secretHash: passwordHash.optional().describe('Hash of the secret, bcrypt or argon2id'),
-    secretRef: secretKeyRef.optional().describe('Secret object with the client_secret. Recommended'),
+    secretRef: secretKeyRef.optional().describe('Secret with the client_secret. Recommended'),
     grantTypes: z
       .array(z.enum(clientGrantTypes))
       .optional()
@@ -217,27 +209,21 @@ const client = z
       .max(100)
       .default([])
       .describe('Groups of platform:client:<name>, the user of the client_credentials grant'),
-    redirectURIs: redirectURIs.describe(
-      'Exact URIs to which users are redirected with an authorization code. On 127.0.0.1 and [::1] any port matches',
-    ),
-    postLogoutRedirectURIs: redirectURIs.describe('Exact URIs to which users may be redirected after logging out'),
+    redirectURIs: redirectURIs.describe('Exact URIs for authorization codes. On 127.0.0.1 and [::1] any port matches'),
+    postLogoutRedirectURIs: redirectURIs.describe('Exact URIs for redirects after a logout'),
     consent: z
       .boolean()
       .default(true)
-      .describe(
-        'Whether users must approve the client before it gets tokens. Set false only for your own applications',
-      ),
+      .describe('Users must approve the client. Set false only for your own applications'),
     introspection: z
       .boolean()
       .default(false)
-      .describe("Allows introspection and revocation of other clients' tokens. For resource servers"),
+      .describe("Allows a resource server to introspect and revoke other clients' tokens"),
     resources: z
       .array(z.string().max(2_000).refine(isHTTPSURL, httpsURLExpected))
       .max(100)
       .default([])
-      .describe(
-        'Other resource servers for which it may request access tokens (RFC 8707). This server refuses these tokens',
-      ),
+      .describe('Other resource servers for which it may request access tokens (RFC 8707)'),
     idTokenSignedResponseAlg: z
       .enum(signingAlgorithms)
       .default('RS256')
@@ -281,7 +267,7 @@ const loginLimit = z.strictObject({
     .min(1)
     .default(1000)
     .describe(
-      'Maximum failures through one client within the window. Does not apply to users at addresses from which they logged in recently',
+      'Maximum failures through one client within the window, except at addresses where the user logged in recently',
     ),
 });
 
@@ -293,28 +279,19 @@ const authentication = z.strictObject({
     .refine(isHTTPSURL, httpsURLExpected)
     .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment')
     .describe('Issuer of the tokens, and the URL below which clients reach this server'),
-  keyRotation: duration('720h', '1h').describe(
-    'Age at which a new signing key takes over. Both stay valid during an overlap',
-  ),
-  signingAlgorithm: z
-    .enum(signingAlgorithms)
-    .default('ES256')
-    .describe('Signing algorithm of access tokens. That of id_tokens is idTokenSignedResponseAlg of the client'),
+  keyRotation: duration('720h', '1h').describe('Age at which a new signing key takes over'),
+  signingAlgorithm: z.enum(signingAlgorithms).default('ES256').describe('Signing algorithm of access tokens'),
   accessTokenMaxAge: duration('2h').describe('Lifetime of an access token, limited by its session'),
-  refreshTokenIdle: duration('4h').describe('A session expires if it is not refreshed for this long'),
+  refreshTokenIdle: duration('4h').describe('Time without a refresh after which a session expires'),
   refreshGrace: duration('10s', '0s').describe('How long a used refresh token still returns the same successor'),
   sessionMaxAge: duration('720h').describe('Maximum lifetime of a session after its login'),
   maximumClockSkew: duration('10s', '0s').describe('Tolerance for exp and nbf; iat is never compared'),
   multipleLogin: z.boolean().default(true).describe("false: a new login revokes the user's other sessions"),
-  loginLimit: loginLimit
-    .prefault({})
-    .describe(
-      'Limits of failed logins. Wrong client secrets and failed callbacks of OpenID providers are counted separately',
-    ),
+  loginLimit: loginLimit.prefault({}).describe('Limits of failed logins'),
   loginHistory: z
     .strictObject({
       keep: duration('168h').describe('How long records are kept'),
-      maxEntries: z.int().min(1).max(10_000).default(100).describe('Maximum number of records. The oldest are dropped'),
+      maxEntries: z.int().min(1).max(10_000).default(100).describe('Maximum number of records'),
     })
     .prefault({})
     .describe('Login history of each user'),
@@ -327,9 +304,7 @@ const authentication = z.strictObject({
     .array(user)
     .superRefine(unique('username', 'username'), anyList)
     .default([])
-    .describe(
-      'Users, in addition to the User objects. A configured user takes precedence over a User object of the same name',
-    ),
+    .describe('Users, in addition to the User objects, over which they take precedence'),
   identityProviders: identityProviders.describe('External identity providers, such as a company directory'),
 });
 
@@ -338,9 +313,7 @@ const requests = z.strictObject({
     .int()
     .min(1)
     .default(400)
-    .describe(
-      'Maximum concurrent reads, and the same number of changes and logins. Further requests get 429. Anonymous requests get a quarter',
-    ),
+    .describe('Maximum concurrent reads, and the same number of changes and logins. Anonymous requests get a quarter'),
   maxInFlightPerUser: z
     .int()
     .min(1)
@@ -357,9 +330,7 @@ const requests = z.strictObject({
         ),
     )
     .default([])
-    .describe(
-      'Origins whose pages may read responses. Credentials that browsers add, such as cookies, are not allowed',
-    ),
+    .describe('Origins whose pages may read responses, without cookies'),
 });
 
 /** RFC 6797 section 8.1.1: browsers ignore the header for IP addresses. */
@@ -376,7 +347,7 @@ const gateway = z
     idTokenClients: z
       .array(clientName)
       .default(['platform-cli'])
-      .describe('Clients whose id_tokens are accepted as bearer tokens. For tools that send no access token'),
+      .describe('Clients whose id_tokens are accepted as bearer tokens'),
     strictTransportSecurity: duration('0s', '0s').describe(
       'max-age of Strict-Transport-Security. 0s: not sent. See docs/guides/expose.md',
     ),
@@ -391,9 +362,9 @@ const cache = z.strictObject({
   allResources: z
     .boolean()
     .default(false)
-    .describe('Makes the chart allow the server to read, and so cache, every resource. Secrets are never cached'),
-  maxBytes: bytes('1Gi').describe('Maximum size of all cached resources. A resource that does not fit gets 503'),
-  idle: duration('10m').describe('A cached resource is dropped if it is not used for this long'),
+    .describe('Makes the chart allow the server to cache every resource except Secrets'),
+  maxBytes: bytes('1Gi').describe('Maximum size of all cached resources'),
+  idle: duration('10m').describe('Time without use after which a resource is dropped'),
 });
 
 export const platformConfiguration = z.strictObject({
