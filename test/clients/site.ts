@@ -1,12 +1,15 @@
-/** The server with a real kube-apiserver, and what the flows of all clients need there. */
+/** The server with a real kube-apiserver, the OAuth clients of docs/guides/clients.md, and what the flows of all clients need. */
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { kubeconfigOf } from '../labs/integration/cases.ts';
+import { configure } from '../labs/integration/configure.ts';
 import { secureGateway } from '../labs/integration/http.ts';
 import { create, get, patch } from '../labs/integration/kube.ts';
 import { lab } from '../labs/integration/lab.ts';
 import { runningPods, startLogNode } from '../labs/integration/log-node.ts';
+import { addLibraryClients } from '../labs/integration/oauth-libraries.ts';
 import setup, { endLab } from '../labs/integration/setup.ts';
+import { registerClients } from './settings.ts';
 
 export interface Site {
   /** Kubeconfig of the local cluster's administrator, as make run writes it. */
@@ -27,6 +30,10 @@ const namespace = 'clients';
 export async function startSite(): Promise<Site> {
   await setup({});
   try {
+    await configure((configuration) => {
+      registerClients(configuration);
+      addLibraryClients(configuration);
+    });
     const node = await startLogNode({ [namespace]: ['web'] });
     const site: Site = {
       kubeconfig: lab().kubeconfig,

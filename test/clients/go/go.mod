@@ -8,6 +8,7 @@ replace k8s.io/apimachinery => k8s.io/apimachinery v0.36.3
 
 require (
 	github.com/coreos/go-oidc/v3 v3.21.0
+	github.com/jmespath/go-jmespath v0.4.0
 	golang.org/x/oauth2 v0.36.0
 	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.37.0

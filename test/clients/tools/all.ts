@@ -1,10 +1,16 @@
 import type { Tool } from '../tool.ts';
 import { clientJava, fabric8 } from './java.ts';
+import { argoCD } from './argo-cd.ts';
 import { controllerRuntime } from './controller-runtime.ts';
+import { grafana } from './grafana.ts';
+import { headlamp } from './headlamp.ts';
 import { helm3, helm4 } from './helm.ts';
 import { k9s } from './k9s.ts';
+import { kubelogin } from './kubelogin.ts';
 import { kubeStateMetrics } from './kube-state-metrics.ts';
 import { kubectl130, kubectl133 } from './kubectl.ts';
+import { libraries } from './libraries.ts';
+import { oauth2Proxy } from './oauth2-proxy.ts';
 import { stern } from './stern.ts';
 
 /** In the order of the run. */
@@ -17,6 +23,12 @@ export const tools: readonly Tool[] = [
   stern,
   kubeStateMetrics,
   k9s,
+  kubelogin,
+  headlamp,
+  oauth2Proxy,
+  grafana,
+  argoCD,
+  ...libraries,
   kubectl133,
   kubectl130,
 ];

@@ -47,6 +47,7 @@ export async function buildGoClients(dir: string): Promise<Lab['go']> {
     cases: join(folder, 'cases'),
     oauth: join(folder, 'oauth'),
     controller: join(folder, 'controller'),
+    replay: join(folder, 'replay'),
   };
 }
 

@@ -12,11 +12,18 @@ export const docs = join(import.meta.dirname, '../../../docs');
 /** File name in the docs folder. */
 export const documentOf = (file: string): string => readFileSync(join(docs, file), 'utf8');
 
-export function blocksOf(file: string): Block[] {
-  return [...documentOf(file).matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', block = '']) => ({
-    language,
-    text: block,
-  }));
+const blocksOfText = (text: string): Block[] =>
+  [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', block = '']) => ({ language, text: block }));
+
+export const blocksOf = (file: string): Block[] => blocksOfText(documentOf(file));
+
+/** Returns the blocks of the section with this heading of the second level. */
+export function blocksUnder(file: string, heading: string): Block[] {
+  const section = documentOf(file)
+    .split(/^## /m)
+    .find((text) => text.startsWith(`${heading}\n`));
+  if (section === undefined) throw new Error(`${file} has no section "${heading}"`);
+  return blocksOfText(section);
 }
 
 export const blocksIn = (file: string, language: string): string[] =>

@@ -9,7 +9,7 @@ export const addressIn = (printed: string): string | undefined =>
   /https:[^\s"]+\/oauth\/(?:authorize|device)\?[^\s"]+(?=[\s"])/.exec(printed)?.[0];
 
 /** Follows the pages to the last one, or to the redirect to a client, whose address is returned. */
-export async function visit(address: string): Promise<string> {
+export async function authorize(address: string): Promise<string> {
   const at = new Browser(async (path, { method = 'GET', headers = {}, body }) =>
     call(`${secureGateway()}${path}`, {
       method,
@@ -25,7 +25,12 @@ export async function visit(address: string): Promise<string> {
   const { location } = page.headers;
   if (location === undefined) return '';
   remember(new URL(location).searchParams.get('code'));
-  // A program that listens there receives the response; otherwise users copy the address.
-  await fetch(location).catch(() => undefined);
+  return location;
+}
+
+/** The same for a client that may listen at the address: otherwise users copy it. */
+export async function visit(address: string): Promise<string> {
+  const location = await authorize(address);
+  if (location !== '') await fetch(location).catch(() => undefined);
   return location;
 }

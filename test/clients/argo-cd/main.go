@@ -1,0 +1,80 @@
+// The login of Argo CD's API server, in its own code: argo-cd ADDRESS listens for browsers. ARGOCD_DATA is the data of the
+// ConfigMaps argocd-cm and argocd-rbac-cm in YAML, and CLIENT_SECRET the key oidc.clientSecret of the Secret argocd-secret.
+// SSL_CERT_FILE names the trusted CA.
+package main
+
+import (
+	"encoding/json"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/argoproj/argo-cd/v3/common"
+	"github.com/argoproj/argo-cd/v3/util/cache"
+	httputil "github.com/argoproj/argo-cd/v3/util/http"
+	jwtutil "github.com/argoproj/argo-cd/v3/util/jwt"
+	"github.com/argoproj/argo-cd/v3/util/oidc"
+	"github.com/argoproj/argo-cd/v3/util/settings"
+	"github.com/golang-jwt/jwt/v5"
+	"sigs.k8s.io/yaml"
+)
+
+func main() {
+	if err := serve(os.Args[1]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func serve(address string) error {
+	var data map[string]string
+	if err := yaml.Unmarshal([]byte(os.Getenv("ARGOCD_DATA")), &data); err != nil {
+		return err
+	}
+	config := &settings.ArgoCDSettings{
+		URL:             data["url"],
+		OIDCConfigRAW:   data["oidc.config"],
+		Secrets:         map[string]string{"oidc.clientSecret": os.Getenv("CLIENT_SECRET")},
+		ServerSignature: []byte("signs the state of a login"),
+	}
+	app, err := oidc.NewClientApp(config, "", nil, "/", cache.NewInMemoryCache(time.Hour))
+	if err != nil {
+		return err
+	}
+	var scopes []string
+	if err := yaml.Unmarshal([]byte(data["scopes"]), &scopes); err != nil {
+		return err
+	}
+	provider := oidc.NewOIDCProvider(config.IssuerURL(), http.DefaultClient)
+	http.HandleFunc(common.LoginEndpoint, app.HandleLogin)
+	http.HandleFunc(common.CallbackEndpoint, app.HandleCallback)
+	http.HandleFunc("/api/v1/session/userinfo", func(w http.ResponseWriter, r *http.Request) {
+		claims, err := claimsOf(r, provider, config)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
+		}
+		// Policies of argocd-rbac-cm name these.
+		json.NewEncoder(w).Encode(jwtutil.GetGroups(claims, scopes))
+	})
+	return http.ListenAndServe(address, nil)
+}
+
+// claimsOf verifies the token that the browser has as cookies and the CLI as bearer.
+func claimsOf(r *http.Request, provider oidc.Provider, config *settings.ArgoCDSettings) (jwt.MapClaims, error) {
+	raw, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !isBearer {
+		var err error
+		if raw, err = httputil.JoinCookies(common.AuthCookieName, r.Cookies()); err != nil {
+			return nil, err
+		}
+	}
+	token, err := provider.Verify(raw, config)
+	if err != nil {
+		return nil, err
+	}
+	var claims jwt.MapClaims
+	err = token.Claims(&claims)
+	return claims, err
+}
