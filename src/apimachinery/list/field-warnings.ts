@@ -3,8 +3,8 @@ import type { Response } from 'express';
 import { nearest } from '../../config/error-map.ts';
 import type { FieldSchema } from '../../cluster/field-schemas.ts';
 import { StatusError } from '../../runtime/errors.ts';
-import { parseFieldPath, splitAtCommas } from './field-path.ts';
 import { parseFieldTerms } from './filters.ts';
+import { parsePaths } from './projection.ts';
 
 const maxWarnings = 8;
 const maxPathLength = 256;
@@ -42,25 +42,41 @@ function unknownField(
 
 const quoted = (field: string): string => `"${field.slice(0, maxPathLength)}"`;
 
-/** Returns a warning for each unknown field. Invalid values have none: the request is refused because of them. */
-export function fieldWarnings(schema: FieldSchema, query: URLSearchParams): readonly string[] {
+/** A path in the query, and the parameter that contains it. */
+interface RequestedPath {
+  readonly parameter: 'fields' | 'fieldSelector';
+  readonly path: readonly string[];
+}
+
+/** Throws 400 for invalid paths, and for more paths than a request may have. */
+function requestedPaths(query: URLSearchParams): readonly RequestedPath[] {
   const fields = query.get('fields');
   const selector = query.get('fieldSelector');
+  return [
+    ...(fields === null ? [] : parsePaths(fields).map((path) => ({ parameter: 'fields', path }) as const)),
+    ...(selector === null
+      ? []
+      : parseFieldTerms(selector).map(({ path }) => ({ parameter: 'fieldSelector', path }) as const)),
+  ];
+}
+
+/** Returns a warning for each unknown field. Invalid values have none: the request is refused because of them. */
+export function fieldWarnings(schema: FieldSchema, query: URLSearchParams): readonly string[] {
   const warnings = new Set<string>();
-  const check = (parameter: string, path: readonly string[]): void => {
-    const unknown = unknownField(schema, path, parameter === 'fields');
-    if (unknown === undefined) return;
-    const hint = unknown.near === undefined ? '' : `; did you mean ${quoted(unknown.near)}?`;
-    warnings.add(`${parameter}: unknown field ${quoted(unknown.field)}${hint}`);
-  };
   try {
-    if (fields !== null) for (const path of splitAtCommas(fields)) check('fields', parseFieldPath(path));
-    if (selector !== null) for (const { path } of parseFieldTerms(selector)) check('fieldSelector', path);
+    for (const { parameter, path } of requestedPaths(query)) {
+      // Each unknown field is compared with all fields of an object.
+      if (warnings.size === maxWarnings) break;
+      const unknown = unknownField(schema, path, parameter === 'fields');
+      if (unknown === undefined) continue;
+      const hint = unknown.near === undefined ? '' : `; did you mean ${quoted(unknown.near)}?`;
+      warnings.add(`${parameter}: unknown field ${quoted(unknown.field)}${hint}`);
+    }
   } catch (error) {
     if (error instanceof StatusError) return [];
     throw error;
   }
-  return [...warnings].slice(0, maxWarnings);
+  return [...warnings];
 }
 
 /** Adds headers in the form of kube-apiserver (RFC 7234 section 5.5, code 299), which kubectl prints. */

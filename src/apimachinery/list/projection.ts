@@ -23,15 +23,20 @@ const [open, close, openList, closeList, comma] = ['{', '}', '[', ']', ','].map(
   Buffer,
 ];
 
+/** Parses the paths of a comma-separated list. Throws 400 for invalid paths, and for too many. */
+export function parsePaths(text: string): readonly (readonly string[])[] {
+  const paths = splitAtCommas(text);
+  if (paths.length > maxPaths) throw badRequest(`must have at most ${maxPaths} paths, not ${paths.length}`);
+  return paths.map(parseFieldPath);
+}
+
 /**
  * Parses a comma-separated list of paths such as `.spec.taints,status.addresses.0,metadata.labels.kubernetes\.io/arch`. A path through an
  * array without an index applies to all its elements. Throws 400 for invalid paths.
  */
 export function parseFields(text: string): Projection {
-  const paths = splitAtCommas(text);
-  if (paths.length > maxPaths) throw badRequest(`must have at most ${maxPaths} paths, not ${paths.length}`);
   const root: Members = new Map();
-  for (const path of [...always, ...paths]) add(root, parseFieldPath(path));
+  for (const path of [...always.map(parseFieldPath), ...parsePaths(text)]) add(root, path);
   return root;
 }
 

@@ -1,0 +1,34 @@
+import { describe, expect, test } from '@jest/globals';
+import type { FieldSchema } from '../../../../src/cluster/field-schemas.ts';
+import { fieldWarnings } from '../../../../src/apimachinery/list/field-warnings.ts';
+
+const scalar: FieldSchema = { members: new Map(), additional: undefined, element: undefined, isOpen: false };
+
+/** Members that count how often their names are listed, which happens for each comparison with an unknown name. */
+class CountedMembers extends Map<string, FieldSchema> {
+  comparisons = 0;
+
+  override keys(): ReturnType<Map<string, FieldSchema>['keys']> {
+    this.comparisons += 1;
+    return super.keys();
+  }
+}
+
+/** Returns the number of warnings and of comparisons for paths of `count` unknown fields. */
+function warnOf(count: number): { warnings: number; comparisons: number } {
+  const members = new CountedMembers([['known', scalar]]);
+  const fields = Array.from({ length: count }, (_, index) => `unknown${index}`).join(',');
+  const warnings = fieldWarnings({ ...scalar, members }, new URLSearchParams({ fields }));
+  return { warnings: warnings.length, comparisons: members.comparisons };
+}
+
+// A comparison with the names of a PodSpec takes the event loop 15 µs, and a URL has room for 30,000 paths.
+describe('the comparison of unknown fields with those of the schema', () => {
+  test('stops after eight warnings', () => {
+    expect(warnOf(64)).toEqual({ warnings: 8, comparisons: 8 });
+  });
+
+  test('is omitted for more paths than a request may have', () => {
+    expect(warnOf(65)).toEqual({ warnings: 0, comparisons: 0 });
+  });
+});
