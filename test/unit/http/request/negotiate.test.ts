@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { StatusError } from '../../../../src/runtime/errors.ts';
-import { acceptsGzip, negotiate, parseAccept, prefersYAML } from '../../../../src/http/request/negotiate.ts';
+import { acceptsGzip, isKnown, negotiate, parseAccept, prefersYAML } from '../../../../src/http/request/negotiate.ts';
 
 describe('the Accept header', () => {
   test('is parsed with q and parameters, the preferred type first', () => {
@@ -25,6 +25,11 @@ describe('the Accept header', () => {
 
   test('is ignored after its first 100 clauses', () => {
     expect(parseAccept('a/b;q=0.1,'.repeat(10_000))).toHaveLength(100);
+  });
+
+  test('has at most 20 parameters in a clause', () => {
+    const names = Array.from({ length: 10_000 }, (_, index) => `p${index}=x`);
+    expect(Object.keys(parseAccept(`a/b;${names.join(';')}`)[0]?.parameters ?? {})).toHaveLength(20);
   });
 
   test.each(['text/html', 'application/json;q=0', 'application/vnd.kubernetes.protobuf', 'nonsense', ';', 'a/b/c'])(
@@ -57,6 +62,18 @@ test.each([
   ['br', false],
 ])('Accept-Encoding %j accepts gzip: %s', (header, takes) => {
   expect(acceptsGzip(header)).toBe(takes);
+});
+
+test('Accept-Encoding is ignored after its first 100 codings and 20 parameters of a coding', () => {
+  expect(acceptsGzip(`${'br,'.repeat(99)}gzip`)).toBe(true);
+  expect(acceptsGzip(`${'br,'.repeat(100)}gzip`)).toBe(false);
+  expect(acceptsGzip(`gzip${';a=b'.repeat(19)};q=0`)).toBe(false);
+  expect(acceptsGzip(`gzip${';a=b'.repeat(20)};q=0`)).toBe(true);
+});
+
+test('If-None-Match is ignored after its first 100 entity tags', () => {
+  expect(isKnown(`${'"a",'.repeat(99)}W/"b"`, '"b"')).toBe(true);
+  expect(isKnown(`${'"a",'.repeat(100)}"b"`, '"b"')).toBe(false);
 });
 
 test.each([
