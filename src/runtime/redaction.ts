@@ -21,9 +21,14 @@ export function redactText(text: string): string {
   return shown;
 }
 
+/** Matches the end of a percent-encoded character, such as `%3D`, also if the percent sign is encoded in turn. */
+const escapeEnd = /^(?:25)*[0-9a-f]{2}/i;
+
 /** Redacts JWTs: three parts separated by dots, of which the last may be empty. Other text may precede the first part. */
-function withoutJWTs(text: string): string {
-  const parts = text.split('.');
+function withoutJWTs(text: string, offset: number, whole: string): string {
+  // A token follows `%3D` if the URL of another page, such as a logout with id_token_hint, is in a query.
+  const [escaped = ''] = whole[offset - 1] === '%' ? (escapeEnd.exec(text) ?? []) : [];
+  const parts = text.slice(escaped.length).split('.');
   const shown: string[] = [];
   for (let at = 0; at < parts.length; at += 1) {
     const part = parts[at] ?? '';
@@ -31,7 +36,7 @@ function withoutJWTs(text: string): string {
     shown.push(start === -1 ? part : `${part.slice(0, start)}[redacted]`);
     if (start !== -1) at += 2;
   }
-  return shown.join('.');
+  return escaped + shown.join('.');
 }
 
 /** Returns the redacted text as a JSON string. */

@@ -16,13 +16,15 @@ describe('a token in a text', () => {
     ['with further parts', `${jwt}.d.e`, '[redacted].d.e'],
     ['twice without a separator', `${jwt}.${jwt}`, '[redacted].[redacted]'],
     ['after an incomplete token', `eyJa..${jwt}`, 'eyJa..[redacted]'],
+    ['in an encoded URL', `/x?next=%2Fy%3Fid_token_hint%3D${jwt}%26a`, '/x?next=%2Fy%3Fid_token_hint%3D[redacted]%26a'],
+    ['in a URL that is encoded twice', `/x?n=%253Da%253d${jwt}`, '/x?n=%253Da%253d[redacted]'],
     ['after Bearer', 'Bearer abc.def', 'Bearer [redacted]'],
     ['after Bearer in a query', '/x?a=Bearer%20abc&b=bearer+abc', '/x?a=Bearer [redacted]&b=bearer [redacted]'],
   ])('is redacted: %s', (_, text, shown) => {
     expect(redactText(text)).toBe(shown);
   });
 
-  test.each(['eyJ', 'eyJa.b', 'keyJa.b.c', 'eyJ.b.c', 'a.eyJ', 'monkeyJ.x.y'])(
+  test.each(['eyJ', 'eyJa.b', 'keyJa.b.c', '%3DkeyJa.b.c', '%eyJ.b.c', 'eyJ.b.c', 'a.eyJ', 'monkeyJ.x.y'])(
     'that is not a token stays: %s',
     (text) => {
       expect(redactText(text)).toBe(text);
