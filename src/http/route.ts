@@ -161,11 +161,13 @@ export interface Route {
   readonly removed?: boolean;
   /** A page for people. Browsers that open it over plain HTTP are redirected to HTTPS. */
   readonly isPage?: boolean;
+  /** The page is 404 over plain HTTP. */
+  readonly isTLSOnly?: boolean;
   readonly handler: Handler;
 }
 
 /** Serves a request: a route, the gateway, or a handler that throws because there is no route. */
-export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage'>;
+export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSOnly'>;
 
 /** `hintFor` describes the nearest path. */
 export const noRoute = (access: Access, hintFor?: (path: string) => string): MatchedRoute => ({

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestFilter } from '../exchange.ts';
 import { parseAccept } from '../request/negotiate.ts';
 import { isSecure } from '../listeners/http-handler.ts';
+import { OAuthError } from '../../runtime/errors.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 
 /**
@@ -54,7 +55,7 @@ export interface PageOptions {
 
 /**
  * Redirects browsers that open `/` to the home page, and browsers that open a page over plain HTTP to the same page over HTTPS. Other
- * clients get the list of paths at `/`. The target comes from the configuration only: Host and X-Forwarded-Host are chosen by the client,
+ * clients get the list of paths at `/`, and 404 with the URL for pages that require TLS. The target comes from the configuration only: Host and X-Forwarded-Host are chosen by the client,
  * so they would make this an open redirect.
  */
 export const pageRedirect =
@@ -63,10 +64,13 @@ export const pageRedirect =
     const isHome = path === '/' && home !== undefined;
     const secure = isSecure(req);
     if (!isHome && (secure || route.isPage !== true)) return;
-    if (!isBrowser(req)) return;
     // A proxy that terminates TLS would send the redirected request here again.
-    const base = secure ? '' : terminatesTLS(req) ? undefined : publicURL?.();
-    if (base === undefined) return;
+    const isProxied = !secure && terminatesTLS(req);
+    const base = secure ? '' : isProxied ? undefined : publicURL?.();
+    if (base === undefined || !isBrowser(req)) {
+      if (route.isTLSOnly === true && !secure) throw tlsRequired(base && `${base}${path}`, isProxied);
+      return;
+    }
     // Temporary: the configuration may change.
     res.statusCode = secure ? 303 : 307;
     res.setHeader('Location', `${base}${isHome ? home : req.url}`);
@@ -74,6 +78,19 @@ export const pageRedirect =
     res.setHeader('Content-Length', '0');
     res.end();
   };
+
+const tlsRequired = (url: string | undefined, isProxied: boolean): OAuthError =>
+  new OAuthError(
+    'invalid_request',
+    `this page is available over https only${
+      isProxied
+        ? '; a proxy that terminates TLS must connect to this server over https'
+        : url === undefined
+          ? '; /.well-known/openid-configuration has the address of this server'
+          : `: ${url}`
+    }`,
+    { status: 404 },
+  );
 
 const isBrowser = ({ method, headers }: IncomingMessage): boolean =>
   (method === 'GET' || method === 'HEAD') &&

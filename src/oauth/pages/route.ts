@@ -1,10 +1,9 @@
 import type { Response } from 'express';
-import { isReportable, OAuthError } from '../../runtime/errors.ts';
+import { isReportable } from '../../runtime/errors.ts';
 import { anonymous } from '../../http/access.ts';
 import { defineRoute, type RouteDefinition, type RouteRequest } from '../../http/define-route.ts';
 import type { Shape, Values } from '../../http/request/parameters.ts';
 import type { ResponseDescriptions, Route } from '../../http/route.ts';
-import { isSecure } from '../../http/listeners/http-handler.ts';
 import { described, text } from '../../http/schema.ts';
 import { withParameters } from '../authorization-request.ts';
 import { formBody, type Form } from '../form.ts';
@@ -90,15 +89,12 @@ export const postedRoute = ({ query, ...route }: PostedRoute): Route =>
     }),
   );
 
-const httpsOnly =
-  'this page is available over https only; /.well-known/openid-configuration has the address of this server';
-
 /** Serves the route over TLS only, and shows its errors as pages. */
 const forPeople = (route: Route): Route => ({
   ...route,
   isPage: true,
+  isTLSOnly: true,
   async handler(req, res, context) {
-    if (!isSecure(req)) throw new OAuthError('invalid_request', httpsOnly, { status: 404 });
     try {
       await route.handler(req, res, context);
     } catch (error) {

@@ -83,3 +83,44 @@ describe('a page over plain HTTP', () => {
     expect((await sendRequest(app, '/oauth/open', overHTTP())).status).toBe(200);
   });
 });
+
+describe('a page that requires TLS', () => {
+  const path = '/oauth/private';
+  const routes = [{ ...doing((_req, res) => void res.end('page'), path), isPage: true, isTLSOnly: true }];
+  const publicURL = (): string => 'https://platform.example:9443/base';
+  const only = 'this page is available over https only';
+
+  test.each<[string, AppRequest, (() => string) | undefined, string]>([
+    ['to a program', {}, publicURL, `${only}: https://platform.example:9443/base/oauth/private`],
+    [
+      'in a POST',
+      { ...overHTTP(), method: 'POST' },
+      publicURL,
+      `${only}: https://platform.example:9443/base/oauth/private`,
+    ],
+    [
+      'if no public URL is known',
+      overHTTP(),
+      undefined,
+      `${only}; /.well-known/openid-configuration has the address of this server`,
+    ],
+    [
+      'behind a proxy that terminates TLS',
+      overHTTP({ 'x-forwarded-proto': 'https' }),
+      publicURL,
+      `${only}; a proxy that terminates TLS must connect to this server over https`,
+    ],
+  ])('is 404 over plain HTTP %s and says where the page is', async (_, request, url, description) => {
+    const method = request.method === 'POST' ? 'post' : 'get';
+    const { app } = face({ routes: routes.map((route) => ({ ...route, method })), publicURL: url });
+    const response = await sendRequest(app, `${path}?code=secret`, request);
+    expect(response.status).toBe(404);
+    expect(response.json()).toEqual({ error: 'invalid_request', error_description: description });
+  });
+
+  test('redirects a browser, and is served over TLS', async () => {
+    const { app } = face({ routes, publicURL });
+    expect((await sendRequest(app, path, overHTTP())).status).toBe(307);
+    expect((await sendRequest(app, path, browser)).text).toBe('page');
+  });
+});
