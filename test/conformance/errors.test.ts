@@ -111,6 +111,9 @@ describe('401', () => {
         const response = await checked(lab.open(way, nodes, { headers }));
         const problem = 'the request has more than one Authorization header';
         expectUnauthorized(response, `${problem}: ${usage}`, because(problem));
+        const userinfo = await checked(lab.open(way, '/oauth/userinfo', { headers }));
+        expect(userinfo.status).toBe(401);
+        expect(userinfo.json()['error_description']).toContain(problem);
       }
     },
   );

@@ -1,6 +1,10 @@
 import type { Request, Response } from 'express';
 import type { AccessTokens, ValidToken } from '../../auth/authenticators/access-tokens.ts';
-import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.ts';
+import {
+  malformedToken,
+  onlyBearerCredentials,
+  unsupportedCredentials,
+} from '../../auth/authenticators/bearer-credentials.ts';
 import { identityOf } from '../../tokens/jwt.ts';
 import { OAuthError } from '../../runtime/errors.ts';
 import { defineRoute } from '../../http/define-route.ts';
@@ -26,12 +30,22 @@ const userinfoSchema = named(
   ),
 );
 
-const noToken = (): OAuthError =>
+const usage = 'send "Authorization: Bearer <token>"';
+
+const noToken = (problem = 'the access token is missing'): OAuthError =>
   // RFC 6750 section 3.1: a challenge to a request without a token has no error.
-  new OAuthError('invalid_request', 'the access token is missing: send "Authorization: Bearer <token>"', {
+  new OAuthError('invalid_request', `${problem}: ${usage}`, {
     status: 401,
     headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
   });
+
+function tokenOf(req: Request): string {
+  const credentials = onlyBearerCredentials(req);
+  if (credentials === undefined) throw noToken(unsupportedCredentials(req.headers.authorization));
+  const problem = malformedToken(credentials);
+  if (problem !== undefined) throw new OAuthError('invalid_token', `${problem}: ${usage}`);
+  return credentials;
+}
 
 const form = formBody(oauthParameters({}), 'UserInfoRequest');
 /** An optional form whose fields are ignored, except that an access token is rejected. */
@@ -45,9 +59,7 @@ export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
   const path = '/oauth/userinfo';
 
   async function authenticate(req: Request): Promise<ValidToken> {
-    const token = bearerCredentials(req.headers.authorization);
-    if (token === undefined) throw noToken();
-    const standing = await accessTokens.validate(token);
+    const standing = await accessTokens.validate(tokenOf(req));
     if (standing === undefined)
       throw new OAuthError('invalid_token', 'the access token is unknown, expired or revoked');
     return standing;

@@ -325,6 +325,18 @@ describe('userinfo', () => {
     );
   });
 
+  test.each([
+    ['', 'the Authorization header has no scheme'],
+    ['Basic eDp5', 'the scheme of the Authorization header is not supported'],
+    ['Bearer', "the Authorization header has no token after 'Bearer'"],
+    ['Bearer x y', 'the token in the Authorization header is malformed'],
+  ])('reports what is malformed in the header %j, without quoting it', async (authorization, problem) => {
+    const lab = await logIn();
+    const response = await sendRequest(lab.app, '/oauth/userinfo', { headers: { authorization } });
+    expect(response.json()['error_description']).toMatch(new RegExp(`^${problem}.*: send 'Authorization: Bearer <token>'$`));
+    expect(response.text).not.toMatch(/eDp5|x y/);
+  });
+
   // evidence: userinfo-error-codes
   test.each(['refresh', 'identity'] as const)('rejects the %s token', async (kind) => {
     const lab = await logIn();
