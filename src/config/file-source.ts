@@ -24,7 +24,7 @@ export class ConfigurationFile {
   async start(): Promise<void> {
     await this.#read();
     if (!this.#live.accepted)
-      throw new Error(`${this.#file} is invalid:\n${this.#live.problems.map(formatProblem).join('\n')}`);
+      throw new Error(`--config: ${this.#file} is invalid:\n${this.#live.problems.map(formatProblem).join('\n')}`);
     watchFile(this.#file, { interval: pollInterval }, this.#changed);
   }
 

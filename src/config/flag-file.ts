@@ -7,10 +7,10 @@ export const readFlagFile = (flag: string, file: string): Promise<string> =>
     throw fileError(flag, file, error);
   });
 
-/** Describes a file that cannot be read: `--ca-file: cannot read /x: no such file or directory`. Returns other errors unchanged. */
-export function fileError(flag: string, file: string, cause: unknown): unknown {
-  const { errno, path = file } = cause as Partial<NodeJS.ErrnoException>;
+/** Describes a file that cannot be read: `--ca-file: cannot read /x: no such file or directory`. Puts the flag before other errors. */
+export function fileError(flag: string, file: string, cause: unknown): Error {
+  const { errno, path = file, message } = cause as NodeJS.ErrnoException;
   // Only system errors have an errno.
-  if (errno === undefined) return cause;
-  return new Error(`${flag}: cannot read ${path}: ${getSystemErrorMessage(errno)}`, { cause });
+  const problem = errno === undefined ? message : `cannot read ${path}: ${getSystemErrorMessage(errno)}`;
+  return new Error(`${flag}: ${problem}`, { cause });
 }

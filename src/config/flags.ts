@@ -1,4 +1,5 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { nearest } from './error-map.ts';
 import { httpsURLExpected, isHTTPSURL } from './https-url.ts';
 import { isSubdomain } from './names.ts';
 
@@ -122,12 +123,17 @@ const tableOf = (described: Readonly<Record<string, FlagOption>>): [string, stri
 export const flagsTable = (): [string, string][] => tableOf(options);
 export const credentialFlagsTable = (): [string, string][] => tableOf(credentialOptions);
 
-/** Like parseArgs, but throws UsageError. */
+/** Like parseArgs, but throws UsageError, which names the closest flag for an unknown one. */
 function parseStrictly<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config);
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    const { message } = error as Error;
+    const unknown = /^Unknown option '(--?)([^']+)'/.exec(message);
+    if (unknown === null) throw new UsageError(message);
+    const [, dashes = '', name = ''] = unknown;
+    const near = nearest(name, Object.keys(config.options ?? {}));
+    throw new UsageError(`unknown flag ${dashes}${name}${near === undefined ? '' : `; did you mean --${near}?`}`);
   }
 }
 
@@ -136,7 +142,9 @@ export function parseArguments(argv: readonly string[], usage: string, count: nu
   const { positionals } = parseStrictly({ args: [...argv], options: {}, strict: true, allowPositionals: true });
   if (positionals.length !== count)
     // The message does not repeat the arguments, which may contain a password.
-    throw new UsageError(`usage: ${usage} (expected ${count} arguments, got ${positionals.length})`);
+    throw new UsageError(
+      `usage: ${usage} (expected ${count} argument${count === 1 ? '' : 's'}, got ${positionals.length})`,
+    );
   return positionals;
 }
 

@@ -2,6 +2,7 @@
  * The certificate of the TLS listeners. It comes from files, such as those of cert-manager, or from the Secret platform-serving-cert, which
  * all replicas share. The first replica that finds no Secret creates it, and the first that finds it due renews it.
  */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { readFlagFile } from '../config/flag-file.ts';
@@ -25,14 +26,30 @@ export interface Serving {
 
 export type ServingSource = () => Promise<Serving>;
 
-/** Reads the files at each call. The CA is `ca.crt` in the directory of the certificate, where cert-manager writes it. */
+const flags = { cert: '--tls-cert-file', key: '--tls-private-key-file' } as const;
+
+/** Returns what `parse` returns. Throws an error with the flag and the file instead of one of OpenSSL. */
+function parsePEM<T>(flag: string, file: string, what: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    throw new Error(`${flag}: ${file} contains no ${what} in PEM`, { cause });
+  }
+}
+
+/**
+ * Reads the files at each call. The CA is `ca.crt` in the directory of the certificate, where cert-manager writes it. Throws if they contain
+ * no certificate, or not its key.
+ */
 export const servingFromFiles =
   (certFile: string, keyFile: string): ServingSource =>
   async () => {
-    const [cert, key] = await Promise.all([
-      readFlagFile('--tls-cert-file', certFile),
-      readFlagFile('--tls-private-key-file', keyFile),
-    ]);
+    const cert = await readFlagFile(flags.cert, certFile);
+    const key = await readFlagFile(flags.key, keyFile);
+    const leaf = parsePEM(flags.cert, certFile, 'certificate', () => new X509Certificate(cert));
+    const privateKey = parsePEM(flags.key, keyFile, 'unencrypted private key', () => createPrivateKey(key));
+    if (!leaf.checkPrivateKey(privateKey))
+      throw new Error(`${flags.key}: the key in ${keyFile} does not belong to the certificate in ${certFile}`);
     const ca = await readFile(join(dirname(certFile), objectKeys.ca), 'utf8').catch(() => undefined);
     return { cert, key, ca, own: false };
   };

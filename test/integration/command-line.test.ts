@@ -171,6 +171,7 @@ describe('a wrong command line', () => {
 
   test.each([
     ['no kubeconfig', '--kubeconfig: cannot read /nowhere/at/all', () => '/nowhere/at/all', []],
+    ['a kubeconfig without a cluster', '--kubeconfig: the kubeconfig', () => file('empty.kubeconfig', '{}'), []],
     // The server's identity is allowed to read only one ConfigMap.
     ['no such ConfigMap', 'nowhere', () => lab().kubeconfig, ['--config-map=nowhere', ...anyPort]],
     [

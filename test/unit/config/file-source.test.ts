@@ -45,9 +45,9 @@ test('a new version of the configuration file is in force once it is read', asyn
   expect(await replaced).toBe('https://other.example');
 });
 
-test('the start fails with the file name and its problems if the configuration is invalid', async () => {
+test('the start fails with the flag, the file name and its problems if the configuration is invalid', async () => {
   await writeFile(file, yaml.replace('PlatformConfiguration', 'Other'));
-  await expect(source.start()).rejects.toThrow(`${file} is invalid:\nkind`);
+  await expect(source.start()).rejects.toThrow(`--config: ${file} is invalid:\nkind`);
 });
 
 test('the start fails if the configuration file does not exist', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { parseFlags, UsageError } from '../../../src/config/flags.ts';
+import { parseArguments, parseCredentialFlags, parseFlags, UsageError } from '../../../src/config/flags.ts';
 
 const defaults = {
   httpPort: 9090,
@@ -78,6 +78,28 @@ describe('parsing the command line', () => {
     const parse = (): unknown => parseFlags(['--namespace=ns', ...line.split(' ')], {});
     expect(parse).toThrow(UsageError);
     expect(parse).toThrow(named);
+  });
+
+  test.each([
+    ['--http-prt=1', 'unknown flag --http-prt; did you mean --http-port?'],
+    ['--tls-cert=a', 'unknown flag --tls-cert; did you mean --tls-cert-file?'],
+    ['--no-such-flag', 'unknown flag --no-such-flag'],
+    ['-x', 'unknown flag -x'],
+  ])('rejects the unknown flag %s, and names the closest one', (line, message) => {
+    expect(() => parseFlags(['--namespace=ns', line], {})).toThrow(new UsageError(message));
+  });
+
+  test('the closest flag is also one of the credential plugin', () => {
+    expect(() => parseCredentialFlags(['--ca-fil=x'])).toThrow(
+      new UsageError('unknown flag --ca-fil; did you mean --ca-file?'),
+    );
+  });
+
+  test.each([
+    [0, 'usage: a (expected 0 arguments, got 2)'],
+    [1, 'usage: a (expected 1 argument, got 2)'],
+  ])('a command that takes %d arguments rejects two', (count, message) => {
+    expect(() => parseArguments(['x', 'y'], 'a', count)).toThrow(new UsageError(message));
   });
 
   test.each([{}, { POD_NAMESPACE: '' }, { NAMESPACE: 'x' }])(

@@ -1,11 +1,11 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KubeError } from '../../../src/cluster/client/kube-error.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
-import { newMaterial } from '../../../src/tls/authority.ts';
+import { newMaterial, type ServingMaterial } from '../../../src/tls/authority.ts';
 import { servingFromFiles, servingFromSecret, type ServingSource } from '../../../src/tls/serving.ts';
 import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
 
@@ -122,23 +122,52 @@ test.each([403, 500])('a response of %d is not treated as a missing Secret', asy
 });
 
 describe('configured certificate files', () => {
+  let folder: string;
+  let cert: string;
+  let key: string;
+  let one: ServingMaterial;
+  let two: ServingMaterial;
+  beforeAll(async () => {
+    [one, two] = await Promise.all([newMaterial(['localhost'], Date.now()), newMaterial(['localhost'], Date.now())]);
+  });
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-tls-'));
+    [cert, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
+    await put(one['tls.crt'], one['tls.key']);
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  const put = async (certificate: string, privateKey: string): Promise<void> => {
+    await Promise.all([writeFile(cert, certificate), writeFile(key, privateKey)]);
+  };
+
   test('are read again each time, with the CA beside them if there is one', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-tls-'));
-    try {
-      const [cert, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
-      await Promise.all([writeFile(cert, 'one'), writeFile(key, 'a key')]);
-      const serving = servingFromFiles(cert, key);
-      expect(await serving()).toEqual({ cert: 'one', key: 'a key', ca: undefined, own: false });
-      await Promise.all([writeFile(cert, 'two'), writeFile(join(folder, 'ca.crt'), 'a CA')]);
-      expect(await serving()).toEqual({ cert: 'two', key: 'a key', ca: 'a CA', own: false });
-    } finally {
-      await rm(folder, { recursive: true });
-    }
+    const serving = servingFromFiles(cert, key);
+    expect(await serving()).toEqual({ cert: one['tls.crt'], key: one['tls.key'], ca: undefined, own: false });
+    await Promise.all([put(two['tls.crt'], two['tls.key']), writeFile(join(folder, 'ca.crt'), 'a CA')]);
+    expect(await serving()).toEqual({ cert: two['tls.crt'], key: two['tls.key'], ca: 'a CA', own: false });
   });
 
   test('that do not exist are an error', async () => {
     await expect(servingFromFiles('/nowhere/tls.crt', '/nowhere/tls.key')()).rejects.toThrow(
       '--tls-cert-file: cannot read /nowhere/tls.crt: no such file or directory',
+    );
+  });
+
+  test('without a certificate or its key are an error that names the flag and the file', async () => {
+    const error = async (certificate: string, privateKey: string): Promise<string> => {
+      await put(certificate, privateKey);
+      return await servingFromFiles(cert, key)().then(
+        () => 'none',
+        (reason: Error) => reason.message,
+      );
+    };
+    expect(await error('nonsense', one['tls.key'])).toBe(`--tls-cert-file: ${cert} contains no certificate in PEM`);
+    expect(await error(one['tls.crt'], one['tls.crt'])).toBe(
+      `--tls-private-key-file: ${key} contains no unencrypted private key in PEM`,
+    );
+    expect(await error(one['tls.crt'], two['tls.key'])).toBe(
+      `--tls-private-key-file: the key in ${key} does not belong to the certificate in ${cert}`,
     );
   });
 });
