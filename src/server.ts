@@ -116,6 +116,7 @@ function gatewayRoutes(parts: Parts): readonly Route[] {
     versionRoute('/kapis/version', version),
     ...kapisRoutes({
       authorizer,
+      fieldSchemas: parts.fieldSchemas,
       resources: [parts.nodesCache],
       catalogue,
       granted,

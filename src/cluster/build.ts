@@ -11,6 +11,7 @@ import type { Logger } from '../runtime/logger.ts';
 import { gauge } from '../runtime/metrics.ts';
 import type { Clock } from '../runtime/time.ts';
 import type { Cluster } from './client/client.ts';
+import { FieldSchemas } from './field-schemas.ts';
 import { PlatformConfigSource } from './config-map-source.ts';
 import { Lease } from './lease.ts';
 import { SecretRefs } from './secret-refs.ts';
@@ -21,6 +22,7 @@ export interface ClusterParts {
   readonly namespace: string;
   readonly live: LiveConfiguration;
   readonly secrets: SecretRefs;
+  readonly fieldSchemas: FieldSchemas;
   readonly lease: Pick<Lease, 'isHeld'>;
   readonly lifecycle: Lifecycle;
   readonly clock: Clock;
@@ -57,7 +59,7 @@ export function buildCluster(
   const identity = `${hostname()}_${randomUUID()}`;
   const lease = lifecycle.add('lease', new Lease({ client, namespace, name: objectNames.lease, identity, clock, log }));
   const secrets = lifecycle.add('secrets', new SecretRefs({ client, namespace, clock, log }));
-  return { ...given, namespace, live, secrets, lease };
+  return { ...given, namespace, live, secrets, lease, fieldSchemas: new FieldSchemas(client) };
 }
 
 function warningOf({ problems, warnings }: LiveConfiguration): string {

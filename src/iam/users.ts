@@ -13,7 +13,9 @@ import { queryParameters } from '../http/request/parameters.ts';
 import { jsonPatchSchema } from '../http/meta-schemas.ts';
 import { described, oneOrNone, text as anyText, type Schema } from '../http/schema.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
+import type { FieldSchemas } from '../cluster/field-schemas.ts';
 import { assertReached } from '../apimachinery/reading.ts';
+import { namesFields, warnOfFields } from '../apimachinery/list/field-warnings.ts';
 import { objectTypeOf, ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { queriesOf } from '../apimachinery/list/query.ts';
 import { commonShape } from '../apimachinery/common-parameters.ts';
@@ -37,6 +39,7 @@ export interface UsersParts {
   readonly authorizer: Authorizer;
   readonly directory: Directory;
   readonly users: Users;
+  readonly fieldSchemas: FieldSchemas;
 }
 
 /** Parameters that kube-apiserver validates. */
@@ -89,6 +92,9 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
   const assertCurrent = (): void => {
     if (!users.isCurrent()) throw serviceUnavailable('users cannot be read from the cluster at the moment');
   };
+  const warn = async (exchange: Parameters<typeof warnOfFields>[3]): Promise<void> => {
+    if (namesFields(exchange.context.query)) await warnOfFields(parts.fieldSchemas, usersDefinition, '', exchange);
+  };
   return [
     defineRoute({
       method: 'get',
@@ -114,6 +120,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
         assertCurrent();
         const all = store.store;
         assertReached(query.oldest, all.resourceVersion);
+        await warn({ res, context });
         await responses.list(req, res, context, query, { store: all, lasting: false });
       },
     }),
@@ -131,6 +138,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       async handler({ req, res, context, query, granted: { username } }) {
         objectTypeOf(req);
         assertCurrent();
+        await warn({ res, context });
         const object = store.get(username);
         if (object === undefined) throw notFound(usersResource, username);
         await responses.object(req, res, context, query, object);

@@ -4,7 +4,7 @@ import type { Slots } from '../runtime/slots.ts';
 import type { RequestContext, RequestInfo, Route } from '../http/route.ts';
 import { described, text } from '../http/schema.ts';
 import type { Shape } from '../http/request/parameters.ts';
-import { namesFields } from '../apimachinery/list/field-warnings.ts';
+import { namesFields, warnOfFields } from '../apimachinery/list/field-warnings.ts';
 import { parametersWith } from '../apimachinery/list/kapis-parameters.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import type { Lanes } from '../apimachinery/watch/lanes.ts';
@@ -18,7 +18,6 @@ import { CachedReads } from './cached-reads.ts';
 import {
   authorizeRead,
   writePath,
-  warnOfFields,
   type AuthenticatedRequest,
   type ReadGrant,
   type ReadHandlers,
@@ -30,6 +29,7 @@ import { forwardedWatchSlots, UncachedReads } from './uncached-reads.ts';
 export interface GenericParts {
   readonly catalogue: Pick<Catalogue, 'find' | 'acquire' | 'apiResources' | 'listMemory'>;
   readonly client: Pick<KubeClient, 'stream'>;
+  readonly fieldSchemas: FieldSchemas;
   readonly kinds: readonly Kind<unknown>[];
 }
 
@@ -77,14 +77,12 @@ class GenericReads {
   readonly #parts: GenericParts;
   readonly #access: ReadAccess;
   readonly #lanes: Lanes;
-  readonly #schemas: FieldSchemas;
   readonly #watches: Slots = forwardedWatchSlots();
   /** Handlers by the resource or catalogue entry that they read. */
   readonly #handlers = new WeakMap<object, ReadHandlers>();
 
-  constructor(parts: GenericParts, access: ReadAccess, lanes: Lanes, schemas: FieldSchemas) {
+  constructor(parts: GenericParts, access: ReadAccess, lanes: Lanes) {
     this.#parts = parts;
-    this.#schemas = schemas;
     this.#access = access;
     this.#lanes = lanes;
   }
@@ -114,9 +112,9 @@ class GenericReads {
     const { entry, granted } = request.granted;
     const read = { ...request, granted };
     const { res, context } = request;
-    const { catalogue, client } = this.#parts;
+    const { catalogue, client, fieldSchemas } = this.#parts;
     if (namesFields(context.query))
-      await warnOfFields(this.#schemas, entry.definition, entry.discovered.revision, request);
+      await warnOfFields(fieldSchemas, entry.definition, entry.discovered.revision, request);
     const handle = await catalogue.acquire(entry);
     if (handle === undefined) {
       const options = { client, access: this.#access, memory: catalogue.listMemory, watches: this.#watches };
@@ -142,9 +140,9 @@ class GenericReads {
   }
 }
 
-export function genericRoutes(parts: GenericParts, access: ReadAccess, lanes: Lanes, schemas: FieldSchemas): Route[] {
+export function genericRoutes(parts: GenericParts, access: ReadAccess, lanes: Lanes): Route[] {
   const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
-  const reads = new GenericReads(parts, access, lanes, schemas);
+  const reads = new GenericReads(parts, access, lanes);
   const { list, watch } = parametersWith(ownParameters(parts.kinds));
   const resources = 'Plural name of the resource, such as `deployments`, `deployments.apps` or `deployments.v1.apps`';
   const common = {

@@ -8,10 +8,8 @@ import type { RequestInfo } from '../http/route.ts';
 import { negotiate } from '../http/request/negotiate.ts';
 import type { ObjectFilter } from '../apimachinery/list/filters.ts';
 import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';
-import { addWarnings, fieldWarnings } from '../apimachinery/list/field-warnings.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import type { FieldSchemas } from '../cluster/field-schemas.ts';
 import { selectedBy } from './selected-by.ts';
 
 const json = 'application/json';
@@ -56,17 +54,6 @@ export function writePath(
       : collectionPath(underlying, namespaced ? namespace : '');
   if (verb === 'create' || verb === 'deletecollection') return collection;
   return `${collection}/${name === '' ? '{name}' : encodeURIComponent(name)}`;
-}
-
-/** Warns of fields in the query that the schema of the resource does not have. */
-export async function warnOfFields(
-  schemas: FieldSchemas,
-  { kind, underlying }: Pick<ResourceDefinition<never>, 'kind' | 'underlying'>,
-  revision: string,
-  { res, context: { query, log } }: AuthenticatedRequest,
-): Promise<void> {
-  const schema = await schemas.find({ ...underlying, kind, revision }, log);
-  if (schema !== undefined) addWarnings(res, fieldWarnings(schema, query));
 }
 
 /** Serves reads of a collection and of its objects: CachedReads and UncachedReads. */

@@ -6,19 +6,19 @@ import { parsedByHandler } from '../http/request/parameters.ts';
 import type { RequestContext, Route } from '../http/route.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from '../apimachinery/api-groups.ts';
 import { apisCollectionParameters, apisObjectParameters } from '../apimachinery/list/apis-parameters.ts';
-import { namesFields } from '../apimachinery/list/field-warnings.ts';
+import { namesFields, warnOfFields } from '../apimachinery/list/field-warnings.ts';
 import { queriesOf } from '../apimachinery/list/query.ts';
 import { assertUnderlyingAllowed } from '../apimachinery/reading.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import { Lanes } from '../apimachinery/watch/lanes.ts';
 import { readingGroup } from '../cluster/catalogue/generic.ts';
-import { FieldSchemas } from '../cluster/field-schemas.ts';
+import type { FieldSchemas } from '../cluster/field-schemas.ts';
 import type { ApiResource, Resource } from '../cluster/catalogue/resource.ts';
 import { ApisHandlers } from './apis-handler.ts';
 import { componentResources, componentRoutes } from './components.ts';
 import { genericRoutes, type GenericParts } from './generic-routes.ts';
 import { CachedReads } from './cached-reads.ts';
-import { authorizeRead, writePath, warnOfFields } from './read-request.ts';
+import { authorizeRead, writePath } from './read-request.ts';
 import { readRoutes, schemasOf } from './read-routes.ts';
 
 export interface ApisDeps {
@@ -89,15 +89,14 @@ function resourceRoutes(resource: Resource<unknown>, access: ReadAccess, lanes: 
 
 /** Returns the routes of the gateway: discovery and every resource below /kapis. */
 export function kapisRoutes(deps: KapisDeps): Route[] {
-  const { authorizer, granted, catalogue, resources, otherGroups = [] } = deps;
+  const { authorizer, granted, catalogue, resources, fieldSchemas, otherGroups = [] } = deps;
   const access: ReadAccess = { authorizer, granted, catalogue };
   const lanes = new Lanes();
-  const schemas = new FieldSchemas(deps.client);
   return [
     ...discoveryRoutes('/kapis', [...groupsOf(deps), ...otherGroups]),
-    ...resources.flatMap((resource) => resourceRoutes(resource, access, lanes, schemas)),
+    ...resources.flatMap((resource) => resourceRoutes(resource, access, lanes, fieldSchemas)),
     ...componentRoutes(deps),
-    ...genericRoutes(deps, access, lanes, schemas),
+    ...genericRoutes(deps, access, lanes),
   ];
 }
 

@@ -46,6 +46,14 @@ const coreSchemas = {
   NodeCondition: { type: 'object', properties: { type: { type: 'string' } } },
 };
 
+const userSchemas = {
+  User: {
+    type: 'object',
+    properties: { spec: { type: 'object', properties: { email: { type: 'string' } } } },
+    'x-kubernetes-group-version-kind': [{ group: 'iam.platform.io', version: 'v1alpha2', kind: 'User' }],
+  },
+};
+
 let lab: Lab;
 let token: string;
 beforeAll(async () => {
@@ -53,6 +61,10 @@ beforeAll(async () => {
     prepare: (cluster) => {
       serveResources(cluster, { apps: [resource('deployments', 'Deployment', 'Namespaced')] });
       cluster.put('/openapi/v3/api', { metadata: { name: 'v1' }, components: { schemas: coreSchemas } });
+      cluster.put('/openapi/v3/apis/iam.platform.io', {
+        metadata: { name: 'v1alpha2' },
+        components: { schemas: userSchemas },
+      });
     },
   });
   token = String((await lab.token(login)).json()['access_token']);
@@ -386,6 +398,19 @@ describe('a Warning header', () => {
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: false } }));
     const { status, headers } = await call('GET', `${resources}/namespaces/bank/pods?fields=nothing`);
     expect([status, headers['warning']]).toEqual([403, undefined]);
+  });
+
+  test('names unknown fields of users, only to callers who may read them', async () => {
+    lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: true } }));
+    const users = '/kapis/iam.platform.io/v1alpha2/users';
+    const warning = '299 - "fields: unknown field \\"spec.emial\\"; did you mean \\"spec.email\\"?"';
+    for (const path of [users, `${users}/alice`]) {
+      expect(await warningsFor(`${path}?fields=spec.emial`)).toEqual([200, warning]);
+      expect(await warningsFor(`${path}?fields=spec.email`)).toEqual([200, undefined]);
+      expect(await warningsFor(`${path}?fields=spec.emial`, 'unknown')).toEqual([401, undefined]);
+    }
+    lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: false } }));
+    expect(await warningsFor(`${users}/bob?fields=spec.emial`)).toEqual([403, undefined]);
   });
 
   test('is limited in number and length', async () => {

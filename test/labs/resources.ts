@@ -11,6 +11,7 @@ import { Store } from '../../src/cluster/cache/store.ts';
 import { storeObject, type StoredObject } from '../../src/cluster/cache/stored-object.ts';
 import { ListMemory } from '../../src/cluster/catalogue/list-memory.ts';
 import type { Resource } from '../../src/cluster/catalogue/resource.ts';
+import { FieldSchemas } from '../../src/cluster/field-schemas.ts';
 import { nodes, type NodeFields } from '../../src/resources/kinds/nodes.ts';
 import type { KapisDeps } from '../../src/resources/routes.ts';
 import { createLogger } from '../../src/runtime/logger.ts';
@@ -160,6 +161,12 @@ export function fakeResource(store: Store<NodeFields> = new Store()): FakeResour
   return resource;
 }
 
+const noCluster = {
+  stream: async (): Promise<never> => {
+    throw new Error('there is no cluster');
+  },
+};
+
 /** Parts of kapisRoutes for a cluster without resources. */
 export const emptyCluster = {
   catalogue: {
@@ -171,11 +178,8 @@ export const emptyCluster = {
     listMemory: new ListMemory(() => 1024 * 1024),
   },
   granted: { of: () => [], hasSynced: () => true },
-  client: {
-    stream: async (): Promise<never> => {
-      throw new Error('there is no cluster');
-    },
-  },
+  client: noCluster,
+  fieldSchemas: new FieldSchemas(noCluster),
   kinds: [],
   namespace: 'release',
 } satisfies Omit<KapisDeps, 'authorizer' | 'resources'>;

@@ -1,7 +1,9 @@
 /** Warnings for the parameters `fields` and `fieldSelector` if they name a field that the schema of the resource does not have. */
 import type { Response } from 'express';
 import { nearest } from '../../config/error-map.ts';
-import type { FieldSchema } from '../../cluster/field-schemas.ts';
+import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
+import type { FieldSchema, FieldSchemas } from '../../cluster/field-schemas.ts';
+import type { RequestContext } from '../../http/route.ts';
 import { StatusError } from '../../runtime/errors.ts';
 import { parseFieldTerms } from './filters.ts';
 import { parsePaths } from './projection.ts';
@@ -79,8 +81,19 @@ export function fieldWarnings(schema: FieldSchema, query: URLSearchParams): read
   return [...warnings];
 }
 
+/** Warns of fields in the query that the schema of the resource does not have. `revision` is that of its CustomResourceDefinition. */
+export async function warnOfFields(
+  schemas: FieldSchemas,
+  { kind, underlying }: Pick<ResourceDefinition<never>, 'kind' | 'underlying'>,
+  revision: string,
+  { res, context: { query, log } }: { readonly res: Response; readonly context: RequestContext },
+): Promise<void> {
+  const schema = await schemas.find({ ...underlying, kind, revision }, log);
+  if (schema !== undefined) addWarnings(res, fieldWarnings(schema, query));
+}
+
 /** Adds headers in the form of kube-apiserver (RFC 7234 section 5.5, code 299), which kubectl prints. */
-export function addWarnings(res: Response, warnings: readonly string[]): void {
+function addWarnings(res: Response, warnings: readonly string[]): void {
   if (warnings.length === 0) return;
   const texts = warnings.map((text) => text.replace(/[^\x20-\x7e]/g, '?').replace(/["\\]/g, String.raw`\$&`));
   res.setHeader(

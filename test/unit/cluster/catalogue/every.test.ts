@@ -9,6 +9,7 @@ import { kapisRoutes } from '../../../../src/resources/routes.ts';
 import type { Route } from '../../../../src/http/route.ts';
 import type { KubeRequest, KubeResponse } from '../../../../src/cluster/client/client.ts';
 import type { DiscoveredResource } from '../../../../src/cluster/discovery.ts';
+import { FieldSchemas } from '../../../../src/cluster/field-schemas.ts';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import { Topic } from '../../../../src/runtime/lifecycle.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
@@ -159,6 +160,7 @@ beforeEach(() => {
     catalogue,
     granted: { of: () => granted, hasSynced: () => true },
     client: cluster,
+    fieldSchemas: new FieldSchemas(cluster),
     kinds,
     namespace: 'release',
   });
