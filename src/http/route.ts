@@ -63,10 +63,15 @@ export const inHeader = (name: string, description: string, schema: Schema = tex
   schema,
 });
 
-/** Content of an object that is available in both media types. */
+/** Content of an object or a list. */
 export const jsonOrYAML = (schema: Schema): ContentDescription => ({
   'application/json': schema,
   'application/yaml': schema,
+});
+
+/** 200 with an object or a list. */
+export const objectResponse = (schema: Schema, description: string): ResponseDescriptions => ({
+  200: { description, content: jsonOrYAML(schema) },
 });
 
 /** 200 with a JSON document. */

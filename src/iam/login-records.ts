@@ -6,10 +6,10 @@ import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { queryParameters } from '../http/request/parameters.ts';
-import { json, type Route } from '../http/route.ts';
-import { assertAcceptsJson } from '../http/request/negotiate.ts';
+import { objectResponse, type Route } from '../http/route.ts';
+import { objectTypeOf } from '../apimachinery/list/resource-responses.ts';
 import { described, type TypeOf } from '../http/schema.ts';
-import { writeJson } from '../http/response/write.ts';
+import { writeObject } from '../http/response/pretty.ts';
 import { commonShape, limitParameter } from '../apimachinery/common-parameters.ts';
 import { accountOf, authorizeOnOthers, usernameInPath } from './target-user.ts';
 import { loginRecordListSchema } from './schemas.ts';
@@ -34,10 +34,10 @@ export const loginRecordsRoute = (parts: LoginRecordsParts): Route =>
       limit: described('Maximum number of records; -1 for all', limitParameter),
       ...commonShape,
     }),
-    responses: json(loginRecordListSchema, 'The login records'),
+    responses: objectResponse(loginRecordListSchema, 'The login records'),
     authorize: authorizeOnOthers(parts),
     async handler({ req, res, query: { limit, pretty }, granted: target }) {
-      assertAcceptsJson(req.headers);
+      objectTypeOf(req);
       const records = await parts.loginHistories.of(accountOf(parts.directory, target));
       const items = records
         .slice(0, limit === -1 ? undefined : limit)
@@ -49,6 +49,6 @@ export const loginRecordsRoute = (parts: LoginRecordsParts): Route =>
         items,
         totalItems: records.length,
       };
-      await writeJson(req, res, all, { pretty });
+      await writeObject(req, res, all, { pretty });
     },
   });

@@ -8,11 +8,12 @@ import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { notFound } from '../runtime/errors.ts';
 import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
-import { json, type RequestContext, type Route } from '../http/route.ts';
+import { json, objectResponse, type RequestContext, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta-schemas.ts';
-import { assertAcceptsJson } from '../http/request/negotiate.ts';
+import { objectTypeOf } from '../apimachinery/list/resource-responses.ts';
 import type { TypeOf } from '../http/schema.ts';
-import { writeDone, writeJson } from '../http/response/write.ts';
+import { writeObject } from '../http/response/pretty.ts';
+import { writeDone } from '../http/response/write.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
 import { accountOf, authorizeOnOthers, usernameInPath } from './target-user.ts';
 import { sessionListSchema, type ShownSession } from './schemas.ts';
@@ -41,10 +42,10 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       access: authorizedByRoute,
       pathParameters: usernameInPath,
       query: commonParameters,
-      responses: json(sessionListSchema, 'The sessions of the user'),
+      responses: objectResponse(sessionListSchema, 'The sessions of the user'),
       authorize,
       async handler({ req, res, context, query: { pretty }, granted: target }) {
-        assertAcceptsJson(req.headers);
+        objectTypeOf(req);
         const items = loginsOf(accountOf(directory, target), parts).map((session) =>
           shown(session, context.user.sessionID),
         );
@@ -55,7 +56,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
           items,
           totalItems: items.length,
         };
-        await writeJson(req, res, all, { pretty });
+        await writeObject(req, res, all, { pretty });
       },
     }),
     defineRoute({

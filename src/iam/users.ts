@@ -8,10 +8,10 @@ import { assertAllowed, type Authorizer } from '../auth/authorizers/authorizer.t
 import { alreadyExists, badRequest, notFound, serviceUnavailable } from '../runtime/errors.ts';
 import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
-import { jsonOrYAML, type ResponseDescriptions, type Route } from '../http/route.ts';
+import { jsonOrYAML, objectResponse, type Route } from '../http/route.ts';
 import { queryParameters } from '../http/request/parameters.ts';
 import { jsonPatchSchema } from '../http/meta-schemas.ts';
-import { described, oneOrNone, text as anyText, type Schema } from '../http/schema.ts';
+import { described, oneOrNone, text as anyText } from '../http/schema.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import type { FieldSchemas } from '../cluster/field-schemas.ts';
 import { assertReached } from '../apimachinery/reading.ts';
@@ -72,9 +72,6 @@ const grants =
 const configuredUsers =
   'Users of the cluster configuration object can be changed and deleted only there: the response is 403.';
 
-const ok = (schema: Schema, description: string): ResponseDescriptions => ({
-  200: { description, content: jsonOrYAML(schema) },
-});
 const userBody = unparsedBody(jsonOrYAML(userSchema));
 
 const path = `${base}/users` as const;
@@ -104,7 +101,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
         'Returns the User objects and the users of the cluster configuration object, which have the annotation `iam.platform.io/source`. Requires the right to `list users` in `iam.platform.io`; with `fieldSelector=metadata.name=NAME` the right to that user is enough. User objects are watched at `/kapis/resources.platform.io/v1alpha3/users.iam.platform.io`.',
       access: authorizedByRoute,
       query: queriesOf(usersDefinition).list,
-      responses: ok(userListSchema, 'A page of users'),
+      responses: objectResponse(userListSchema, 'A page of users'),
       errors: [422],
       async authorize(request) {
         const granted = await authorizeOn(parts)(request);
@@ -133,7 +130,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       access: { ...authorizedByRoute, passwordChange: true },
       pathParameters: usernameInPath,
       query: getParameters,
-      responses: ok(userSchema, 'The user'),
+      responses: objectResponse(userSchema, 'The user'),
       authorize: authorizeOnOthers(parts),
       async handler({ req, res, context, query, granted: { username } }) {
         objectTypeOf(req);
@@ -190,7 +187,7 @@ const changeRoutes = (parts: UsersParts, writer: UserWriter): Route[] => [
     pathParameters: usernameInPath,
     query: writeParameters,
     body: userBody,
-    responses: ok(userSchema, 'The replaced user'),
+    responses: objectResponse(userSchema, 'The replaced user'),
     errors,
     authorize: authorizeWrite(parts),
     handler: (request) => writer.write(request, 'PUT'),
@@ -208,7 +205,7 @@ const changeRoutes = (parts: UsersParts, writer: UserWriter): Route[] => [
       [jsonPatch]: jsonPatchSchema,
       'application/yaml': userPatchSchema,
     }),
-    responses: ok(userSchema, 'The changed user'),
+    responses: objectResponse(userSchema, 'The changed user'),
     errors,
     authorize: authorizeWrite(parts),
     handler: (request) => writer.write(request, 'PATCH'),
@@ -225,7 +222,7 @@ const deleteRoute = (parts: UsersParts, writer: UserWriter): Route =>
     pathParameters: usernameInPath,
     query: deleteParameters,
     body: unparsedBody(jsonOrYAML(deleteOptionsSchema), false),
-    responses: ok(deletedUserSchema, 'The user was deleted, or will be once its finalizers are removed'),
+    responses: objectResponse(deletedUserSchema, 'The user was deleted, or will be once its finalizers are removed'),
     errors,
     authorize: authorizeOn(parts),
     async handler(request) {

@@ -4,10 +4,10 @@ import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { authenticated } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
-import { json, type Route } from '../http/route.ts';
-import { assertAcceptsJson } from '../http/request/negotiate.ts';
+import { objectResponse, type Route } from '../http/route.ts';
+import { objectTypeOf } from '../apimachinery/list/resource-responses.ts';
 import type { TypeOf } from '../http/schema.ts';
-import { writeJson } from '../http/response/write.ts';
+import { writeObject } from '../http/response/pretty.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
 import { ownAccount } from './target-user.ts';
 import { whoAmISchema } from './schemas.ts';
@@ -22,9 +22,9 @@ export const whoAmIRoute = (directory: Directory): Route =>
       'Returns the username, groups and extra attributes with which your requests are authorized. Requires no right, and accepts a token that only allows changing the password.',
     access: { ...authenticated, passwordChange: true },
     query: commonParameters,
-    responses: json(whoAmISchema, 'The identity of the caller'),
+    responses: objectResponse(whoAmISchema, 'The identity of the caller'),
     async handler({ req, res, context, query: { pretty } }) {
-      assertAcceptsJson(req.headers);
+      objectTypeOf(req);
       const caller = context.user;
       const { username, uid, groups, extra } = caller;
       const account = ownAccount(directory, caller);
@@ -34,7 +34,7 @@ export const whoAmIRoute = (directory: Directory): Route =>
         metadata: {},
         status: { userInfo: { username, uid, groups, extra }, user: account && userOf(account) },
       };
-      await writeJson(req, res, whoAmI, { pretty });
+      await writeObject(req, res, whoAmI, { pretty });
     },
   });
 

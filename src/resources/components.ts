@@ -8,8 +8,8 @@ import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime
 import { writeDocument } from '../http/response/pretty.ts';
 import { authorizedByHandler } from '../http/access.ts';
 import { defineRoute, type RouteRequest } from '../http/define-route.ts';
-import { json, type RequestContext, type Route } from '../http/route.ts';
-import { assertAcceptsJson } from '../http/request/negotiate.ts';
+import { objectResponse, type RequestContext, type Route } from '../http/route.ts';
+import { objectTypeOf } from '../apimachinery/list/resource-responses.ts';
 import type { TypeOf } from '../http/schema.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import type { StoredObject } from '../cluster/cache/stored-object.ts';
@@ -176,9 +176,9 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       path: `${base}/components`,
       summary: 'List the components of the platform',
       description: `Returns the Deployments, StatefulSets and DaemonSets of the platform in its namespace and in \`kube-system\`, and the add-ons of the cluster in \`kube-system\`. ${rights}`,
-      responses: json(componentListSchema, 'The components'),
+      responses: objectResponse(componentListSchema, 'The components'),
       async handler(request) {
-        assertAcceptsJson(request.req.headers);
+        objectTypeOf(request.req);
         const hidden: string[] = [];
         const items = await reader.list(request.context, hidden);
         const list: TypeOf<typeof componentListSchema> = {
@@ -199,9 +199,9 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       description:
         'If both namespaces contain a component of this name, the response is the one of the release. Requires the right to `list` its kind in its namespace.',
       pathParameters: { name: 'Name of the component' },
-      responses: json(componentSchema, 'The component'),
+      responses: objectResponse(componentSchema, 'The component'),
       async handler(request) {
-        assertAcceptsJson(request.req.headers);
+        objectTypeOf(request.req);
         const { name } = request.path;
         const found = (await reader.list(request.context)).find(({ metadata }) => metadata.name === name);
         if (found === undefined) throw notFound(served, name);
@@ -213,9 +213,9 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       path: `${base}/componenthealth`,
       summary: 'Get the health of components and nodes',
       description: `Counts the nodes, and the Deployments, StatefulSets and DaemonSets of the platform and of the add-ons of the cluster. \`unhealthy\` lists the unhealthy workloads. ${rights}`,
-      responses: json(componentHealthSchema, 'The health of components and nodes'),
+      responses: objectResponse(componentHealthSchema, 'The health of components and nodes'),
       async handler(request) {
-        assertAcceptsJson(request.req.headers);
+        objectTypeOf(request.req);
         await writeResponse(request, await healthOf(reader, request.context));
       },
     }),
@@ -288,5 +288,5 @@ async function writeResponse(
   value: object,
 ): Promise<void> {
   const body = [Buffer.from(JSON.stringify(value))];
-  await writeDocument(req, res, { contentType: 'application/json', body, pretty }, context);
+  await writeDocument(req, res, { contentType: objectTypeOf(req), body, pretty }, context);
 }

@@ -88,11 +88,6 @@ export const prefersYAML = (header: string | undefined): boolean =>
     .flatMap((clause) => ['application/json', 'application/yaml'].filter((type) => acceptsMediaType(clause, type)))
     .at(0) === 'application/yaml';
 
-/** Throws 406 for callers that do not accept JSON. */
-export function assertAcceptsJson({ accept }: { readonly accept?: string | undefined }): void {
-  negotiate(accept, ['application/json'], (type) => type);
-}
-
 /** Returns true if the response may be compressed by gzip (RFC 9110 section 12.5.3). */
 export function acceptsGzip(header: string | undefined): boolean {
   if (header === undefined) return false;

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
 import { PassThrough, Readable } from 'node:stream';
+import { parse } from 'yaml';
 import { Catalogue } from '../../../../src/cluster/catalogue/catalogue.ts';
 import { kinds, nodes } from '../../../../src/resources/kinds/index.ts';
 import { jsonSchemaOf } from '../../../../src/docs/openapi/json-schema.ts';
@@ -872,6 +873,19 @@ describe('the platform components', () => {
     responses.push((await get(routes, `${base}/${path}`)).body);
     for (const response of responses) expect(validate(response) || validate.errors).toBe(true);
   });
+
+  test.each(['components', 'components/server', 'componenthealth'])(
+    'respond to %s in YAML as in JSON',
+    async (path) => {
+      const accept = 'application/yaml';
+      const response = await get(routes, `${base}/${path}`, { headers: { accept } });
+      expect(response.headers['content-type']).toBe(accept);
+      expect(parse(response.text)).toEqual((await get(routes, `${base}/${path}`)).body);
+      expect(await refused(routes, `${base}/${path}`, { headers: { accept: 'text/html' } })).toMatchObject({
+        code: 406,
+      });
+    },
+  );
 
   test('are named by discovery', async () => {
     const { body } = await get(routes, base);

@@ -333,7 +333,9 @@ describe('userinfo', () => {
   ])('reports what is malformed in the header %j, without quoting it', async (authorization, problem) => {
     const lab = await logIn();
     const response = await sendRequest(lab.app, '/oauth/userinfo', { headers: { authorization } });
-    expect(response.json()['error_description']).toMatch(new RegExp(`^${problem}.*: send 'Authorization: Bearer <token>'$`));
+    expect(response.json()['error_description']).toMatch(
+      new RegExp(`^${problem}.*: send 'Authorization: Bearer <token>'$`),
+    );
     expect(response.text).not.toMatch(/eDp5|x y/);
   });
 
