@@ -58,7 +58,7 @@ export class ServingCertificate {
       this.#value = next;
       await this.#publish(next);
     } catch (error) {
-      log.warn('serving certificate refresh failed', { error });
+      if (!this.#stopped.signal.aborted) log.warn('serving certificate refresh failed', { error });
     }
   }
 

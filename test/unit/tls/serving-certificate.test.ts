@@ -106,3 +106,12 @@ test('a server without a serving certificate does not start', async () => {
   current = new Error('no such file');
   await expect(certificate.start()).rejects.toThrow('no such file');
 });
+
+test('a read that the stop interrupts is not reported, because a failed start logs its reason last', async () => {
+  await certificate.start();
+  current = new Error('the server is shutting down');
+  live.accept(configuration({}));
+  certificate.stop();
+  await settle();
+  expect(lines()).toEqual([]);
+});
