@@ -6,6 +6,7 @@ import { errorMap } from '../config/error-map.ts';
 import { descriptionsOf, shown, type QueryParameters, type Shape, type Values } from '../http/request/parameters.ts';
 import { described, notEmpty, object, others, type Schema } from '../http/schema.ts';
 import { OAuthError, type OAuthErrorCode } from '../runtime/errors.ts';
+import { describeProblems } from '../runtime/problems.ts';
 
 type Pairs = Iterable<readonly [name: string, value: string]>;
 
@@ -62,10 +63,16 @@ function problemOf(
 
 export function readParameters(pairs: Pairs): ReadonlyMap<string, string> {
   const all = new Map<string, string>();
+  const repeated = new Set<string>();
   for (const [name, value] of pairs) {
-    if (all.has(name)) throw new OAuthError('invalid_request', `the parameter ${shown(name)} is repeated`);
+    if (all.has(name)) repeated.add(name);
     all.set(name, value);
   }
+  if (repeated.size > 0)
+    throw new OAuthError(
+      'invalid_request',
+      describeProblems([...repeated], (name) => `the parameter ${shown(name)} is repeated`),
+    );
   for (const [name, value] of all) if (value === '') all.delete(name);
   return all;
 }

@@ -44,6 +44,11 @@ describe('OAuth parameters', () => {
     [`${good}&max_age=10`, 'invalid_request', 'max_age must be a number of seconds, not "10"'],
     [`${good}&unknown=1&unknown=`, 'invalid_request', 'the parameter "unknown" is repeated'],
     ['response_type=token&state=a&state=a', 'invalid_request', 'the parameter "state" is repeated'],
+    [
+      'state=a&x=1&state=a&x=2&x=3',
+      'invalid_request',
+      'the parameter "state" is repeated; the parameter "x" is repeated',
+    ],
   ] as const)('of %j are rejected as %s: %s', (query, error, message) => {
     expect(() => parse(query)).toThrow(new OAuthError(error, message));
     expect(() => parse(query)).toThrow(expect.objectContaining({ error, code: 400 }));
