@@ -77,7 +77,7 @@ async function run(): Promise<number> {
   let isStopping = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
-      if (!isStopping) console.log('the server finishes what it is at and ends, within some seconds');
+      if (!isStopping) console.log('stopping the server; open requests finish first, which takes a few seconds');
       isStopping = true;
       void server.stop();
     });

@@ -83,6 +83,7 @@ export interface KubeObject {
   readonly kind?: string;
   readonly metadata: {
     readonly name: string;
+    readonly namespace?: string;
     readonly uid?: string;
     readonly resourceVersion?: string;
     readonly creationTimestamp?: string;
