@@ -1,0 +1,120 @@
+/** Manifests and values of the documents, validated by kube-apiserver with the schemas of the kinds and without unknown fields. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse, parseAllDocuments, stringify } from 'yaml';
+import { output } from '../../hack/cluster/exec.ts';
+import { moduleFolder } from '../../hack/cluster/go-modules.ts';
+import { programs } from '../../hack/cluster/programs.ts';
+import { release } from '../../hack/run/chart.ts';
+import { platformApiserver } from '../labs/integration/cli.ts';
+import { blocksIn } from '../labs/integration/documents.ts';
+import type { KubeObject } from '../labs/integration/kube.ts';
+import { kubectl, succeed } from '../labs/integration/kubectl.ts';
+import { lab } from '../labs/integration/lab.ts';
+
+/** The first version whose standard channel has TLSRoute v1, as the document says. */
+const gatewayAPI = 'sigs.k8s.io/gateway-api@v1.5.1';
+const tlsRoutes = 'config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml';
+
+const chart = join(import.meta.dirname, '../../charts/platform-apiserver');
+const isManifest = (block: string): boolean => block.startsWith('apiVersion:');
+const blocks = ['guides/expose.md', 'guides/install.md'].flatMap((file) =>
+  blocksIn(file, 'text')
+    .filter((block) => /^\w+:/.test(block))
+    .map((block, index): [string, string] => [`${file} ${index + 1}`, block]),
+);
+const manifests = blocks.filter(([, block]) => isManifest(block));
+const values = blocks.filter(([, block]) => !isManifest(block));
+
+function file(name: string, text: string): string {
+  const path = join(lab().dir, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const sent = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '--validate=strict'];
+
+let definition: string;
+beforeAll(async () => {
+  definition = join(await moduleFolder(gatewayAPI), tlsRoutes);
+  await succeed(kubectl, 'apply', '--server-side', '-f', definition);
+  await succeed(kubectl, 'wait', '--for=condition=established', '--timeout=30s', '-f', definition);
+});
+afterAll(() => succeed(kubectl, 'delete', '-f', definition));
+
+/** Renders the chart with these values. */
+async function render(text: string): Promise<readonly KubeObject[]> {
+  const { helm } = await programs(['helm']);
+  const where = ['--namespace', release.namespace, '--values', file('documented-values.yaml', text)];
+  const rendered = await output(helm, ['template', release.name, chart, ...where]);
+  return parseAllDocuments(rendered).flatMap((one) => (one.contents === null ? [] : [one.toJS() as KubeObject]));
+}
+
+const find = <T>(objects: readonly KubeObject[], kind: string): T => {
+  const found = objects.find((one) => one.kind === kind);
+  if (found === undefined) throw new Error(`the chart renders no ${kind}`);
+  return found as T;
+};
+
+interface Service extends KubeObject {
+  readonly spec: { readonly ports: readonly { readonly name: string; readonly port: number }[] };
+}
+
+interface ConfigMap extends KubeObject {
+  readonly data: Readonly<Record<string, string>>;
+}
+
+describe('the manifests of the documents', () => {
+  test('include those of expose.md', () => {
+    expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual(['TLSRoute', 'Ingress']);
+  });
+
+  test.each(manifests)('kube-apiserver accepts %s', async (_, block) => {
+    await succeed(kubectl, ...sent, '-f', file('manifest.yaml', block));
+  });
+
+  test.each(manifests)('kube-apiserver rejects %s with an unknown field', async (_, block) => {
+    const { spec, ...object } = parse(block) as KubeObject;
+    const unknown = file('manifest.yaml', stringify({ ...object, spec: { ...spec, unknown: true } }));
+    expect(await kubectl(...sent, '-f', unknown)).toMatchObject({ stderr: expect.stringContaining('spec.unknown') });
+  });
+
+  test('refer to the Service and a port of the chart', async () => {
+    const { metadata, spec } = find<Service>(await render('{}'), 'Service');
+    const https = spec.ports.find(({ name }) => name === 'https');
+    const [route, ingress] = manifests.map(([, block]) => parse(block) as KubeObject);
+    expect(route).toMatchObject({
+      metadata: { namespace: release.namespace },
+      spec: { rules: [{ backendRefs: [{ name: metadata.name, port: https?.port }] }] },
+    });
+    expect(ingress).toMatchObject({
+      metadata: { namespace: release.namespace },
+      spec: {
+        rules: [{ http: { paths: [{ backend: { service: { name: metadata.name, port: { name: https?.name } } } }] } }],
+      },
+    });
+  });
+});
+
+describe('the values of the documents', () => {
+  test('include those of expose.md', () => {
+    expect(values.length).toBeGreaterThan(3);
+  });
+
+  test.each(values)('kube-apiserver accepts the chart with %s', async (_, block) => {
+    const objects = await render(block);
+    const byNamespace = Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? release.namespace);
+    for (const [namespace, members] of byNamespace) {
+      const manifest = file('rendered.yaml', members.map((one) => stringify(one)).join('---\n'));
+      await succeed(kubectl, ...sent, '--namespace', namespace, '-f', manifest);
+    }
+  });
+
+  test.each(values)('the configuration of the chart with %s is valid', async (_, block) => {
+    const objects = await render(block);
+    const configMap = objects.find(({ metadata: { name } }) => name === 'platform-config') as ConfigMap;
+    const configuration = file('documented-configuration.yaml', configMap.data['platform.yaml'] ?? '');
+    expect(await platformApiserver(['check-config', configuration])).toMatchObject({ code: 0, stderr: '' });
+  });
+});
