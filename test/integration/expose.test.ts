@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments, stringify } from 'yaml';
-import { output } from '../../hack/cluster/exec.ts';
+import { output, type Executed } from '../../hack/cluster/exec.ts';
 import { moduleFolder } from '../../hack/cluster/go-modules.ts';
 import { programs } from '../../hack/cluster/programs.ts';
 import { release } from '../../hack/run/chart.ts';
@@ -19,10 +19,10 @@ const tlsRoutes = 'config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml'
 
 const chart = join(import.meta.dirname, '../../charts/platform-apiserver');
 const isManifest = (block: string): boolean => block.startsWith('apiVersion:');
-const blocks = ['guides/expose.md', 'guides/install.md'].flatMap((file) =>
-  blocksIn(file, 'text')
+const blocks = ['guides/expose.md', 'guides/install.md'].flatMap((page) =>
+  blocksIn(page, 'text')
     .filter((block) => /^\w+:/.test(block))
-    .map((block, index): [string, string] => [`${file} ${index + 1}`, block]),
+    .map((block, index): [string, string] => [`${page} ${index + 1}`, block]),
 );
 const manifests = blocks.filter(([, block]) => isManifest(block));
 const values = blocks.filter(([, block]) => !isManifest(block));
@@ -51,11 +51,9 @@ async function render(text: string): Promise<readonly KubeObject[]> {
   return parseAllDocuments(rendered).flatMap((one) => (one.contents === null ? [] : [one.toJS() as KubeObject]));
 }
 
-const find = <T>(objects: readonly KubeObject[], kind: string): T => {
-  const found = objects.find((one) => one.kind === kind);
-  if (found === undefined) throw new Error(`the chart renders no ${kind}`);
-  return found as T;
-};
+/** Sends objects to kube-apiserver as a dry run. */
+const send = (objects: string, ...where: readonly string[]): Promise<Executed> =>
+  kubectl(...sent, ...where, '-f', file('sent.yaml', objects));
 
 interface Service extends KubeObject {
   readonly spec: { readonly ports: readonly { readonly name: string; readonly port: number }[] };
@@ -71,27 +69,29 @@ describe('the manifests of the documents', () => {
   });
 
   test.each(manifests)('kube-apiserver accepts %s', async (_, block) => {
-    await succeed(kubectl, ...sent, '-f', file('manifest.yaml', block));
+    expect(await send(block)).toMatchObject({ code: 0, stderr: '' });
   });
 
   test.each(manifests)('kube-apiserver rejects %s with an unknown field', async (_, block) => {
     const { spec, ...object } = parse(block) as KubeObject;
-    const unknown = file('manifest.yaml', stringify({ ...object, spec: { ...spec, unknown: true } }));
-    expect(await kubectl(...sent, '-f', unknown)).toMatchObject({ stderr: expect.stringContaining('spec.unknown') });
+    const unknown = stringify({ ...object, spec: { ...spec, unknown: true } });
+    expect(await send(unknown)).toMatchObject({ code: 1, stderr: expect.stringContaining('spec.unknown') });
   });
 
   test('refer to the Service and a port of the chart', async () => {
-    const { metadata, spec } = find<Service>(await render('{}'), 'Service');
-    const https = spec.ports.find(({ name }) => name === 'https');
+    const service = (await render('{}')).find(({ kind }) => kind === 'Service') as Service;
+    const https = service.spec.ports.find(({ name }) => name === 'https');
     const [route, ingress] = manifests.map(([, block]) => parse(block) as KubeObject);
     expect(route).toMatchObject({
       metadata: { namespace: release.namespace },
-      spec: { rules: [{ backendRefs: [{ name: metadata.name, port: https?.port }] }] },
+      spec: { rules: [{ backendRefs: [{ name: service.metadata.name, port: https?.port }] }] },
     });
     expect(ingress).toMatchObject({
       metadata: { namespace: release.namespace },
       spec: {
-        rules: [{ http: { paths: [{ backend: { service: { name: metadata.name, port: { name: https?.name } } } }] } }],
+        rules: [
+          { http: { paths: [{ backend: { service: { name: service.metadata.name, port: { name: https?.name } } } }] } },
+        ],
       },
     });
   });
@@ -106,8 +106,8 @@ describe('the values of the documents', () => {
     const objects = await render(block);
     const byNamespace = Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? release.namespace);
     for (const [namespace, members] of byNamespace) {
-      const manifest = file('rendered.yaml', members.map((one) => stringify(one)).join('---\n'));
-      await succeed(kubectl, ...sent, '--namespace', namespace, '-f', manifest);
+      const rendered = members.map((one) => stringify(one)).join('---\n');
+      expect(await send(rendered, '--namespace', namespace)).toMatchObject({ code: 0, stderr: '' });
     }
   });
 

@@ -84,10 +84,11 @@ describe('a page over plain HTTP', () => {
   });
 });
 
+const publicURL = (): string => 'https://platform.example:9443/base';
+
 describe('a page that requires TLS', () => {
   const path = '/oauth/private';
   const routes = [{ ...doing((_req, res) => void res.end('page'), path), isPage: true, isTLSOnly: true }];
-  const publicURL = (): string => 'https://platform.example:9443/base';
   const only = 'this page is available over https only';
 
   test.each<[string, AppRequest, (() => string) | undefined, string]>([
