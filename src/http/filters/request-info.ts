@@ -99,16 +99,15 @@ const nothing = {
   isLongRunning: false,
 };
 
-/** Returns the verb. The path of one object can be watched on /kapis and in the legacy form; kube-apiserver treats others as a get. */
+/**
+ * Returns the verb. The path of one object can be watched on /kapis and in the legacy form; kube-apiserver treats others as a get. In the
+ * legacy form the verb does not depend on the method.
+ */
 function verbOf(method: string, name: string, isLegacyWatch: boolean, prefix: string, query: URLSearchParams): string {
+  if (isLegacyWatch) return 'watch';
   const verb = verbs.get(method) ?? method.toLowerCase();
-  const canWatch = name === '' || isLegacyWatch || prefix === 'kapis';
-  if (
-    verb === 'get' &&
-    canWatch &&
-    (isLegacyWatch || !['false', '0'].includes((query.get('watch') ?? '0').toLowerCase()))
-  )
-    return 'watch';
+  const canWatch = name === '' || prefix === 'kapis';
+  if (verb === 'get' && canWatch && !['false', '0'].includes((query.get('watch') ?? '0').toLowerCase())) return 'watch';
   if (name !== '') return verb;
   return verb === 'get' ? 'list' : verb === 'delete' ? 'deletecollection' : verb;
 }

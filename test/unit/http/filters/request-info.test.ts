@@ -26,6 +26,7 @@ describe('a resource request', () => {
     ['GET', '/api/v1/pods', 'list api /v1  pods'],
     ['HEAD', '/api/v1/pods', 'list api /v1  pods'],
     ['GET', '/api/v1/watch/pods', 'watch api /v1  pods'],
+    ['POST', '/api/v1/watch/pods', 'watch api /v1  pods'],
     ['GET', '/api/v1/watch/namespaces/other/pods', 'watch api /v1 other pods'],
     ['GET', '/api/v1/pods?watch=true', 'watch api /v1  pods'],
     ['GET', '/api/v1/pods?watch=True', 'watch api /v1  pods'],
