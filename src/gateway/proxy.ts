@@ -1,10 +1,11 @@
 /** Streams a request to kube-apiserver and its response back, each at the pace of its reader. */
 import type { Request, Response } from 'express';
-import { ServerResponse, type IncomingMessage } from 'node:http';
+import { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { ServerHttp2Stream } from 'node:http2';
-import { badGateway, badRequest, serviceUnavailable, type StatusError, unauthorized } from '../runtime/errors.ts';
+import { badGateway, serviceUnavailable, type StatusError, unauthorized } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
+import { chunksOf } from '../http/request/body-chunks.ts';
 import { cutIfUnread, cutOff } from '../http/response/cut-off.ts';
 import {
   failureOf,
@@ -84,21 +85,6 @@ function bodyOf(req: Request): AsyncIterable<Buffer> | undefined {
   const { 'content-length': length, 'transfer-encoding': encoding } = req.headers;
   const isEmpty = stream === undefined ? encoding === undefined && Number(length ?? 0) === 0 : stream.endAfterHeaders;
   return isEmpty ? undefined : chunksOf(req);
-}
-
-/**
- * Yields the whole body, or throws: a body that the client aborted must not look complete upstream. If kube-apiserver stops reading, the
- * rest is drained: the connection stays open for the response, and the next request can be read.
- */
-async function* chunksOf(req: IncomingMessage): AsyncGenerator<Buffer> {
-  try {
-    yield* req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-  } catch (cause) {
-    // The client is at fault, not kube-apiserver.
-    throw badRequest('the request body is incomplete', { cause });
-  } finally {
-    req.resume();
-  }
 }
 
 /** Returns a response of kube-apiserver to the caller. */

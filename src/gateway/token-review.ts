@@ -6,6 +6,7 @@ import type { Request, Response } from 'express';
 import type { AccessTokens } from '../auth/authenticators/access-tokens.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { withAuthenticated } from '../auth/user.ts';
+import { chunksOf } from '../http/request/body-chunks.ts';
 import { negotiate } from '../http/request/negotiate.ts';
 import { parseJSON } from '../http/request/parse-json.ts';
 import { recordOf } from '../http/request/json-body.ts';
@@ -51,9 +52,9 @@ export async function handleTokenReview(
   forward: (body?: Buffer) => Promise<void>,
 ): Promise<void> {
   if (!(await shouldRead(parts, req, context))) return forward();
-  const body = await readBody(req.iterator({ destroyOnReturn: false }), maxSize, () =>
+  const body = await readBody(chunksOf(req), maxSize, () =>
     tooLarge(`a TokenReview must not be larger than ${maxSize} bytes`),
-  ).finally(() => req.resume());
+  );
   const spec = specOf(req.headers['content-type'], body);
   const status = spec && (await statusOf(spec, parts));
   if (status === undefined) return forward(body);
@@ -84,7 +85,9 @@ function specOf(contentType = 'application/json', body: Buffer): Spec | undefine
 
 function ofJSON(value: unknown): Spec | undefined {
   const review = recordOf(value);
-  const { token, audiences = [] } = recordOf(review?.['spec']) ?? {};
+  const { token, audiences: given } = recordOf(review?.['spec']) ?? {};
+  // For Kubernetes null is the same as no value.
+  const audiences = given ?? [];
   const isReview = review?.['apiVersion'] === apiVersion && review['kind'] === kind;
   const areTexts = Array.isArray(audiences) && audiences.every((one) => typeof one === 'string');
   return isReview && typeof token === 'string' && areTexts ? { token, audiences } : undefined;

@@ -4,6 +4,7 @@ import { badRequest, tooLarge, unsupportedEncoding, unsupportedMediaType } from 
 import { readBody } from '../../runtime/promises.ts';
 import type { BodyDescription, RequestContext } from '../route.ts';
 import type { Schema, TypeOf } from '../schema.ts';
+import { chunksOf } from './body-chunks.ts';
 import { badParameters, bodyProblems } from './parameters.ts';
 import { parseJSON } from './parse-json.ts';
 import { parseYAML } from './parse-yaml.ts';
@@ -60,7 +61,7 @@ async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JS
     throw unsupportedEncoding('the body must be in UTF-8');
   if (!/^identity$/i.test(req.headers['content-encoding'] ?? 'identity'))
     throw unsupportedEncoding('the body must not be compressed');
-  const bytes = await readBody(req, maxSize, () => tooLarge(`the body must not be larger than ${maxSize} bytes`));
+  const bytes = await readBody(chunksOf(req), maxSize, () => tooLarge(`the body must not be larger than ${maxSize} bytes`));
   if (bytes.length === 0) return { contentType, value: undefined };
   try {
     return contentType === yaml

@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ValidToken } from '../../../src/auth/authenticators/access-tokens.ts';
 import { gateway } from '../../../src/gateway/index.ts';
+import type { Gateway } from '../../../src/http/route.ts';
 import type { HttpHandler } from '../../../src/http/listeners/http-handler.ts';
-import { sendRequest, type AppResponse } from '../../fakes/request.ts';
+import { send, sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { FakeKubeApiserver, upstreamAt } from '../../fakes/upstream.ts';
 import { as, face } from '../../labs/http.ts';
 
@@ -14,8 +15,12 @@ const protobuf = 'application/vnd.kubernetes.protobuf';
 
 const kube = new FakeKubeApiserver();
 let app: HttpHandler;
+/** Receives what the handler of the gateway throws. */
+let failed: (error: unknown) => void = () => undefined;
 let validated: string[] = [];
 let reviews: unknown[] = [];
+/** Resolves when the right of a caller is reviewed, which precedes the body. */
+let allowed = Promise.withResolvers<void>();
 const valid = {
   subject: { username: 'anna', uid: 'uid-1', groups: ['developers'] },
 } as unknown as ValidToken;
@@ -31,18 +36,29 @@ beforeAll(async () => {
   const authorizer = {
     authorize: async ({ username }: { readonly username: string }, attributes: unknown) => {
       reviews.push([username, attributes]);
+      allowed.resolve();
       return { allowed: username !== 'nobody', reason: '' };
     },
   };
-  ({ app } = face({ gateway: gateway({ client, accessTokens, authorizer, issuer: () => issuer }) }));
+  const tested = gateway({ client, accessTokens, authorizer, issuer: () => issuer });
+  const handler: Gateway['handler'] = async (...request) => {
+    try {
+      await tested.handler(...request);
+    } catch (error) {
+      failed(error);
+      throw error;
+    }
+  };
+  ({ app } = face({ gateway: { ...tested, handler } }));
 });
 afterAll(() => kube.close());
 beforeEach(() => {
   kube.taken();
   [validated, reviews] = [[], []];
+  allowed = Promise.withResolvers();
 });
 
-const review = (token: unknown, audiences?: readonly unknown[], type: object = {}): string =>
+const review = (token: unknown, audiences?: readonly unknown[] | null, type: object = {}): string =>
   JSON.stringify({
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'TokenReview',
@@ -80,6 +96,7 @@ describe('a review of an access token of this server', () => {
   test.each<[string, string | Buffer, Record<string, string>]>([
     ['in JSON', review('of-anna'), {}],
     ['for the issuer', review('of-anna', ['https://other.example', issuer]), {}],
+    ['with null as the audiences', review('of-anna', null), {}],
     ['with a charset', review('of-anna'), { 'content-type': `${json}; charset=utf-8` }],
     ['in protobuf', inProtobuf('of-anna'), { 'content-type': protobuf, accept: `${protobuf},${json}` }],
     ['in protobuf for the issuer', inProtobuf('of-anna', 'x', issuer), { 'content-type': protobuf, accept: '*/*' }],
@@ -137,6 +154,7 @@ describe('kube-apiserver receives unchanged', () => {
     ['v1beta1', '/apis/authentication.k8s.io/v1beta1/tokenreviews'],
     ['a name', `${path}/one`],
     ['a namespace', '/apis/authentication.k8s.io/v1/namespaces/n/tokenreviews'],
+    ['the deprecated path of watches', '/apis/authentication.k8s.io/v1/watch/tokenreviews'],
     ['another group', '/apis/example.com/v1/tokenreviews'],
   ])('a request with %s, unread', async (_, at) => {
     kube.serve = (_req, res) => void res.end('of kube-apiserver');
@@ -156,4 +174,16 @@ test('a chunked body of more than 64 KiB is 413', async () => {
   const body = review('of-anna').padEnd(64 * 1024 + 1);
   const response = await post(body, { 'transfer-encoding': 'chunked' });
   expect([response.status, kube.taken(), validated]).toEqual([413, [], []]);
+});
+
+test('a body that the client aborts is 400, because an error without a status would be one in the log', async () => {
+  const failure = new Promise((resolve) => (failed = resolve));
+  const client = send(
+    app,
+    `POST ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer reviewer\r\nContent-Length: 9\r\n\r\n{`,
+  );
+  await allowed.promise;
+  client.destroy();
+  expect(await failure).toMatchObject({ code: 400, message: 'the request body is incomplete' });
+  expect(kube.taken()).toEqual([]);
 });
