@@ -30,6 +30,7 @@ const users = [
   'sec-é',
   'system:admin',
   'system:anonymous',
+  'system:authenticated',
   'system:kube-scheduler',
   'system:serviceaccount:a:B',
 ];

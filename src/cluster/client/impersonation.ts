@@ -66,11 +66,9 @@ const extraKey = (key: string): string =>
 export function impersonationHeaders(user: UpstreamIdentity): Readonly<Record<string, string | readonly string[]>> {
   const { username, uid, groups, extra = {}, proved } = user;
   if (username === '') throw badRequest('the identity has no username');
-  const reserved = [username, ...groups].find((name) => name.startsWith(system) && name !== authenticated);
+  const reserved = [username, ...groups.filter((name) => name !== authenticated)].find((name) => name.startsWith(system));
   if (reserved !== undefined && !proved)
     throw forbidden({ group: '', resource: 'users' }, username, `the name "${reserved}" is reserved for Kubernetes`);
-  if (username === authenticated)
-    throw forbidden({ group: '', resource: 'users' }, username, 'it is the name of a group');
   const sentGroups = groupsToSend(user);
   return {
     'impersonate-user': headerValue('username', username),

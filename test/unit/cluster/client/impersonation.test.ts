@@ -85,6 +85,7 @@ describe('the impersonation headers of a user', () => {
 
   test.each<Partial<UpstreamIdentity>>([
     { username: 'system:admin' },
+    { username: 'system:authenticated' },
     { username: 'system:serviceaccount:default:a' },
     { groups: ['system:masters'] },
     { groups: ['system:authenticated', 'system:nodes'] },
