@@ -48,6 +48,7 @@ export async function buildGoClients(dir: string): Promise<Lab['go']> {
     oauth: join(folder, 'oauth'),
     controller: join(folder, 'controller'),
     replay: join(folder, 'replay'),
+    reviewer: join(folder, 'reviewer'),
   };
 }
 
