@@ -43,3 +43,9 @@ export const isSubdomain = (name: string): boolean =>
 
 /** Audience of access tokens for a kube-apiserver that is configured with this issuer. */
 export const kubernetesAudience = 'kubernetes';
+
+/**
+ * Audience of access tokens of users who must change their password. Only this server enforces that limit, so no other server that accepts
+ * its tokens may accept these.
+ */
+export const passwordChangeAudience = 'password-change';

@@ -2,7 +2,7 @@
  * Schema of the cluster configuration object, `platform.yaml`, with defaults and descriptions. The reference documentation is generated
  * from it, so describe a key here before writing the code that reads it.
  */
-import { configGroup, kubernetesAudience } from './names.ts';
+import { configGroup, kubernetesAudience, passwordChangeAudience } from './names.ts';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { audit } from './audit.ts';
@@ -181,7 +181,10 @@ const clientName = z
     'must consist of letters, digits, "-", "." and "_", and start and end with a letter or digit',
   )
   .max(253)
-  .refine((name) => name !== kubernetesAudience, `must not be ${kubernetesAudience}, the audience of kube-apiserver`);
+  .refine(
+    (name) => name !== kubernetesAudience && name !== passwordChangeAudience,
+    `must not be ${kubernetesAudience} or ${passwordChangeAudience}, which are audiences of access tokens`,
+  );
 
 const client = z
   .strictObject({

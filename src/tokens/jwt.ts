@@ -4,7 +4,7 @@
  */
 import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload, type VerifyOptions } from 'jsonwebtoken';
-import { kubernetesAudience } from '../config/names.ts';
+import { kubernetesAudience, passwordChangeAudience } from '../config/names.ts';
 import { BoundedCache } from '../runtime/bounded-cache.ts';
 import type { Session } from './sessions/session.ts';
 import type { Subject } from './subject.ts';
@@ -110,7 +110,8 @@ export class Tokens {
 
   /**
    * Issues an access token that expires no later than its session, and returns its lifetime in whole seconds. `scope` can be narrower
-   * than that of the session (RFC 6749 section 6). Tokens for other audiences live for at most ten minutes.
+   * than that of the session (RFC 6749 section 6). Tokens for other audiences live for at most ten minutes. A token of a user who must
+   * change their password has an audience of its own.
    */
   issueAccess(
     session: Session,
@@ -126,7 +127,7 @@ export class Tokens {
     const token = sign(this.#keys.current(signingAlgorithm), 'at+jwt', {
       iss: issuer,
       sub: subject.uid,
-      aud: audience,
+      aud: subject.passwordChangeRequired === true ? passwordChangeAudience : audience,
       exp,
       iat,
       jti: randomUUID(),
@@ -186,13 +187,13 @@ export class Tokens {
   /** Verifies an access token (RFC 9068 section 4). Undefined unless this server issued it for itself and it is valid now. */
   verifyAccess(token: string): AccessClaims | undefined {
     const claims = this.verifyForAny(token);
-    return claims?.aud === this.#settings().issuer ? claims : undefined;
+    return claims !== undefined && this.#isOwn(claims) ? claims : undefined;
   }
 
   /** Verifies an access token for this server or for kube-apiserver. */
   verifyForCluster(token: string): AccessClaims | undefined {
     const claims = this.verifyForAny(token);
-    return claims?.aud === kubernetesAudience || claims?.aud === this.#settings().issuer ? claims : undefined;
+    return claims !== undefined && (claims.aud === kubernetesAudience || this.#isOwn(claims)) ? claims : undefined;
   }
 
   /** Verifies an access token of any audience, also one for a resource server elsewhere. */
@@ -231,9 +232,7 @@ export class Tokens {
   #misuseOf(claims: TokenClaims): string | undefined {
     const { type, aud } = claims;
     if (type === 'access')
-      return aud === this.#settings().issuer
-        ? undefined
-        : `the token is for the audience "${aud}", not for this server`;
+      return this.#isOwn(claims) ? undefined : `the token is for the audience "${aud}", not for this server`;
     if (this.#idTokenClients().includes(aud)) return undefined;
     return `the token is an id_token of the client "${aud}", which gateway.idTokenClients does not list; send the access_token`;
   }
@@ -257,6 +256,11 @@ export class Tokens {
     const cached = this.#verified.get(key);
     const isValid = cached?.generation === this.#keys.generation && cached.issuer === this.#settings().issuer;
     return isValid ? cached.claims : undefined;
+  }
+
+  /** Returns whether an access token is for this server. */
+  #isOwn({ aud }: TokenClaims): boolean {
+    return aud === this.#settings().issuer || aud === passwordChangeAudience;
   }
 
   #isCurrent({ exp }: TokenClaims): boolean {

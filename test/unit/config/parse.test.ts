@@ -265,6 +265,8 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     ['clients: [{name: a, secret: x, groups: ["a\\tb"]}]', 'clients[0].groups[0]'],
     ['users: [{username: a, passwordRef: {name: "", key: b}}]', 'users[0].passwordRef.name'],
     ['users: [{username: a}]', 'users[0]'],
+    ['clients: [{name: kubernetes, secret: x}]', 'clients[0].name'],
+    ['clients: [{name: password-change, secret: x}]', 'clients[0].name'],
     ['clients: [{name: a, secret: x, grantTypes: [implicit]}]', 'clients[0].grantTypes[0]'],
     ['clients: [{name: platform, secret: x, introspection: true}]', 'clients[0].introspection'],
     ['clients: [{name: platform, secret: x, groups: [a]}]', 'clients[0].groups'],

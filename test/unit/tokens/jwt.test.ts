@@ -133,6 +133,18 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-scope-absent
+  // evidence: jwt-password-change
+  test.each([undefined, kubernetesAudience])(
+    'of a user who must change the password is for that change alone, whatever the audience (%s)',
+    (audience) => {
+      const { tokens } = lab();
+      const subject = { ...account, passwordChangeRequired: true };
+      const { token } = tokens.issueAccess(sessionWith(), subject, undefined, audience);
+      expect(readJWT(token).claims).toMatchObject({ aud: 'password-change' });
+      expect(tokens.verifyBearer(token)).toMatchObject({ type: 'access', sub: 'uid-alice' });
+    },
+  );
+
   test('without a scope has no scope claim', () => {
     expect(readJWT(lab().tokens.issueAccess(sessionWith(), account, undefined).token).claims).not.toHaveProperty(
       'scope',
