@@ -28,6 +28,12 @@ interface TestFile {
   readonly path: string;
 }
 
+interface TestResult {
+  readonly status: string;
+  readonly title: string;
+  readonly ancestorTitles: readonly string[];
+}
+
 /** The parts of jest's result for one file that are used. */
 interface FileResult {
   readonly numPassingTests: number;
@@ -35,7 +41,7 @@ interface FileResult {
   readonly failureMessage?: string | null;
   readonly testExecError?: { readonly message: string };
   readonly perfStats: { readonly runtime: number };
-  readonly testResults: readonly { readonly status: string; readonly fullName: string }[];
+  readonly testResults: readonly TestResult[];
   readonly console?: readonly { readonly type: string; readonly message: string }[];
 }
 
@@ -99,9 +105,13 @@ function fileLines(path: string, result: FileResult, isFailed: boolean): string[
   const failed = result.testResults.filter(({ status }) => status === 'failed');
   return [
     `${isFailed ? 'FAIL' : 'pass'}  ${seconds.padStart(7)}  ${tests.padStart(10)}  ${relative('.', path)}`,
-    ...failed.map(({ fullName }) => `      failed: ${fullName}`),
+    ...failed.map((test) => `      failed: ${nameOf(test)}`),
   ];
 }
+
+/** Returns the title of a test after those of its groups, except a group whose title it repeats. */
+const nameOf = ({ title, ancestorTitles }: TestResult): string =>
+  [...ancestorTitles.filter((group) => !title.startsWith(group)), title].join(' › ');
 
 /** Returns the failure with the console output of the file's tests. */
 const failureOf = (path: string, { failureMessage, console: entries = [] }: FileResult): string =>

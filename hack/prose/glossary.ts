@@ -41,5 +41,14 @@ export const openings: readonly Term[] = [
   },
 ];
 
+/** A test whose title begins so needs the title of its group to be understood. */
+export const titleOpenings: readonly Term[] = [
+  {
+    pattern:
+      /^(?:that|whose|who|which|of|by|for|to|as|and|but|is|are|has|have|does|do|may|can|cannot|never|gets|returns|rejects|accepts|keeps|reports|sends|requires|works|fails|ends)\b/g,
+    instead: 'a full statement: name the subject first',
+  },
+];
+
 /** Words between two stops, which semicolons and colons are too. */
 export const maxWords = 40;

@@ -1,7 +1,8 @@
 /** textlint rules over paragraphs of Markdown, comments and messages. */
 import type { AnyTxtNode } from '@textlint/ast-node-types';
 import type { TextlintRuleModule } from '@textlint/types';
-import { glossary, maxWords, openings, type Term } from './glossary.ts';
+import { glossary, maxWords, openings, titleOpenings, type Term } from './glossary.ts';
+import { testTitle } from './source-plugin.ts';
 
 const spaces = (text: string): string => text.replaceAll(/[^\n]/g, ' ');
 
@@ -20,7 +21,7 @@ const countWords = (text: string): number => text.split(/\s+/).filter((word) => 
 
 const rule: TextlintRuleModule = (context) => {
   const { Syntax, RuleError, report, getSource, locator } = context;
-  const check = (node: AnyTxtNode, hasSentences = true): void => {
+  const check = (node: AnyTxtNode, excluded: readonly Term[] = openings): void => {
     const text = masked(getSource(node) ?? '');
     const complain = ({ pattern, instead }: Term, within: string, offset: number): void => {
       for (const { 0: found, index } of within.matchAll(pattern))
@@ -28,7 +29,7 @@ const rule: TextlintRuleModule = (context) => {
     };
     for (const term of glossary) complain(term, text, 0);
     for (const { 0: sentence, index } of text.matchAll(sentences)) {
-      if (hasSentences && !/\?\s*$/.test(sentence)) for (const opening of openings) complain(opening, sentence, index);
+      if (!/\?\s*$/.test(sentence)) for (const opening of excluded) complain(opening, sentence, index);
       const words = Math.max(...sentence.split(/[;:]\s/).map(countWords));
       if (words > maxWords)
         report(
@@ -39,7 +40,8 @@ const rule: TextlintRuleModule = (context) => {
   };
   return {
     [Syntax.Paragraph]: (node) => check(node),
-    [Syntax.Header]: (node) => check(node, false),
+    [Syntax.Header]: (node) => check(node, []),
+    [testTitle]: (node: AnyTxtNode) => check(node, titleOpenings),
     [Syntax.TableCell]: (node) => check(node),
   };
 };

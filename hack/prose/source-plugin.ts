@@ -5,21 +5,25 @@ import { parseSync, Visitor } from 'oxc-parser';
 interface Span {
   readonly start: number;
   readonly end: number;
+  readonly isTestTitle?: boolean;
 }
+
+/** Type of a node. */
+export const testTitle = 'TestTitle';
 
 type Paragraphs = (text: string, file: string) => readonly Span[];
 
 /** A message or a title has at least three words; keys, paths and queries have fewer, or other characters. */
 const isProse = (text: string): boolean => /^[`'"]?[A-Za-z%$][^\n]* [^\n]* /.test(text);
-const testFunctions = new Set(['test', 'it', 'describe']);
+const testFunctions = new Set(['test', 'describe']);
 
 const typescript: Paragraphs = (text, file) => {
   const { program, comments } = parseSync(file, text);
   const spans: Span[] = [];
   const isTest = file.endsWith('.test.ts');
   const strings: Span[] = [];
-  const add = (node: Span): void => {
-    if (isProse(text.slice(node.start, node.end))) strings.push({ start: node.start + 1, end: node.end - 1 });
+  const add = ({ start, end }: Span, isTestTitle = false): void => {
+    if (isProse(text.slice(start, end))) strings.push({ start: start + 1, end: end - 1, isTestTitle });
   };
   new Visitor({
     Literal: (node) => {
@@ -29,7 +33,8 @@ const typescript: Paragraphs = (text, file) => {
       if (!isTest) add(node);
     },
     CallExpression: ({ callee, arguments: [title] }) => {
-      if (isTest && title !== undefined && testFunctions.has(calledName(callee))) add(title);
+      const name = calledName(callee);
+      if (isTest && title !== undefined && testFunctions.has(name)) add(title, name === 'test');
     },
   }).visit(program);
   spans.push(...joined(text, comments), ...strings);
@@ -116,7 +121,7 @@ function documentOf(text: string, spans: readonly Span[]) {
     'Document',
     { start: 0, end: text.length },
     {
-      children: spans.map((span) => node('Paragraph', span, { children: [] })),
+      children: spans.map((span) => node(span.isTestTitle === true ? testTitle : 'Paragraph', span, { children: [] })),
     },
   );
 }

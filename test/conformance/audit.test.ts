@@ -51,7 +51,7 @@ async function aliceToken(): Promise<string> {
 }
 
 describe('the audit log', () => {
-  test('has an event with user and response for a read at the gateway', async () => {
+  test('the audit log has an event with user and response for a read at the gateway', async () => {
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'user-agent': 'console/1' };
     const response = await lab.gateway(`${kapisNodes}/n1`, { headers });
     const [event, ...more] = await eventsOf(response.headers['audit-id']);
@@ -70,7 +70,7 @@ describe('the audit log', () => {
     });
   });
 
-  test('names the user of a request that comes through the aggregator', async () => {
+  test('the audit log names the user of a request that comes through the aggregator', async () => {
     const response = await lab.aggregated(nodes);
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({ verb: 'list', user: { username: 'alice' }, responseObject: { kind: 'NodeList' } });
@@ -79,7 +79,7 @@ describe('the audit log', () => {
   test.each([
     ['without a token', {}, 401, 'Unauthorized'],
     ['with an invalid token', { authorization: 'Bearer bad' }, 401, 'Unauthorized'],
-  ])('has the reason of the rejection of a request %s', async (_, headers, code, reason) => {
+  ])('the audit log has the reason of the rejection of a request %s', async (_, headers, code, reason) => {
     const response = await lab.gateway(kapisNodes, { headers });
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
@@ -88,7 +88,7 @@ describe('the audit log', () => {
     });
   });
 
-  test('has an event for a request with an ambiguous path', async () => {
+  test('the audit log has an event for a request with an ambiguous path', async () => {
     const response = await lab.gateway('/kapis/../x');
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({ requestURI: '/kapis/../x', responseStatus: { code: 400, reason: 'BadRequest' } });
@@ -97,7 +97,7 @@ describe('the audit log', () => {
   test.each([
     ['secureGateway' as const, '/', 303],
     ['gateway' as const, '/oauth/account', 307],
-  ])('has an event for a browser that the %s redirects from %s', async (listener, url, code) => {
+  ])('the audit log has an event for a browser that the %s redirects from %s', async (listener, url, code) => {
     const response = await lab[listener](url, { headers: { accept: 'text/html' } });
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
@@ -108,7 +108,7 @@ describe('the audit log', () => {
     });
   });
 
-  test('has only the start of a long URL unless the caller is authenticated', async () => {
+  test('the audit log has only the start of a long URL unless the caller is authenticated', async () => {
     const url = `${kapisNodes}?name=${'a'.repeat(40_000)}`;
     const uriFor = async (headers: Readonly<Record<string, string>>): Promise<string | undefined> => {
       const [event] = await eventsOf((await lab.gateway(url, { headers })).headers['audit-id']);
@@ -118,7 +118,7 @@ describe('the audit log', () => {
     expect(await uriFor({ authorization: `Bearer ${await aliceToken()}` })).toBe(url);
   });
 
-  test('has events for the start and the end of a watch', async () => {
+  test('the audit log has events for the start and the end of a watch', async () => {
     const headers = { authorization: `Bearer ${await aliceToken()}` };
     const response = await lab.gateway(`${kapisNodes}?watch=true&timeoutSeconds=1`, { headers });
     const stages = (await eventsOf(response.headers['audit-id'])).map(({ stage, verb }) => [stage, verb]);
@@ -128,7 +128,7 @@ describe('the audit log', () => {
     ]);
   });
 
-  test('omits requests that the policy excludes', async () => {
+  test('the audit log omits requests that the policy excludes', async () => {
     const probe = await lab.gateway('/livez');
     await eventsOf((await lab.gateway('/kapis/version')).headers['audit-id']);
     expect(events().filter(({ auditID }) => auditID === probe.headers['audit-id'])).toEqual([]);
@@ -139,7 +139,7 @@ describe('the audit log of requests passed on to kube-apiserver', () => {
   const pods = '/api/v1/namespaces/default/pods';
   const pod = { kind: 'Pod', metadata: { name: 'p', managedFields: [{}] } };
 
-  test('has the request and response objects', async () => {
+  test('the audit log of requests passed on to kube-apiserver has the request and response objects', async () => {
     const responseBody = JSON.stringify({ ...pod, status: {} });
     kube.serve = (_, res) => void res.writeHead(201, { 'content-type': 'application/json' }).end(responseBody);
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'content-type': 'application/json' };
@@ -164,22 +164,25 @@ describe('the audit log of requests passed on to kube-apiserver', () => {
     [`${kapisNodes}/n1`, 'Node', 200],
     [kapisNodes, 'NodeList', 200],
     [`${kapisNodes}/none`, 'Status', 404],
-  ])('has the response object over HTTP/2: %s', async (url, kind, status) => {
-    kube.serve = (_, res) =>
-      void res.writeHead(status, { 'content-type': 'application/json' }).end(`{"kind":"${kind}"}`);
-    const [headers] = await lab.http2(url, 'GET', { authorization: `Bearer ${await aliceToken()}` });
-    const [event] = await eventsOf(headers['audit-id']);
-    expect(event).toMatchObject({ responseStatus: { code: status }, responseObject: { kind } });
-  });
+  ])(
+    'the audit log of requests passed on to kube-apiserver has the response object over HTTP/2: %s',
+    async (url, kind, status) => {
+      kube.serve = (_, res) =>
+        void res.writeHead(status, { 'content-type': 'application/json' }).end(`{"kind":"${kind}"}`);
+      const [headers] = await lab.http2(url, 'GET', { authorization: `Bearer ${await aliceToken()}` });
+      const [event] = await eventsOf(headers['audit-id']);
+      expect(event).toMatchObject({ responseStatus: { code: status }, responseObject: { kind } });
+    },
+  );
 
-  test('names the impersonated user', async () => {
+  test('the audit log of requests passed on to kube-apiserver names the impersonated user', async () => {
     kube.serve = (_, res) => void res.end('{}');
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'impersonate-user': 'bob' };
     const [event] = await eventsOf((await lab.gateway(pods, { headers })).headers['audit-id']);
     expect(event).toMatchObject({ user: { username: 'alice' }, impersonatedUser: { username: 'bob' } });
   });
 
-  test('has events for the start and the end of an exec session', async () => {
+  test('the audit log of requests passed on to kube-apiserver has events for the start and the end of an exec session', async () => {
     kube.grant = (req, socket) => {
       socket.end(
         `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${req.headers.upgrade}\r\n\r\nbye`,
@@ -203,7 +206,7 @@ describe('the audit log of requests passed on to kube-apiserver', () => {
 });
 
 describe('the audit log of logins', () => {
-  test('names user, client and session', async () => {
+  test('the audit log of logins names user, client and session', async () => {
     const response = await lab.token(login);
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
@@ -234,7 +237,7 @@ describe('the audit log of logins', () => {
     });
   });
 
-  test('records a failed login as anonymous, with the username', async () => {
+  test('the audit log of logins records a failed login as anonymous, with the username', async () => {
     const [event] = await eventsOf((await lab.token({ ...login, password: 'wrong horse' })).headers['audit-id']);
     expect(event).toMatchObject({
       user: { username: 'system:anonymous' },
@@ -243,12 +246,12 @@ describe('the audit log of logins', () => {
     });
   });
 
-  test('omits usernames that do not exist, since they may be passwords', async () => {
+  test('the audit log of logins omits usernames that do not exist, since they may be passwords', async () => {
     const [event] = await eventsOf((await lab.token({ ...login, username: 'hunter2' })).headers['audit-id']);
     expect(event?.annotations).not.toHaveProperty('oauth.platform.io/username');
   });
 
-  test('contains no passwords or tokens', async () => {
+  test('the audit log of logins contains no passwords or tokens', async () => {
     const response = await lab.token(login);
     const token = response.json()['access_token'] as string;
     await lab.gateway(`${kapisNodes}?access_token=${token}`);

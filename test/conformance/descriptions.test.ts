@@ -224,7 +224,7 @@ describe('the described parameters', () => {
   const indifferent =
     /^(?:get \/(?:kapis(?:\/[\w.]+){0,2}|swagger\/[\w.-]+|docs(?:\/.+)?|metrics|(?:livez|readyz|healthz)(?:\/\{check\})?)$|\w+ \/(?:oauth|\.well-known)\/)/;
 
-  test('are those that the server knows, for all operations below /kapis', async () => {
+  test('the described parameters are those that the server knows, for all operations below /kapis', async () => {
     let checked = 0;
     for (const [method, path, operation] of operationsOf(v3)) {
       const { parameters = [], deprecated } = operation;
@@ -248,7 +248,7 @@ describe('the described parameters', () => {
 });
 
 describe.each(names)('/swagger/%s', (name) => {
-  test('is public and supports ETags', async () => {
+  test('the Swagger document is public and supports ETags', async () => {
     const plain = await send(name);
     expect(plain).toMatchObject({ status: 200 });
     expect(plain.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-cache, private' });
@@ -262,7 +262,7 @@ describe.each(names)('/swagger/%s', (name) => {
     expect(Number(zipped.headers['content-length'])).toBeLessThan(plain.text.length / 4);
   });
 
-  test('equals the published file except for the issuer', async () => {
+  test('the Swagger document equals the published file except for the issuer', async () => {
     const published = readFileSync(new URL(`../../api/${name}`, import.meta.url), 'utf8');
     const { issuer } = await import('../labs/conformance/lab.ts');
     const here = (await send(name)).text.replaceAll(issuer, 'https://platform-apiserver.platform-system.svc');

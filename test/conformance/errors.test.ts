@@ -92,7 +92,7 @@ function expectUnauthorized(response: AppResponse, message: string, challenge: s
 
 describe('401', () => {
   test.each([nodes, '/metrics', '/nowhere'])(
-    'without credentials explains how to send and get a token: %s',
+    'the error 401 without credentials explains how to send and get a token: %s',
     async (path) => {
       expectUnauthorized(await lab.gateway(path), `the request has no credentials: ${usage}`, noError);
     },
@@ -104,19 +104,22 @@ describe('401', () => {
     ['Bearer', 'the Authorization header has no token after "Bearer"', noError],
     ['Bearer secret token', malformed, because(malformed)],
     ['Bearer "secret"', malformed, because(malformed)],
-  ])('for %j names what is malformed and never quotes the header', async (authorization, problem, challenge) => {
-    for (const path of [nodes, '/api/v1/nodes']) {
-      const response = await lab.gateway(path, { headers: { authorization } });
-      const { message } = response.json();
-      expect(String(message).startsWith(problem)).toBe(true);
-      expect(message).toMatch(/: send "Authorization: Bearer <access token>"/);
-      expectUnauthorized(response, String(message), challenge);
-      expect(response.text).not.toMatch(/YWxp|secret/);
-    }
-  });
+  ])(
+    'the error 401 for %j names what is malformed and never quotes the header',
+    async (authorization, problem, challenge) => {
+      for (const path of [nodes, '/api/v1/nodes']) {
+        const response = await lab.gateway(path, { headers: { authorization } });
+        const { message } = response.json();
+        expect(String(message).startsWith(problem)).toBe(true);
+        expect(message).toMatch(/: send "Authorization: Bearer <access token>"/);
+        expectUnauthorized(response, String(message), challenge);
+        expect(response.text).not.toMatch(/YWxp|secret/);
+      }
+    },
+  );
 
   test.each(['http', 'https'] as const)(
-    'for two Authorization headers names the problem, even if both have the same valid token: %s',
+    'the error 401 for two Authorization headers names the problem, even if both have the same valid token: %s',
     async (way) => {
       for (const first of [`Bearer ${token}`, 'Basic x']) {
         const headers: Record<string, string[]> = { authorization: [first, `Bearer ${token}`] };
@@ -130,7 +133,7 @@ describe('401', () => {
     },
   );
 
-  test('for every well-formed token that the server did not sign has the same message', async () => {
+  test('the error 401 for every well-formed token that the server did not sign has the same message', async () => {
     const parts = token.split('.');
     const foreign = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from('{"iss":"x"}').toString('base64url')}.x`;
     for (const bad of [`${parts[0]}.${parts[1]}.AAAA`, foreign, 'unknown', 'AA==', 'x'.repeat(20_000)]) {
@@ -140,7 +143,7 @@ describe('401', () => {
     }
   });
 
-  test('for a revoked token says so', async () => {
+  test('the error 401 for a revoked token says so', async () => {
     const revoked = String((await lab.token(login)).json()['access_token']);
     await lab.revoke(revoked);
     const response = await lab.gateway(nodes, { headers: { authorization: `Bearer ${revoked}` } });
@@ -148,7 +151,7 @@ describe('401', () => {
     expectUnauthorized(response, `${problem}: ${usage}`, because(problem));
   });
 
-  test('on the aggregated listener explains how to send a token', async () => {
+  test('the error 401 on the aggregated listener explains how to send a token', async () => {
     const target = { host: '127.0.0.1', port: lab.ports.aggregated, tls: { rejectUnauthorized: false } };
     const response = await checked(open(connect(target), { path: '/apis/resources.platform.io/v1alpha3/nodes' }));
     expectUnauthorized(response, `the request has no credentials: ${usage}`, noError);
@@ -172,7 +175,7 @@ describe('an error as YAML', () => {
     ['405', 'POST', nodes, ''],
   ];
 
-  test.each(requests)('has the values of the JSON: %s', async (_, method, path, wrong) => {
+  test.each(requests)('an error as YAML has the values of the JSON: %s', async (_, method, path, wrong) => {
     const authorization = `Bearer ${wrong || token}`;
     for (const way of ['gateway', 'secureGateway', 'aggregated'] as const) {
       const expected = await lab[way](path, { method, headers: { authorization } });
@@ -195,16 +198,16 @@ describe('an error as YAML', () => {
     ['application/yaml;q=0', 'application/json'],
     ['text/yaml', 'application/json'],
     ['application/*', 'application/json'],
-  ])('is returned only if Accept prefers YAML: %s', async (accept, type) => {
+  ])('an error as YAML is returned only if Accept prefers YAML: %s', async (accept, type) => {
     expect((await lab.gateway('/kapis/version/x', { headers: { accept } })).headers['content-type']).toBe(type);
   });
 
-  test('has no body for HEAD', async () => {
+  test('an error as YAML has no body for HEAD', async () => {
     const { status, headers, text } = await lab.gateway(nodes, { method: 'HEAD', headers: { accept: yaml } });
     expect([status, headers['content-type'], text]).toEqual([401, yaml, '']);
   });
 
-  test('does not exist in OAuth, whose errors are JSON', async () => {
+  test('an error as YAML does not exist in OAuth, whose errors are JSON', async () => {
     const response = await lab.gateway('/oauth/token', { method: 'POST', headers: { accept: yaml } });
     expect(response.headers['content-type']).toBe('application/json');
     expect(response.json()).toMatchObject({ error: 'invalid_request' });
@@ -216,7 +219,7 @@ describe('plain HTTP', () => {
     ['https', 'GET / HTTP/1.1\r\nHost: platform.example\r\n\r\n'],
     ['https', 'POST /oauth/token HTTP/1.1\r\nHost: platform.example\r\nContent-Length: 3\r\n\r\na=b'],
     ['aggregated', 'HEAD /apis HTTP/1.0\r\n\r\n'],
-  ] as const)('on the TLS port %s is 400 and names https: %j', async (listener, bytes) => {
+  ] as const)('plain HTTP on the TLS port %s is 400 and names https: %j', async (listener, bytes) => {
     const [head = '', body = ''] = (await sendPlain(lab.ports[listener], bytes)).split('\r\n\r\n');
     expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
     expect(head).toMatch(/\r\nConnection: close/);
@@ -227,7 +230,7 @@ describe('plain HTTP', () => {
     });
   });
 
-  test('is the only thing that gets a response without TLS', async () => {
+  test('plain HTTP is the only thing that gets a response without TLS', async () => {
     for (const bytes of ['SSH-2.0-x\r\n', '\0\0\0\0\0\0', '\x16\x03\x01\0\x02ab'])
       expect(await sendPlain(lab.ports.https, bytes)).not.toContain('HTTP');
   });
@@ -248,7 +251,7 @@ async function causesOf(query: string): Promise<Record<string, string>> {
 }
 
 describe('400 below /kapis/resources', () => {
-  test('lists all problems of a query in details.causes', async () => {
+  test('the error 400 below /kapis/resources lists all problems of a query in details.causes', async () => {
     const query =
       'lmit=1&page=0&sortBy=age&fields=a[0]&fieldSelector=x&labelSelector=a==b==c&resourceVersion=new&limit=1&limit=2';
     expect(await causesOf(query)).toEqual({
@@ -263,13 +266,13 @@ describe('400 below /kapis/resources', () => {
     });
   });
 
-  test('names at most six known parameters if none is close', async () => {
+  test('the error 400 below /kapis/resources names at most six known parameters if none is close', async () => {
     expect(await causesOf('colour=red')).toEqual({
       colour: 'unknown parameter; known parameters include page, limit, sortBy, ascending, name, names',
     });
   });
 
-  test('for a version that /kapis does not match names the parameter', async () => {
+  test('the error 400 below /kapis/resources for a version that /kapis does not match names the parameter', async () => {
     expect(await causesOf('resourceVersion=1&resourceVersionMatch=Exact')).toEqual({
       resourceVersionMatch: 'Exact is not supported on /kapis; use NotOlderThan, or use /apis',
     });
@@ -289,7 +292,7 @@ describe('a path or method that is not served', () => {
     ['DELETE', `${resources}/namespaces/shop/pods/web`, '/api/v1/namespaces/shop/pods/web'],
     ['PATCH', `${resources}/namespaces/shop/deployments.apps/web`, '/apis/apps/v1/namespaces/shop/deployments/web'],
     ['DELETE', `${resources}/namespaces/shop`, '/api/v1/namespaces/shop'],
-  ])('is 405 for %s %s and names %s', async (method, path, upstream) => {
+  ])('a path or method that is not served is 405 for %s %s and names %s', async (method, path, upstream) => {
     const response = await call(method, path);
     expect(response.headers['allow']).toBe('GET, HEAD');
     expect(response.json()).toMatchObject({
@@ -305,12 +308,15 @@ describe('a path or method that is not served', () => {
     ['POST', `${resources}/componenthealth`, 'GET, HEAD'],
     ['PUT', '/kapis/iam.platform.io/v1alpha2/users', 'GET, HEAD, POST'],
     ['GET', '/oauth/revoke', 'POST'],
-  ])('is 405 for %s %s and names only the allowed methods', async (method, path, allow) => {
-    const response = await call(method, path);
-    expect(response.status).toBe(405);
-    expect(response.headers['allow']).toBe(allow);
-    expect(response.text).not.toContain(' to /');
-  });
+  ])(
+    'a path or method that is not served is 405 for %s %s and names only the allowed methods',
+    async (method, path, allow) => {
+      const response = await call(method, path);
+      expect(response.status).toBe(405);
+      expect(response.headers['allow']).toBe(allow);
+      expect(response.text).not.toContain(' to /');
+    },
+  );
 
   test.each([
     ['/kapis/iam.platform.io/v1alpha2/user', '; did you mean /kapis/iam.platform.io/v1alpha2/users?'],
@@ -326,7 +332,7 @@ describe('a path or method that is not served', () => {
     [`${resources}/namespaces/shop/status`, '; subresources are served only at /api and /apis'],
     [`${resources}/watch/pods`, '; use watch=true, not /watch/'],
     ['/nowhere', ''],
-  ])('is 404 for %s and hints: %j', async (path, hint) => {
+  ])('a path or method that is not served is 404 for %s and hints: %j', async (path, hint) => {
     const response = await call('GET', path);
     expect(response.json()).toMatchObject({
       reason: 'NotFound',
@@ -335,7 +341,7 @@ describe('a path or method that is not served', () => {
     });
   });
 
-  test('reveals no path and no method to anonymous callers', async () => {
+  test('a path or method that is not served reveals no path and no method to anonymous callers', async () => {
     for (const [method, path] of [
       ['GET', '/kapis/iam.platform.io/v1alpha2/user'],
       ['POST', `${resources}/nodes`],
@@ -378,7 +384,7 @@ describe('a Warning header', () => {
       'fields=a&fieldSelector=b=c',
       '299 - "fields: unknown field \\"a\\"", 299 - "fieldSelector: unknown field \\"b\\""',
     ],
-  ])('names a field that the schema does not have: %s', async (query, warning) => {
+  ])('a Warning header names a field that the schema does not have: %s', async (query, warning) => {
     for (const path of [nodes, `${nodes}/n1`].slice(0, query.includes('Selector') ? 1 : 2))
       expect(await warningsFor(`${path}?${encodeURI(query)}`)).toEqual([200, warning]);
   });
@@ -388,11 +394,11 @@ describe('a Warning header', () => {
     'fields=spec.self.self.raw.any.thing,metadata.labels.kubernetes\\.io/os,kind',
     'fieldSelector=status.conditions.0.type=Ready,metadata.name!=x',
     'labelSelector=nothing=x',
-  ])('is not sent for fields of the schema, even if no object has them: %s', async (query) => {
+  ])('a Warning header is not sent for fields of the schema, even if no object has them: %s', async (query) => {
     expect(await warningsFor(`${nodes}?${query}`)).toEqual([200, undefined]);
   });
 
-  test('is not sent for a resource without a schema, nor to callers who may not read the resource', async () => {
+  test('a Warning header is not sent for a resource without a schema, nor to callers who may not read the resource', async () => {
     expect(await warningsFor(`${resources}/namespaces/shop/deployments?fields=nothing`)).toEqual([200, undefined]);
     expect(await warningsFor(`${nodes}?fields=nothing`, 'unknown')).toEqual([401, undefined]);
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: false } }));

@@ -129,25 +129,28 @@ describe('an upgrade that kube-apiserver refuses', () => {
     [200, 'not what was asked'],
     [400, ''],
     [302, ''],
-  ])('with %d is the last response on both connections (CVE-2018-1002105)', async (status, body) => {
-    kube.grant = (_, socket) => {
-      socket.resume().once('end', () => socket.end());
-      socket.write(`HTTP/1.1 ${status} No\r\nContent-Length: ${body.length}\r\nX-Own: kept\r\n\r\n${body}`);
-    };
-    const { received, closed, socket } = talk(`${spdy()}${inner}`);
-    socket.write(inner);
-    await closed;
-    expect(received()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} No\r\n`));
-    expect(received()).toMatch(/\r\nX-Own: kept\r\n/);
-    expect(received().endsWith(`\r\n\r\n${body}`)).toBe(true);
-    expect(received().match(/HTTP\/1\.1/g)).toHaveLength(1);
-    await untilDisconnected();
-    expect(kube.taken()).toHaveLength(1);
-    const [id = ''] = /(?<=Audit-Id: )\S+/.exec(received()) ?? [];
-    expect(lines().filter((line) => line.includes(id))).toEqual([expect.stringContaining('"message":"request"')]);
-  });
+  ])(
+    'an upgrade that kube-apiserver refuses with %d is the last response on both connections (CVE-2018-1002105)',
+    async (status, body) => {
+      kube.grant = (_, socket) => {
+        socket.resume().once('end', () => socket.end());
+        socket.write(`HTTP/1.1 ${status} No\r\nContent-Length: ${body.length}\r\nX-Own: kept\r\n\r\n${body}`);
+      };
+      const { received, closed, socket } = talk(`${spdy()}${inner}`);
+      socket.write(inner);
+      await closed;
+      expect(received()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} No\r\n`));
+      expect(received()).toMatch(/\r\nX-Own: kept\r\n/);
+      expect(received().endsWith(`\r\n\r\n${body}`)).toBe(true);
+      expect(received().match(/HTTP\/1\.1/g)).toHaveLength(1);
+      await untilDisconnected();
+      expect(kube.taken()).toHaveLength(1);
+      const [id = ''] = /(?<=Audit-Id: )\S+/.exec(received()) ?? [];
+      expect(lines().filter((line) => line.includes(id))).toEqual([expect.stringContaining('"message":"request"')]);
+    },
+  );
 
-  test('gets the standard reason phrase if its own is malformed, and leaves no connection open', async () => {
+  test('an upgrade that kube-apiserver refuses gets the standard reason phrase if its own is malformed, and leaves no connection open', async () => {
     kube.grant = (_, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 403 N\x01o\r\nContent-Length: 0\r\n\r\n', 'latin1');
@@ -158,7 +161,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     await untilDisconnected();
   });
 
-  test("because of the server's own credential is 503", async () => {
+  test("an upgrade that kube-apiserver refuses because of the server's own credential is 503", async () => {
     kube.grant = (_, socket) => {
       socket.resume().end('HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n');
     };
@@ -171,7 +174,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
   test.each([
     ['POST', 502],
     ['GET', 503],
-  ])('by closing the connection of a %s is %d', async (method, status) => {
+  ])('an upgrade that kube-apiserver refuses by closing the connection of a %s is %d', async (method, status) => {
     kube.grant = (_, socket) => void socket.destroy();
     const { received, closed } = talk(spdy().replace('POST', method));
     await closed;
@@ -201,7 +204,7 @@ describe('an upgrade request', () => {
     expect(kube.taken()).toEqual([]);
   });
 
-  test('with a body is passed on as a plain request', async () => {
+  test('an upgrade request with a body is passed on as a plain request', async () => {
     const body = 'GET /api/v1/secrets HTTP/1.1\r\n\r\n';
     const handshake = spdy().replace('Content-Length: 0', `Content-Length: ${body.length}`);
     const { expectUntil, socket } = talk(`${handshake}${body}`);
@@ -213,14 +216,14 @@ describe('an upgrade request', () => {
 });
 
 describe('an upgraded connection', () => {
-  test('ends when kube-apiserver disconnects', async () => {
+  test('an upgraded connection ends when kube-apiserver disconnects', async () => {
     const { expectUntil, closed } = talk(spdy());
     await expectUntil('hello');
     for (const socket of kube.sockets) socket.resetAndDestroy();
     await closed;
   });
 
-  test('delivers all data when kube-apiserver closes it', async () => {
+  test('an upgraded connection delivers all data when kube-apiserver closes it', async () => {
     const last = 'y'.repeat(1_000_000);
     kube.grant = (_, socket) =>
       void socket.end(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n${last}`);
@@ -229,7 +232,7 @@ describe('an upgraded connection', () => {
     expect(received().endsWith(last)).toBe(true);
   });
 
-  test('ends when the client disconnects', async () => {
+  test('an upgraded connection ends when the client disconnects', async () => {
     const { expectUntil, socket } = talk(spdy());
     await expectUntil('hello');
     socket.resetAndDestroy();
@@ -240,7 +243,7 @@ describe('an upgraded connection', () => {
     exec,
     // An aggregated API: its subresources for long-running requests are unknown.
     '/apis/subresources.example.com/v1/namespaces/default/machines/m/console',
-  ])('ends when the session of its token is revoked: %s', async (path) => {
+  ])('an upgraded connection ends when the session of its token is revoked: %s', async (path) => {
     const { expectUntil, closed } = talk(spdy().replace(exec, path));
     await expectUntil('hello');
     await lab.revoke(token);
@@ -251,7 +254,7 @@ describe('an upgraded connection', () => {
   test.each<[string, string, string]>([
     ['a watch, which completes', '/api/v1/secrets?watch=true', '5\r\nevent\r\n0\r\n\r\n'],
     ['a log, which is aborted', '/api/v1/namespaces/default/pods/p/log?follow=true', '5\r\nevent\r\n'],
-  ])('with a stream as response ends when the session is revoked: %s', async (_, path, last) => {
+  ])('an upgraded connection with a stream as response ends when the session is revoked: %s', async (_, path, last) => {
     kube.grant = (_req, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n');
@@ -268,7 +271,7 @@ describe('an upgraded connection', () => {
     ['disconnects', (socket) => void socket.destroy()],
     ['resets the connection', (socket) => void socket.resetAndDestroy()],
     ['closes its side', (socket) => void socket.end()],
-  ])('ends when the client %s before a response', async (_, leave) => {
+  ])('an upgraded connection ends when the client %s before a response', async (_, leave) => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
     const { socket, closed } = talk(spdy());
     while (kube.seen.length === 0) await sleep(5);
@@ -278,7 +281,7 @@ describe('an upgraded connection', () => {
     expect(kube.taken()).toHaveLength(1);
   });
 
-  test('is 503 when the session is revoked before a response', async () => {
+  test('an upgraded connection is 503 when the session is revoked before a response', async () => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
     const { received, closed } = talk(spdy().replace('POST', 'GET'));
     while (kube.seen.length === 0) await sleep(5);

@@ -73,7 +73,7 @@ const statuses = (received: string): number[] =>
   [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code));
 
 describe('a request passed on to kube-apiserver', () => {
-  test("impersonates the caller, authenticated by the server's own credential", async () => {
+  test("a request passed on to kube-apiserver impersonates the caller, authenticated by the server's own credential", async () => {
     expect((await send(pods)).status).toBe(200);
     const { headers } = onlyRequest();
     expect(headers.get('authorization')).toEqual([ownToken]);
@@ -83,7 +83,7 @@ describe('a request passed on to kube-apiserver', () => {
     expect(headers.get('x-forwarded-for')).toEqual(['127.0.0.1']);
   });
 
-  test('contains no identity headers or credentials of the caller', async () => {
+  test('a request passed on to kube-apiserver contains no identity headers or credentials of the caller', async () => {
     await send(pods, {
       headers: {
         cookie: '__Secure-login=secret',
@@ -121,17 +121,20 @@ describe('a request passed on to kube-apiserver', () => {
     'Impersonate-User, Impersonate-Group, Impersonate-Uid, Authorization',
     'keep-alive, impersonate-user , X-Own',
     'close,IMPERSONATE-USER,audit-id,host,x-forwarded-for',
-  ])('keeps the server\'s own headers despite "Connection: %s"', async (connection) => {
-    await send(pods, { headers: { connection, 'x-own': 'of this connection' } });
-    const { headers } = onlyRequest();
-    expect(headers.get('impersonate-user')).toEqual(['alice']);
-    expect(headers.get('impersonate-group')).toEqual(['readers']);
-    expect(headers.get('authorization')).toEqual([ownToken]);
-    expect(headers.get('host')).toHaveLength(1);
-    expect(headers.get('x-own')).toEqual(connection.includes('X-Own') ? undefined : ['of this connection']);
-  });
+  ])(
+    'a request passed on to kube-apiserver keeps the server\'s own headers despite "Connection: %s"',
+    async (connection) => {
+      await send(pods, { headers: { connection, 'x-own': 'of this connection' } });
+      const { headers } = onlyRequest();
+      expect(headers.get('impersonate-user')).toEqual(['alice']);
+      expect(headers.get('impersonate-group')).toEqual(['readers']);
+      expect(headers.get('authorization')).toEqual([ownToken]);
+      expect(headers.get('host')).toHaveLength(1);
+      expect(headers.get('x-own')).toEqual(connection.includes('X-Own') ? undefined : ['of this connection']);
+    },
+  );
 
-  test('impersonates the caller over HTTP/2, without pseudo-headers and cookies', async () => {
+  test('a request passed on to kube-apiserver impersonates the caller over HTTP/2, without pseudo-headers and cookies', async () => {
     const [headers] = await overHTTP2(pods, { cookie: ['a=b', 'c=d'], 'x-remote-user': 'root' });
     expect(headers[':status']).toBe(200);
     const seen = onlyRequest();
@@ -141,7 +144,7 @@ describe('a request passed on to kube-apiserver', () => {
   });
 
   test.each(['/api', '/api/v1/nodes', '/apis', '/apis/apps/v1/deployments', '/openapi/v2', '/openapi/v3', '/version'])(
-    'requires an identity: %s is 401 without a valid token',
+    'a request passed on to kube-apiserver requires an identity: %s is 401 without a valid token',
     async (path) => {
       expect((await lab.gateway(path)).status).toBe(401);
       expect((await lab.gateway(path, { headers: { authorization: 'Bearer x.y.z' } })).status).toBe(401);
@@ -151,7 +154,7 @@ describe('a request passed on to kube-apiserver', () => {
     },
   );
 
-  test('never comes from the aggregated API server', async () => {
+  test('a request passed on to kube-apiserver never comes from the aggregated API server', async () => {
     for (const path of ['/api/v1/nodes', '/apis/apps/v1/deployments', '/openapi/v3/api/v1', '/version'])
       await lab.aggregated(path);
     expect(kube.taken()).toEqual([]);
@@ -169,24 +172,27 @@ describe('an impersonation request', () => {
     bob = { 'impersonate-user': name };
   });
 
-  test.each([' bob', 'bob '])('with white space at the ends of the user name is 400 over HTTP/2: %j', async (user) => {
-    allowed.add(`users/${user}`);
-    const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
-    const stream = session.request({ ':path': pods, ...bearer, 'impersonate-user': user });
-    const [{ ':status': status }] = (await once(stream, 'response')) as [IncomingHttpHeaders];
-    session.destroy();
-    expect(status).toBe(400);
-    expect(kube.seen).toEqual([]);
-  });
+  test.each([' bob', 'bob '])(
+    'an impersonation request with white space at the ends of the user name is 400 over HTTP/2: %j',
+    async (user) => {
+      allowed.add(`users/${user}`);
+      const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
+      const stream = session.request({ ':path': pods, ...bearer, 'impersonate-user': user });
+      const [{ ':status': status }] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+      session.destroy();
+      expect(status).toBe(400);
+      expect(kube.seen).toEqual([]);
+    },
+  );
 
-  test('is rejected if the caller is not allowed to impersonate the user', async () => {
+  test('an impersonation request is rejected if the caller is not allowed to impersonate the user', async () => {
     const response = await send(pods, { headers: bob });
     expect(response.status).toBe(403);
     expect(response.json()).toMatchObject({ kind: 'Status', reason: 'Forbidden' });
     expect(kube.taken()).toEqual([]);
   });
 
-  test('acts as the requested user and no longer as the caller', async () => {
+  test('an impersonation request acts as the requested user and no longer as the caller', async () => {
     const names = [`users/${name}`, 'groups/dev', 'groups/ops'];
     const more = ['authentication.k8s.io/uids/u-7', 'authentication.k8s.io/userextras/example.com/team/red'];
     for (const one of [...names, ...more]) allowed.add(one);
@@ -205,7 +211,7 @@ describe('an impersonation request', () => {
     expect(seen.get('authorization')).toEqual([ownToken]);
   });
 
-  test('passes on exactly the extra keys that were authorized', async () => {
+  test('an impersonation request passes on exactly the extra keys that were authorized', async () => {
     const extra = 'authentication.k8s.io/userextras';
     allowed.add(`users/${name}`);
     for (const one of ['SCOPES/all', '__proto__/x', 'a/1', 'a/2']) allowed.add(`${extra}/${one}`);
@@ -227,13 +233,16 @@ describe('an impersonation request', () => {
     ['one group too many', { 'impersonate-group': ['dev', 'none'] }],
     ['a uid', { 'impersonate-uid': 'u-8' }],
     ['an extra', { 'impersonate-extra-scopes': 'all' }],
-  ])('is rejected for %s that the caller is not allowed to impersonate', async (_, headers) => {
-    for (const one of [`users/${name}`, 'groups/dev']) allowed.add(one);
-    expect((await send(pods, { headers: { ...bob, ...headers } })).status).toBe(403);
-    expect(kube.taken()).toEqual([]);
-  });
+  ])(
+    'an impersonation request is rejected for %s that the caller is not allowed to impersonate',
+    async (_, headers) => {
+      for (const one of [`users/${name}`, 'groups/dev']) allowed.add(one);
+      expect((await send(pods, { headers: { ...bob, ...headers } })).status).toBe(403);
+      expect(kube.taken()).toEqual([]);
+    },
+  );
 
-  test('acts as a ServiceAccount with the right to impersonate it in its namespace', async () => {
+  test('an impersonation request acts as a ServiceAccount with the right to impersonate it in its namespace', async () => {
     const robot = { 'impersonate-user': `system:serviceaccount:ci:${name}` };
     expect((await send(pods, { headers: { ...robot, 'impersonate-group': 'dev' } })).status).toBe(403);
     allowed.add(`serviceaccounts/ci/${name}-2`);
@@ -244,7 +253,7 @@ describe('an impersonation request', () => {
     expect(seen.get('impersonate-group')).toBeUndefined();
   });
 
-  test("is rejected for the gateway itself whatever the caller's rights", async () => {
+  test("an impersonation request is rejected for the gateway itself whatever the caller's rights", async () => {
     allowed.add('serviceaccounts/platform-system/platform-apiserver').add(`users/${name}`);
     const own = 'system:serviceaccount:platform-system:platform-apiserver';
     const response = await send(pods, { headers: { 'impersonate-user': own } });
@@ -263,7 +272,7 @@ describe('an impersonation request', () => {
     ['a header unknown to kube-apiserver', { 'impersonate-groups': 'dev' }],
     ['an extra with a malformed key', { 'impersonate-extra-%zz': 'b' }],
     ['an extra with a line break in its key', { 'impersonate-extra-a%0d%0ab': 'b' }],
-  ])('is 400 for %s', async (_, headers) => {
+  ])('an impersonation request is 400 for %s', async (_, headers) => {
     for (const one of [`users/${name}`, 'groups/dev', 'users/bob', 'users/eve']) allowed.add(one);
     expect((await send(pods, { headers: { ...bob, ...headers } })).status).toBe(400);
     expect(kube.taken()).toEqual([]);
@@ -274,7 +283,7 @@ describe('an impersonation request', () => {
     ['groups', { 'impersonate-group': 'bob' }],
     ['uids.authentication.k8s.io', { 'impersonate-uid': 'bob' }],
     ['userextras.authentication.k8s.io', { 'impersonate-extra-team': 'bob' }],
-  ])('is 403 on paths of this server, for %s', async (resource, headers) => {
+  ])('an impersonation request is 403 on paths of this server, for %s', async (resource, headers) => {
     for (const one of ['users/bob', 'groups/bob']) allowed.add(one);
     const response = await send('/kapis/resources.platform.io/v1alpha3/nodes', { headers });
     expect(response.status).toBe(403);
@@ -293,12 +302,12 @@ describe('the request target', () => {
     '/api/v1/nodes?raw=%zz&caf%c3%A9=%FF&{}|[]"`',
     '/api/v1/namespaces/d/services/https:s:web/proxy/a//b%2Fc;x=1/?q=%2e%2e/',
     '/openapi/v3/apis/apps/v1?hash=AB',
-  ])('is passed on unchanged: %s', async (path) => {
+  ])('the request target is passed on unchanged: %s', async (path) => {
     await exchange(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`);
     expect(onlyRequest().url).toBe(path);
   });
 
-  test('is passed on without the host of an absolute URL', async () => {
+  test('the request target is passed on without the host of an absolute URL', async () => {
     const absolute = 'http://169.254.169.254/api/v1/pods?limit=1';
     await exchange(
       `GET ${absolute} HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
@@ -328,7 +337,7 @@ describe('the request target', () => {
     '/logs/',
     '/debug/pprof/',
     '*',
-  ])('is not passed on if it is ambiguous or not a path of kube-apiserver: %s', async (path) => {
+  ])('the request target is not passed on if it is ambiguous or not a path of kube-apiserver: %s', async (path) => {
     for (const credential of [`Authorization: Bearer ${token}\r\n`, '']) {
       const received = await exchange(`GET ${path} HTTP/1.1\r\nHost: a\r\n${credential}Connection: close\r\n\r\n`);
       expect(kube.taken()).toEqual([]);
@@ -336,10 +345,13 @@ describe('the request target', () => {
     }
   });
 
-  test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('is passed on for %s', async (method) => {
-    expect((await send(pods, { method })).status).toBe(200);
-    expect(onlyRequest()).toMatchObject({ method, url: pods });
-  });
+  test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
+    'the request target is passed on for %s',
+    async (method) => {
+      expect((await send(pods, { method })).status).toBe(200);
+      expect(onlyRequest()).toMatchObject({ method, url: pods });
+    },
+  );
 });
 
 /** Returns a response over HTTP/2 with its body. */
@@ -360,7 +372,7 @@ async function overHTTP2(
 }
 
 describe('a response of kube-apiserver', () => {
-  test('is passed on unchanged except for hop-by-hop headers and cookies', async () => {
+  test('a response of kube-apiserver is passed on unchanged except for hop-by-hop headers and cookies', async () => {
     kube.serve = (_, res) => {
       res.writeHead(
         422,
@@ -403,23 +415,23 @@ describe('a response of kube-apiserver', () => {
     expect(again).not.toHaveProperty('set-cookie');
   });
 
-  test('has the Audit-Id that the caller sent', async () => {
+  test('a response of kube-apiserver has the Audit-Id that the caller sent', async () => {
     await send(pods, { headers: { 'audit-id': 'given-by-the-caller' } });
     expect(onlyRequest().headers.get('audit-id')).toEqual(['given-by-the-caller']);
   });
 
-  test.each([204, 304])('with status %d has no body', async (status) => {
+  test.each([204, 304])('a response of kube-apiserver with status %d has no body', async (status) => {
     kube.serve = (_, res) => void res.writeHead(status).end();
     expect(await send(pods)).toMatchObject({ status, text: '' });
   });
 
-  test('to HEAD has a length and no body', async () => {
+  test('a response of kube-apiserver to HEAD has a length and no body', async () => {
     kube.serve = (_, res) => void res.writeHead(200, { 'content-length': '12' }).end();
     const { headers, text: body } = await send(pods, { method: 'HEAD' });
     expect([headers['content-length'], body]).toEqual(['12', '']);
   });
 
-  test('keeps its trailers', async () => {
+  test('a response of kube-apiserver keeps its trailers', async () => {
     kube.serve = (_, res) => {
       res.writeHead(200, { trailer: 'x-sum' }).write('body');
       res.addTrailers({ 'x-sum': '7' });
@@ -437,14 +449,14 @@ describe('a response of kube-apiserver', () => {
     expect(response.trailers).toEqual({ 'x-sum': '7' });
   });
 
-  test('gets the standard reason phrase if its own is malformed', async () => {
+  test('a response of kube-apiserver gets the standard reason phrase if its own is malformed', async () => {
     kube.serve = (req) => void req.socket.end('HTTP/1.1 403 N\x01o\r\nContent-Length: 2\r\n\r\nhi', 'latin1');
     const received = await exchange(`GET ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`);
     expect(received).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n[^]*\r\n\r\nhi$/);
   });
 
   test.each(['Date', 'Location', 'ETag', 'Content-Type', 'Retry-After'])(
-    'with two headers %s has only the first over HTTP/2, which allows one',
+    'a response of kube-apiserver with two headers %s has only the first over HTTP/2, which allows one',
     async (name) => {
       const twice = `${name}: a/b\r\n${name}: c/d\r\n`;
       kube.serve = (req) => {
@@ -455,34 +467,34 @@ describe('a response of kube-apiserver', () => {
     },
   );
 
-  test('with a status that HTTP/2 does not support is 502', async () => {
+  test('a response of kube-apiserver with a status that HTTP/2 does not support is 502', async () => {
     kube.serve = (_, res) => void res.writeHead(999, { location: '/a', 'audit-id': 'its own' }).end();
     const [headers, body] = await overHTTP2(pods);
     expect([headers[':status'], headers.location, headers['audit-id']]).toEqual([502, undefined, 'its own']);
     expect(JSON.parse(body)).toMatchObject({ reason: 'BadGateway' });
   });
 
-  test('is passed on if it redirects, and the redirect is not followed', async () => {
+  test('a response of kube-apiserver is passed on if it redirects, and the redirect is not followed', async () => {
     kube.serve = (_, res) => void res.writeHead(302, { location: '/api/v1/secrets' }).end();
     expect(await send(pods)).toMatchObject({ status: 302, headers: { location: '/api/v1/secrets' } });
     expect(kube.taken()).toHaveLength(1);
   });
 
-  test('with 401 is 503, except from a server behind a proxy subresource', async () => {
+  test('a response of kube-apiserver with 401 is 503, except from a server behind a proxy subresource', async () => {
     kube.serve = (_, res) => void res.writeHead(401, { 'www-authenticate': 'Basic' }).end('{}');
     expect((await send(pods)).json()).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
     const behind = await send('/api/v1/namespaces/d/services/s/proxy/');
     expect([behind.status, behind.headers['www-authenticate']]).toEqual([401, 'Basic']);
   });
 
-  test('that never comes is 503', async () => {
+  test('a response of kube-apiserver that never comes is 503', async () => {
     kube.serve = (req) => void req.socket.destroy();
     const response = await send(pods);
     expect(response.json()).toMatchObject({ kind: 'Status', code: 503, reason: 'ServiceUnavailable' });
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  test('that never comes after a write is 502 without Retry-After', async () => {
+  test('a response of kube-apiserver that never comes after a write is 502 without Retry-After', async () => {
     kube.serve = (req) => void req.socket.destroy();
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const response = await send(pods, { method });
@@ -493,7 +505,7 @@ describe('a response of kube-apiserver', () => {
   });
 
   test.each(['HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef', 'nonsense\r\n\r\n'])(
-    'that is not valid HTTP is 503: %j',
+    'a response of kube-apiserver that is not valid HTTP is 503: %j',
     async (bytes) => {
       kube.serve = (req) => void req.socket.end(bytes);
       expect((await send(pods)).status).toBe(503);
@@ -515,7 +527,7 @@ describe('a connection to kube-apiserver', () => {
   // The responses of these tests leave connections in an unusable state.
   afterEach(() => kube.cut());
 
-  test('that was closed while idle is replaced, and reads are sent again', async () => {
+  test('a connection to kube-apiserver that was closed while idle is replaced, and reads are sent again', async () => {
     onceEach();
     for (const method of ['GET', 'GET', 'HEAD', 'OPTIONS']) expect((await send(pods, { method })).status).toBe(200);
     expect(kube.taken().map(({ method }) => method)).toEqual([
@@ -530,7 +542,7 @@ describe('a connection to kube-apiserver', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-    'that was closed while idle fails a %s with 502, since it may have been executed',
+    'a connection to kube-apiserver that was closed while idle fails a %s with 502, since it may have been executed',
     async (method) => {
       onceEach();
       await send(pods);
@@ -542,7 +554,7 @@ describe('a connection to kube-apiserver', () => {
   test.each([
     ['at once', 0],
     ['later', 5],
-  ])('that sends more than a response, %s, is not reused', async (_, delay) => {
+  ])('a connection to kube-apiserver that sends more than a response, %s, is not reused', async (_, delay) => {
     const forged = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged';
     const connections = new Set<net.Socket>();
     kube.serve = ({ socket }) => {
@@ -558,7 +570,7 @@ describe('a connection to kube-apiserver', () => {
     }
   });
 
-  test('that responded before the end of the request body is not reused', async () => {
+  test('a connection to kube-apiserver that responded before the end of the request body is not reused', async () => {
     const connections = new Set<net.Socket>();
     kube.serve = ({ socket }) => {
       connections.add(socket);
@@ -573,7 +585,7 @@ describe('a connection to kube-apiserver', () => {
     expect(connections.size).toBe(2);
   });
 
-  test('is reused for the next request', async () => {
+  test('a connection to kube-apiserver is reused for the next request', async () => {
     const connections = new Set<net.Socket>();
     kube.serve = ({ socket, method }, res) => {
       connections.add(socket);
@@ -610,7 +622,7 @@ async function until(condition: () => boolean): Promise<void> {
 describe.each(Object.keys(waysByVersion))('a response stream over %s', (version) => {
   const open = (path: string): Promise<Stream> => openStream(waysByVersion[version] as Way, path);
 
-  test('is passed on as it arrives, and completes when kube-apiserver completes it', async () => {
+  test('a response stream is passed on as it arrives, and completes when kube-apiserver completes it', async () => {
     let response: http.ServerResponse | undefined;
     kube.serve = (_, res) => (response = res).flushHeaders();
     const stream = await open(`${pods}?watch=true`);
@@ -623,7 +635,7 @@ describe.each(Object.keys(waysByVersion))('a response stream over %s', (version)
   });
 
   test.each([`${pods}?watch=true`, pods, `${pods}/p/log?follow=true`])(
-    'is aborted when kube-apiserver aborts it: %s',
+    'a response stream is aborted when kube-apiserver aborts it: %s',
     async (path) => {
       kube.serve = (req, res) => {
         res.write('part', () => setTimeout(() => req.socket.destroy(), 20));
@@ -633,7 +645,7 @@ describe.each(Object.keys(waysByVersion))('a response stream over %s', (version)
     },
   );
 
-  test('is aborted at kube-apiserver when its reader disconnects', async () => {
+  test('a response stream is aborted at kube-apiserver when its reader disconnects', async () => {
     let isLeft = false;
     kube.serve = (_, res) => {
       res.once('close', () => (isLeft = true));
@@ -712,12 +724,12 @@ describe('a request body', () => {
     ['DELETE', 'in chunks', { 'transfer-encoding': 'chunked' }],
     ['GET', 'with a length', { 'content-length': '9' }],
     ['PATCH', 'with a length that Connection names', { 'content-length': '9', connection: 'content-length' }],
-  ])('of %s %s is passed on', async (method, _, headers) => {
+  ])('a request body of %s %s is passed on', async (method, _, headers) => {
     expect((await send(pods, { method, headers, body: '{"a": 1}\n' })).status).toBe(200);
     expect(await onlyRequest().body).toBe('{"a": 1}\n');
   });
 
-  test('that is empty is passed on as empty', async () => {
+  test('a request body that is empty is passed on as empty', async () => {
     await send(pods, { method: 'POST', headers: { 'content-length': '0' } });
     const { headers, body } = onlyRequest();
     expect([headers.get('content-length'), headers.get('transfer-encoding'), await body]).toEqual([
@@ -727,7 +739,7 @@ describe('a request body', () => {
     ]);
   });
 
-  test('is passed on over HTTP/2', async () => {
+  test('a request body is passed on over HTTP/2', async () => {
     const [headers] = await overHTTP2(pods, {}, 'a body');
     expect([headers[':status'], await onlyRequest().body]).toEqual([200, 'a body']);
   });
@@ -735,7 +747,7 @@ describe('a request body', () => {
   test.each([
     ['with a length', 'Content-Length: 1000\r\n\r\n{"half": '],
     ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\n{"half": \r\n'],
-  ])('that is aborted, %s, is aborted at kube-apiserver', async (_, rest) => {
+  ])('a request body that is aborted, %s, is aborted at kube-apiserver', async (_, rest) => {
     kube.serve = (req, res) => void req.resume().once('end', () => res.end());
     const socket = net.connect(lab.ports.http, '127.0.0.1');
     socket.write(head(rest));
@@ -749,23 +761,26 @@ describe('a request body', () => {
     ['together with its end', (stream) => stream.end('a body')],
     ['followed by its end', (stream) => stream.write('a body', () => stream.end())],
     ['followed later by its end', (stream) => stream.write('a body', () => setTimeout(() => stream.end(), 2))],
-  ])('that arrives over HTTP/2 %s is passed on completely for 80 concurrent requests', async (_, sendBody) => {
-    kube.serve = (req, res) => void req.resume().once('end', () => res.end('done'));
-    const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
-    const responses = await Promise.all(
-      Array.from({ length: 80 }, async () => {
-        const stream = session.request({ ':path': pods, ':method': 'POST', ...bearer });
-        sendBody(stream);
-        const [response] = (await once(stream, 'response')) as [IncomingHttpHeaders];
-        return [response[':status'], await text(stream)].join(' ');
-      }),
-    );
-    session.close();
-    expect(new Set(responses)).toEqual(new Set(['200 done']));
-    expect(new Set(await Promise.all(kube.taken().map(({ body }) => body)))).toEqual(new Set(['a body']));
-  });
+  ])(
+    'a request body that arrives over HTTP/2 %s is passed on completely for 80 concurrent requests',
+    async (_, sendBody) => {
+      kube.serve = (req, res) => void req.resume().once('end', () => res.end('done'));
+      const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
+      const responses = await Promise.all(
+        Array.from({ length: 80 }, async () => {
+          const stream = session.request({ ':path': pods, ':method': 'POST', ...bearer });
+          sendBody(stream);
+          const [response] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+          return [response[':status'], await text(stream)].join(' ');
+        }),
+      );
+      session.close();
+      expect(new Set(responses)).toEqual(new Set(['200 done']));
+      expect(new Set(await Promise.all(kube.taken().map(({ body }) => body)))).toEqual(new Set(['a body']));
+    },
+  );
 
-  test('that is aborted over HTTP/2 is aborted at kube-apiserver', async () => {
+  test('a request body that is aborted over HTTP/2 is aborted at kube-apiserver', async () => {
     kube.serve = (req, res) => void req.resume().once('end', () => res.end());
     const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
     const stream = session.request({ ':path': pods, ':method': 'POST', ...bearer });
@@ -779,14 +794,14 @@ describe('a request body', () => {
     session.destroy();
   });
 
-  test('that kube-apiserver refuses to read still gets its response', async () => {
+  test('a request body that kube-apiserver refuses to read still gets its response', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = ({ socket }) => void socket.end(refusal);
     const response = await send(pods, { method: 'POST', body: Buffer.alloc(4 * 1024 * 1024) });
     expect(response).toMatchObject({ status: 413, text: 'too large' });
   });
 
-  test('that kube-apiserver refuses to read does not break the next request', async () => {
+  test('a request body that kube-apiserver refuses to read does not break the next request', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = (req, res) => (req.method === 'POST' ? void req.socket.end(refusal) : void res.end('next'));
     const length = 4 * 1024 * 1024;
@@ -802,7 +817,7 @@ describe('a request body', () => {
     socket.destroy();
   });
 
-  test('with Expect: 100-continue is requested from the client only if the request is accepted', async () => {
+  test('a request body with Expect: 100-continue is requested from the client only if the request is accepted', async () => {
     const socket = net.connect(lab.ports.http, '127.0.0.1').setEncoding('latin1');
     socket.write(head(expecting));
     expect((await once(socket, 'data'))[0]).toBe('HTTP/1.1 100 Continue\r\n\r\n');
@@ -851,28 +866,28 @@ describe('a smuggled request', () => {
     ['a chunk size that overflows', `Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n\r\n${inner}`],
     ['a chunk that ends with a bare line feed', `Transfer-Encoding: chunked\r\n\r\n0\n\n${inner}`],
     ['two Hosts', `Host: b\r\nContent-Length: 0\r\n\r\n${inner}`],
-  ])('hidden by %s is rejected', async (_, lines) => {
+  ])('a smuggled request hidden by %s is rejected', async (_, lines) => {
     const received = await exchange(head(lines));
     for (const status of statuses(received)) expect([400, 401, 501]).toContain(status);
     // The outer request may have been passed on; it fails later.
     expect(kube.taken().map(({ url }) => url)).not.toContain('/api/v1/secrets');
   });
 
-  test('after an HTTP/1.0 request with chunks is not read', async () => {
+  test('a smuggled request after an HTTP/1.0 request with chunks is not read', async () => {
     const lines = `Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`;
     const received = await exchange(head(lines).replace('HTTP/1.1', 'HTTP/1.0'));
     expect(statuses(received)).toEqual([200]);
     expect(received).toMatch(/\r\nConnection: close\r\n/i);
   });
 
-  test('inside a body of declared length is part of that body', async () => {
+  test('a smuggled request inside a body of declared length is part of that body', async () => {
     const length = `Content-Length: ${inner.length}\r\nConnection: close\r\n\r\n`;
     expect(statuses(await exchange(head(`${length}${inner}`)))).toEqual([200]);
     expect(await onlyRequest().body).toBe(inner);
   });
 
   test.each(['h2c', 'TLS/1.0', 'own'])(
-    'after an upgrade to %s is rejected for its missing credentials',
+    'a smuggled request after an upgrade to %s is rejected for its missing credentials',
     async (protocol) => {
       const upgrade = `Connection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABk\r\n`;
       const received = await exchange(head(`${upgrade}Content-Length: 0\r\n\r\n${inner}`));

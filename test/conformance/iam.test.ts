@@ -117,7 +117,7 @@ test('discovery lists every resource of iam.platform.io with its verbs', async (
 });
 
 describe('users', () => {
-  test('are listed with those of the configuration object, filtered, sorted and paged', async () => {
+  test('users are listed with those of the configuration object, filtered, sorted and paged', async () => {
     const response = await call('alice', 'GET', 'users?names=alice,bob&sortBy=name&ascending=true');
     expectResponse(response, 200);
     expect(response.json()).toMatchObject({
@@ -139,7 +139,7 @@ describe('users', () => {
     expect([page.json()['totalItems'], nameOf(item(page))]).toEqual([2, 'alice']);
   });
 
-  test.each(['users/bob', 'users/~'])('read their own object at %s', async (path) => {
+  test.each(['users/bob', 'users/~'])('users read their own object at %s', async (path) => {
     const response = await call('bob', 'GET', path);
     expectResponse(response, 200);
     expect(response.json()).toMatchObject({
@@ -150,7 +150,7 @@ describe('users', () => {
     });
   });
 
-  test('are created, changed and deleted, and each read shows the previous write', async () => {
+  test('users are created, changed and deleted, and each read shows the previous write', async () => {
     const name = 'mia';
     const made = await call('alice', 'POST', 'users', { metadata: { name }, spec: { groups: ['m'] } });
     expectResponse(made, 201);
@@ -170,7 +170,7 @@ describe('users', () => {
     expectStatus(await call('alice', 'GET', `users/${name}`), 404, 'NotFound');
   });
 
-  test('change only their own displayName, with each kind of write', async () => {
+  test('users change only their own displayName, with each kind of write', async () => {
     const name = await createUser();
     const patch = { spec: { displayName: 'One' } };
     expect((await call(name, 'PATCH', 'users/~', patch, type(merge))).json()).toMatchObject(patch);
@@ -186,17 +186,17 @@ describe('users', () => {
       expectStatus(await call(name, 'PATCH', 'users/~', { spec: field }, type(merge)), 403, 'Forbidden');
   });
 
-  test('cannot be created with a resourceVersion: 400', async () => {
+  test('users cannot be created with a resourceVersion: 400', async () => {
     const metadata = { name: 'early', resourceVersion: '7' };
     expectStatus(await call('alice', 'POST', 'users', { metadata }), 400, 'BadRequest');
   });
 
-  test('cannot be created with the name of another user: 409', async () => {
+  test('users cannot be created with the name of another user: 409', async () => {
     for (const name of ['alice', 'bob'])
       expectStatus(await call('alice', 'POST', 'users', { metadata: { name } }), 409, 'AlreadyExists');
   });
 
-  test('from the configuration object cannot be written over the API: 403', async () => {
+  test('users from the configuration object cannot be written over the API: 403', async () => {
     expectStatus(await call('alice', 'PATCH', 'users/alice', { spec: {} }, type(merge)), 403, 'Forbidden');
     expectStatus(await call('alice', 'PUT', 'users/~', { metadata: { name: 'alice' } }), 403, 'Forbidden');
     expectStatus(await call('alice', 'DELETE', 'users/alice'), 403, 'Forbidden');
@@ -206,7 +206,7 @@ describe('users', () => {
 describe('a password', () => {
   const next = 'a tenth life, at least';
 
-  test('is changed by its user with the current one, which revokes all sessions', async () => {
+  test('a password is changed by its user with the current one, which revokes all sessions', async () => {
     const name = await createUser();
     expectSuccess(await call(name, 'PUT', 'users/~/password', { password: next, currentPassword: password }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
@@ -214,7 +214,7 @@ describe('a password', () => {
     expectSuccess(await call(name, 'PUT', `users/${name}/password`, { password, currentPassword: next }));
   });
 
-  test('is set by users with the right, which revokes all sessions', async () => {
+  test('a password is set by users with the right, which revokes all sessions', async () => {
     const name = await createUser();
     expectSuccess(await call('alice', 'PUT', `users/${name}/password`, { password: next }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
@@ -234,13 +234,13 @@ describe('a password', () => {
     ['a common password', { password: 'password1', currentPassword: password }, 422, 'Invalid'],
     ['the current password again', { password, currentPassword: password }, 422, 'Invalid'],
     ['a wrong current password', { password: next, currentPassword: 'wrong' }, 403, 'Forbidden'],
-  ])('change with %s is rejected', async (_, body, code, reason) => {
+  ])('a password change with %s is rejected', async (_, body, code, reason) => {
     const response = await call('bob', 'PUT', 'users/~/password', body);
     expectStatus(response, code, reason);
     for (const secret of [password, next]) expect(response.text).not.toContain(secret);
   });
 
-  test('change that is rejected names the invalid field', async () => {
+  test('a password change that is rejected names the invalid field', async () => {
     const response = await call('bob', 'PUT', 'users/~/password', { password: 'short', currentPassword: password });
     expect(response.json()['details']).toEqual({
       name: 'bob',
@@ -250,7 +250,7 @@ describe('a password', () => {
     });
   });
 
-  test('change counts wrong current passwords like a login: 429 until the user is unlocked', async () => {
+  test('a password change counts wrong current passwords like a login: 429 until the user is unlocked', async () => {
     const name = await createUser();
     const guess = (currentPassword: string): Promise<AppResponse> =>
       call(name, 'PUT', 'users/~/password', { password: next, currentPassword });
@@ -262,7 +262,7 @@ describe('a password', () => {
     expectSuccess(await guess(password));
   });
 
-  test('from the configuration object can be neither changed nor unlocked over the API: 403', async () => {
+  test('a password from the configuration object can be neither changed nor unlocked over the API: 403', async () => {
     const body = { password: next, currentPassword: login.password };
     expectStatus(await call('alice', 'PUT', 'users/~/password', body), 403, 'Forbidden');
     expectStatus(await call('alice', 'POST', 'users/alice/unlock'), 403, 'Forbidden');
@@ -299,7 +299,7 @@ test('login records of a user are returned newest first', async () => {
 });
 
 describe('sessions', () => {
-  test('are listed, and revoked one by one or all at once', async () => {
+  test('sessions are listed, and revoked one by one or all at once', async () => {
     const name = await createUser();
     const other = await logIn(name);
     const list = await call(name, 'GET', 'users/~/sessions');
@@ -332,7 +332,7 @@ describe('sessions', () => {
     expect((await call('alice', 'GET', `users/${name}/sessions`)).json()).toMatchObject({ items: [], totalItems: 0 });
   });
 
-  test('of another user cannot be revoked under users/~: 404', async () => {
+  test('sessions of another user cannot be revoked under users/~: 404', async () => {
     const name = await createUser();
     const [session] = (await call(name, 'GET', 'users/~/sessions')).json()['items'] as unknown[];
     expectStatus(await call('bob', 'DELETE', `users/~/sessions/${nameOf(session)}`), 404, 'NotFound');
@@ -355,7 +355,7 @@ test('whoami returns the identity of the caller', async () => {
 });
 
 describe('the account service', () => {
-  test.each(operations)('rejects %s %s without a valid token: 401', async (method, path) => {
+  test.each(operations)('the account service rejects %s %s without a valid token: 401', async (method, path) => {
     expectStatus(await call(undefined, method, path), 401, 'Unauthorized');
     const response = await call('nonsense', method, path);
     expectStatus(response, 401, 'Unauthorized');
@@ -379,11 +379,14 @@ describe('the account service', () => {
     ['GET', 'users/nobody/sessions', undefined],
     ['DELETE', 'users/alice/sessions', undefined],
     ['DELETE', 'users/alice/sessions/x', undefined],
-  ])('rejects %s %s without the right: 403 with the message of kube-apiserver', async (method, path, body) => {
-    const response = await call('bob', method, path, body, method === 'PATCH' ? type(merge) : {});
-    expectStatus(response, 403, 'Forbidden');
-    expect(response.json()['message']).toMatch(/^users\.iam\.platform\.io (".*" )?is forbidden: User "bob" cannot /);
-  });
+  ])(
+    'the account service rejects %s %s without the right: 403 with the message of kube-apiserver',
+    async (method, path, body) => {
+      const response = await call('bob', method, path, body, method === 'PATCH' ? type(merge) : {});
+      expectStatus(response, 403, 'Forbidden');
+      expect(response.json()['message']).toMatch(/^users\.iam\.platform\.io (".*" )?is forbidden: User "bob" cannot /);
+    },
+  );
 
   test.each<[string, string, unknown]>([
     ['GET', 'users/nobody', undefined],
@@ -399,20 +402,23 @@ describe('the account service', () => {
     ['DELETE', 'users/bob/sessions/x', undefined],
     ['GET', 'users/bob/other', undefined],
     ['GET', 'other', undefined],
-  ])('returns 404 for %s %s, which does not exist', async (method, path, body) => {
+  ])('the account service returns 404 for %s %s, which does not exist', async (method, path, body) => {
     expectStatus(await call('alice', method, path, body, method === 'PATCH' ? type(merge) : {}), 404, 'NotFound');
   });
 
-  test.each(paths)('returns 405 for other methods at %s, with the allowed ones: %j', async (path, methods) => {
-    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((one) => !methods.includes(one))) {
-      const response = await call('alice', method, path);
-      expectStatus(response, 405, 'MethodNotAllowed');
-      const allowed = response.headers.allow?.split(', ').filter((one) => one !== 'HEAD');
-      expect(allowed?.toSorted()).toEqual(methods.toSorted());
-    }
-  });
+  test.each(paths)(
+    'the account service returns 405 for other methods at %s, with the allowed ones: %j',
+    async (path, methods) => {
+      for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((one) => !methods.includes(one))) {
+        const response = await call('alice', method, path);
+        expectStatus(response, 405, 'MethodNotAllowed');
+        const allowed = response.headers.allow?.split(', ').filter((one) => one !== 'HEAD');
+        expect(allowed?.toSorted()).toEqual(methods.toSorted());
+      }
+    },
+  );
 
-  test.each(reads)('returns 406 for GET %s in an unsupported media type', async (path) => {
+  test.each(reads)('the account service returns 406 for GET %s in an unsupported media type', async (path) => {
     expectStatus(await call('alice', 'GET', path, undefined, { accept: 'text/html' }), 406, 'NotAcceptable');
     expectResponse(await call('alice', 'GET', path, undefined, { accept: 'text/html, */*;q=0.1' }), 200);
   });
@@ -424,16 +430,19 @@ describe('the account service', () => {
     expect(parse(yaml.text)).toEqual(json.json());
   });
 
-  test.each(operations)('returns 400 for %s %s with an unknown parameter and names it', async (method, path) => {
-    // The server checks first that a user is not from the configuration object, as alice is; bob is not allowed to
-    // delete himself.
-    const [who, target] =
-      path !== 'users/~' ? ['alice', path] : method === 'DELETE' ? ['alice', 'users/bob'] : ['bob', path];
-    const body = method === 'PUT' || method === 'PATCH' ? bodyOf(path) : undefined;
-    const response = await call(who, method, `${target}?nothing=1`, body, method === 'PATCH' ? type(merge) : {});
-    expectStatus(response, 400, 'BadRequest');
-    expect(response.json()['message']).toContain('nothing');
-  });
+  test.each(operations)(
+    'the account service returns 400 for %s %s with an unknown parameter and names it',
+    async (method, path) => {
+      // The server checks first that a user is not from the configuration object, as alice is; bob is not allowed to
+      // delete himself.
+      const [who, target] =
+        path !== 'users/~' ? ['alice', path] : method === 'DELETE' ? ['alice', 'users/bob'] : ['bob', path];
+      const body = method === 'PUT' || method === 'PATCH' ? bodyOf(path) : undefined;
+      const response = await call(who, method, `${target}?nothing=1`, body, method === 'PATCH' ? type(merge) : {});
+      expectStatus(response, 400, 'BadRequest');
+      expect(response.json()['message']).toContain('nothing');
+    },
+  );
 
   test.each([
     ['DELETE', 'users/bob/sessions?pretty=2'],
@@ -442,19 +451,19 @@ describe('the account service', () => {
     ['PUT', 'users/bob/password?pretty=2'],
     ['DELETE', 'users/bob?fieldManager=x'],
     ['PATCH', 'users/bob?gracePeriodSeconds=1'],
-  ])('rejects an invalid parameter: %s %s is 400', async (method, path) => {
+  ])('the account service rejects an invalid parameter: %s %s is 400', async (method, path) => {
     const body = method === 'PATCH' ? {} : method === 'PUT' ? { password } : undefined;
     const response = await call('alice', method, path, body, method === 'PATCH' ? type(merge) : {});
     expectStatus(response, 400, 'BadRequest');
   });
 
   test.each(['users?watch=true', 'users?limit=x', 'users?page=0', 'users?labelSelector=%3D', 'users?status=Gone'])(
-    'rejects an invalid parameter: GET %s is 400',
+    'the account service rejects an invalid parameter: GET %s is 400',
     async (path) => expectStatus(await call('alice', 'GET', path), 400, 'BadRequest'),
   );
 
   test.each(['users/bob/loginrecords?limit=x', 'users/bob/loginrecords?limit=-2'])(
-    'rejects an invalid limit: GET %s is 400',
+    'the account service rejects an invalid limit: GET %s is 400',
     async (path) => expectStatus(await call('alice', 'GET', path), 400, 'BadRequest'),
   );
 
@@ -463,7 +472,7 @@ describe('the account service', () => {
     ['PUT', 'users/bob'],
     ['PATCH', 'users/bob'],
     ['PUT', 'users/bob/password'],
-  ])('rejects %s %s with a body that is not JSON: 400, 413 or 415', async (method, path) => {
+  ])('the account service rejects %s %s with a body that is not JSON: 400, 413 or 415', async (method, path) => {
     const json = type(method === 'PATCH' ? merge : 'application/json');
     expectStatus(await call('alice', method, path, '{', json), 400, 'BadRequest');
     expectStatus(await call('alice', method, path, `"${'x'.repeat(1_048_576)}"`, json), 413, 'RequestEntityTooLarge');
@@ -491,7 +500,7 @@ const displayNameOf = (response: AppResponse): unknown =>
 describe('a user in YAML', () => {
   const yaml = 'application/yaml';
   const inYAML = { 'content-type': yaml, accept: yaml };
-  test('is created, replaced, patched and deleted, and returned as YAML', async () => {
+  test('a user in YAML is created, replaced, patched and deleted, and returned as YAML', async () => {
     for (const [method, path, body, status, displayName] of [
       ['POST', 'users', userInYAML('in-yaml', 'First'), 201, 'First'],
       ['PUT', 'users/in-yaml', userInYAML('in-yaml', 'Second'), 200, 'Second'],
@@ -507,7 +516,7 @@ describe('a user in YAML', () => {
     }
   });
 
-  test('changes only the displayName of the own user, also by PUT', async () => {
+  test('a user in YAML changes only the displayName of the own user, also by PUT', async () => {
     const name = await createUser();
     const own = await call(name, 'GET', `users/${name}`, undefined, { accept: yaml });
     const changed = own.text.replace('displayName: Bob', 'displayName: Robert');
@@ -516,7 +525,7 @@ describe('a user in YAML', () => {
     expectStatus(patched, 403, 'Forbidden');
   });
 
-  test('is parsed after authorization', async () => {
+  test('a user in YAML is parsed after authorization', async () => {
     expectStatus(await call('bob', 'POST', 'users', 'a: &b', type(yaml)), 403, 'Forbidden');
     expectStatus(await call(undefined, 'POST', 'users', 'a: &b', type(yaml)), 401, 'Unauthorized');
   });
@@ -527,7 +536,7 @@ describe('a user in YAML', () => {
     ['spec: {}\n---\nspec: {}', 'line 2, column 1: only one document is allowed'],
     ['spec:\n  secret: "', 'line 2, column 12: a quote, bracket, colon, comma or space is missing'],
     ['- a\n'.repeat(1_000), 'at most 1000 tokens (about 200 lines) are accepted; send JSON'],
-  ])('is 400 with line and column for %j', async (body, message) => {
+  ])('a user in YAML is 400 with line and column for %j', async (body, message) => {
     for (const [method, path] of [
       ['POST', 'users'],
       ['PUT', 'users/bob'],
@@ -541,7 +550,7 @@ describe('a user in YAML', () => {
     }
   });
 
-  test('is 413 beyond 64 KiB', async () => {
+  test('a user in YAML is 413 beyond 64 KiB', async () => {
     const body = `a: ${'x'.repeat(65_536)}`;
     const response = await call('alice', 'POST', 'users', body, type(yaml));
     expectStatus(response, 413, 'RequestEntityTooLarge');

@@ -59,7 +59,7 @@ describe.each(Object.keys(ways))('the front proxy over %s', (version) => {
     (ways[version] as (typeof ways)[string])(headers);
 
   test.each(['sec-é', 'sec-e\u0301', 'sec-Ã©', '\uFEFFbom', 'аlice', 'user 名 😀', 'a%20b', `${'é'.repeat(126)}x`])(
-    'passes on user, uid, groups and extra unchanged: %j',
+    'the front proxy passes on user, uid, groups and extra unchanged: %j',
     async (name) => {
       const headers = {
         'x-remote-user': bytes(name),
@@ -88,7 +88,7 @@ describe.each(Object.keys(ways))('the front proxy over %s', (version) => {
     ['group', { 'x-remote-user': 'alice', 'x-remote-group': ['a', '\xff'] }],
     ['extra', { 'x-remote-user': 'alice', 'x-remote-extra-a': '\xff' }],
     ['key of an extra', { 'x-remote-user': 'alice', 'x-remote-extra-%ff': 'a' }],
-  ])('is rejected with 400 for invalid UTF-8 in: %s', async (_, headers) => {
+  ])('the front proxy is rejected with 400 for invalid UTF-8 in: %s', async (_, headers) => {
     const response = await send(headers);
     expect(response.status).toBe(400);
     expect(response.text).toContain('is not valid UTF-8');

@@ -27,7 +27,7 @@ interface Kubeconfig {
 }
 
 describe('the kubeconfig', () => {
-  test('has the configured address, the CA and the credential plugin, and must not be stored', async () => {
+  test('the kubeconfig has the configured address, the CA and the credential plugin, and must not be stored', async () => {
     const response = await send(path);
     expect(response.status).toBe(200);
     expect(response.headers).toMatchObject({ 'content-type': 'application/yaml', 'cache-control': 'no-store' });
@@ -72,11 +72,11 @@ describe('the kubeconfig', () => {
     { 'x-forwarded-host': 'evil.example' },
     { forwarded: 'host=evil.example;proto=http' },
     { 'x-forwarded-proto': 'http' },
-  ])('does not depend on the header %j', async (headers) => {
+  ])('the kubeconfig does not depend on the header %j', async (headers) => {
     expect((await send(path, { headers })).text).toBe((await send(path)).text);
   });
 
-  test("embeds the caller's token on request, and is JSON on request", async () => {
+  test("the kubeconfig embeds the caller's token on request, and is JSON on request", async () => {
     const response = await send(`${path}?token=embed`, { headers: { accept: 'application/json' } });
     expect(response.headers['content-type']).toBe('application/json');
     expect(response.json()).toMatchObject({ users: [{ user: { token } }] });
@@ -88,15 +88,15 @@ describe('the kubeconfig', () => {
     ['?token=mine', 400, 'BadRequest'],
     ['?token=embed&token=embed', 400, 'BadRequest'],
     ['?server=https://evil.example', 400, 'BadRequest'],
-  ])('request with %s is %d', async (query, code, reason) =>
+  ])('the kubeconfig request with %s is %d', async (query, code, reason) =>
     expectFailure(await send(`${path}${query}`), code, reason),
   );
 
-  test('requires an identity', async () => {
+  test('the kubeconfig requires an identity', async () => {
     expectFailure(await lab.gateway(path), 401, 'Unauthorized');
   });
 
-  test('is listed by discovery', async () => {
+  test('the kubeconfig is listed by discovery', async () => {
     expect((await send('/kapis/config.platform.io/v1alpha2')).json()).toMatchObject({
       resources: [{ name: 'kubeconfig', kind: 'Config' }],
     });

@@ -31,7 +31,7 @@ describe('the aggregated API server returns the kind that was requested', () => 
       { kind: 'APIGroupDiscoveryList', apiVersion: 'apidiscovery.k8s.io/v2' },
     ],
     ['/version', {}, { gitVersion: expect.stringMatching(/^v\d/) }],
-  ])('%s %j', async (path, options, expected) => {
+  ])('the aggregated API server returns the kind that was requested %s %j', async (path, options, expected) => {
     const response = await lab.aggregated(path, options);
     expect(response.status).toBe(200);
     expect(response.headers['content-type']).toMatch(/^application\/json/);
@@ -70,9 +70,12 @@ describe('the aggregated API server rejects with a Status', () => {
       bob,
       'nodes.resources.platform.io is forbidden: User "bob" cannot list resource "nodes" in API group "resources.platform.io" at the cluster scope',
     ],
-  ])('with the message of kube-apiserver: %s %j', async (path, options, message) => {
-    expect((await lab.aggregated(path, options)).json()['message']).toBe(message);
-  });
+  ])(
+    'the aggregated API server rejects with a Status with the message of kube-apiserver: %s %j',
+    async (path, options, message) => {
+      expect((await lab.aggregated(path, options)).json()['message']).toBe(message);
+    },
+  );
 });
 
 test.each([nodes, `${nodes}/nobody`, '/apis', '/nowhere', '/livez'])(

@@ -266,7 +266,7 @@ const faults: readonly (readonly [string, number, (res: ServerResponse, req: Inc
 ];
 
 describe.each(cases)('%s', (_name, kind, send) => {
-  test.each(faults)('returns %2$i for a store that %1$s', async (_what, code, fault) => {
+  test.each(faults)('a log query returns %2$i for a store that %1$s', async (_what, code, fault) => {
     for (const isGreeted of [false, true]) {
       response = faulty(kind, fault, isGreeted);
       const before = process.memoryUsage().rss;
@@ -275,21 +275,21 @@ describe.each(cases)('%s', (_name, kind, send) => {
     }
   });
 
-  test('returns 503 for a store that is down', async () => {
+  test('a log query returns 503 for a store that is down', async () => {
     const store = open(kind);
     server.close();
     const error = await failure(send(store));
     expect([error.code, error.headers]).toEqual([503, { 'Retry-After': '5' }]);
   });
 
-  test('returns 504 and closes the connection for a store that does not respond', async () => {
+  test('a log query returns 504 and closes the connection for a store that does not respond', async () => {
     response = () => undefined;
     const limits = { query: 50, statistics: 50, histogram: 50, export: 50, check: 50 };
     expect((await failure(send(withTimeout(open(kind), limits)))).code).toBe(504);
     await gone();
   });
 
-  test('is aborted at the store when the caller disconnects', async () => {
+  test('a log query is aborted at the store when the caller disconnects', async () => {
     const caller = new AbortController();
     const reason = new Error('the caller went away');
     response = () => caller.abort(reason);
@@ -297,7 +297,7 @@ describe.each(cases)('%s', (_name, kind, send) => {
     await gone();
   });
 
-  test('succeeds again after a failure', async () => {
+  test('a log query succeeds again after a failure', async () => {
     const store = open(kind);
     response = (_req, res) => void res.writeHead(500).end();
     await failure(send(store));
@@ -305,7 +305,7 @@ describe.each(cases)('%s', (_name, kind, send) => {
     await expect(send(store)).resolves.not.toThrow();
   });
 
-  test('does not fail when another caller disconnects', async () => {
+  test('a log query does not fail when another caller disconnects', async () => {
     const store = open(kind);
     const other = new AbortController();
     const waiting: (() => void)[] = [];
@@ -320,7 +320,7 @@ describe.each(cases)('%s', (_name, kind, send) => {
     await expect(stays).resolves.not.toThrow();
   });
 
-  test('succeeds after the store closed an idle connection', async () => {
+  test('a log query succeeds after the store closed an idle connection', async () => {
     const store = open(kind);
     response = kind.empty;
     await send(store);
@@ -447,11 +447,11 @@ describe('a search server, which builds responses in memory,', () => {
     return lengths;
   }
 
-  test('gets larger requests while records are short', async () => {
+  test('a search server gets larger requests while records are short', async () => {
     expect(await lengthsOf(5)).toEqual([1_000, 2_000, 4_000, 5_000, 5_000]);
   });
 
-  test('gets smaller requests as soon as records are long', async () => {
+  test('a search server gets smaller requests as soon as records are long', async () => {
     const long = searchKind('opensearch', version, opensearch).full(10_000);
     const lengths = await lengthsOf(5, Infinity, (count) => {
       if (count === 3) response = long;
@@ -460,11 +460,11 @@ describe('a search server, which builds responses in memory,', () => {
     expect(Math.max(...lengths.slice(3))).toBeLessThan(420);
   });
 
-  test('gets smaller requests when it runs out of memory', async () => {
+  test('a search server gets smaller requests when it runs out of memory', async () => {
     expect(await lengthsOf(3, 300)).toEqual([250, 125, 250]);
   });
 
-  test('that runs out of memory even for one record is not ready', async () => {
+  test('a search server that runs out of memory even for one record is not ready', async () => {
     const error = await failure(lengthsOf(1, 0));
     expect([error.code, error.headers, error.message]).toEqual([
       503,

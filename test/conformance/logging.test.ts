@@ -107,7 +107,7 @@ const all = [
 ];
 
 describe('a log query', () => {
-  test('returns records in the format of the API, newest first', async () => {
+  test('a log query returns records in the format of the API, newest first', async () => {
     expect(await query(`start_time=${begin}&size=2`)).toEqual({
       total: 10,
       records: [
@@ -117,7 +117,7 @@ describe('a log query', () => {
     });
   });
 
-  test('merges all logs by time, including those before a restart', async () => {
+  test('a log query merges all logs by time, including those before a restart', async () => {
     expect((await logs('')).toSorted()).toEqual(all.toSorted());
     expect(await logs('namespaces=shop')).toEqual([
       'GET /',
@@ -130,7 +130,7 @@ describe('a log query', () => {
     ]);
   });
 
-  test('returns pages of one consistent order, even for equal times', async () => {
+  test('a log query returns pages of one consistent order, even for equal times', async () => {
     for (const sort of ['asc', 'desc']) {
       const whole = (await query(`start_time=${begin}&size=100&sort=${sort}`)).records;
       const pages = [];
@@ -158,32 +158,32 @@ describe('a log query', () => {
     ['namespaces=bank&pods=db-0', []],
     [`end_time=${begin + 2}&containers=web`, ['GET /', 'Error: no', 'again']],
     [`end_time=${begin + 2}&containers=proxy`, []],
-  ])('selects records by %s', async (text, expected) => {
+  ])('a log query selects records by %s', async (text, expected) => {
     expect(await logs(text)).toEqual(expected);
   });
 
-  test('includes the seconds of start_time and end_time', async () => {
+  test('a log query includes the seconds of start_time and end_time', async () => {
     expect((await query(`start_time=${begin + 2}&end_time=${begin + 2}&namespaces=shop`)).total).toBe(2);
     expect((await query(`start_time=${begin + 3}&end_time=${begin + 3}&namespaces=shop`)).total).toBe(1);
   });
 
-  test('with size 0 returns only the total', async () => {
+  test('a log query with size 0 returns only the total', async () => {
     expect(await query(`start_time=${begin}&size=0`)).toEqual({ total: 10, records: [] });
   });
 
-  test('without start_time reports that it covers only the last hour of older pods, and that a named pod is missing', async () => {
+  test('a log query without start_time reports that it covers only the last hour of older pods, and that a named pod is missing', async () => {
     expect((await query('pods=db-0')).partial).toBeUndefined();
     expect((await query(`pods=db-0&end_time=${begin + 3_602}`)).partial?.reason).toMatch(/60 minutes .*start_time/);
     expect((await query(`pods=db-0,gone&start_time=${begin}`)).partial?.reason).toMatch(/pod gone does not exist/);
   });
 
-  test('returns the same for the tenant API, and indented JSON on request', async () => {
+  test('a log query returns the same for the tenant API, and indented JSON on request', async () => {
     const text = `start_time=${begin}&end_time=${begin + 100}`;
     expect((await get(text, as('alice'), tenant)).text).toBe((await get(text)).text);
     expect((await get(`${text}&pretty=true`)).text).toMatch(/^\{\n {2}"query": \{/);
   });
 
-  test('reads logs as the caller', async () => {
+  test('a log query reads logs as the caller', async () => {
     const { podLogs } = lab.cluster;
     podLogs.seen.length = 0;
     await query(`namespaces=bank&start_time=${begin}`, as('bob'));
@@ -216,7 +216,7 @@ test('a histogram counts records per interval', async () => {
 });
 
 describe('a log export', () => {
-  test('is a text file of lines', async () => {
+  test('a log export is a text file of lines', async () => {
     const response = await get(`operation=export&sort=asc&namespaces=shop&start_time=${begin}`);
     expect(response.headers).toMatchObject({
       'content-type': 'text/plain; charset=utf-8',
@@ -225,12 +225,12 @@ describe('a log export', () => {
     expect(response.text).toBe('GET /\nError: no\nagain\nproxied\n\u001B[31mred\u001B[0m\npanic: ERROR\nstarted\n');
   });
 
-  test('reports missing records in its last line', async () => {
+  test('a log export reports missing records in its last line', async () => {
     const { text } = await get(`operation=export&pods=db-0&end_time=${begin + 3_602}`);
     expect(text).toMatch(/started\npanic: ERROR\n# partial: only the last 60 /);
   });
 
-  test('is aborted upstream when the client disconnects', async () => {
+  test('a log export is aborted upstream when the client disconnects', async () => {
     const { podLogs } = lab.cluster;
     putLarge();
     const response = await lab.open('http', `${path}?operation=export&pods=large&start_time=${begin}`, as('alice'));
@@ -243,12 +243,12 @@ describe('a log export', () => {
 });
 
 describe('access to logs', () => {
-  test('is limited to namespaces in which the caller is allowed to get pods/log', async () => {
+  test('access to logs is limited to namespaces in which the caller is allowed to get pods/log', async () => {
     expect(await logs('', as('bob'))).toEqual(all.filter((log) => log !== 'hidden'));
     expect(await logs('namespaces=other,bank', as('bob'))).toEqual(['a\uFFFDb', 'sum 1.5 (ok) "quoted"']);
   });
 
-  test('without any right returns empty results for each operation and reads no log', async () => {
+  test('access to logs without any right returns empty results for each operation and reads no log', async () => {
     const { podLogs } = lab.cluster;
     podLogs.seen.length = 0;
     expect(await query('', as('carol'))).toEqual({ total: 0, records: [] });
@@ -259,7 +259,7 @@ describe('access to logs', () => {
     expect(podLogs.seen).toEqual([]);
   });
 
-  test('excludes logs older than their namespace unless the caller sees all namespaces', async () => {
+  test('access to logs excludes logs older than their namespace unless the caller sees all namespaces', async () => {
     putNamespace(lab.cluster, 'again', begin + 100);
     bind(lab.cluster, 'again', 'dora');
     rights.set('dora', new Set(['again']));
@@ -271,7 +271,7 @@ describe('access to logs', () => {
     lab.cluster.delete('/api/v1/pods', 'reborn');
   });
 
-  test('works for callers with thousands of namespaces', async () => {
+  test('access to logs works for callers with thousands of namespaces', async () => {
     const names = Array.from({ length: 3_000 }, (_, i) => `many-${i}`);
     rights.set('dave', new Set(names));
     for (const name of names) {
@@ -287,7 +287,7 @@ describe('access to logs', () => {
     lab.cluster.delete('/api/v1/pods', 'last');
   });
 
-  test('allows at most 200 named namespaces without a role binding, since each needs a request to kube-apiserver', async () => {
+  test('access to logs allows at most 200 named namespaces without a role binding, since each needs a request to kube-apiserver', async () => {
     const names = Array.from({ length: 201 }, (_, index) => `random-${index}`);
     expect((await get(`namespaces=${names.slice(1).join(',')}`, as('bob'))).status).toBe(200);
     const refused = await get(`namespaces=${names.join(',')}`, as('bob'));
@@ -296,7 +296,7 @@ describe('access to logs', () => {
     expect((await get(`namespaces=${names.join(',')}`)).status).toBe(200);
   });
 
-  test('without an identity is 401', async () => {
+  test('access to logs without an identity is 401', async () => {
     expectFailure(await lab.gateway(path), 401, 'Unauthorized');
   });
 });
@@ -315,13 +315,13 @@ describe('an invalid log query', () => {
     ['size=1&size=1', /size: is given more than once/],
     ['follow=true&size=5', /size: is not supported with follow/],
     ['operation=histogram&interval=1s&start_time=1', /more than 10000 buckets/],
-  ])('is rejected: %s', async (text, message) => {
+  ])('an invalid log query is rejected: %s', async (text, message) => {
     const response = await get(text);
     expectFailure(response, 400, 'BadRequest');
     expect(response.json()['message']).toMatch(message);
   });
 
-  test('is rejected with all invalid parameters at once', async () => {
+  test('an invalid log query is rejected with all invalid parameters at once', async () => {
     const { details } = (await get('start_time=&size=-1&from=x&sort=&a=b')).json() as {
       details: { causes: { field: string }[] };
     };
@@ -332,7 +332,7 @@ describe('an invalid log query', () => {
     ['in pages', 'limit', '?limit=500', 'application/json'],
     ['as a table', 'Accept', '', 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'],
   ])(
-    'for a list of objects, as kubectl sends one %s, is rejected with a working command',
+    'an invalid log query for a list of objects, as kubectl sends one %s, is rejected with a working command',
     async (_, field, pages, accept) => {
       const response = await lab.aggregated(`${aggregated}${pages}`, { headers: { accept } });
       expectFailure(response, 400, 'BadRequest');
@@ -343,7 +343,7 @@ describe('an invalid log query', () => {
     },
   );
 
-  test('for an unsupported media type is 406', async () => {
+  test('an invalid log query for an unsupported media type is 406', async () => {
     expectFailure(await get('', as('alice', { accept: 'text/html' })), 406, 'NotAcceptable');
     expectFailure(await get('operation=export', as('alice', { accept: 'application/json' })), 406, 'NotAcceptable');
   });
@@ -352,7 +352,7 @@ describe('an invalid log query', () => {
 describe('a log query while nodes do not respond', () => {
   const key = 'bank/till/main';
 
-  test('reports the missing logs of a pod without the address of its node', async () => {
+  test('a log query while nodes do not respond reports the missing logs of a pod without the address of its node', async () => {
     const log = lab.cluster.podLogs.logs.get(key);
     if (log !== undefined) log.refusal = { code: 500, reason: 'InternalError' };
     const found = await query(`start_time=${begin}`);
@@ -365,7 +365,7 @@ describe('a log query while nodes do not respond', () => {
 });
 
 describe('log queries through the aggregator', () => {
-  test('return Kubernetes objects', async () => {
+  test('log queries through the aggregator return Kubernetes objects', async () => {
     const response = await lab.aggregated(`${aggregated}?start_time=${begin}&pods=db-0&size=1`);
     expect(response.json()).toEqual({
       kind: 'LogQuery',
@@ -374,7 +374,7 @@ describe('log queries through the aggregator', () => {
     });
   });
 
-  test('also require the right to the resource', async () => {
+  test('log queries through the aggregator also require the right to the resource', async () => {
     expectFailure(await lab.aggregated(aggregated, { headers: { 'x-remote-user': 'carol' } }), 403, 'Forbidden');
     const response = await lab.aggregated(`${aggregated}?start_time=${begin}&size=0`, {
       headers: { 'x-remote-user': 'bob' },
@@ -386,14 +386,14 @@ describe('log queries through the aggregator', () => {
     ['/kapis/logging.platform.io/v1alpha2', (target: string) => lab.gateway(target, as('carol'))],
     ['/kapis/tenant.platform.io/v1alpha2', (target: string) => lab.gateway(target, as('carol'))],
     ['/apis/logging.platform.io/v1alpha2', (target: string) => lab.aggregated(target)],
-  ])('are listed in the discovery of %s', async (target, send) => {
+  ])('log queries through the aggregator are listed in the discovery of %s', async (target, send) => {
     expect((await send(target)).json()).toMatchObject({
       kind: 'APIResourceList',
       resources: [{ name: 'logs', kind: 'LogQuery', namespaced: false, verbs: ['get'] }],
     });
   });
 
-  test('are described with their parameters in OpenAPI', async () => {
+  test('log queries through the aggregator are described with their parameters in OpenAPI', async () => {
     const { paths } = (await lab.aggregated('/openapi/v3/apis/logging.platform.io/v1alpha2')).json() as {
       paths: Record<string, { get: { parameters: { name: string }[] } }>;
     };
@@ -408,7 +408,7 @@ const openAggregated = (parameters: string, user = 'alice'): Promise<Message> =>
   lab.open('aggregated', `${aggregated}?${parameters}`, { headers: { 'x-remote-user': user } });
 
 describe('a log stream through the aggregator, which limits the duration of requests,', () => {
-  test('ends a tail before the limit, with the path that has no limit', async () => {
+  test('a log stream through the aggregator ends a tail before the limit, with the path that has no limit', async () => {
     const response = await openAggregated('follow=true&pods=db-0&timeout=1s');
     await write('shop/db-0/main', 'before the end');
     const lines = (await consumers.text(response)).split('\n').filter((one) => one !== '');
@@ -419,14 +419,14 @@ describe('a log stream through the aggregator, which limits the duration of requ
     while (lab.cluster.podLogs.open > 0) await sleep(5);
   });
 
-  test('ends a tail without readable logs at the same time', async () => {
+  test('a log stream through the aggregator ends a tail without readable logs at the same time', async () => {
     lab.cluster.podLogs.seen.length = 0;
     const response = await openAggregated('follow=true&timeout=1s', 'nobody');
     expect(JSON.parse(await consumers.text(response))).toMatchObject({ kind: 'Status', code: 504 });
     expect(lab.cluster.podLogs.seen).toEqual([]);
   });
 
-  test('ends an export after a whole line and reports that in the last one', async () => {
+  test('a log stream through the aggregator ends an export after a whole line and reports that in the last one', async () => {
     putLarge();
     const parameters = `operation=export&pods=large&start_time=${begin}`;
     const response = await openAggregated(`${parameters}&timeout=2s`);
@@ -440,7 +440,7 @@ describe('a log stream through the aggregator, which limits the duration of requ
     removeLarge();
   }, 30_000);
 
-  test('returns 504 for an export that has not started by then', async () => {
+  test('a log stream through the aggregator returns 504 for an export that has not started by then', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await openAggregated(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expect([response.status, JSON.parse(await consumers.text(response))]).toEqual([
@@ -452,7 +452,7 @@ describe('a log stream through the aggregator, which limits the duration of requ
 });
 
 describe('a log stream with a timeout', () => {
-  test('ends a tail with a Status', async () => {
+  test('a log stream with a timeout ends a tail with a Status', async () => {
     const lines = (await get('follow=true&pods=db-0&timeout=1s')).text.split('\n').filter((one) => one !== '');
     expect(lines.map((one) => JSON.parse(one) as unknown)).toEqual([
       expect.objectContaining({
@@ -463,7 +463,7 @@ describe('a log stream with a timeout', () => {
     ]);
   });
 
-  test('returns 504 for an export that has not started by then', async () => {
+  test('a log stream with a timeout returns 504 for an export that has not started by then', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await get(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expectFailure(response, 504, 'Timeout');
@@ -472,7 +472,7 @@ describe('a log stream with a timeout', () => {
   });
 
   test.each(['follow=true', 'operation=export', 'operation=query'])(
-    'rejects an invalid duration: %s',
+    'a log stream with a timeout rejects an invalid duration: %s',
     async (parameters) => {
       const response = await get(`${parameters}&timeout=soon`);
       expectFailure(response, 400, 'BadRequest');
@@ -480,7 +480,7 @@ describe('a log stream with a timeout', () => {
     },
   );
 
-  test('accepts durations longer than a timer can run', async () => {
+  test('a log stream with a timeout accepts durations longer than a timer can run', async () => {
     expect((await get('operation=export&pods=till&timeout=10000h')).status).toBe(200);
   });
 });
@@ -495,7 +495,7 @@ describe('a removed log endpoint', () => {
     ['POST', 'v1alpha2/fluentbit/outputs', /"logging"/],
     ['DELETE', 'v1alpha2/fluentbit/outputs/es', /"logging"/],
     ['PUT', 'v1alpha2/fluentbit/outputs/es/x/y', /"logging"/],
-  ])('names its replacement: %s %s', async (method, removed, message) => {
+  ])('a removed log endpoint names its replacement: %s %s', async (method, removed, message) => {
     const response = await lab.gateway(`/kapis/logging.platform.io/${removed}`, { ...as('carol'), method });
     expectFailure(response, 404, 'NotFound');
     expect(response.json()['message']).toMatch(message);
@@ -523,7 +523,7 @@ const leave = async (response: Message): Promise<void> => {
 };
 
 describe('a log tail', () => {
-  test('sends new lines as JSON and ends upstream when the client disconnects', async () => {
+  test('a log tail sends new lines as JSON and ends upstream when the client disconnects', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     await write('shop/db-0/main', 'new');
     expect(JSON.parse(await next())).toEqual({
@@ -536,7 +536,7 @@ describe('a log tail', () => {
     await leave(response);
   });
 
-  test('supports server-sent events and keywords', async () => {
+  test('a log tail supports server-sent events and keywords', async () => {
     const { response, next } = await follow('pods=db-0&log_query=WANTED', as('bob', { accept: 'text/event-stream' }));
     expect(response.headers['content-type']).toBe('text/event-stream');
     await write('shop/db-0/main', 'other');
@@ -546,7 +546,7 @@ describe('a log tail', () => {
     await leave(response);
   });
 
-  test('sends the logs of new pods from the beginning', async () => {
+  test('a log tail sends the logs of new pods from the beginning', async () => {
     const { response, next } = await follow('namespaces=bank', as('bob'));
     while (lab.cluster.podLogs.open === 0) await sleep(5);
     lab.cluster.podLogs.put('bank/late/main', line(500, 'first words'));
@@ -556,7 +556,7 @@ describe('a log tail', () => {
     lab.cluster.delete('/api/v1/pods', 'late');
   });
 
-  test('ends with a reason when the configuration changes the store', async () => {
+  test('a log tail ends with a reason when the configuration changes the store', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     const configMaps = '/api/v1/namespaces/platform-system/configmaps';
     const configMap = lab.cluster.get(configMaps, 'platform-config') as unknown as {
@@ -578,7 +578,7 @@ describe('a log tail', () => {
     expect(await logs('pods=db-0', as('bob'))).toEqual(expect.arrayContaining(['started']));
   });
 
-  test('of one user cannot take the slots of other users', async () => {
+  test('a log tail of one user cannot take the slots of other users', async () => {
     const open: Message[] = [];
     for (let count = 0; count < 16; count += 1) open.push((await follow('pods=db-0', as('bob'))).response);
     expectFailure(await get('follow=true&pods=db-0', as('bob')), 429, 'TooManyRequests');
@@ -589,7 +589,7 @@ describe('a log tail', () => {
     expect((await get('operation=export&pods=db-0', as('bob'))).status).toBe(200);
   });
 
-  test('of all ServiceAccounts of a namespace shares the slots of one user', async () => {
+  test('a log tail of all ServiceAccounts of a namespace shares the slots of one user', async () => {
     const open: Message[] = [];
     for (let count = 0; count < 16; count += 1)
       open.push((await follow('pods=db-0&namespaces=shop', bot('shop', count % 4))).response);
@@ -598,7 +598,7 @@ describe('a log tail', () => {
     for (const response of open) await leave(response);
   });
 
-  test('ends when the session of its token is revoked', async () => {
+  test('a log tail ends when the session of its token is revoked', async () => {
     const token = String((await lab.token(login)).json()['access_token']);
     const { response } = await follow('pods=db-0', { headers: { authorization: `Bearer ${token}` } });
     const closed = once(response.resume(), 'close');

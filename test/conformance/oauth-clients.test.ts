@@ -52,13 +52,16 @@ function mixedUp(callback: URL): URL {
 
 describe('the library oauth4webapi', () => {
   // evidence: discovery-client-library
-  test.each(['oidc', 'oauth2'] as const)('discovers the server with algorithm %s', async (algorithm) => {
-    const response = await oauth.discoveryRequest(new URL(issuer), { algorithm, ...fetching });
-    const server = await oauth.processDiscoveryResponse(new URL(issuer), response);
-    expect(server).toMatchObject({ issuer, jwks_uri: `${issuer}/oauth/keys` });
-  });
+  test.each(['oidc', 'oauth2'] as const)(
+    'the library oauth4webapi discovers the server with algorithm %s',
+    async (algorithm) => {
+      const response = await oauth.discoveryRequest(new URL(issuer), { algorithm, ...fetching });
+      const server = await oauth.processDiscoveryResponse(new URL(issuer), response);
+      expect(server).toMatchObject({ issuer, jwks_uri: `${issuer}/oauth/keys` });
+    },
+  );
 
-  test('completes the code flow with PKCE, state, nonce and iss, and validates the tokens', async () => {
+  test('the library oauth4webapi completes the code flow with PKCE, state, nonce and iss, and validates the tokens', async () => {
     const response = await oauth.discoveryRequest(new URL(issuer), fetching);
     const server = await oauth.processDiscoveryResponse(new URL(issuer), response);
     const console = { client_id: asConsole.client_id };
@@ -97,7 +100,7 @@ describe('the library oauth4webapi', () => {
   });
 
   // evidence: jwks-client-library
-  test('validates an access token according to RFC 9068 with the published keys', async () => {
+  test('the library oauth4webapi validates an access token according to RFC 9068 with the published keys', async () => {
     const response = await oauth.discoveryRequest(new URL(issuer), fetching);
     const server = await oauth.processDiscoveryResponse(new URL(issuer), response);
     const token = String((await lab.token(login)).json()['access_token']);
@@ -113,7 +116,7 @@ const discover = ({ client_id, client_secret } = asClient): Promise<client.Confi
   });
 
 describe('the library openid-client', () => {
-  test('logs in, validates the id_token with the published keys, and refreshes', async () => {
+  test('the library openid-client logs in, validates the id_token with the published keys, and refreshes', async () => {
     const configuration = await discover();
     client.enableNonRepudiationChecks(configuration);
     const first = await client.genericGrantRequest(configuration, 'password', { ...user, scope: 'openid profile' });
@@ -122,7 +125,7 @@ describe('the library openid-client', () => {
     expect(second.claims()?.sub).toBe(first.claims()?.sub);
   });
 
-  test('completes the code flow with PKCE, state, nonce and iss, and refreshes the tokens', async () => {
+  test('the library openid-client completes the code flow with PKCE, state, nonce and iss, and refreshes the tokens', async () => {
     const configuration = await discover(asConsole);
     client.enableNonRepudiationChecks(configuration);
     const checks = {
@@ -149,7 +152,7 @@ describe('the library openid-client', () => {
   });
 
   // evidence: introspection-client-library
-  test('reads userinfo, introspects and revokes', async () => {
+  test('the library openid-client reads userinfo, introspects and revokes', async () => {
     const configuration = await discover();
     const given = await client.genericGrantRequest(configuration, 'password', { ...user, scope: 'openid profile' });
     const subject = given.claims()?.sub ?? '';

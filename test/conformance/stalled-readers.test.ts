@@ -99,15 +99,18 @@ describe('a stream whose client does not read ends with its session and frees it
     ['a proxied watch', `${secrets}?watch=true`, '', () => undefined],
     ['a proxied watch with an upgrade', `${secrets}?watch=true`, upgrade, () => undefined],
     ['a proxied log', '/api/v1/namespaces/shop/pods/p/log?follow=true', '', () => undefined],
-  ])('%s', async (_, path, headers, fill) => {
-    open(path, headers);
-    await fill();
-    await stalled();
-    expect(await openStreams()).toBe(1);
-    await lab.revoke(token);
-    while ((await openStreams()) > 0) await sleep(50);
-    expect(lab.cluster.podLogs.open).toBe(0);
-  });
+  ])(
+    'a stream whose client does not read ends with its session and frees its slot %s',
+    async (_, path, headers, fill) => {
+      open(path, headers);
+      await fill();
+      await stalled();
+      expect(await openStreams()).toBe(1);
+      await lab.revoke(token);
+      while ((await openStreams()) > 0) await sleep(50);
+      expect(lab.cluster.podLogs.open).toBe(0);
+    },
+  );
 });
 
 test.each([

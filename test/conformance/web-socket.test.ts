@@ -126,16 +126,19 @@ describe('a rejected WebSocket handshake gets a normal response, and its connect
     ['for an invalid selector', 400, 'BadRequest', `${watching}&labelSelector=a=b=c`, bearer],
     ['with an unsupported version', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-version': '8' })],
     ['with an invalid key', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-key': 'short' })],
-  ])('%s: %i %s', async (_, code, reason, path, headers) => {
-    const response = await refusal(path, headers());
-    expect(response.status).toBe(code);
-    expect(response.json()).toMatchObject({ kind: 'Status', reason, code });
-    expect(response.headers.connection).toBe('close');
-    expect(response.headers['audit-id']).toMatch(/^[\w-]{36}$/);
-    expect(response.headers).not.toHaveProperty('sec-websocket-accept');
-  });
+  ])(
+    'a rejected WebSocket handshake gets a normal response, and its connection ends %s: %i %s',
+    async (_, code, reason, path, headers) => {
+      const response = await refusal(path, headers());
+      expect(response.status).toBe(code);
+      expect(response.json()).toMatchObject({ kind: 'Status', reason, code });
+      expect(response.headers.connection).toBe('close');
+      expect(response.headers['audit-id']).toMatch(/^[\w-]{36}$/);
+      expect(response.headers).not.toHaveProperty('sec-websocket-accept');
+    },
+  );
 
-  test('without the right: 403', async () => {
+  test('a rejected WebSocket handshake gets a normal response, and its connection ends: without the right: 403', async () => {
     const target = { host: '127.0.0.1', port: lab.ports.aggregated, path: `${apis}?watch=true`, agent: false } as const;
     const headers = { ...handshake, 'x-remote-user': 'bob' };
     const request = https.request({ ...target, ...lab.frontProxy, rejectUnauthorized: false, headers });
@@ -143,7 +146,7 @@ describe('a rejected WebSocket handshake gets a normal response, and its connect
     expect(response.json()).toMatchObject({ kind: 'Status', reason: 'Forbidden', code: 403 });
   });
 
-  test('with an unsupported version: the response names the supported one', async () => {
+  test('a rejected WebSocket handshake gets a normal response, and its connection ends: with an unsupported version: the response names the supported one', async () => {
     const { headers } = await refusal(watching, { ...bearer(), 'sec-websocket-version': '8' });
     expect(headers['sec-websocket-version']).toBe('13');
   });
@@ -168,7 +171,7 @@ describe('the WebSocket handshake', () => {
     ['token, first', 'first'],
     ['first, token', 'first'],
     [undefined, undefined],
-  ])('that offers %s is accepted with the subprotocol %s', async (offered, accepted) => {
+  ])('the WebSocket handshake that offers %s is accepted with the subprotocol %s', async (offered, accepted) => {
     const protocols = offered === undefined ? {} : offering(offered.replace('token', tokenProtocol(token)));
     const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: watching } as const;
     const request = http.request({ ...target, headers: { ...handshake, ...bearer(), ...protocols } });
@@ -183,7 +186,7 @@ describe('the WebSocket handshake', () => {
     expect(headers['audit-id']).toMatch(/^[\w-]{36}$/);
   });
 
-  test('may be followed immediately by a message of the client', async () => {
+  test('the WebSocket handshake may be followed immediately by a message of the client', async () => {
     const [socket, first] = await raw();
     socket.unshift(first);
     const all = buffer(socket);
@@ -227,7 +230,7 @@ describe('a WebSocket client', () => {
     ['sends an unmasked frame', Buffer.from([0x81, 1, 0x78]), 1002],
     ['sends a ping that is too long', clientFrame(0x89, Buffer.alloc(126)), 1002],
     ['sends HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 1002],
-  ])('%s', async (_, bytes, code) => {
+  ])('a WebSocket client %s', async (_, bytes, code) => {
     const [socket, first] = await raw();
     socket.unshift(first);
     const all = buffer(socket);
@@ -237,7 +240,7 @@ describe('a WebSocket client', () => {
     expect(last?.payload.readUInt16BE(0)).toBe(code);
   });
 
-  test('disconnects, which ends the watch', async () => {
+  test('a WebSocket client disconnects, which ends the watch', async () => {
     const before = await openWatches();
     const [socket] = await raw();
     expect(await openWatches()).toBe(before + 1);

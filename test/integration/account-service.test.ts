@@ -54,7 +54,7 @@ const user = (name: string, spec: object = {}): object => ({
 });
 
 describe('an administrator', () => {
-  test('creates, changes, lists and deletes users, and each read shows the previous write', async () => {
+  test('an administrator creates, changes, lists and deletes users, and each read shows the previous write', async () => {
     const token = await adminToken();
     undo.push(() => removeUser('mia'));
     const made = await send(token, 'POST', 'users', user('mia', { groups: ['m', 'n'] }));
@@ -87,7 +87,7 @@ describe('an administrator', () => {
     expectStatus(await send(token, 'GET', 'users/mia'), 404, 'NotFound');
   });
 
-  test('gets the validation errors of kube-apiserver', async () => {
+  test('an administrator gets the validation errors of kube-apiserver', async () => {
     const token = await adminToken();
     const refused = expectStatus(
       await send(token, 'POST', 'users', user('nina', { groups: ['system:masters'] })),
@@ -109,7 +109,7 @@ describe('an administrator', () => {
 });
 
 describe('a user', () => {
-  test('reads and renames their own object, and cannot extend their rights', async () => {
+  test('a user reads and renames their own object, and cannot extend their rights', async () => {
     const token = await person('olga', { groups: ['o'], email: 'olga@example.org' });
     expect((await send(token, 'GET', 'users/~')).json).toMatchObject({ metadata: { name: 'olga' } });
     expect((await send(token, 'PATCH', 'users/~', { spec: { displayName: 'Olga' } }, merge)).json).toMatchObject({
@@ -138,7 +138,7 @@ describe('a user with the right to write users', () => {
   });
 
   // evidence: groups-grant-impersonation
-  test('cannot put users, themselves included, into groups that they are not allowed to impersonate', async () => {
+  test('a user with the right to write users cannot put users, themselves included, into groups that they are not allowed to impersonate', async () => {
     const token = await person('peter', { groups: ['p'] });
     undo.push(() => removeUser('quinn'));
     await createUser('quinn');
@@ -170,7 +170,7 @@ describe('a password', () => {
   const change = { currentPassword: passwords.alice, password: next };
   remember(next);
 
-  test('that is changed revokes all sessions on both replicas, and is stored in a Secret owned by the user', async () => {
+  test('a password that is changed revokes all sessions on both replicas, and is stored in a Secret owned by the user', async () => {
     const token = await person('rosa');
     expect(await send(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
     await eventually('the session has ended', async () => expect(await everywhere(token)).toEqual([401, 401]));
@@ -184,7 +184,7 @@ describe('a password', () => {
     });
   });
 
-  test('with a weak hash is hashed again at the login, and sessions continue', async () => {
+  test('a password with a weak hash is hashed again at the login, and sessions continue', async () => {
     const token = await person('sven');
     await eventually('the hash is argon2id', async () => {
       const { data } = await stored('sven');
@@ -197,7 +197,7 @@ describe('a password', () => {
     ]);
   });
 
-  test('set by an administrator for a new user must be changed', async () => {
+  test('a password set by an administrator for a new user must be changed', async () => {
     const admin = await adminToken();
     undo.push(() => removeUser('tara'));
     await send(admin, 'POST', 'users', user('tara', { groups: ['t'], passwordChangeRequired: true }));
@@ -216,7 +216,7 @@ describe('a password', () => {
     expect((await get(userPath('tara'))).spec).toMatchObject({ passwordChangeRequired: false });
   });
 
-  test('of a configured user is changed in the Secret that the configuration names', async () => {
+  test('a password of a configured user is changed in the Secret that the configuration names', async () => {
     const { access_token: alice } = await login('alice');
     const inline = { currentPassword: passwords.alice, password: next };
     expectStatus(await send(alice, 'PUT', 'users/~/password', inline), 403, 'Forbidden');
@@ -230,7 +230,7 @@ describe('a password', () => {
   });
 
   // evidence: administrator-password-set
-  test('of an administrator cannot be set by users who manage users', async () => {
+  test('a password of an administrator cannot be set by users who manage users', async () => {
     await bind('accounts-test-manager', 'platform-user-manager', { kind: 'User', name: 'uma' });
     undo.push(() => unbind('accounts-test-manager'));
     const token = await person('uma');
@@ -267,7 +267,7 @@ describe('a password', () => {
 });
 
 describe('sessions', () => {
-  test('are listed and revoked by their user and by administrators', async () => {
+  test('sessions are listed and revoked by their user and by administrators', async () => {
     const one = await person('xenia');
     const { access_token: two } = await login('xenia', gateway(1), passwords.alice);
     const { access_token: three } = await login('xenia', undefined, passwords.alice);
@@ -303,7 +303,7 @@ describe('the login history', () => {
   const records = async (token: string, name: string, at = gateway()): Promise<Records> =>
     (await call(`${at}${base}/users/${name}/loginrecords?limit=2`, { token })).json as Records;
 
-  test('contains each login at either replica and is deleted with the user', async () => {
+  test('the login history contains each login at either replica and is deleted with the user', async () => {
     const token = await person('walt');
     const agent = { headers: { 'user-agent': 'a guess of a test' }, base: gateway(1) };
     expect((await postForm(passwordForm('walt', 'not the password of walt'), agent)).status).toBe(400);

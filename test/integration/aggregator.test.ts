@@ -60,15 +60,18 @@ describe('responses through the aggregator and directly', () => {
     ['an Accept header that cannot be satisfied', collection, 'application/x-nothing'],
     ['the group', `/apis/${group}`, 'application/json'],
     ['the resources', apisPath, 'application/json'],
-  ])('have the same status, type and bytes for %s', async (_, path, accept) => {
-    const [one, other] = await Promise.all([through(path, accept), direct(path, accept)]);
-    expect(one.text).toBe(other.text);
-    expect(one.status).toBe(other.status);
-    expect(one.headers['content-type']).toBe(other.headers['content-type']);
-  });
+  ])(
+    'responses through the aggregator and directly have the same status, type and bytes for %s',
+    async (_, path, accept) => {
+      const [one, other] = await Promise.all([through(path, accept), direct(path, accept)]);
+      expect(one.text).toBe(other.text);
+      expect(one.status).toBe(other.status);
+      expect(one.headers['content-type']).toBe(other.headers['content-type']);
+    },
+  );
 
   test.each(['application/json', parameters('PartialObjectMetadataList')])(
-    'are equal for a list at one resourceVersion, as %s',
+    'responses through the aggregator and directly are equal for a list at one resourceVersion, as %s',
     async (accept) => {
       const exact = `${collection}?resourceVersion=${version}&resourceVersionMatch=Exact`;
       const one = await through(exact, accept);
@@ -78,7 +81,7 @@ describe('responses through the aggregator and directly', () => {
     },
   );
 
-  test('are equal for a Table as client-go requests it, except AGE', async () => {
+  test('responses through the aggregator and directly are equal for a Table as client-go requests it, except AGE', async () => {
     const accept = `${parameters('Table')},application/json`;
     const [one, other] = await Promise.all(
       [through, direct].map(async (way) => {
@@ -95,7 +98,7 @@ describe('responses through the aggregator and directly', () => {
     expect(one).toMatchObject({ kind: 'Table', rows: (await servedNodes()).map(() => ({ cells: expect.anything() })) });
   });
 
-  test('are returned for a resourceVersion of the cluster that no node has', async () => {
+  test('responses through the aggregator and directly are returned for a resourceVersion of the cluster that no node has', async () => {
     const name = `newer-${randomUUID()}`;
     const path = '/api/v1/namespaces/default/configmaps';
     const { resourceVersion = '' } = (await create(path, { metadata: { name } })).metadata;
@@ -108,7 +111,7 @@ describe('responses through the aggregator and directly', () => {
     }
   });
 
-  test('may be pages of one list from different replicas', async () => {
+  test('responses through the aggregator and directly may be pages of one list from different replicas', async () => {
     const first = (await direct(`${collection}?limit=3`)).json as KubeList;
     const rest = (await direct(`${collection}?limit=100&continue=${first.metadata.continue}`, undefined, 1))
       .json as KubeList;
@@ -146,7 +149,7 @@ const nodesOf = (version: string): object => ({
 });
 
 describe('discovery', () => {
-  test('of kube-apiserver lists the group resources.platform.io as current', async () => {
+  test('discovery of kube-apiserver lists the group resources.platform.io as current', async () => {
     await eventually('kube-apiserver has fetched the discovery document', async () => {
       if ((await freshness()) !== 'Current') throw new Error('not fetched recently');
     });
@@ -156,7 +159,7 @@ describe('discovery', () => {
     expect(legacy.groups.map(({ name }) => name)).toContain(group);
   });
 
-  test.each(['v2', 'v2beta1'])('of the server is returned as %s with an ETag', async (version) => {
+  test.each(['v2', 'v2beta1'])('discovery of the server is returned as %s with an ETag', async (version) => {
     const response = await direct('/apis', aggregatedForm(version));
     expect(response.json).toMatchObject(nodesOf(version));
     expect(response.headers).toMatchObject({ 'content-type': aggregatedForm(version), vary: 'Accept' });
@@ -167,7 +170,7 @@ describe('discovery', () => {
     expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: '' });
   });
 
-  test('of the server supports the Accept header of kube-apiserver since 1.26', async () => {
+  test('discovery of the server supports the Accept header of kube-apiserver since 1.26', async () => {
     for (const accept of [
       `${aggregatedForm('v2')},${aggregatedForm('v2beta1')}`,
       `${aggregatedForm('v9')},application/json`,
@@ -191,14 +194,14 @@ describe('the descriptions of kube-apiserver', () => {
       });
   });
 
-  test('contain the paths and kinds of this server in Swagger 2.0', async () => {
+  test('the descriptions of kube-apiserver contain the paths and kinds of this server in Swagger 2.0', async () => {
     const { paths, definitions } = (await through('/openapi/v2')).json as Record<string, Record<string, unknown>>;
     expect(paths).toHaveProperty([`${collection}/{name}`]);
     expect(definitions).toHaveProperty(['io.platform.resources.v1alpha3.Node']);
     expect(definitions).toHaveProperty(['io.k8s.api.core.v1.Node']);
   });
 
-  test('contain OpenAPI 3 under a hash, also that of another replica', async () => {
+  test('the descriptions of kube-apiserver contain OpenAPI 3 under a hash, also that of another replica', async () => {
     const { paths } = (await through('/openapi/v3')).json as { paths: Record<string, { serverRelativeURL: string }> };
     const { serverRelativeURL = '' } = paths[apisPath.slice(1)] ?? {};
     const document = await through(serverRelativeURL);
@@ -257,7 +260,7 @@ const isAllowed = (entry: string): boolean =>
   );
 
 describe("kube-apiserver's log", () => {
-  test('has no error about the server while it is available, even when everything is fetched again', async () => {
+  test("kube-apiserver's log has no error about the server while it is available, even when everything is fetched again", async () => {
     const before = new Set(platformErrors());
     const mark = new Date().toISOString();
     await remindApiserver();
@@ -274,7 +277,7 @@ describe("kube-apiserver's log", () => {
     ).toEqual([]);
   });
 
-  test('reports an unavailable replica only while one is stopped', () => {
+  test("kube-apiserver's log reports an unavailable replica only while one is stopped", () => {
     expect(platformErrors().filter((entry) => !isAllowed(entry))).toEqual([]);
   });
 });
@@ -371,20 +374,20 @@ describe('informers of client-go', () => {
     }
   }
 
-  test('start with all nodes', async () => {
+  test('informers of client-go start with all nodes', async () => {
     const names = (await servedNodes()).map((node) => (node as { metadata: { name: string } }).metadata.name);
     for (const { names: held = [] } of await informers.both('synced'))
       expect(held.toSorted()).toEqual(names.toSorted());
   });
 
-  test('receive the creation, change and deletion of a node', async () => {
+  test('informers of client-go receive the creation, change and deletion of a node', async () => {
     await expectLife('lived');
   });
 
   test.each([
     [0, 1],
     [1, 0],
-  ] as const)('continue when replica %d is restarted', async (replica, other) => {
+  ] as const)('informers of client-go continue when replica %d is restarted', async (replica, other) => {
     await stopReplica(replica);
     await announce([other]);
     await expectLife('meanwhile');
@@ -484,7 +487,7 @@ describe('informers of client-go', () => {
     });
   });
 
-  test('finally have every node under the apiVersion of this server', async () => {
+  test('informers of client-go finally have every node under the apiVersion of this server', async () => {
     const { items } = (await through(collection)).json as KubeList;
     expect(items).toEqual(await servedNodes());
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);

@@ -60,7 +60,7 @@ describe.each(faces)('health on %s', (_, base) => {
 });
 
 describe.each(faces)('metrics on %s', (_, base) => {
-  test('require the right to get /metrics', async () => {
+  test('access to metrics require the right to get /metrics', async () => {
     expectStatus(await call(`${base()}/metrics`), 401, 'Unauthorized');
     const { access_token: token } = await login('alice');
     expectStatus(await call(`${base()}/metrics`, { token }), 403, 'Forbidden');
@@ -93,7 +93,7 @@ test('metrics count requests by verb, resource and code, and describe the cache 
 describe('a request', () => {
   const id = randomUUID();
 
-  test('keeps a valid Audit-Id of the client', async () => {
+  test('a request keeps a valid Audit-Id of the client', async () => {
     const given = await call(`${gateway()}/kapis/version`, { headers: { 'audit-id': id } });
     expect(given.headers['audit-id']).toBe(id);
     for (const bad of ['short', 'x'.repeat(100), 'white space 1234', '<script>alert</script>']) {
@@ -102,7 +102,7 @@ describe('a request', () => {
     }
   });
 
-  test('is logged in one line with user, path, duration and status', async () => {
+  test('a request is logged in one line with user, path, duration and status', async () => {
     const mine = randomUUID();
     await call(`${gateway()}${nodesPath}?limit=1`, {
       token: await adminToken(),
@@ -142,7 +142,7 @@ describe('a request', () => {
     ]);
   });
 
-  test('with a token in its query is rejected, and logged without the token', async () => {
+  test('a request with a token in its query is rejected, and logged without the token', async () => {
     const token = await adminToken();
     const mine = randomUUID();
     const response = await call(`${gateway()}${nodesPath}?access_token=${token}`, { headers: { 'audit-id': mine } });
@@ -165,7 +165,7 @@ describe('the limit of concurrent logins', () => {
   });
   afterAll(() => restore());
 
-  test('rejects the third incomplete login with 429, while complete logins and reads are served', async () => {
+  test('the limit of concurrent logins rejects the third incomplete login with 429, while complete logins and reads are served', async () => {
     const token = await adminToken();
     const half = [0, 1, 2].map(() => {
       const socket = connect(gateway());
@@ -310,7 +310,7 @@ beforeAll(async () => {
 afterAll(() => given.stop());
 
 describe('a shutdown', () => {
-  test('by SIGTERM first makes the server unready, then completes requests and watches, and exits with 0', async () => {
+  test('a shutdown by SIGTERM first makes the server unready, then completes requests and watches, and exits with 0', async () => {
     const extra = await startExtra();
     await extra.ready();
     const token = await adminToken();
@@ -355,14 +355,14 @@ describe('a shutdown', () => {
     expect(await extra.exited).toBe(0);
   });
 
-  test('by SIGINT skips the delay before closing', async () => {
+  test('a shutdown by SIGINT skips the delay before closing', async () => {
     const extra = await startExtra();
     await extra.ready();
     process.kill(extra.pid, 'SIGINT');
     expect(await extra.exited).toBe(0);
   });
 
-  test('by a second signal is immediate', async () => {
+  test('a shutdown by a second signal is immediate', async () => {
     const extra = await startExtra();
     await extra.ready();
     process.kill(extra.pid, 'SIGTERM');

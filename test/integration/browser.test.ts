@@ -92,7 +92,7 @@ const cookies = async (page: Page): Promise<string[]> =>
   (await page.context().cookies()).map(({ name }) => name).toSorted();
 
 describe('a login', () => {
-  test('continues over consent to a client, whose code any replica exchanges for tokens', async () => {
+  test('a login continues over consent to a client, whose code any replica exchanges for tokens', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
@@ -104,7 +104,7 @@ describe('a login', () => {
     expect(Object.keys(tokens)).toEqual(expect.arrayContaining(['access_token', 'refresh_token', 'id_token']));
   });
 
-  test('works without scripts, also for a client that needs no consent', async () => {
+  test('a login works without scripts, also for a client that needs no consent', async () => {
     const page = await open({ javaScriptEnabled: false });
     await page.goto(authorize(trusted));
     await logIn(page);
@@ -115,7 +115,7 @@ describe('a login', () => {
     expect(await responseAt(page, consoleCallback)).toEqual(given);
   });
 
-  test('that the user denies returns an error to the client', async () => {
+  test('a login that the user denies returns an error to the client', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
@@ -128,7 +128,7 @@ describe('a login', () => {
     });
   });
 
-  test("returns to a program on the user's machine at its own port", async () => {
+  test("a login returns to a program on the user's machine at its own port", async () => {
     const page = await open();
     await page.goto(authorize({ client_id: 'platform-cli', redirect_uri: sites.loopback }));
     await logIn(page);
@@ -141,7 +141,7 @@ describe('a login', () => {
   test.each([
     ['consent', {}],
     ['the login itself', trusted],
-  ])('returns to a client that redirects to another origin, after %s', async (_, fields) => {
+  ])('a login returns to a client that redirects to another origin, after %s', async (_, fields) => {
     const elsewhere = 'https://elsewhere.example/';
     for (const callback of [consoleCallback, trustedCallback]) sites.pages.set(callback, { location: elsewhere });
     const page = await open();
@@ -152,7 +152,7 @@ describe('a login', () => {
     expect(sites.visits.map(({ origin }) => origin)).toContain('https://elsewhere.example');
   });
 
-  test('can be completed by keyboard alone', async () => {
+  test('a login can be completed by keyboard alone', async () => {
     const page = await open();
     await page.goto(authorize());
     const { keyboard } = page;
@@ -167,7 +167,7 @@ describe('a login', () => {
     expect(await responseAt(page, consoleCallback)).toEqual(given);
   });
 
-  test('continues after a wrong password, with the error at the focused field', async () => {
+  test('a login continues after a wrong password, with the error at the focused field', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -184,7 +184,7 @@ describe('a login', () => {
     await atConsent(page);
   });
 
-  test('that failed can be repeated at its own address, but not for another client', async () => {
+  test('a login that failed can be repeated at its own address, but not for another client', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -197,7 +197,7 @@ describe('a login', () => {
     expect(await responseAt(page, trustedCallback)).toEqual(given);
   });
 
-  test('is required again with prompt=login', async () => {
+  test('a login is required again with prompt=login', async () => {
     const page = await open();
     await page.goto(authorize(trusted));
     await logIn(page);
@@ -210,7 +210,7 @@ describe('a login', () => {
     expect(await responseAt(page, trustedCallback)).toEqual(given);
   });
 
-  test('of a user who must change the password includes the change', async () => {
+  test('a login of a user who must change the password includes the change', async () => {
     undo.push(() => removeUser(newcomer));
     await createUserWithPassword(newcomer, { passwordChangeRequired: true });
     const next = 'newly chosen, 4410 times';
@@ -231,7 +231,7 @@ describe('a login', () => {
     expect(await responseAt(again, trustedCallback)).toEqual(given);
   });
 
-  test('can be started by a form of the client, also if the user is logged in', async () => {
+  test('a login can be started by a form of the client, also if the user is logged in', async () => {
     const page = await open();
     const { searchParams } = new URL(authorize(trusted));
     sites.pages.set('https://trusted.example/', form(`${issuer}/oauth/authorize`, Object.fromEntries(searchParams)));
@@ -251,7 +251,7 @@ const clientsOn = (page: Page): Promise<string[]> => page.locator('li strong').a
 describe('the account page', () => {
   const person = 'homebody';
 
-  test('lists sessions and revokes them, without scripts too', async () => {
+  test('the account page lists sessions and revokes them, without scripts too', async () => {
     undo.push(() => removeUser(person));
     await createUserWithPassword(person);
     const page = await open({ javaScriptEnabled: false });
@@ -271,7 +271,7 @@ describe('the account page', () => {
     await atLogin(elsewhere);
   });
 
-  test('changes the password, and only the current login continues', async () => {
+  test('the account page changes the password, and only the current login continues', async () => {
     const next = 'chosen at home, 5813 times';
     remember(next);
     const page = await open();
@@ -291,7 +291,7 @@ describe('the account page', () => {
   });
 
   // evidence: browser-account-forgery
-  test.each([evil, sibling])('ignores forms sent from %s', async (origin) => {
+  test.each([evil, sibling])('the account page ignores forms sent from %s', async (origin) => {
     const page = await open();
     await toAccount(page, surfer);
     const elsewhere = await open();
@@ -317,7 +317,7 @@ describe.each([
   ['another origin of the same site', sibling, true],
 ])('an attacker at %s', (_, origin, getsCookies) => {
   // evidence: browser-login-forgery
-  test('cannot log users in', async () => {
+  test('an attacker cannot log users in', async () => {
     const page = await open();
     await page.goto(authorize());
     const next = new URL(authorize(trusted));
@@ -337,7 +337,7 @@ describe.each([
   });
 
   // evidence: browser-consent-forgery
-  test('cannot consent on behalf of users, or have them consent unknowingly', async () => {
+  test('an attacker cannot consent on behalf of users, or have them consent unknowingly', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
@@ -355,7 +355,7 @@ describe.each([
     expect(sites.visits.map(({ href }) => href)).toEqual([`${origin}/`, `${origin}/frame`]);
   });
 
-  test('cannot read a page, or inspect one that it opens', async () => {
+  test('an attacker cannot read a page, or inspect one that it opens', async () => {
     const page = await open();
     await page.goto(authorize(trusted));
     await logIn(page);

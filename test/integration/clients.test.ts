@@ -32,7 +32,7 @@ describe.each([
 ] as const)('%s', (_, run, least) => {
   let seen: Seen = new Map();
 
-  test('run every case to its end against all four servers', async () => {
+  test('the client programs run every case to its end against all four servers', async () => {
     seen = await run();
     expect(seen.size).toBeGreaterThanOrEqual(least);
     for (const [name, results] of seen) {
@@ -45,11 +45,11 @@ describe.each([
     }
   }, 300_000);
 
-  test('get the same results through the gateway as directly', () => {
+  test('the client programs get the same results through the gateway as directly', () => {
     expect(changedByGateway(seen)).toEqual([]);
   });
 
-  test('find only the documented differences', () => {
+  test('the client programs find only the documented differences', () => {
     expect(differencesIn(seen).toSorted(order)).toEqual(written(seen).toSorted(order));
   });
 });

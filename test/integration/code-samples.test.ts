@@ -142,24 +142,27 @@ test('the samples in Go are formatted and compile', async () => {
 });
 
 describe.each(codeSamples)('the sample in $language', ({ language }) => {
-  test.each(cases.map((one, at) => [...one, at] as const))('sends %s', async (_, { method, path }, type, body, at) => {
-    sent.length = 0;
-    const [program, ...args] = run[language]?.(at) ?? [''];
-    const input = body.includes('standard input') ? body : '';
-    const printed = await output(program, args, { env: { ...process.env, ...environment }, input });
-    expect(printed).toContain('the response');
-    const [seen] = sent;
-    const isForm = type === form;
-    expect(sent).toHaveLength(1);
-    expect({
-      ...seen,
-      body: isForm ? Object.fromEntries(new URLSearchParams(seen?.body)) : seen?.body,
-    }).toEqual({
-      method,
-      path,
-      token: 'Bearer a-token',
-      type,
-      body: isForm ? Object.fromEntries(new URLSearchParams(body)) : body,
-    });
-  });
+  test.each(cases.map((one, at) => [...one, at] as const))(
+    'a code sample sends %s',
+    async (_, { method, path }, type, body, at) => {
+      sent.length = 0;
+      const [program, ...args] = run[language]?.(at) ?? [''];
+      const input = body.includes('standard input') ? body : '';
+      const printed = await output(program, args, { env: { ...process.env, ...environment }, input });
+      expect(printed).toContain('the response');
+      const [seen] = sent;
+      const isForm = type === form;
+      expect(sent).toHaveLength(1);
+      expect({
+        ...seen,
+        body: isForm ? Object.fromEntries(new URLSearchParams(seen?.body)) : seen?.body,
+      }).toEqual({
+        method,
+        path,
+        token: 'Bearer a-token',
+        type,
+        body: isForm ? Object.fromEntries(new URLSearchParams(body)) : body,
+      });
+    },
+  );
 });

@@ -11,7 +11,7 @@ import { remember } from '../labs/integration/secrets.ts';
 describe('hash-password', () => {
   const password = 'correct horse battery Ω staple';
 
-  test('prints a hash that logs a user of the ConfigMap in', async () => {
+  test('hash-password prints a hash that logs a user of the ConfigMap in', async () => {
     remember(password);
     const { code, stdout, stderr } = await platformApiserver(['hash-password'], password);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -23,7 +23,7 @@ describe('hash-password', () => {
     await restore();
   });
 
-  test('ignores the trailing newline of echo, and salts', async () => {
+  test('hash-password ignores the trailing newline of echo, and salts', async () => {
     const [first, second] = await Promise.all([
       platformApiserver(['hash-password'], 'the same password\n'),
       platformApiserver(['hash-password'], 'the same password\n'),
@@ -36,7 +36,7 @@ describe('hash-password', () => {
     ['too short', 'seven 7'],
     ['empty', ''],
     ['too long', 'x'.repeat(1_025)],
-  ])('rejects a password that is %s with a message', async (_, text) => {
+  ])('hash-password rejects a password that is %s with a message', async (_, text) => {
     const { code, stdout, stderr } = await platformApiserver(['hash-password'], text);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('8 characters');
@@ -72,18 +72,18 @@ describe('check-config', () => {
     valid = await readText();
   });
 
-  test("accepts the chart's ConfigMap", async () => {
+  test("check-config accepts the chart's ConfigMap", async () => {
     const { code, stdout } = await platformApiserver(['check-config', file('valid.yaml', valid)]);
     expect(code).toBe(0);
     expect(stdout).toContain('is valid');
   });
 
-  test('reads standard input when the file is "-"', async () => {
+  test('check-config reads standard input when the file is "-"', async () => {
     const { code, stdout } = await platformApiserver(['check-config', '-'], valid);
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'standard input is valid\n' });
   });
 
-  test('reports every problem with its path', async () => {
+  test('check-config reports every problem with its path', async () => {
     const wrong = `
 apiVersion: config.platform.io/v1alpha1
 kind: PlatformConfiguration
@@ -132,14 +132,14 @@ surprise: true
         .join('\n')}\n`,
       1,
     ],
-  ])('rejects a file with %s', async (_, text, expected) => {
+  ])('check-config rejects a file with %s', async (_, text, expected) => {
     const { code, stderr } = await platformApiserver(['check-config', file('refused.yaml', text)]);
     expect(code).toBe(expected);
     expect(stderr).toContain('refused.yaml: ');
     expect(stderr).not.toContain('    at ');
   });
 
-  test('reports a file that does not exist', async () => {
+  test('check-config reports a file that does not exist', async () => {
     const missing = await platformApiserver(['check-config', join(lab().dir, 'nowhere.yaml')]);
     expect(missing.code).toBe(2);
     expect(missing.stderr).toContain('nowhere.yaml');

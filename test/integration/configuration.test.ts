@@ -65,7 +65,7 @@ async function statusesOf({
 const ended = { bearer: [401, 401], refresh: 400 };
 
 describe('a change of the ConfigMap', () => {
-  test('adds a user who can log in on both replicas without a restart', async () => {
+  test('a change of the ConfigMap adds a user who can log in on both replicas without a restart', async () => {
     const processes = replicaProcesses().map((process) => process?.pid);
     expect(await mayLogIn('new-user')).toEqual([400, 400]);
     await addUser('new-user');
@@ -73,7 +73,7 @@ describe('a change of the ConfigMap', () => {
     expect(replicaProcesses().map((process) => process?.pid)).toEqual(processes);
   });
 
-  test('keeps the sessions of unaffected users', async () => {
+  test('a change of the ConfigMap keeps the sessions of unaffected users', async () => {
     const { access_token: token } = await login('alice');
     await addUser('somebody-else');
     expect((await call(`${gateway(1)}/kapis`, { token })).status).toBe(200);
@@ -98,19 +98,22 @@ describe('a change of the ConfigMap', () => {
         user(configuration, 'leaving')['passwordHash'] = user(configuration, 'dave')['passwordHash'];
       },
     ],
-  ])('changes %s of a user, which revokes all sessions and tokens of that user', async (_, by) => {
-    await addUser('leaving');
-    const [session, refreshed] = [
-      await login('leaving', undefined, passwords.alice),
-      await login('leaving', gateway(1), passwords.alice),
-    ];
-    expect((await statusesOf(refreshed)).bearer).toEqual([200, 200]);
-    await change(by);
-    expect(await statusesOf(session)).toEqual(ended);
-    expect(await mayLogIn('leaving')).toEqual([400, 400]);
-  });
+  ])(
+    'a change of the ConfigMap changes %s of a user, which revokes all sessions and tokens of that user',
+    async (_, by) => {
+      await addUser('leaving');
+      const [session, refreshed] = [
+        await login('leaving', undefined, passwords.alice),
+        await login('leaving', gateway(1), passwords.alice),
+      ];
+      expect((await statusesOf(refreshed)).bearer).toEqual([200, 200]);
+      await change(by);
+      expect(await statusesOf(session)).toEqual(ended);
+      expect(await mayLogIn('leaving')).toEqual([400, 400]);
+    },
+  );
 
-  test('of groups applies to issued tokens', async () => {
+  test('a change of the ConfigMap of groups applies to issued tokens', async () => {
     await addUser('promoted', { groups: [] });
     const { access_token: token } = await login('promoted', undefined, passwords.alice);
     const may = (): Promise<number[]> =>
@@ -124,7 +127,7 @@ describe('a change of the ConfigMap', () => {
     expect(await may()).toEqual([403, 403]);
   });
 
-  test('of clients enables a new one, disables a removed one, and revokes its tokens', async () => {
+  test('a change of the ConfigMap of clients enables a new one, disables a removed one, and revokes its tokens', async () => {
     const client = { client_id: 'short-lived', client_secret: 'no longer than a test 0417' };
     const form = { ...passwordForm('alice'), ...client };
     expect((await postForm(form)).status).toBe(401);
@@ -138,7 +141,7 @@ describe('a change of the ConfigMap', () => {
     expect((await postForm(form)).status).toBe(401);
   });
 
-  test('can be made by kubectl from a file', async () => {
+  test('a change of the ConfigMap can be made by kubectl from a file', async () => {
     const text = await readText();
     undo.push(() => writeText(text));
     const configuration = parse(text) as Configuration;
@@ -178,7 +181,7 @@ const statusOfClient = async (secret: string): Promise<number> =>
 
 // Hash or client secret are in Secrets, as carol's and the client's.
 describe('a Secret that the configuration refers to', () => {
-  test('changes the password immediately, and revokes sessions of the old one', async () => {
+  test('a Secret that the configuration refers to changes the password immediately, and revokes sessions of the old one', async () => {
     const before = await readSecret(carolSecret, 'hash');
     undo.push(async () => {
       await writeSecret(carolSecret, 'hash', before);
@@ -196,7 +199,7 @@ describe('a Secret that the configuration refers to', () => {
     expect(await statusesOf(session)).toEqual(ended);
   });
 
-  test('rejects logins while its key is missing, and accepts them when it is back', async () => {
+  test('a Secret that the configuration refers to rejects logins while its key is missing, and accepts them when it is back', async () => {
     const before = await readSecret(carolSecret, 'hash');
     const session = await login('carol');
     await writeSecret(carolSecret, 'hash', null);
@@ -221,7 +224,7 @@ describe('a Secret that the configuration refers to', () => {
     for (const base of gateways()) expect(await readyz(base)).toContain('[+]configuration ok\n');
   });
 
-  test('changes the client secret immediately', async () => {
+  test('a Secret that the configuration refers to changes the client secret immediately', async () => {
     const before = await readSecret(referredSecret, 'secret');
     const secret = 'another secret for the client 3391';
     undo.push(async () => {
@@ -260,7 +263,7 @@ const broken = [
 const pathsOf = (problems: readonly string[]): string[] => problems.map((problem) => problem.split(': ')[0] ?? '');
 
 describe('an invalid configuration', () => {
-  test('is rejected as a whole, with every problem and its path', async () => {
+  test('an invalid configuration is rejected as a whole, with every problem and its path', async () => {
     const problems = await refuse(breaks);
     expect(pathsOf(problems).toSorted()).toEqual(broken.toSorted());
     // None of it takes effect, not even the valid parts.
@@ -268,7 +271,7 @@ describe('an invalid configuration', () => {
     expect((await postForm(passwordForm('Capital', 'plain'))).status).toBe(400);
   });
 
-  test('is reported by an Event on the ConfigMap, by readyz and by a metric while it exists', async () => {
+  test('an invalid configuration is reported by an Event on the ConfigMap, by readyz and by a metric while it exists', async () => {
     await refuse(breaks);
     const { uid } = (await get(configMap)).metadata;
     const event = await eventually('there is an Event', async () => {
@@ -302,14 +305,14 @@ describe('an invalid configuration', () => {
     ['a list', '- a\n'],
     ['empty', ''],
     ['of another kind', 'apiVersion: v1\nkind: ConfigMap\n'],
-  ])('that is %s is rejected, and the last valid one stays in effect', async (_, text) => {
+  ])('an invalid configuration that is %s is rejected, and the last valid one stays in effect', async (_, text) => {
     const before = await readText();
     undo.push(() => writeText(before));
     expect(await writeText(text)).not.toEqual([]);
     expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
   });
 
-  test('stays rejected after a restart with the last valid one, ready and with a warning', async () => {
+  test('an invalid configuration stays rejected after a restart with the last valid one, ready and with a warning', async () => {
     await addUser('accepted-last');
     expect(await mayLogIn('accepted-last')).toEqual([200, 200]);
     const session = await login('accepted-last', undefined, passwords.alice);
@@ -330,7 +333,7 @@ describe('an invalid configuration', () => {
 });
 
 describe('a deleted ConfigMap', () => {
-  test('leaves the last valid configuration in effect, even after a restart, until it is created again', async () => {
+  test('a deleted ConfigMap leaves the last valid configuration in effect, even after a restart, until it is created again', async () => {
     await addUser('survivor');
     const { metadata, data } = await get<KubeObject & { data: object }>(configMap);
     const { name, labels, annotations } = metadata;

@@ -88,7 +88,7 @@ async function kubectl(args: readonly string[]): Promise<Executed> {
 }
 
 describe('a login with a browser on another device', () => {
-  test('waits until the device is authorized, and stores the tokens privately', async () => {
+  test('a login with a browser on another device waits until the device is authorized, and stores the tokens privately', async () => {
     const file = join(home, 'output');
     const [first = '', ...rest] = [...leash, ...inTerminal([process.execPath, main, 'credential', ...flags()], file)];
     const child = spawn(first, rest, { env: { ...process.env, HOME: home }, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -112,7 +112,7 @@ describe('a login with a browser on another device', () => {
 });
 
 describe('kubectl', () => {
-  test('works once a user has logged in', async () => {
+  test('kubectl works once a user has logged in', async () => {
     const before = await kubectl(['get', '--raw', whoami]);
     expect({ code: before.code, stderr: before.stderr }).toEqual({
       code: 1,
@@ -130,7 +130,7 @@ describe('kubectl', () => {
     expect(JSON.parse(stdout)).toMatchObject({ status: { userInfo: { username: 'admin' } } });
   });
 
-  test('uses refreshed tokens, also in parallel processes', async () => {
+  test('kubectl uses refreshed tokens, also in parallel processes', async () => {
     await logInWithPassword();
     const first = cached();
     age();
@@ -147,7 +147,7 @@ describe('kubectl', () => {
 
   const longAgo = Date.now() - 3_600_000;
 
-  test('requires a new login when the session was revoked before the token expires', async () => {
+  test('kubectl requires a new login when the session was revoked before the token expires', async () => {
     await logInWithPassword();
     const { accessToken, refreshToken } = cached();
     remember(refreshToken);
@@ -161,7 +161,7 @@ describe('kubectl', () => {
     await logInWithPassword();
   });
 
-  test('uses a valid token while the platform is unavailable', async () => {
+  test('kubectl uses a valid token while the platform is unavailable', async () => {
     const [server, username] = ['https://127.0.0.1:9', 'admin'];
     const tokens = { accessToken: 'a.b.c', refreshToken: 'r', obtainedAt: longAgo, expiresAt: Date.now() + 600_000 };
     await writeTokens(cacheFileOf([server, 'password', username, ''], home), tokens);
@@ -169,7 +169,7 @@ describe('kubectl', () => {
     expect(tokenOf((await credential(args)).stdout)).toBe('a.b.c');
   });
 
-  test('reports a revoked session', async () => {
+  test('kubectl reports a revoked session', async () => {
     await logInWithPassword();
     const { refreshToken, accessToken } = cached();
     expect(await credential([...flags(), '--login=password', '--username=admin', '--logout'])).toMatchObject({

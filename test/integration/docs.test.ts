@@ -222,7 +222,7 @@ const custom = async (page: Page): Promise<void> => {
 };
 
 describe('logging in', () => {
-  test('returns to the operation, and leaves no token in storage, address or history', async () => {
+  test('logging in returns to the operation, and leaves no token in storage, address or history', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await expectHeading(page, 'List or watch objects of kind Node');
     expect(page.url()).toBe(`${issuer}/docs#listNodes`);
@@ -237,7 +237,7 @@ describe('logging in', () => {
     expect(page.url()).toBe(`${issuer}/docs#listNodes`);
   });
 
-  test('uses the client platform-docs, PKCE with S256 and a new state each time', async () => {
+  test('logging in uses the client platform-docs, PKCE with S256 and a new state each time', async () => {
     const page = await openDocs();
     const requests: URLSearchParams[] = [];
     page.on('request', (request) => {
@@ -262,7 +262,7 @@ describe('logging in', () => {
     expect(first?.['code_challenge']).not.toBe(second?.['code_challenge']);
   });
 
-  test('ends with logging out, which revokes the tokens', async () => {
+  test('logging in ends with logging out, which revokes the tokens', async () => {
     const page = await loggedIn('admin');
     const { access_token: token } = tokens as Tokens;
     expect((await call(`${gateway()}${nodesPath}?limit=0`, { token })).status).toBe(200);
@@ -273,7 +273,7 @@ describe('logging in', () => {
     await page.getByRole('heading', { name: 'Log out?' }).waitFor();
   });
 
-  test('ends with logging out, which removes input and custom resources', async () => {
+  test('logging in ends with logging out, which removes input and custom resources', async () => {
     const page = await loggedIn('admin', '#createIamUser');
     await page.getByLabel('Request body').fill('{"secret plans":1}');
     await custom(page);
@@ -284,7 +284,7 @@ describe('logging in', () => {
     await page.getByRole('button', { name: 'Show custom resources' }).waitFor();
   });
 
-  test('with an access token ends with logging out, which aborts requests', async () => {
+  test('logging in with an access token ends with logging out, which aborts requests', async () => {
     const page = await newPage();
     await page.goto(`${gateway()}/docs#listNodes`);
     await page.getByText('Use an access token', { exact: true }).click();
@@ -301,7 +301,7 @@ describe('logging in', () => {
     expect(await bodyOf(page).count()).toBe(0);
   });
 
-  test('does not resume when a refresh finishes after logging out', async () => {
+  test('logging in does not resume when a refresh finishes after logging out', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
     const ended = Promise.withResolvers<void>();
@@ -331,7 +331,7 @@ describe('logging in', () => {
     expect(sent).toEqual([]);
   });
 
-  test('refreshes an expired token, and asks to log in again after the session has ended', async () => {
+  test('logging in refreshes an expired token, and asks to log in again after the session has ended', async () => {
     const page = await loggedIn('admin', '#listNodes');
     const before = tokens;
     await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
@@ -350,7 +350,7 @@ describe('logging in', () => {
     await page.getByRole('button', { name: 'Log in' }).waitFor();
   });
 
-  test('asks to log in again when the server rejects the token', async () => {
+  test('logging in asks to log in again when the server rejects the token', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await call(`${secureGateway()}/oauth/revoke`, {
       method: 'POST',
@@ -402,7 +402,7 @@ describe('a forged login response', () => {
     await expectAlert(page, 'not started in this tab');
   });
 
-  test('without a pending login is rejected', async () => {
+  test('a forged login response without a pending login is rejected', async () => {
     const page = await newPage();
     const query = new URLSearchParams({ code: 'of-an-attacker', state: 'of-an-attacker', iss: issuer });
     await page.goto(`${issuer}/docs/callback?${query.toString()}`);
@@ -411,7 +411,7 @@ describe('a forged login response', () => {
 });
 
 describe('an administrator', () => {
-  test('lists nodes, with the request as a curl command and a coloured response', async () => {
+  test('an administrator lists nodes, with the request as a curl command and a coloured response', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('limit query').fill('2');
@@ -432,7 +432,7 @@ describe('an administrator', () => {
     expect(await page.locator('.response details pre').textContent()).toMatch(/^audit-id: [\w-]+$/m);
   });
 
-  test('exports logs without a choice of the media type', async () => {
+  test('an administrator exports logs without a choice of the media type', async () => {
     const page = await loggedIn('admin', '#getLoggingLogs');
     await unfold(page, 1);
     await page.getByLabel('operation query').selectOption('export');
@@ -441,7 +441,7 @@ describe('an administrator', () => {
     expect(await page.locator('.response details pre').textContent()).toMatch(/^content-type: text\/plain/m);
   });
 
-  test('creates, patches and deletes a user', async () => {
+  test('an administrator creates, patches and deletes a user', async () => {
     undo.push(() => removeUser(someone));
     const page = await loggedIn('admin', '#createIamUser');
     const body = page.getByLabel('Request body');
@@ -473,7 +473,7 @@ describe('an administrator', () => {
     expect(await send(page)).toMatch(/^404: The object or the path does not exist/);
   });
 
-  test('watches nodes until Stop or another operation', async () => {
+  test('an administrator watches nodes until Stop or another operation', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('watch query').selectOption('true');
@@ -499,7 +499,7 @@ describe('an administrator', () => {
     await failed;
   });
 
-  test('scrolls back in a watch while more events arrive', async () => {
+  test('an administrator scrolls back in a watch while more events arrive', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('watch query').selectOption('true');
@@ -516,7 +516,7 @@ describe('an administrator', () => {
     expect(await page.evaluate<number>(top)).toBe(0);
   });
 
-  test('sets a password that neither screen nor code sample shows', async () => {
+  test('an administrator sets a password that neither screen nor code sample shows', async () => {
     undo.push(() => removeUser(someone));
     await create('/apis/iam.platform.io/v1alpha2/users', {
       apiVersion: 'iam.platform.io/v1alpha2',
@@ -535,7 +535,7 @@ describe('an administrator', () => {
     expect((await login(someone, undefined, passwords.alice)).access_token).toEqual(expect.any(String));
   });
 
-  test('reads custom resources with hostile descriptions as text', async () => {
+  test('an administrator reads custom resources with hostile descriptions as text', async () => {
     const page = await loggedIn('admin', '#createDocsExampleComV1NamespacedTrap');
     await expectAlert(page, 'There is no operation createDocsExampleComV1NamespacedTrap');
     await custom(page);
@@ -568,7 +568,7 @@ describe('an administrator', () => {
     expect(await shown(page)).toMatchObject({ kind: 'TrapList', items: [] });
   });
 
-  test('sees custom resources again after another login', async () => {
+  test('an administrator sees custom resources again after another login', async () => {
     const page = await loggedIn('admin');
     await custom(page);
     await goTo(page, 'createDocsExampleComV1NamespacedTrap');
@@ -580,14 +580,14 @@ describe('an administrator', () => {
 });
 
 describe('a user without rights', () => {
-  test('sees why a request is forbidden', async () => {
+  test('a user without rights sees why a request is forbidden', async () => {
     const page = await loggedIn(surfer, '#listNodes');
     expect(await send(page)).toMatch(/^403: The caller is not allowed to do this/);
     expect(await shown(page)).toMatchObject({ kind: 'Status', reason: 'Forbidden' });
     expect(await found(page)).toEqual([]);
   });
 
-  test('gets 401 if not logged in', async () => {
+  test('a user without rights gets 401 if not logged in', async () => {
     const page = await openDocs('#listNodes');
     expect(await page.getByLabel('Send the access token').isDisabled()).toBe(true);
     expect(await send(page)).toMatch(/^401/);
@@ -597,7 +597,7 @@ describe('a user without rights', () => {
 });
 
 describe('a request that cannot be sent', () => {
-  test('marks the input that is wrong', async () => {
+  test('a request that cannot be sent marks the input that is wrong', async () => {
     const page = await openDocs('#getNode');
     await page.getByRole('button', { name: 'Send' }).click();
     await expectAlert(page, 'name: enter a value');
@@ -612,7 +612,7 @@ describe('a request that cannot be sent', () => {
     expect(await page.getByRole('button', { name: 'Copy', exact: true }).count()).toBe(1);
   });
 
-  test('reports that the server cannot be reached', async () => {
+  test('a request that cannot be sent reports that the server cannot be reached', async () => {
     const page = await openDocs('#getKapisVersion');
     await page.context().setOffline(true);
     await page.getByRole('button', { name: 'Send' }).click();
@@ -621,7 +621,7 @@ describe('a request that cannot be sent', () => {
     expect(await send(page)).toMatch(/^200/);
   });
 
-  test('can be tried again if it loads the description', async () => {
+  test('a request that cannot be sent can be tried again if it loads the description', async () => {
     const page = await newPage();
     await page.route('**/swagger/*', (route) => route.abort());
     await page.goto(`${issuer}/docs`);
@@ -690,7 +690,7 @@ test('a form of OAuth is sent as a form, without its secrets in the code sample'
 });
 
 describe('a code sample', () => {
-  test('is copied to the clipboard', async () => {
+  test('a code sample is copied to the clipboard', async () => {
     const page = await openDocs('#getKapisVersion', { permissions: ['clipboard-read', 'clipboard-write'] });
     await page.getByRole('button', { name: 'Copy' }).click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();
@@ -699,7 +699,7 @@ describe('a code sample', () => {
     );
   });
 
-  test('is in the language that was chosen last', async () => {
+  test('a code sample is in the language that was chosen last', async () => {
     const page = await openDocs('#getKapisVersion');
     const sample = page.getByRole('region', { name: 'Code sample' });
     const language = page.getByLabel('Language of the code sample');
@@ -740,7 +740,7 @@ describe('examples of the description', () => {
     return page;
   }
 
-  test('fill in the request body, and are shown with responses and parameters', async () => {
+  test('examples of the description fill in the request body, and are shown with responses and parameters', async () => {
     const media = { 'application/json': { schema: {}, example } };
     const page = await openWith('/kapis/iam.platform.io/v1alpha2/users', 'post', {
       description: 'What it does:\n\n- `this`\n- that',
@@ -764,7 +764,7 @@ describe('examples of the description', () => {
     expect(await found(page)).toEqual([]);
   });
 
-  test('are chosen by their titles, and fill in forms too', async () => {
+  test('examples of the description are chosen by their titles, and fill in forms too', async () => {
     const schema = { type: 'object', properties: { grant_type: { type: 'string' }, username: { type: 'string' } } };
     const examples = {
       password: { summary: 'With a password', value: { grant_type: 'password', username: 'alice' } },
@@ -782,7 +782,7 @@ describe('examples of the description', () => {
     expect(await sample.textContent()).not.toContain('username');
   });
 
-  test('are text, whatever they contain', async () => {
+  test('examples of the description are text, whatever they contain', async () => {
     const content = { 'text/plain': { example: markup }, 'application/json': { example: { [markup]: markup } } };
     const page = await openWith('/kapis/version', 'get', { responses: { 200: { description: markup, content } } });
     await goTo(page, 'getKapisVersion');
@@ -794,7 +794,7 @@ describe('examples of the description', () => {
 });
 
 describe('operations', () => {
-  test('are found by words, and have addresses', async () => {
+  test('operations are found by words, and have addresses', async () => {
     const page = await openDocs();
     await page.getByLabel('Find an operation').fill('unlock post');
     await page.getByText('1 operation found').waitFor();
@@ -805,7 +805,7 @@ describe('operations', () => {
     await page.getByText('0 operations found').waitFor();
   });
 
-  test('are in groups with descriptions', async () => {
+  test('operations are in groups with descriptions', async () => {
     const page = await openDocs();
     await page.getByRole('navigation').getByText('Objects of the cluster').click();
     const link = page.getByRole('link', { name: 'List or watch objects of kind Node' });
@@ -813,7 +813,7 @@ describe('operations', () => {
     expect(await link.getAttribute('href')).toBe('#listNodes');
   });
 
-  test('of pages and removed paths are folded under "Other"', async () => {
+  test('operations of pages and removed paths are folded under "Other"', async () => {
     const page = await openDocs();
     const navigation = page.getByRole('navigation');
     await navigation.locator('summary', { hasText: 'server' }).waitFor();
@@ -830,7 +830,7 @@ describe('operations', () => {
   test.each([
     ['getLoggingLogs', ['operation', 'log_query', 'start_time'], ['container_query', 'timeout']],
     ['listNodes', ['limit', 'labelSelector', 'watch'], ['ownerKind', 'resourceVersion']],
-  ])('of %s show the most used parameters first', async (id, shownOnes, folded) => {
+  ])('operations of %s show the most used parameters first', async (id, shownOnes, folded) => {
     const page = await openDocs(`#${id}`);
     const field = (name: string): ReturnType<Page['locator']> => page.getByLabel(`${name} query`, { exact: true });
     for (const name of shownOnes) expect([name, await field(name).isVisible()]).toEqual([name, true]);
@@ -841,7 +841,7 @@ describe('operations', () => {
     expect(await page.getByRole('form', { name: 'Try it' }).textContent()).not.toContain('matches ^');
   });
 
-  test('are in the history of the browser', async () => {
+  test('operations are in the history of the browser', async () => {
     const page = await openDocs('#listNodes');
     await goTo(page, 'getNode');
     await goTo(page, 'listIamUsers');
@@ -853,7 +853,7 @@ describe('operations', () => {
     await expectHeading(page, 'Get an object of kind Node');
   });
 
-  test('before a login are reached without another login', async () => {
+  test('operations before a login are reached without another login', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await goTo(page, 'getNode');
     await page.goBack();
@@ -868,7 +868,7 @@ describe('operations', () => {
     ['#__proto__'],
     ['#constructor'],
     ['#javascript:alert(1)'],
-  ])('do not exist at %s', async (hash) => {
+  ])('operations do not exist at %s', async (hash) => {
     const page = await openDocs(hash);
     await expectAlert(page, /There is no (?:such )?operation/);
     expect(await page.locator('img, body script').count()).toBe(0);

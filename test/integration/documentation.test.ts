@@ -38,7 +38,7 @@ describe.each([
   const [setUp = '', ...blocks] = blocksIn(file, 'sh');
   const examples = blocks.flatMap((block) => block.trim().split('\n'));
 
-  test('has examples', () => {
+  test('each document has examples', () => {
     expect(examples.length).toBeGreaterThan(3);
   });
 
@@ -198,7 +198,7 @@ const send = async (path: string): Promise<string> =>
   (await call(`${gateway()}${path}`, { token: (await login('admin')).access_token })).text;
 
 describe('docs/reference/metrics.md', () => {
-  test('lists every metric with its labels, and no other', async () => {
+  test('docs/reference/metrics.md lists every metric with its labels, and no other', async () => {
     const text = await send('/metrics');
     const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name);
     const described = table('metric');
@@ -217,14 +217,14 @@ describe('docs/reference/metrics.md', () => {
     }
   });
 
-  test('lists every readiness check', async () => {
+  test('docs/reference/metrics.md lists every readiness check', async () => {
     const names = [...(await send('/readyz?verbose')).matchAll(/^\[[+-]\](\S+)/gm)].map(([, name = '']) => name);
     expect(names.toSorted()).toEqual([...table('check').keys()].toSorted());
   });
 });
 
 describe('docs/security.md', () => {
-  test('describes how to restore accounts: users get their passwords back, but no sessions', async () => {
+  test('docs/security.md describes how to restore accounts: users get their passwords back, but no sessions', async () => {
     const [backup = '', restore = ''] = blocksIn('security.md', 'sh');
     const cwd = mkdtempSync(join(lab().dir, 'backup-'));
     const run = async (script: string): Promise<void> => {

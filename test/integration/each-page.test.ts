@@ -56,15 +56,15 @@ describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
   afterAll(() => page.close());
 
   // evidence: page-csp-browser
-  test('complies with its own content security policy', () => {
+  test('each page complies with its own content security policy', () => {
     expect(messages.filter((text) => text.includes('Content Security Policy'))).toEqual([]);
   });
 
-  test('exposes no cookie to scripts', async () => {
+  test('each page exposes no cookie to scripts', async () => {
     expect(await page.evaluate('document.cookie')).toBe('');
   });
 
-  test('reports errors at the focused field', async () => {
+  test('each page reports errors at the focused field', async () => {
     const field = page.locator('input:focus');
     const alert = page.getByRole('alert');
     const wrong = (await field.count()) === 0 ? [] : await alert.allTextContents();
@@ -72,22 +72,25 @@ describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
     expect(wrong.filter((text) => !description.includes(text))).toEqual([]);
   });
 
-  test.each(['light', 'dark'] as const)('has no problem found by axe-core in %s mode', async (colorScheme) => {
-    await page.emulateMedia({ colorScheme });
-    expect(await colorSchemeOf(page)).toBe(colorScheme);
-    expect(await found(page)).toEqual([]);
-  });
+  test.each(['light', 'dark'] as const)(
+    'each page has no problem found by axe-core in %s mode',
+    async (colorScheme) => {
+      await page.emulateMedia({ colorScheme });
+      expect(await colorSchemeOf(page)).toBe(colorScheme);
+      expect(await found(page)).toEqual([]);
+    },
+  );
 
-  test('fits into a window of 320 pixels', async () => {
+  test('each page fits into a window of 320 pixels', async () => {
     await page.setViewportSize({ width: 320, height: 480 });
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
   });
 
-  test('is usable by keyboard and shows the focus', async () => {
+  test('each page is usable by keyboard and shows the focus', async () => {
     expect((await tabbed(page)).filter(([, shows]) => !shows)).toEqual([]);
   });
 
-  test('works without scripts', async () => {
+  test('each page works without scripts', async () => {
     const without = await browser.newPage({ javaScriptEnabled: false });
     await goTo(without);
     const [one, other] = await Promise.all(

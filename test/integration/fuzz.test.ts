@@ -76,7 +76,7 @@ describe('responses conform to the description', () => {
     ['a user without rights', rightlessToken, some, 2],
     ['an anonymous caller', async () => undefined, some, 2],
   ])(
-    'for %s',
+    'responses conform to the description for %s',
     async (_, token, phases, cases) => {
       const { code, output } = await fuzz(await token(), phases, cases);
       expect({ code, output: code === 0 ? '' : output }).toEqual({ code: 0, output: '' });

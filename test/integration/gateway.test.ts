@@ -121,25 +121,25 @@ describe('the gateway and kube-apiserver return the same bytes for', () => {
     ['/api/v1/nodes/node-1/proxy/metrics', {}],
     ['/apis/rbac.authorization.k8s.io/v1/clusterroles', {}],
     [`${core}/pods/none/log?follow=true`, {}],
-  ])('GET %s %j', async (path, headers) => {
+  ])('the gateway and kube-apiserver return the same bytes for GET %s %j', async (path, headers) => {
     // Wait until both have seen the earlier writes.
     await eventually(`both return the same for ${path}`, () => expectSame(path, { headers }));
   });
 
-  test('GET in pages, with continue tokens of either', async () => {
+  test('the gateway and kube-apiserver return the same bytes for GET in pages, with continue tokens of either', async () => {
     // Writes of others change the resourceVersion of every list.
     const first = await eventually('both return the same first page', () => expectSame('/api/v1/nodes?limit=3'));
     const { metadata } = JSON.parse(first.body) as { metadata: { continue: string } };
     await expectSame(`/api/v1/nodes?limit=3&continue=${metadata.continue}`);
   });
 
-  test('a conditional GET of an unchanged object', async () => {
+  test('the gateway and kube-apiserver return the same bytes for a conditional GET of an unchanged object', async () => {
     const { headers } = await expectSame('/openapi/v3/api/v1');
     const again = await expectSame('/openapi/v3/api/v1', { headers: { 'if-none-match': String(headers['etag']) } });
     expect(again).toMatchObject({ status: 304, body: '' });
   });
 
-  test.each(['HEAD', 'OPTIONS'])('%s', async (method) => {
+  test.each(['HEAD', 'OPTIONS'])('the gateway and kube-apiserver return the same bytes for %s', async (method) => {
     await expectSame('/api/v1/nodes/node-1', { method });
   });
 
@@ -164,7 +164,7 @@ describe('the gateway and kube-apiserver return the same bytes for', () => {
       json,
     ],
     ['POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', '{}', json],
-  ])('%s %s', async (method, path, body, headers) => {
+  ])('the gateway and kube-apiserver return the same bytes for %s %s', async (method, path, body, headers) => {
     const { body: response, ...rest } = await received(through(gwen, path, { method, headers, body }));
     const beside = await received(direct(gwen, path, { method, headers, body }));
     expect({ ...rest, body: timeless(response) }).toEqual({ ...beside, body: timeless(beside.body) });
@@ -289,7 +289,7 @@ describe('a ServiceAccount at the gateway', () => {
   });
   afterAll(() => removeServiceAccount(name));
 
-  test('keeps its identity with all extra fields', async () => {
+  test('a ServiceAccount at the gateway keeps its identity with all extra fields', async () => {
     const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
     const options = { method: 'POST', headers: json, body: '{}', token };
     const response = await call(`${gateway()}${path}`, options);
@@ -303,7 +303,7 @@ describe('a ServiceAccount at the gateway', () => {
     expect(status.userInfo.extra).toHaveProperty(['authentication.kubernetes.io/credential-id']);
   });
 
-  test('has the same rights as directly', async () => {
+  test('a ServiceAccount at the gateway has the same rights as directly', async () => {
     expect((await call(`${gateway()}/api/v1/secrets`, { token })).status).toBe(403);
   });
 });
@@ -350,7 +350,7 @@ describe("the gateway gives no access beyond the caller's rights", () => {
     '/logs/',
     '/debug/pprof/',
     '/configz',
-  ])('by the path %s', async (target) => {
+  ])("the gateway gives no access beyond the caller's rights by the path %s", async (target) => {
     const responses = await raw(get(target));
     expect(responses).toHaveLength(1);
     for (const { status, body } of responses) {
@@ -373,7 +373,7 @@ describe("the gateway gives no access beyond the caller's rights", () => {
     'Transfer-Encoding: chunked\r\nTransfer-Encoding: cow\r\n',
     'X: y\r\n Impersonate-User: system:admin\r\n',
     'X: y\nImpersonate-User: system:admin\r\n',
-  ])('by the headers %j', async (lines) => {
+  ])("the gateway gives no access beyond the caller's rights by the headers %j", async (lines) => {
     for (const { status, body } of await raw(get(secret, lines))) {
       expect([400, 403]).toContain(status);
       expect(body).not.toMatch(/SecretList/);
@@ -391,7 +391,7 @@ const review = (headers: Call['headers']): Promise<Received> =>
   );
 
 describe('a user with the right to impersonate', () => {
-  test('acts as users whom they are allowed to impersonate, as at kube-apiserver', async () => {
+  test('a user with the right to impersonate acts as users whom they are allowed to impersonate, as at kube-apiserver', async () => {
     await create('/apis/rbac.authorization.k8s.io/v1/clusterroles', {
       metadata: { name: 'may-be-heidi' },
       rules: [{ apiGroups: [''], resources: ['users'], verbs: ['impersonate'], resourceNames: ['heidi'] }],
@@ -504,7 +504,7 @@ const manifest = (): string => {
 describe.each([
   ["of the cluster's version", () => lab().kubectl],
   ['of another version', () => foundPath(lab().otherKubectl)],
-])('kubectl %s prints the same', (_, program) => {
+])('kubectl %s', (_, program) => {
   const run = kubectls(program);
   test.each<[string, string[]]>([
     ['reads', ['get', 'nodes']],
@@ -535,7 +535,7 @@ describe.each([
     ['exposes', ['expose', 'deployment', 'web', '--port=80', '--dry-run=server', '-o', 'name']],
     ['deletes', ['delete', 'service,deployment,configmap', '-l', 'none=such']],
     ['deletes and creates again', ['replace', '--force', '-f', '@']],
-  ])('when it %s', async (_what, args) => {
+  ])('kubectl prints the same at both servers when it %s', async (_what, args) => {
     const path = manifest();
     const given = args.map((arg) => (arg === '@' ? path : arg));
     // The first run prepares, so that both later runs find the same state.
@@ -550,7 +550,7 @@ describe.each([
     });
   });
 
-  test('for whoami', async () => {
+  test('kubectl prints the same at both servers for whoami', async () => {
     const [, { code, stdout } = { code: 0, stdout: '' }] = await run('auth', 'whoami', '-o', 'json');
     // Older versions lack this command.
     expect(code === 0 ? stdout : '"username": "gwen"').toContain('"username": "gwen"');

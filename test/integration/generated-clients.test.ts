@@ -79,7 +79,7 @@ describe.each<[Language, object, RegExp]>([
 ])('a client generated in %s', (language, more, warning) => {
   let made: Generated;
 
-  test('is generated without warnings that this server causes', async () => {
+  test('a generated client is generated without warnings that this server causes', async () => {
     made = await generate(language);
     const complaints = made.printed
       .split('\n')
@@ -87,7 +87,7 @@ describe.each<[Language, object, RegExp]>([
     expect(complaints.filter((line) => !warning.test(line))).toEqual([]);
   }, 300_000);
 
-  test('gets responses that match the description', async () => {
+  test('a generated client gets responses that match the description', async () => {
     const [program, ...args] = await build(language, made);
     const input = JSON.stringify({
       username: 'admin',
@@ -103,7 +103,7 @@ describe.each<[Language, object, RegExp]>([
 });
 
 describe('the generated types in TypeScript', () => {
-  test('are exactly those that a program needs', async () => {
+  test('the generated types in TypeScript are exactly those that a program needs', async () => {
     const { folder } = await generate('typescript');
     expect(await checkTypes(folder)).toMatchObject({ code: 0, stdout: '' });
   });
@@ -113,7 +113,7 @@ describe('the generated types in TypeScript', () => {
     ['a parameter has another name', '"name":"sortBy"', '"name":"sort"', /'sortBy' does not exist/],
     ['a path has another name', '/v1alpha3/nodes/{name}"', '/v1alpha3/node/{name}"', /v1alpha3\/nodes\/\{name\}/],
     ['an unknown parameter is described', '"name":"names"', '"name":"sort"', /Unused '@ts-expect-error'/],
-  ])('fail to compile when %s', async (_, from, to, problem) => {
+  ])('the generated types in TypeScript fail to compile when %s', async (_, from, to, problem) => {
     const { folder } = await generate('typescript', (text) => {
       expect(text).toContain(from);
       return text.replaceAll(from, to);

@@ -162,7 +162,7 @@ const used = (...identityProviders: object[]): Promise<void> =>
 describe('LDAP with the mapping auto', () => {
   beforeAll(() => used(provider()));
 
-  test("creates a user at the first login, with the LDAP groups under the provider's name", async () => {
+  test("LDAP with the mapping auto creates a user at the first login, with the LDAP groups under the provider's name", async () => {
     deleteLater('erin');
     await bind('directory-test', 'platform-node-reader', { kind: 'Group', name: 'corp:engineers' });
     undo.push(() => unbind('directory-test'));
@@ -191,13 +191,13 @@ describe('LDAP with the mapping auto', () => {
     expect((await get(userPath('erin'))).metadata.uid).toBe(metadata.uid);
   });
 
-  test('creates one user for simultaneous logins on both replicas', async () => {
+  test('LDAP with the mapping auto creates one user for simultaneous logins on both replicas', async () => {
     deleteLater('jane-doe');
     const responses = await Promise.all([attempt('Jane_Doe'), attempt('jane_doe', right, 1)]);
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  test('updates name and e-mail address, but not those of other users', async () => {
+  test('LDAP with the mapping auto updates name and e-mail address, but not those of other users', async () => {
     deleteLater('erin');
     await login('erin', undefined, right);
     await patch(userPath('erin'), { spec: { displayName: 'Somebody', email: null } });
@@ -219,17 +219,17 @@ describe('LDAP with the mapping auto', () => {
     ['an escape', '\\65rin', right],
     ['a name that two entries share', 'twins@example.org', right],
     ['the DN of an entry', `uid=erin,ou=people,${suffix}`, right],
-  ])('rejects %s with the same response', async (_, username, password) => {
+  ])('LDAP with the mapping auto rejects %s with the same response', async (_, username, password) => {
     const response = await attempt(username, password);
     expect(problemOf(response)).toEqual(refused);
     expect((response.json as OAuthProblem).error_description).toBe('incorrect username or password');
   });
 
-  test('rejects an empty password without contacting the LDAP server', async () => {
+  test('LDAP with the mapping auto rejects an empty password without contacting the LDAP server', async () => {
     expect(problemOf(await attempt('erin', ''))).toEqual({ status: 400, error: 'invalid_request' });
   });
 
-  test('never queries or merges users of the platform', async () => {
+  test('LDAP with the mapping auto never queries or merges users of the platform', async () => {
     // The LDAP server has a user with this name and password.
     expect(problemOf(await attempt('alice'))).toEqual(refused);
     expect(problemOf(await attempt('Alice'))).toEqual(refused);
@@ -243,13 +243,13 @@ describe('LDAP with the mapping auto', () => {
     expect((await get(userPath('heidi'))).spec).not.toHaveProperty('identities');
   });
 
-  test('rejects users in a group reserved by Kubernetes', async () => {
+  test('LDAP with the mapping auto rejects users in a group reserved by Kubernetes', async () => {
     const response = await attempt('grace');
     expect(problemOf(response)).toEqual(refused);
     expect((response.json as OAuthProblem).error_description).toContain("'system:'");
   });
 
-  test('counts failures like those of any user, by any of the names', async () => {
+  test('LDAP with the mapping auto counts failures like those of any user, by any of the names', async () => {
     deleteLater('frank');
     const names = ['frank', 'FRANK', 'fRank', 'frAnk', 'fraNk'];
     for (const name of names) {
@@ -262,7 +262,7 @@ describe('LDAP with the mapping auto', () => {
     expect(response.headers['retry-after']).toMatch(/^\d+$/);
   });
 
-  test('revokes sessions when the user is disabled, and then rejects logins like a wrong password', async () => {
+  test('LDAP with the mapping auto revokes sessions when the user is disabled, and then rejects logins like a wrong password', async () => {
     deleteLater('ivan');
     const tokens = await login('ivan', undefined, right);
     await patch(userPath('ivan'), { spec: { state: 'Disabled' } });
@@ -271,7 +271,7 @@ describe('LDAP with the mapping auto', () => {
     expect((response.json as OAuthProblem).error_description).toBe('incorrect username or password');
   });
 
-  test('revokes sessions when the link is removed', async () => {
+  test('LDAP with the mapping auto revokes sessions when the link is removed', async () => {
     deleteLater('ivan');
     const tokens = await login('ivan', undefined, right);
     expect(await statusOf(tokens)).toBe(200);
@@ -282,7 +282,7 @@ describe('LDAP with the mapping auto', () => {
     expect(problemOf(await attempt('ivan'))).toEqual(refused);
   });
 
-  test('logs in on the login page, for any client', async () => {
+  test('LDAP with the mapping auto logs in on the login page, for any client', async () => {
     deleteLater('erin');
     const browser = newBrowser();
     const page = await browser.open(authorize);
@@ -298,7 +298,7 @@ describe('LDAP with the mapping auto', () => {
 });
 
 describe('LDAP over StartTLS', () => {
-  test('works, and without TLS nothing is sent', async () => {
+  test('LDAP over StartTLS works, and without TLS nothing is sent', async () => {
     await used(provider({}, { url: slapd.plain, startTLS: true }));
     deleteLater('erin');
     expect((await attempt('erin')).status).toBe(200);
@@ -310,7 +310,7 @@ describe('LDAP over StartTLS', () => {
     });
   });
 
-  test('rejects a certificate of another CA', async () => {
+  test('LDAP over StartTLS rejects a certificate of another CA', async () => {
     await use(provider({}, { caCertificate: undefined }));
     expect(problemOf(await attempt('erin'))).toEqual({ status: 503, error: 'temporarily_unavailable' });
   });
@@ -319,7 +319,7 @@ describe('LDAP over StartTLS', () => {
 describe('LDAP with the mapping lookup', () => {
   beforeAll(() => used(provider({ mapping: 'lookup' })));
 
-  test('accepts LDAP users who are linked to a user of any name, and no others', async () => {
+  test('LDAP with the mapping lookup accepts LDAP users who are linked to a user of any name, and no others', async () => {
     const response = await attempt('frank2');
     expect(problemOf(response)).toEqual(refused);
     const unknown = await attempt('erin');
@@ -346,7 +346,7 @@ describe('LDAP with the mapping lookup', () => {
 });
 
 describe('an LDAP provider', () => {
-  test('that is down causes an error other than a wrong password, and does not affect others', async () => {
+  test('an LDAP provider that is down causes an error other than a wrong password, and does not affect others', async () => {
     await used(provider());
     await slapd.stop();
     undo.push(() => slapd.start());
@@ -359,7 +359,7 @@ describe('an LDAP provider', () => {
     expect((await attempt('alice', passwords.alice)).status).toBe(200);
   });
 
-  test("that rejects the service account's password is reported to the administrator", async () => {
+  test("an LDAP provider that rejects the service account's password is reported to the administrator", async () => {
     const other = 'directory-bind-wrong';
     await create(`${releasePath}/secrets`, { metadata: { name: other }, stringData: { password: wrong } });
     undo.push(() => remove(`${releasePath}/secrets/${other}`));
@@ -374,7 +374,7 @@ describe('an LDAP provider', () => {
     });
   });
 
-  test('that is removed from the configuration ends its sessions', async () => {
+  test('an LDAP provider that is removed from the configuration ends its sessions', async () => {
     await used(provider());
     deleteLater('erin');
     const tokens = await eventually('the directory responds again', () => login('erin', undefined, right));
@@ -452,7 +452,7 @@ describe('an OpenID provider', () => {
   async function logIn(browser: Browser, subject = 'o-1'): Promise<Page> {
     return await back(browser, await openid.login(await pressButton(browser), subject));
   }
-  test('logs users in and creates them, whichever replica they return to', async () => {
+  test('an OpenID provider logs users in and creates them, whichever replica they return to', async () => {
     deleteLater('olivia');
     const browser = newBrowser();
     const url = await pressButton(browser);
@@ -488,7 +488,7 @@ describe('an OpenID provider', () => {
     });
   });
 
-  test("passes the provider's groups to the client for which the login was started", async () => {
+  test("an OpenID provider passes the provider's groups to the client for which the login was started", async () => {
     deleteLater('olivia');
     await bind('openid-test', 'platform-node-reader', { kind: 'Group', name: 'sso:engineers' });
     undo.push(() => unbind('openid-test'));
@@ -534,14 +534,14 @@ describe('an OpenID provider', () => {
     await expectRefused(browser, await back(browser, changed), 400, 'not started in this browser');
   });
 
-  test('must identify itself in the response (RFC 9207)', async () => {
+  test('an OpenID provider must identify itself in the response (RFC 9207)', async () => {
     const browser = newBrowser();
     const query = await openid.login(await pressButton(browser), 'o-1');
     query.set('iss', 'https://attacker.example');
     await expectRefused(browser, await back(browser, query), 400, 'does not match');
   });
 
-  test('that denies a login causes an error page', async () => {
+  test('an OpenID provider that denies a login causes an error page', async () => {
     const browser = newBrowser();
     const state = new URL(await pressButton(browser)).searchParams.get('state') ?? '';
     const query = new URLSearchParams({ error: 'access_denied', state, iss: openid.issuer });
@@ -557,19 +557,22 @@ describe('an OpenID provider', () => {
     ['without a nonce', () => ({})],
     ['that has expired', (nonce) => ({ nonce, exp: Math.floor(Date.now() / 1_000) - 600 })],
     ['signed by another key', (nonce) => ({ nonce }), true],
-  ])('with an id_token %s is rejected', async (_, claims, isForeign = false, text = 'does not match', status = 400) => {
-    const browser = newBrowser();
-    const url = await pressButton(browser);
-    const query = await openid.login(url, 'o-1');
-    undo.push(async () => openid.forge(undefined));
-    const now = Math.floor(Date.now() / 1_000);
-    const nonce = new URL(url).searchParams.get('nonce') ?? '';
-    const key = isForeign ? generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey : undefined;
-    openid.forge({ sub: 'o-1', iat: now, exp: now + 600, ...claims(nonce) }, key);
-    await expectRefused(browser, await back(browser, query), status, text);
-  });
+  ])(
+    'an OpenID provider with an id_token %s is rejected',
+    async (_, claims, isForeign = false, text = 'does not match', status = 400) => {
+      const browser = newBrowser();
+      const url = await pressButton(browser);
+      const query = await openid.login(url, 'o-1');
+      undo.push(async () => openid.forge(undefined));
+      const now = Math.floor(Date.now() / 1_000);
+      const nonce = new URL(url).searchParams.get('nonce') ?? '';
+      const key = isForeign ? generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey : undefined;
+      openid.forge({ sub: 'o-1', iat: now, exp: now + 600, ...claims(nonce) }, key);
+      await expectRefused(browser, await back(browser, query), status, text);
+    },
+  );
 
-  test('with the mapping lookup accepts linked users and explains the rejection to others', async () => {
+  test('an OpenID provider with the mapping lookup accepts linked users and explains the rejection to others', async () => {
     await use(oidc({ mapping: 'lookup' }));
     undo.push(() => use(oidc()));
     const browser = newBrowser();
@@ -581,7 +584,7 @@ describe('an OpenID provider', () => {
     });
   });
 
-  test('that is removed ends its sessions, and its button disappears', async () => {
+  test('an OpenID provider that is removed ends its sessions, and its button disappears', async () => {
     deleteLater('olivia');
     const browser = newBrowser();
     expect((await logIn(browser)).text).toEqual(loggedInAs('olivia'));
@@ -592,7 +595,7 @@ describe('an OpenID provider', () => {
     expect(page.text).not.toContain('Single Sign-On');
   });
 
-  test('that is down is named on the error page', async () => {
+  test('an OpenID provider that is down is named on the error page', async () => {
     await use(oidc({ oidc: { ...(oidc() as { oidc: object }).oidc, issuer: 'https://127.0.0.1:1' } }));
     undo.push(() => use(oidc()));
     const browser = newBrowser();

@@ -62,29 +62,35 @@ async function refusedUser(url: string, options: Call): Promise<string> {
 }
 
 describe('an access token', () => {
-  test('authenticates on every listener of every replica', async () => {
+  test('an access token authenticates on every listener of every replica', async () => {
     expect(await statuses({ token: await adminToken() })).toEqual(all(200));
     const { access_token: token } = await login('alice');
     for (const url of everywhere()) expect(await refusedUser(url, { token })).toBe('alice');
   });
 
-  test.each(['bearer', 'BEARER', 'BeArEr'])('is accepted whatever the case of the scheme: %s', async (scheme) => {
-    expect(await statuses({ headers: { authorization: `${scheme} ${await adminToken()}` } })).toEqual(all(200));
-  });
+  test.each(['bearer', 'BEARER', 'BeArEr'])(
+    'an access token is accepted whatever the case of the scheme: %s',
+    async (scheme) => {
+      expect(await statuses({ headers: { authorization: `${scheme} ${await adminToken()}` } })).toEqual(all(200));
+    },
+  );
 });
 
 describe('a request without credentials', () => {
-  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])('with %s is 401 with a challenge', async (method) => {
-    for (const url of everywhere()) expectChallenge(await call(url, { method }), challenge);
-  });
+  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])(
+    'a request without credentials with %s is 401 with a challenge',
+    async (method) => {
+      for (const url of everywhere()) expectChallenge(await call(url, { method }), challenge);
+    },
+  );
 
-  test('is 401 for HEAD and OPTIONS too', async () => {
+  test('a request without credentials is 401 for HEAD and OPTIONS too', async () => {
     expect(await statuses({ method: 'HEAD' })).toEqual(all(401));
     expect(await statuses({ method: 'OPTIONS' })).toEqual(all(401));
   });
 
   test.each(['/', '/kapis', '/apis', '/api', '/api/v1/nodes', '/metrics', '/openapi/v2', '/version/x', '/nothing'])(
-    'is 401 for %s, whether it exists or not',
+    'a request without credentials is 401 for %s, whether it exists or not',
     async (path) => {
       for (const base of [gateway(), secureGateway(), aggregated()])
         expectChallenge(await call(`${base}${path}`), challenge);
@@ -97,7 +103,7 @@ describe('a request without credentials', () => {
     ['a scheme alone', 'Bearer'],
     ['an empty header', ''],
     ['Negotiate', 'Negotiate abc'],
-  ])('is 401 with %s', async (_, authorization) => {
+  ])('a request without credentials is 401 with %s', async (_, authorization) => {
     for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), challenge);
   });
 
@@ -110,12 +116,12 @@ describe('a request without credentials', () => {
       'a JWT of 20,000 letters',
       `Bearer eyJhbGciOiJFUzI1NiJ9.${Buffer.from(`{"iss":"x","a":"${'y'.repeat(15_000)}"}`).toString('base64url')}.eA`,
     ],
-  ])('is 401 invalid_token with %s as the token', async (_, authorization) => {
+  ])('a request without credentials is 401 invalid_token with %s as the token', async (_, authorization) => {
     for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), badToken);
   });
 
   test.each(['Bearer a b', 'Bearer \xff\xfe'])(
-    'is 401 with the problem of the malformed header %j',
+    'a request without credentials is 401 with the problem of the malformed header %j',
     async (authorization) => {
       const problem =
         'the token in the Authorization header is malformed; letters, digits and -._~+/ are allowed, with = at the end';
@@ -126,12 +132,15 @@ describe('a request without credentials', () => {
 });
 
 describe('anonymous requests can read', () => {
-  test.each(['/healthz', '/livez', '/readyz', '/readyz/configuration', '/livez/ping'])('%s', async (path) => {
-    for (const base of [gateway(), secureGateway(), aggregated()]) {
-      const { status, text } = await call(`${base}${path}`);
-      expect({ status, text }).toEqual({ status: 200, text: 'ok' });
-    }
-  });
+  test.each(['/healthz', '/livez', '/readyz', '/readyz/configuration', '/livez/ping'])(
+    'anonymous requests can read %s',
+    async (path) => {
+      for (const base of [gateway(), secureGateway(), aggregated()]) {
+        const { status, text } = await call(`${base}${path}`);
+        expect({ status, text }).toEqual({ status: 200, text: 'ok' });
+      }
+    },
+  );
 
   test('only authenticated requests see the names of the checks', async () => {
     for (const base of [gateway(), aggregated()]) {
@@ -164,38 +173,38 @@ describe('a ServiceAccount token', () => {
     for (const name of names) await removeServiceAccount(name);
   });
 
-  test('created by kubectl authenticates', async () => {
+  test('a ServiceAccount token created by kubectl authenticates', async () => {
     const token = (await succeed(kubectl, 'create', 'token', 'identity-member')).trim();
     expect(await statuses({ token })).toEqual(all(200));
   });
 
-  test('authenticates the ServiceAccount by name', async () => {
+  test('a ServiceAccount token authenticates the ServiceAccount by name', async () => {
     const token = await serviceAccountToken('identity-nobody');
     for (const url of everywhere())
       expect(await refusedUser(url, { token })).toBe('system:serviceaccount:default:identity-nobody');
   });
 
-  test('authenticates the groups of the ServiceAccount', async () => {
+  test('a ServiceAccount token authenticates the groups of the ServiceAccount', async () => {
     const token = await serviceAccountToken('identity-nobody');
     await bind('identity-groups', 'platform-node-reader', { kind: 'Group', name: 'system:serviceaccounts:default' });
     await eventually('the group is allowed to read', async () => expectAll(await statuses({ token }), 200));
     await unbind('identity-groups');
   });
 
-  test('with the issuer as audience authenticates', async () => {
+  test('a ServiceAccount token with the issuer as audience authenticates', async () => {
     const token = await serviceAccountToken('identity-member', ['https://platform-apiserver.platform-system.svc']);
     expect(await statuses({ token })).toEqual(all(200));
   });
 
   test.each([['https://elsewhere.example.com'], ['platform'], ['https://platform-apiserver.platform-system.svc/']])(
-    'with %s as audience is 401',
+    'a ServiceAccount token with %s as audience is 401',
     async (audience) => {
       const token = await serviceAccountToken('identity-member', [audience]);
       for (const url of listeners()) expectChallenge(await call(url, { token }), badToken);
     },
   );
 
-  test('with another signature is 401', async () => {
+  test('a ServiceAccount token with another signature is 401', async () => {
     const token = await serviceAccountToken('identity-member');
     const [header, claims, signature = ''] = token.split('.');
     const forged = [
@@ -205,7 +214,7 @@ describe('a ServiceAccount token', () => {
     for (const bad of forged) for (const url of listeners()) expectChallenge(await call(url, { token: bad }), badToken);
   });
 
-  test('of a deleted ServiceAccount is 401, even if one of the same name is created', async () => {
+  test('a ServiceAccount token of a deleted ServiceAccount is 401, even if one of the same name is created', async () => {
     const token = await serviceAccountToken('identity-deleted');
     expect(await refusedUser(`${gateway()}${nodesPath}`, { token })).toContain('identity-deleted');
     await removeServiceAccount('identity-deleted');
@@ -222,13 +231,13 @@ function expectAll(found: readonly number[], status: number): void {
 const masters = { 'x-remote-user': 'admin', 'x-remote-group': ['system:masters', 'platform:admins'] };
 
 describe('X-Remote-* headers', () => {
-  test('are ignored without a certificate', async () => {
+  test('X-Remote-* headers are ignored without a certificate', async () => {
     expect(await statuses({ headers: masters })).toEqual(all(401));
     const underscores = { x_remote_user: 'admin', x_remote_group: 'system:masters' };
     expect(await statuses({ headers: underscores })).toEqual(all(401));
   });
 
-  test('are ignored beside a token', async () => {
+  test('X-Remote-* headers are ignored beside a token', async () => {
     const { access_token: token } = await login('alice');
     for (const url of everywhere()) expect(await refusedUser(url, { token, headers: masters })).toBe('alice');
   });
@@ -253,7 +262,7 @@ describe('X-Remote-* headers', () => {
       () => proxyAuthority().issue({ commonName: 'front-proxy-client', server: ['localhost'] }),
     ],
     ['the proxy CA for itself', async () => proxyAuthority()],
-  ])('are ignored with a certificate of %s', async (_, issue) => {
+  ])('X-Remote-* headers are ignored with a certificate of %s', async (_, issue) => {
     const certificate = await issue();
     expect(await statuses({ headers: masters, certificate })).toEqual(all(401));
     // The certificate does not authenticate by itself; a token is valid as without it.
@@ -264,7 +273,7 @@ describe('X-Remote-* headers', () => {
 });
 
 describe("the aggregator's certificate", () => {
-  test('authenticates the callers whom it names, with their groups', async () => {
+  test("the aggregator's certificate authenticates the callers whom it names, with their groups", async () => {
     expect((await call(aggregatedNodes(), { certificate: aggregatorCertificate(), headers: masters })).status).toBe(
       200,
     );
@@ -274,7 +283,7 @@ describe("the aggregator's certificate", () => {
     );
   });
 
-  test('takes precedence over a token', async () => {
+  test("the aggregator's certificate takes precedence over a token", async () => {
     const headers = { 'x-remote-user': 'a stranger' };
     expect(
       await refusedUser(aggregatedNodes(), {
@@ -285,7 +294,7 @@ describe("the aggregator's certificate", () => {
     ).toBe('a stranger');
   });
 
-  test('without headers does not authenticate; a token can', async () => {
+  test("the aggregator's certificate without headers does not authenticate; a token can", async () => {
     expectChallenge(await call(aggregatedNodes(), { certificate: aggregatorCertificate() }), challenge);
     const groups = { 'x-remote-group': 'system:masters' };
     expectChallenge(
@@ -297,21 +306,21 @@ describe("the aggregator's certificate", () => {
     ).toBe(200);
   });
 
-  test('is ignored on other listeners', async () => {
+  test("the aggregator's certificate is ignored on other listeners", async () => {
     expectChallenge(
       await call(`${secureGateway()}${nodesPath}`, { certificate: aggregatorCertificate(), headers: masters }),
       challenge,
     );
   });
 
-  test('may be any that the proxy CA signs for an allowed name', async () => {
+  test("the aggregator's certificate may be any that the proxy CA signs for an allowed name", async () => {
     const another = await proxyAuthority().issue({ commonName: 'front-proxy-client' });
     expect((await call(aggregatedNodes(), { certificate: another, headers: masters })).status).toBe(200);
   });
 });
 
 describe('impersonation', () => {
-  test('by Impersonate-* headers is rejected on paths of this server', async () => {
+  test('impersonation by Impersonate-* headers is rejected on paths of this server', async () => {
     const { access_token: token } = await login('alice');
     const headers = { 'impersonate-user': 'admin', 'impersonate-group': 'system:masters' };
     for (const response of await Promise.all(everywhere().map((url) => call(url, { token, headers })))) {
@@ -330,7 +339,7 @@ describe('a token elsewhere than in the Authorization header', () => {
   });
 
   // evidence: bearer-in-query
-  test('in the query is 400, even beside a valid one', async () => {
+  test('a token elsewhere than in the Authorization header in the query is 400, even beside a valid one', async () => {
     for (const url of everywhere()) {
       for (const options of [{}, { token }]) {
         const status: Status = expectStatus(await call(`${url}&access_token=${token}`, options), 400, 'BadRequest');
@@ -340,7 +349,7 @@ describe('a token elsewhere than in the Authorization header', () => {
     }
   });
 
-  test('in a form of the token endpoint is 400', async () => {
+  test('a token elsewhere than in the Authorization header in a form of the token endpoint is 400', async () => {
     remember(token);
     const response = await postForm({ ...passwordForm('alice'), access_token: token });
     expect({ status: response.status, ...(response.json as object) }).toMatchObject({
@@ -351,7 +360,7 @@ describe('a token elsewhere than in the Authorization header', () => {
 
   // evidence: bearer-in-cookie
   test.each(['token', 'access_token', 'Authorization', '__Secure-session'])(
-    'in the cookie %s is ignored: 401',
+    'a token elsewhere than in the Authorization header in the cookie %s is ignored: 401',
     async (name) => {
       expect(await statuses({ headers: { cookie: `${name}=${token}` } })).toEqual(all(401));
       expect(await statuses({ headers: { cookie: `${name}=Bearer ${token}` } })).toEqual(all(401));
@@ -359,13 +368,13 @@ describe('a token elsewhere than in the Authorization header', () => {
   );
 
   test.each(['proxy-authorization', 'x-auth-token', 'x-access-token', 'sec-websocket-protocol'])(
-    'in the header %s is ignored: 401',
+    'a token elsewhere than in the Authorization header in the header %s is ignored: 401',
     async (name) => {
       expect(await statuses({ headers: { [name]: `Bearer ${token}` } })).toEqual(all(401));
     },
   );
 
-  test('in the body is ignored: 401', async () => {
+  test('a token elsewhere than in the Authorization header in the body is ignored: 401', async () => {
     const options = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } };
     expect(await statuses({ ...options, body: `access_token=${token}` })).toEqual(all(401));
   });

@@ -13,14 +13,14 @@ const statusWith = async (token: string, replica: 0 | 1 = 0): Promise<number> =>
   (await call(`${gateway(replica)}${nodesPath}?limit=0`, { token })).status;
 
 describe('an access token', () => {
-  test('is a JWT signed with ES256, of typ at+jwt, which the public key of the Secret verifies', async () => {
+  test('an access token is a JWT signed with ES256, of typ at+jwt, which the public key of the Secret verifies', async () => {
     const { access_token: token } = await login('alice');
     const key = await publicKey('ES256');
     expect(decodeToken(token).header).toEqual({ alg: 'ES256', typ: 'at+jwt', kid: thumbprint(key) });
     expect(verifies(token, key)).toBe(true);
   });
 
-  test('has the claims of RFC 9068 and of this server', async () => {
+  test('an access token has the claims of RFC 9068 and of this server', async () => {
     const before = Math.floor(Date.now() / 1_000);
     const { access_token: token } = await tokens({ ...passwordForm('alice'), scope: 'openid' });
     const { claims } = decodeToken(token);
@@ -41,7 +41,7 @@ describe('an access token', () => {
     expect(claims['iat']).toBeGreaterThanOrEqual(before - 1);
   });
 
-  test('names the same user and a new session at each login, on any replica', async () => {
+  test('an access token names the same user and a new session at each login, on any replica', async () => {
     const [first, second] = await Promise.all([login('alice'), login('alice', gateway(1))]);
     const [a, b] = [decodeToken(first.access_token).claims, decodeToken(second.access_token).claims];
     expect(a['sub']).toBe(b['sub']);
@@ -52,7 +52,7 @@ describe('an access token', () => {
 });
 
 describe('an id_token', () => {
-  test('is a JWT signed with RS256 for the client, with the claims of its scope', async () => {
+  test('an id_token is a JWT signed with RS256 for the client, with the claims of its scope', async () => {
     const { id_token: token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid profile email groups' });
     const key = await publicKey('RS256');
     const { header, claims } = decodeToken(token);
@@ -71,7 +71,7 @@ describe('an id_token', () => {
     });
   });
 
-  test('has no claims beyond its scope', async () => {
+  test('an id_token has no claims beyond its scope', async () => {
     const { id_token: token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid' });
     for (const claim of ['preferred_username', 'name', 'email', 'email_verified', 'groups'])
       expect(decodeToken(token).claims).not.toHaveProperty(claim);
@@ -79,14 +79,14 @@ describe('an id_token', () => {
 });
 
 describe('a bearer token', () => {
-  test('that is an access token is accepted on each replica', async () => {
+  test('a bearer token that is an access token is accepted on each replica', async () => {
     const token = await adminToken();
     expect(await statusWith(token)).toBe(200);
     expect(await statusWith(token, 1)).toBe(200);
   });
 
   // evidence: other-tokens-as-bearer-replicas
-  test('that is another token or forged is rejected', async () => {
+  test('a bearer token that is another token or forged is rejected', async () => {
     const {
       access_token: good,
       refresh_token: refresh,
@@ -135,7 +135,7 @@ describe('a bearer token', () => {
   });
 
   // evidence: token-groups-replicas
-  test('gets the groups of the configuration, not those in the token', async () => {
+  test('a bearer token gets the groups of the configuration, not those in the token', async () => {
     const { access_token: token } = await login('alice');
     const { header, claims } = decodeToken(token);
     const masters = forge(header, { ...claims, groups: ['system:masters'] }, await signingKey('ES256'));
@@ -154,7 +154,7 @@ describe('the settings of tokens', () => {
   });
   afterAll(() => restore());
 
-  test('can change the algorithm of new tokens, while old ones stay valid', async () => {
+  test('the settings of tokens can change the algorithm of new tokens, while old ones stay valid', async () => {
     const { access_token: token } = await login('admin');
     expect(decodeToken(token).header).toMatchObject({ alg: 'RS256', typ: 'at+jwt' });
     expect(verifies(token, await publicKey('RS256'))).toBe(true);
@@ -162,7 +162,7 @@ describe('the settings of tokens', () => {
     expect(await statusWith(await adminToken())).toBe(200);
   });
 
-  test('limit a token to the lifetime of its session', async () => {
+  test('the settings of tokens limit a token to the lifetime of its session', async () => {
     const { access_token: token, expires_in: life } = await login('alice');
     const { exp, iat } = decodeToken(token).claims;
     expect(Number(exp) - Number(iat)).toBe(life);

@@ -156,14 +156,14 @@ describe('the kubeconfigs of docs/guides/kubectl.md', () => {
     return (...args) => execute(lab().kubectl, args, { env, timeout: 60_000 });
   }
 
-  test('give access to the platform only, for the first one', async () => {
+  test('the kubeconfigs of docs/guides/kubectl.md give access to the platform only, for the first one', async () => {
     const run = await prepared(first, true);
     const { code, stdout } = await run('get', '--raw', '/kapis/iam.platform.io/v1alpha2/whoami');
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('"username":"alice"') });
     expect((await run('get', 'pods')).code).toBe(1);
   });
 
-  test('give access to kube-apiserver, for the second one', async () => {
+  test('the kubeconfigs of docs/guides/kubectl.md give access to kube-apiserver, for the second one', async () => {
     const run = await prepared(second, false);
     await eventually('kube-apiserver has read the published keys', async () => {
       const { code, stdout } = await run('auth', 'whoami', '-o', 'json');
@@ -200,7 +200,7 @@ describe('a kube-apiserver with the webhook and the JWT issuer', () => {
     );
   });
 
-  test('verifies a token issued for it without the webhook', async () => {
+  test('a kube-apiserver that trusts the platform verifies a token issued for it without the webhook', async () => {
     const { access_token: token, expires_in: life } = await tokens({
       ...passwordForm('alice'),
       audience: 'kubernetes',

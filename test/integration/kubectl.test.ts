@@ -64,7 +64,7 @@ describe.each([
     [['--sort-by', '{.metadata.uid}', '-o', 'wide']],
     [['--chunk-size=3', '-o', 'wide']],
     [['node-5', 'node-2']],
-  ])('get %j prints the same as for core nodes, except AGE', async (args) => {
+  ])('kubectl get %j prints the same as for core nodes, except AGE', async (args) => {
     const [printed, core] = await Promise.all(
       [ours, 'nodes'].map(async (resource) => withoutAge(await succeed(client, 'get', resource, ...args))),
     );
@@ -72,12 +72,12 @@ describe.each([
     expect(printed?.length).toBeGreaterThan(0);
   });
 
-  test('get reports an empty table', async () => {
+  test('kubectl get reports an empty table', async () => {
     const { code, stderr } = await client('get', ours, '-l', 'nobody=has');
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'No resources found\n' });
   });
 
-  test('get --chunk-size reads in pages', async () => {
+  test('kubectl get --chunk-size reads in pages', async () => {
     const { stderr } = await client('get', ours, '--chunk-size=3', '-o', 'name', '-v=6');
     expect(stderr.match(/nodes\?(continue=[\w-]+&)?limit=3/g)).toHaveLength(3);
   });
@@ -85,34 +85,34 @@ describe.each([
   test.each([
     ['yaml', parse as (text: string) => unknown],
     ['json', JSON.parse],
-  ])('get -o %s prints nodes with all their fields', async (format, read) => {
+  ])('kubectl get -o %s prints nodes with all their fields', async (format, read) => {
     const list = read(await succeed(client, 'get', ours, '-o', format)) as KubeList;
     expect(list.items).toEqual(await servedNodes());
     expect(read(await succeed(client, 'get', ours, 'node-1', '-o', format))).toEqual((await servedNodes())[0]);
   });
 
-  test('get -o name accepts any name of the resource', async () => {
+  test('kubectl get -o name accepts any name of the resource', async () => {
     const names = (await nodes()).items.map(({ metadata: { name } }) => `node.resources.platform.io/${name}\n`);
     for (const resource of [ours, 'node.resources.platform.io', 'nodes.v1alpha3.resources.platform.io'])
       expect(await succeed(client, 'get', resource, '-o', 'name')).toBe(names.join(''));
     expect(await succeed(client, 'get', 'node.resources.platform.io/node-1', '-o', 'name')).toBe(names[0]);
   });
 
-  test('get --raw reads the list and one object', async () => {
+  test('kubectl get --raw reads the list and one object', async () => {
     const list = JSON.parse(await succeed(client, 'get', '--raw', `${apisPath}/nodes`)) as KubeList;
     expect(list).toMatchObject({ kind: 'NodeList', apiVersion });
     expect(list.items).toEqual(await servedNodes());
     expect(JSON.parse(await succeed(client, 'get', '--raw', `${apisPath}/nodes/node-1`))).toEqual(list.items[0]);
   });
 
-  test('describe prints a node', async () => {
+  test('kubectl describe prints a node', async () => {
     const text = await succeed(client, 'describe', ours, 'node-3');
     expect(text).toMatch(/^Name: +node-3$/m);
     expect(text).toMatch(/^API Version: +resources\.platform\.io\/v1alpha3$/m);
     expect(text).toMatch(/^ +Unschedulable: +true$/m);
   });
 
-  test('wait waits for a condition', async () => {
+  test('kubectl wait waits for a condition', async () => {
     expect(await succeed(client, 'wait', '--for=condition=Ready', `${ours}/node-1`)).toContain('condition met');
   });
 
@@ -131,7 +131,7 @@ describe.each([
     expect(code).toBe(1);
   });
 
-  test('api-resources and api-versions list the API', async () => {
+  test('kubectl api-resources and api-versions list the API', async () => {
     const [, nodesRow, ...more] = rows(await succeed(client, 'api-resources', '--api-group=resources.platform.io'));
     expect(nodesRow).toEqual(['nodes', '', apiVersion, 'false', 'Node']);
     expect(more).toEqual([]);
@@ -140,13 +140,13 @@ describe.each([
     expect((await succeed(client, 'api-versions')).split('\n')).toContain(apiVersion);
   });
 
-  test('get accepts short names, and the category platform', async () => {
+  test('kubectl get accepts short names, and the category platform', async () => {
     expect(await succeed(client, 'get', 'platform', '-o', 'name')).toContain('node.resources.platform.io/node-1\n');
     const shortNames = rows(await succeed(client, 'api-resources', '--api-group=iam.platform.io')).map((row) => row[1]);
     expect(shortNames).toEqual(['SHORTNAMES', 'lft', 'lh', 'sess', 'usr']);
   });
 
-  test('get nodes still means the core nodes', async () => {
+  test('kubectl get nodes still means the core nodes', async () => {
     expect(await succeed(client, 'get', 'nodes', 'node-1', '-o', 'name')).toBe('node/node-1\n');
     expect(await succeed(client, 'get', 'no', 'node-1', '-o', 'name')).toBe('node/node-1\n');
   });
@@ -158,7 +158,7 @@ describe.each([
       ['nodes', '--recursive'],
       ['kubeletVersion\\s+<string>', 'unschedulable\\s+<boolean>'],
     ],
-  ])('explain %j prints the fields', async (args, patterns) => {
+  ])('kubectl explain %j prints the fields', async (args, patterns) => {
     const text = await succeed(client, 'explain', ...args, `--api-version=${apiVersion}`);
     for (const pattern of patterns) expect(text).toMatch(new RegExp(pattern));
   });
@@ -167,13 +167,13 @@ describe.each([
     ['logs', 'KIND: +LogQuery'],
     ['logs.query.records', 'container\\s+<string>'],
     ['logs.histogram', 'operation=histogram'],
-  ])('explain %s prints the description', async (what, pattern) => {
+  ])('kubectl explain %s prints the description', async (what, pattern) => {
     const text = await succeed(client, 'explain', what, '--api-version=logging.platform.io/v1alpha2');
     expect(text).toMatch(new RegExp(pattern));
     expect(text).not.toContain('<empty>');
   });
 
-  test('get apiservice reports the service as available', async () => {
+  test('kubectl get apiservice reports the service as available', async () => {
     const [, row] = rows(await succeed(client, 'get', 'apiservice', 'v1alpha3.resources.platform.io'));
     expect(row?.slice(1, 3)).toEqual(['platform-system/platform-apiserver', 'True']);
   });
@@ -204,7 +204,7 @@ describe.each([
     });
   });
 
-  test('get -w shows changes', async () => {
+  test('kubectl get -w shows changes', async () => {
     const name = `watched-${randomUUID()}`;
     const watch = client.start('get', ours, '-w', '--output-watch-events');
     const printedEvent = (event: string, node: string): Promise<string> =>
@@ -228,7 +228,7 @@ describe.each([
     expect(watch.lines()[0]?.split(/\s+/).slice(0, 3)).toEqual(['EVENT', 'NAME', 'STATUS']);
   });
 
-  test('get -w -l shows an object that starts and stops matching', async () => {
+  test('kubectl get -w -l shows an object that starts and stops matching', async () => {
     const name = `labelled-${randomUUID()}`;
     const label = (value: string | null): Promise<KubeObject> =>
       patch(nodePath(name), { metadata: { labels: { shown: value } } });
@@ -247,7 +247,7 @@ describe.each([
     expect(watch.lines().filter((line) => line.startsWith('ADDED'))).toHaveLength(1);
   });
 
-  test('proxy passes on requests of curl', async () => {
+  test('kubectl proxy passes on requests of curl', async () => {
     const name = `proxied-${randomUUID()}`;
     const proxy = client.start('proxy', '--port=0');
     try {
@@ -300,7 +300,7 @@ describe.each([
       for (const name of [names.half, names.other]) await removeClusterRole(name);
     });
 
-    test('lets a user or a group with platform-node-reader read', async () => {
+    test('kubectl with impersonation lets a user or a group with platform-node-reader read', async () => {
       for (const as of [
         ['--as', names.reader],
         ['--as', 'anyone', '--as-group', names.group],
@@ -322,21 +322,24 @@ describe.each([
       ],
       ['a user with only the right to the aggregated nodes', ['--as', names.half], names.half, '', 'nodes'],
       ['a user with only the right to core nodes', ['--as', names.other], names.other, 'resources.platform.io', ours],
-    ])('forbids %s to read, and names the missing right', async (_who, as, user, group, resource) => {
-      for (const [verb, args] of [
-        ['list', []],
-        ['get', ['node-1']],
-      ] as const) {
-        const { code, stderr } = await client('get', ours, ...args, ...as);
-        const subject = verb === 'get' ? `${resource} "node-1"` : resource;
-        expect(stderr).toBe(
-          `Error from server (Forbidden): ${subject} is forbidden: User "${user}" cannot ${verb} resource "nodes" in API group "${group}" at the cluster scope\n`,
-        );
-        expect(code).toBe(1);
-      }
-    });
+    ])(
+      'kubectl with impersonation forbids %s to read, and names the missing right',
+      async (_who, as, user, group, resource) => {
+        for (const [verb, args] of [
+          ['list', []],
+          ['get', ['node-1']],
+        ] as const) {
+          const { code, stderr } = await client('get', ours, ...args, ...as);
+          const subject = verb === 'get' ? `${resource} "node-1"` : resource;
+          expect(stderr).toBe(
+            `Error from server (Forbidden): ${subject} is forbidden: User "${user}" cannot ${verb} resource "nodes" in API group "${group}" at the cluster scope\n`,
+          );
+          expect(code).toBe(1);
+        }
+      },
+    );
 
-    test('gives the same results for auth can-i', async () => {
+    test('kubectl with impersonation gives the same results for auth can-i', async () => {
       for (const verb of ['get', 'list', 'watch']) {
         expect(await may(client, verb)).toBe('yes');
         expect(await may(client, verb, '--as', names.reader)).toBe('yes');

@@ -93,7 +93,7 @@ const expectWrong = (response: HttpResponse): void => expect(response.status).to
 const expectRight = (response: HttpResponse): void => expect(response.status).toBe(200);
 
 describe('login failures of one user from one address', () => {
-  test('are limited, including the correct password, while the user can log in elsewhere', async () => {
+  test('login failures of one user from one address are limited, including the correct password, while the user can log in elsewhere', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username, address }));
@@ -105,7 +105,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username, address, right: true }));
   });
 
-  test('are limited in the same way for a username that does not exist', async () => {
+  test('login failures of one user from one address are limited in the same way for a username that does not exist', async () => {
     await limit({ maxTries: 2 });
     const [username, address] = [stranger(), newAddress()];
     expectWrong(await attempt({ username, address }));
@@ -113,7 +113,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username, address }));
   });
 
-  test('are limited in the same way for a disabled user', async () => {
+  test('login failures of one user from one address are limited in the same way for a disabled user', async () => {
     await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username: 'dave', address }));
@@ -121,7 +121,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username: 'dave', address }));
   });
 
-  test('are reset by a success', async () => {
+  test('login failures of one user from one address are reset by a success', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     for (let round = 0; round < 3; round += 1) {
@@ -130,7 +130,7 @@ describe('login failures of one user from one address', () => {
     }
   });
 
-  test('are limited to the same number in parallel', async () => {
+  test('login failures of one user from one address are limited to the same number in parallel', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     const responses = await Promise.all(Array.from({ length: 8 }, () => attempt({ username, address })));
@@ -141,23 +141,26 @@ describe('login failures of one user from one address', () => {
 });
 
 describe('login failures at one replica', () => {
-  test.each(['exists', 'does not exist'])('are limited at the other, for a username that %s', async (kind) => {
-    const { username: existing } = await limit({ maxTries: 2 });
-    const username = kind === 'exists' ? existing : stranger();
-    await eventually('the other replica limits the username too', async () => {
-      // A success there resets the failures that arrive meanwhile.
-      const address = newAddress();
-      const since = Date.now();
-      expectWrong(await attempt({ username, address }));
-      expectWrong(await attempt({ username, address }));
-      await published(since);
-      // For an unlimited username, this attempt would count as a failure.
-      const { status } = await attempt({ username, address, right: true, base: gateway(1) });
-      expect(status).toBe(429);
-    });
-  });
+  test.each(['exists', 'does not exist'])(
+    'login failures at one replica are limited at the other, for a username that %s',
+    async (kind) => {
+      const { username: existing } = await limit({ maxTries: 2 });
+      const username = kind === 'exists' ? existing : stranger();
+      await eventually('the other replica limits the username too', async () => {
+        // A success there resets the failures that arrive meanwhile.
+        const address = newAddress();
+        const since = Date.now();
+        expectWrong(await attempt({ username, address }));
+        expectWrong(await attempt({ username, address }));
+        await published(since);
+        // For an unlimited username, this attempt would count as a failure.
+        const { status } = await attempt({ username, address, right: true, base: gateway(1) });
+        expect(status).toBe(429);
+      });
+    },
+  );
 
-  test('are reset at the other by a success', async () => {
+  test('login failures at one replica are reset at the other by a success', async () => {
     const { username } = await limit({ maxTries: 3 });
     const address = newAddress();
     for (let round = 0; round < 2; round += 1) expectWrong(await attempt({ username, address }));
@@ -171,7 +174,7 @@ describe('login failures at one replica', () => {
 
 describe('login failures of strangers', () => {
   // evidence: familiar-address-replicas
-  test('do not lock a user out at an address from which they have logged in, at any replica', async () => {
+  test('login failures of strangers do not lock a user out at an address from which they have logged in, at any replica', async () => {
     const { username } = await limit({ maxTries: 3 });
     const address = newAddress();
     expectRight(await attempt({ username, address, right: true }));
@@ -184,7 +187,7 @@ describe('login failures of strangers', () => {
 });
 
 describe('login failures from one address', () => {
-  test('are limited across usernames, and a success does not reset them', async () => {
+  test('login failures from one address are limited across usernames, and a success does not reset them', async () => {
     const { username } = await limit({ perAddress: 3 });
     const address = newAddress();
     expectWrong(await attempt({ username: stranger(), address }));
@@ -197,7 +200,7 @@ describe('login failures from one address', () => {
   });
 
   // evidence: trusted-proxy-address
-  test('count for the address that a trusted proxy reports, not for one that the client sends', async () => {
+  test('login failures from one address count for the address that a trusted proxy reports, not for one that the client sends', async () => {
     await limit({ perAddress: 2 });
     const address = newAddress();
     for (let round = 0; round < 2; round += 1)
@@ -205,7 +208,7 @@ describe('login failures from one address', () => {
     expectLimited(await attempt({ username: stranger(), address: `${newAddress()},${address}` }));
   });
 
-  test("count for the connection's address if no proxy is trusted", async () => {
+  test("login failures from one address count for the connection's address if no proxy is trusted", async () => {
     await limit({ maxTries: 2 }, []);
     const username = stranger();
     expectWrong(await attempt({ username, address: newAddress() }));
@@ -216,7 +219,7 @@ describe('login failures from one address', () => {
 
 describe('login failures through one client', () => {
   // evidence: client-login-limit-replicas
-  test('are limited across usernames and addresses, while other clients continue', async () => {
+  test('login failures through one client are limited across usernames and addresses, while other clients continue', async () => {
     const { username, client } = await limit({ perClient: 3 });
     for (let round = 0; round < 3; round += 1)
       expectWrong(await attempt({ username: stranger(), address: newAddress(), client }));
@@ -236,26 +239,29 @@ const tryAs = (client: string, secret: string, address: string, base = gateway()
   );
 
 describe('guesses of a client secret', () => {
-  test.each(['exists', 'does not exist'])('are limited per address, for a client that %s', async (kind) => {
-    const { client: existing } = await limit({ maxTries: 2 });
-    const client = kind === 'exists' ? existing : stranger();
-    let address = newAddress();
-    const guess = async (): Promise<void> => expect((await tryAs(client, 'a guess', address)).status).toBe(401);
-    for (let round = 0; round < 2; round += 1) await guess();
-    const refused = await tryAs(client, clientSecret, address);
-    expect({ status: refused.status, ...(refused.json as OAuthProblem) }).toMatchObject({
-      status: 429,
-      error: 'invalid_client',
-    });
-    expect(refused.headers['retry-after']).toMatch(/^[1-9]\d{0,2}$/);
-    expect((await tryAs(client, clientSecret, newAddress())).status).toBe(kind === 'exists' ? 200 : 401);
-    await eventually('the other replica limits the guesses too', async () => {
-      // A success there resets the failures that arrive meanwhile.
-      address = newAddress();
-      const since = Date.now();
+  test.each(['exists', 'does not exist'])(
+    'guesses of a client secret are limited per address, for a client that %s',
+    async (kind) => {
+      const { client: existing } = await limit({ maxTries: 2 });
+      const client = kind === 'exists' ? existing : stranger();
+      let address = newAddress();
+      const guess = async (): Promise<void> => expect((await tryAs(client, 'a guess', address)).status).toBe(401);
       for (let round = 0; round < 2; round += 1) await guess();
-      await published(since);
-      expect((await tryAs(client, clientSecret, address, gateway(1))).status).toBe(429);
-    });
-  });
+      const refused = await tryAs(client, clientSecret, address);
+      expect({ status: refused.status, ...(refused.json as OAuthProblem) }).toMatchObject({
+        status: 429,
+        error: 'invalid_client',
+      });
+      expect(refused.headers['retry-after']).toMatch(/^[1-9]\d{0,2}$/);
+      expect((await tryAs(client, clientSecret, newAddress())).status).toBe(kind === 'exists' ? 200 : 401);
+      await eventually('the other replica limits the guesses too', async () => {
+        // A success there resets the failures that arrive meanwhile.
+        address = newAddress();
+        const since = Date.now();
+        for (let round = 0; round < 2; round += 1) await guess();
+        await published(since);
+        expect((await tryAs(client, clientSecret, address, gateway(1))).status).toBe(429);
+      });
+    },
+  );
 });

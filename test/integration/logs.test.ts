@@ -90,13 +90,13 @@ describe('logs through kube-apiserver', () => {
     [`${ours}&workloads=web`, ['GET / "1.5"', 'proxied', 'Error: no', 'again']],
     [`namespaces=${bank}`, ['sum']],
     ['pods=till', ['sum']],
-  ])('are selected by %s', async (query, expected) => {
+  ])('logs through kube-apiserver are selected by %s', async (query, expected) => {
     await eventually('both replicas have cached the pods', async () =>
       expect(await logs(query.replace('BEGIN+1', String(begin + 1)))).toEqual(expected),
     );
   });
 
-  test('have timestamps with nanoseconds', async () => {
+  test('logs through kube-apiserver have timestamps with nanoseconds', async () => {
     const { query } = (await fetchLogs(`start_time=${begin}&${ours}&size=1`)).json as Found;
     expect(query.records).toEqual([
       {
@@ -109,7 +109,7 @@ describe('logs through kube-apiserver', () => {
     ]);
   });
 
-  test('can be counted and exported', async () => {
+  test('logs through kube-apiserver can be counted and exported', async () => {
     expect((await fetchLogs(`operation=statistics&start_time=${begin}&${ours}`)).json).toEqual({
       statistics: { containers: 3, logs: 5 },
     });
@@ -118,7 +118,7 @@ describe('logs through kube-apiserver', () => {
     );
   });
 
-  test('are returned only where RBAC allows to read them', async () => {
+  test('logs through kube-apiserver are returned only where RBAC allows to read them', async () => {
     const token = await tokenOf('logs-reader');
     await eventually('the role binding is in effect', async () =>
       expect(await logs('', token)).toEqual(['GET / "1.5"', 'proxied', 'Error: no', 'again']),
@@ -127,7 +127,7 @@ describe('logs through kube-apiserver', () => {
     expect(await logs('', await tokenOf('logs-nobody'))).toEqual([]);
   });
 
-  test('can be followed', async () => {
+  test('logs through kube-apiserver can be followed', async () => {
     const response = await open(`${gateway()}${path}?follow=true&pods=till`, { token: await adminToken() });
     const lines = createInterface({ input: response })[Symbol.asyncIterator]();
     const next = lines.next();
@@ -146,7 +146,7 @@ describe('logs through kube-apiserver', () => {
 });
 
 describe('logs through the aggregator', () => {
-  test('can be read with kubectl get --raw', async () => {
+  test('logs through the aggregator can be read with kubectl get --raw', async () => {
     const text = await succeed(kubectl, 'get', '--raw', `${aggregated}?namespaces=${shop}&start_time=${begin}&size=1`);
     expect(JSON.parse(text)).toMatchObject({
       kind: 'LogQuery',
@@ -156,7 +156,7 @@ describe('logs through the aggregator', () => {
   });
 
   test.each([[[]], [['--chunk-size=0']], [['--output=wide']]])(
-    'requested by kubectl get logs %j cause an error with instructions',
+    'logs through the aggregator requested by kubectl get logs %j cause an error with instructions',
     async (options) => {
       const { code, stdout, stderr } = await kubectl('get', 'logs.logging.platform.io', ...options);
       expect([code === 0, stdout]).toEqual([false, '']);
@@ -164,7 +164,7 @@ describe('logs through the aggregator', () => {
     },
   );
 
-  test('require the right to the resource, and are limited by RBAC', async () => {
+  test('logs through the aggregator require the right to the resource, and are limited by RBAC', async () => {
     const asReader = ['get', '--raw', `${aggregated}?start_time=${begin}&size=0`, '--as', 'logs-reader'];
     expect((await kubectl(...asReader)).stderr).toMatch(
       /cannot list resource "logs" in API group "logging.platform.io"/,
@@ -181,7 +181,7 @@ describe('logs through the aggregator', () => {
     await remove(`${binding}/logs-reader`);
   });
 
-  test('end a tail before kube-apiserver closes it, with the path that has no limit', async () => {
+  test('logs through the aggregator end a tail before kube-apiserver closes it, with the path that has no limit', async () => {
     const { status, body } = await kube().stream(`${aggregated}?follow=true&pods=till&timeout=4s`);
     expect(status).toBe(200);
     let count = 0;
@@ -196,7 +196,7 @@ describe('logs through the aggregator', () => {
     });
   });
 
-  test('report an invalid time as a Status', async () => {
+  test('logs through the aggregator report an invalid time as a Status', async () => {
     expectStatus(await fetchLogs('start_time=1700000000000'), 400, 'BadRequest');
     const { stderr } = await kubectl('get', '--raw', `${aggregated}?start_time=1700000000000`);
     expect(stderr).toContain('try 1700000000');

@@ -105,15 +105,18 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     '/apis/x#/../y',
     'http://x\\apis',
     `/${'a'.repeat(9_000)}`,
-  ])('rejects the path %s with 400', async (path) => {
+  ])('the server rejects the path %s with 400', async (path) => {
     expectOne(await send(url(), get(path)), 400, 'BadRequest');
   });
 
-  test.each(['//', '//apis', '/apis//v1', '///x', '/apis/a//'])('rejects the path %s with 404', async (path) => {
-    expectOne(await send(url(), get(path)), 404, 'NotFound');
-  });
+  test.each(['//', '//apis', '/apis//v1', '///x', '/apis/a//'])(
+    'the server rejects the path %s with 404',
+    async (path) => {
+      expectOne(await send(url(), get(path)), 404, 'NotFound');
+    },
+  );
 
-  test('does not authorize a list by a fragment that names one node', async () => {
+  test('the server does not authorize a list by a fragment that names one node', async () => {
     expectOne(await send(url(), get(`${nodes()}#/some-node`)), 400, 'BadRequest');
   });
 
@@ -124,16 +127,16 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['a tab', '/apis/\t'],
     ['nothing', ''],
     ['no slash', 'apis'],
-  ])('rejects %s in the request line with 400', async (_, target) => {
+  ])('the server rejects %s in the request line with 400', async (_, target) => {
     expectOne(await send(url(), get(target)), 400, 'BadRequest');
   });
 
-  test.each(['FOO', 'get', 'G\xcbT', 'GET\t', ''])('rejects the method %j with 400', async (method) => {
+  test.each(['FOO', 'get', 'G\xcbT', 'GET\t', ''])('the server rejects the method %j with 400', async (method) => {
     expectOne(await send(url(), request(`${method} ${open()} HTTP/1.1`)), 400, 'BadRequest');
   });
 
   test.each(['TRACE', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'PURGE', 'M-SEARCH'])(
-    'returns 405 with the allowed methods for %s',
+    'the server returns 405 with the allowed methods for %s',
     async (method) => {
       const responses = await send(url(), request(`${method} ${open()} HTTP/1.1`));
       expectOne(responses, 405, 'MethodNotAllowed');
@@ -141,26 +144,26 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     },
   );
 
-  test('returns 405 for CONNECT', async () => {
+  test('the server returns 405 for CONNECT', async () => {
     expectOne(await send(url(), request('CONNECT kubernetes.default.svc:443 HTTP/1.1')), 405, 'MethodNotAllowed');
   });
 
-  test('returns 400 for OPTIONS *', async () => {
+  test('the server returns 400 for OPTIONS *', async () => {
     expectOne(await send(url(), request('OPTIONS * HTTP/1.1')), 400, 'BadRequest');
   });
 
   test.each(['HTTP/2.0', 'HTTP/0.9', 'HTTP/1.2', 'HTTP/9.9', 'HTTP/1', 'HTTX/1.1', 'http/1.1', ''])(
-    'rejects the HTTP version %j with 400',
+    'the server rejects the HTTP version %j with 400',
     async (version) => {
       expectOne(await send(url(), request(`GET ${open()} ${version}`)), 400, 'BadRequest');
     },
   );
 
-  test('rejects HTTP/0.9 with 400', async () => {
+  test('the server rejects HTTP/0.9 with 400', async () => {
     expectOne(await send(url(), `GET ${open()}\r\n\r\n`), 400, 'BadRequest');
   });
 
-  test('serves HTTP/1.0 without Host', async () => {
+  test('the server serves HTTP/1.0 without Host', async () => {
     const [response, ...more] = await send(url(), `GET ${open()} HTTP/1.0\r\n\r\n`);
     expect({ status: response?.status, more }).toEqual({ status: 200, more: [] });
   });
@@ -168,12 +171,12 @@ describe.each(Object.keys(listeners))('%s', (name) => {
   test.each([
     ['no', ''],
     ['two', 'Host: a\r\nHost: a\r\n'],
-  ])('rejects %s Host with 400', async (_, headers) => {
+  ])('the server rejects %s Host with 400', async (_, headers) => {
     expectOne(await send(url(), `GET ${open()} HTTP/1.1\r\nConnection: close\r\n${headers}\r\n`), 400, 'BadRequest');
   });
 
   test.each(['http://x', 'https://elsewhere.example.com', 'HTTP://127.0.0.1:1', 'http://', 'ftp://x'])(
-    'uses the path of an absolute URL, %s…',
+    'the server uses the path of an absolute URL, %s…',
     async (origin) => {
       const responses = await send(url(), get(`${origin}${open()}`));
       expect(responses.map(({ status }) => status)).toEqual([200]);
@@ -191,18 +194,18 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['no name', ': a'],
     ['a folded line', 'X: a\r\n b'],
     ['bare UTF-8 in the name', '\xc3\xa9: a'],
-  ])('rejects a header with %s: 400', async (_, header) => {
+  ])('the server rejects a header with %s: 400', async (_, header) => {
     expectOne(await send(url(), get(open(), header)), 400, 'BadRequest');
   });
 
   test.each([
     ['one large header', `X: ${'y'.repeat(70_000)}`],
     ['many headers', Array.from({ length: 10_000 }, (_, number) => `a${number}: b`).join('\r\n')],
-  ])('rejects %s with 431', async (_, header) => {
+  ])('the server rejects %s with 431', async (_, header) => {
     expectOne(await send(url(), get(open(), header)), 431, 'RequestHeaderFieldsTooLarge');
   });
 
-  test('rejects a request line without end with 431', async () => {
+  test('the server rejects a request line without end with 431', async () => {
     expectOne(await send(url(), get(`/${'a'.repeat(70_000)}`)), 431, 'RequestHeaderFieldsTooLarge');
   });
 
@@ -221,7 +224,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['an unknown transfer coding', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: xchunked')],
     ['a space before the colon', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding : chunked')],
     ['lines that end with LF', () => `GET ${open()} HTTP/1.1\nHost: x\n\n${smuggled()}`],
-  ])('rejects a request smuggled after %s: 400', async (_, bytes) => {
+  ])('the server rejects a request smuggled after %s: 400', async (_, bytes) => {
     expectOne(await send(url(), bytes()), 400, 'BadRequest');
   });
 
@@ -230,19 +233,19 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['of a negative size', '-1\r\n\r\n'],
     ['longer than its size', '1\r\nabc\r\n0\r\n\r\n'],
     ['that ends with LF', '1\na\n0\n\n'],
-  ])('rejects a request smuggled after a chunk %s', async (_, body) => {
+  ])('the server rejects a request smuggled after a chunk %s', async (_, body) => {
     const responses = await send(url(), post(open(), `${body}${smuggled()}`, 'Transfer-Encoding: chunked'));
     // The head was valid, so its response may have been sent before the body was read.
     expect([[400], [405], [405, 400]]).toContainEqual(responses.map(({ status }) => status));
   });
 
-  test('does not treat an unread body as a request', async () => {
+  test('the server does not treat an unread body as a request', async () => {
     const body = smuggled();
     const responses = await send(url(), post(open(), body, `Content-Length: ${body.length}`));
     expectOne(responses, 405, 'MethodNotAllowed');
   });
 
-  test('responds to pipelined requests in order', async () => {
+  test('the server responds to pipelined requests in order', async () => {
     const first = `GET ${open()} HTTP/1.1\r\nHost: x\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n`;
     const responses = await send(url(), `${first}${get(`${nodes()}?limit=x`)}`);
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 400]);
@@ -253,19 +256,19 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['an upgrade to HTTP/2', ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk']],
     ['invalid UTF-8 in a header', ['X: \xff\xfe']],
     ['a malformed Accept', ['Accept: ;;,,/']],
-  ])('ignores %s', async (_, headers) => {
+  ])('the server ignores %s', async (_, headers) => {
     expect((await send(url(), get(open(), ...headers))).map(({ status }) => status)).toEqual([200]);
   });
 
   test.each([
     ['for a plain request', () => open()],
     ['of a watch without a key', () => `${nodes()}?watch=true`],
-  ])('rejects a WebSocket handshake %s, and does not treat what follows as a request', async (_, path) => {
+  ])('the server rejects a WebSocket handshake %s, and does not treat what follows as a request', async (_, path) => {
     const headers = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
     expectOne(await send(url(), `${get(path(), ...headers)}${smuggled()}`), 400, 'BadRequest');
   });
 
-  test('rejects a request with Expect: 100-continue before its body', async () => {
+  test('the server rejects a request with Expect: 100-continue before its body', async () => {
     const responses = await send(url(), post(nodes(), '{}', 'Expect: 100-continue', 'Content-Length: 2'));
     expect(responses.map(({ status }) => status)).toEqual([100, 405]);
   });
@@ -277,7 +280,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['a form', 'a=b', form],
     ['an unknown media type', 'x', 'Content-Type: nonsense'],
     ['a large body', 'x'.repeat(2_000_000), 'Content-Type: application/json'],
-  ])('rejects %s to the read-only nodes with 405', async (_, body, type) => {
+  ])('the server rejects %s to the read-only nodes with 405', async (_, body, type) => {
     const { status, headers, text } = await call(`${url()}${nodes()}`, {
       method: 'POST',
       token,
@@ -290,12 +293,12 @@ describe.each(Object.keys(listeners))('%s', (name) => {
   test.each([
     ['bad Audit-Id', 'Audit-Id: <script>'],
     ['a long Audit-Id', `Audit-Id: ${'a'.repeat(100)}`],
-  ])('replaces %s by its own', async (_, header) => {
+  ])('the server replaces %s by its own', async (_, header) => {
     const [response] = await send(url(), get(open(), header));
     expect(response?.headers['audit-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
   });
 
-  test('survives connections that end without a complete request', async () => {
+  test('the server survives connections that end without a complete request', async () => {
     for (const bytes of [
       '',
       '\r\n\r\n',
@@ -310,7 +313,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     }
   });
 
-  test('survives clients that disconnect during a response', async () => {
+  test('the server survives clients that disconnect during a response', async () => {
     for (let round = 0; round < 20; round += 1) {
       const socket = connect(url());
       await once(socket, name === 'gateway' ? 'connect' : 'secureConnect');
@@ -320,7 +323,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     expect((await call(`${url()}${open()}`)).status).toBe(200);
   });
 
-  test.each(['headers', 'a first line'])('closes a connection with %s without end: 408', async (what) => {
+  test.each(['headers', 'a first line'])('the server closes a connection with %s without end: 408', async (what) => {
     expectOne((await endless.get(`${name}: ${what}`)) ?? [], 408, 'Timeout');
   });
 });
@@ -344,7 +347,7 @@ describe.each(['gateway over TLS', 'aggregated'])('%s over HTTP/2', (name) => {
   }
 
   test.each(['/../x', '/apis/%2e%2e', '/apis/a%2Fb', '/apis/%00', '/apis/%zz', '/apis#x', '/apis/\xa0'])(
-    'rejects the path %j with 400',
+    'the server rejects the path %j with 400',
     async (path) => {
       expect(await sendHeaders({ ':path': path })).toBe(400);
     },
@@ -357,12 +360,12 @@ describe.each(['gateway over TLS', 'aggregated'])('%s over HTTP/2', (name) => {
     ['a path with a space', { ':path': '/a b' }, undefined],
     ['a path without a slash', { ':path': 'x' }, undefined],
     ['large headers', { x: 'y'.repeat(70_000) }, undefined],
-  ])('rejects %s', async (_, headers, expected) => {
+  ])('the server rejects %s', async (_, headers, expected) => {
     const path = headers[':method'] === 'CONNECT' ? {} : { ':path': here().open };
     expect(await sendHeaders({ ...path, ...headers })).toBe(expected);
   });
 
-  test('survives bytes that are not frames', async () => {
+  test('the server survives bytes that are not frames', async () => {
     const socket = connect(here().url, 'h2');
     const response = drain(socket);
     socket.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'nonsense'.repeat(100)}`);
@@ -382,7 +385,7 @@ describe('the token endpoint', () => {
       413,
     ],
     ['that is empty', '', ['Content-Length: 0'], 401],
-  ])('rejects a form %s', async (_, body, headers, code) => {
+  ])('the token endpoint rejects a form %s', async (_, body, headers, code) => {
     const responses = await send(gateway(), post('/oauth/token', body, form, ...headers));
     expect(responses.map(({ status }) => status)).toEqual([code]);
   });

@@ -115,19 +115,19 @@ describe('filters of the node list', () => {
     [{ fieldSelector: 'no.such.field=' }, 'row-a row-b row-c row-d.example'],
     [{ fieldSelector: 'no.such.field=x' }, ''],
     [{ name: 'row-', labelSelector: 'rack', fieldSelector: 'spec.unschedulable=false' }, 'row-a row-d.example'],
-  ])('select nodes by %j', async (parameters, expected) => {
+  ])('filters of the node list select nodes by %j', async (parameters, expected) => {
     const found = await list(query({ ...rows, ...parameters }));
     expect(namesIn(found).join(' ')).toBe(expected);
     expect(found.totalItems).toBe(found.items.length);
   });
 
-  test('select by uid', async () => {
+  test('filters of the node list select by uid', async () => {
     const { uid = '' } = (await get(nodePath('row-c'))).metadata;
     expect(namesIn(await list(query({ uid })))).toEqual(['row-c']);
     expect(namesIn(await list(query({ uid: uid.slice(1) })))).toEqual([]);
   });
 
-  test('select by labels and fields as kube-apiserver does', async () => {
+  test('filters of the node list select by labels and fields as kube-apiserver does', async () => {
     for (const parameters of [
       { labelSelector: 'kubernetes.io/arch=amd64' },
       { labelSelector: 'kubernetes.io/hostname,!suite' },
@@ -164,14 +164,14 @@ describe('order and pages of the node list', () => {
     [{ sortBy: '.metadata.labels.rack', ascending: 'false' }, 'row-d.example row-a row-b row-c', 4],
     [{ sortBy: '.spec.unschedulable' }, 'row-b row-a row-c row-d.example', 4],
     [{ sortBy: '.no.such.field' }, 'row-a row-b row-c row-d.example', 4],
-  ])('apply %j', async (parameters, expected, total) => {
+  ])('the node list applies %j', async (parameters, expected, total) => {
     const found = await list(query({ ...rows, ...parameters }));
     expect(namesIn(found).join(' ')).toBe(expected);
     expect(found.totalItems).toBe(total);
   });
 
   test.each(['', 'sortBy=createTime', 'sortBy=creationTimestamp', 'sortBy=createTime&ascending=false'])(
-    'are newest first by default, ties by name: ?%s',
+    'the node list is newest first by default, ties by name: ?%s',
     async (text) => {
       const { items } = await nodes();
       expect(namesIn(await list(`?${text}`))).toEqual(newestFirst(items));
@@ -179,14 +179,14 @@ describe('order and pages of the node list', () => {
   );
 
   test.each(['ascending=true', 'sortBy=.metadata.creationTimestamp&ascending=true'])(
-    'are oldest first with ?%s',
+    'the node list is oldest first with ?%s',
     async (text) => {
       const found = (await list(`?${text}`)).items.map(({ metadata }) => Date.parse(metadata.creationTimestamp ?? ''));
       expect(found).toEqual(found.toSorted((a, b) => a - b));
     },
   );
 
-  test.each([1, 2, 3, 5, 100])('contain each node once in pages of %d', async (size) => {
+  test.each([1, 2, 3, 5, 100])('the node list contains each node once in pages of %d', async (size) => {
     const found: string[] = [];
     for (let page = 1; ; page += 1) {
       const { items } = await list(`?limit=${size}&page=${page}`);
@@ -258,27 +258,33 @@ describe('an invalid parameter of nodes is 400 and named:', () => {
     'name=a&name=b',
     'labelSelector=a&labelSelector=b',
     'sortBy=name&sortBy=name',
-  ])('?%s', async (text) => {
+  ])('an invalid parameter of nodes is 400 and named ?%s', async (text) => {
     const name = text.slice(0, text.indexOf('='));
     expect(expectStatus(await send(`?${text}`), 400, 'BadRequest').message).toContain(name);
   });
 
-  test('unknown, with the closest match or the most common ones', async () => {
+  test('an unknown parameter of nodes is 400, with the closest match or the most common ones', async () => {
     const typo = expectStatus(await send('?lable=a'), 400, 'BadRequest');
     expect(typo.message).toBe('lable: unknown parameter; did you mean label?');
     const other = expectStatus(await send('?phase=a'), 400, 'BadRequest');
     expect(other.message).toContain('phase: unknown parameter; known parameters include page, limit');
   });
 
-  test.each(['page=1', 'limit=1', 'sortBy=name', 'ascending=true'])('watch with %s', async (text) => {
-    const { message } = expectStatus(await send(`?watch=true&${text}`), 400, 'BadRequest');
-    expect(message).toContain(text.slice(0, text.indexOf('=')));
-  });
+  test.each(['page=1', 'limit=1', 'sortBy=name', 'ascending=true'])(
+    'an invalid parameter of a watch of nodes is 400 and named: watch with %s',
+    async (text) => {
+      const { message } = expectStatus(await send(`?watch=true&${text}`), 400, 'BadRequest');
+      expect(message).toContain(text.slice(0, text.indexOf('=')));
+    },
+  );
 
-  test.each(['limit=1', 'labelSelector=a', 'nonsense=1', 'pretty=maybe'])('for a single node: %s', async (text) => {
-    const { message } = expectStatus(await send(`/row-a?${text}`), 400, 'BadRequest');
-    expect(message).toContain(text.slice(0, text.indexOf('=')));
-  });
+  test.each(['limit=1', 'labelSelector=a', 'nonsense=1', 'pretty=maybe'])(
+    'an invalid parameter of a single node is 400 and named: %s',
+    async (text) => {
+      const { message } = expectStatus(await send(`/row-a?${text}`), 400, 'BadRequest');
+      expect(message).toContain(text.slice(0, text.indexOf('=')));
+    },
+  );
 });
 
 /** Returns the object as served according to docs/reference/api.md, given that of the core API. */
@@ -297,7 +303,7 @@ function asServed(node: KubeObject, managedFields = false): object {
 }
 
 describe('a node is the object of the core API', () => {
-  test('in the list', async () => {
+  test('a node is the object of the core API in the list', async () => {
     // kwok and kube-controller-manager write to some nodes meanwhile.
     await eventually('both have the same nodes', async () => {
       const theirs = await nodes();
@@ -309,21 +315,24 @@ describe('a node is the object of the core API', () => {
     });
   });
 
-  test.each([true, false])('by itself, with managedFields=%s, on each replica and listener', async (managedFields) => {
-    for (const base of [gateway(0), gateway(1), secureGateway(0), secureGateway(1)])
-      await eventually('both have the same node', async () => {
-        const theirs = await get(nodePath('row-a'));
-        const ours = (await send(`/row-a?managedFields=${managedFields}`, { base })).json;
-        expect(ours).toEqual(asServed(theirs, managedFields));
-      });
-  });
+  test.each([true, false])(
+    'a node is the object of the core API by itself, with managedFields=%s, on each replica and listener',
+    async (managedFields) => {
+      for (const base of [gateway(0), gateway(1), secureGateway(0), secureGateway(1)])
+        await eventually('both have the same node', async () => {
+          const theirs = await get(nodePath('row-a'));
+          const ours = (await send(`/row-a?managedFields=${managedFields}`, { base })).json;
+          expect(ours).toEqual(asServed(theirs, managedFields));
+        });
+    },
+  );
 
-  test('with managedFields in the list on request', async () => {
+  test('a node is the object of the core API with managedFields in the list on request', async () => {
     const { items } = await list('?names=row-b&managedFields=true');
     expect(items).toEqual([asServed(await get(nodePath('row-b')), true)]);
   });
 
-  test('reduced to the requested fields, by itself and in the list', async () => {
+  test('a node is the object of the core API reduced to the requested fields, by itself and in the list', async () => {
     const theirs = await get<KubeObject & { spec: object }>(nodePath('row-a'));
     const expected = {
       apiVersion: 'v1',
@@ -335,27 +344,30 @@ describe('a node is the object of the core API', () => {
     expect((await list('?names=row-a&fields=metadata.uid,.spec')).items).toEqual([expected]);
   });
 
-  test.each([0, 1] as const)('as server-sent events, on replica %i and both its listeners', async (replica) => {
-    const watch = '?watch=true&names=row-a&fields=metadata.name&timeoutSeconds=1';
-    for (const base of [gateway(replica), secureGateway(replica)]) {
-      const { status, headers, text } = await send(watch, { base, headers: { accept: 'text/event-stream' } });
-      expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'text/event-stream' });
-      const object = { kind: 'Node', apiVersion: 'v1', metadata: { name: 'row-a' } };
-      const [, data = '', id] = /^data: (.*)\n\nid: (\d+)\n\n$/.exec(text) ?? [];
-      expect(JSON.parse(data)).toEqual({ type: 'ADDED', object });
-      expect(Number(id)).toBeGreaterThan(0);
-    }
-    expectStatus(await send('', { headers: { accept: 'text/event-stream' } }), 406, 'NotAcceptable');
-  });
+  test.each([0, 1] as const)(
+    'a node is the object of the core API as server-sent events, on replica %i and both its listeners',
+    async (replica) => {
+      const watch = '?watch=true&names=row-a&fields=metadata.name&timeoutSeconds=1';
+      for (const base of [gateway(replica), secureGateway(replica)]) {
+        const { status, headers, text } = await send(watch, { base, headers: { accept: 'text/event-stream' } });
+        expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'text/event-stream' });
+        const object = { kind: 'Node', apiVersion: 'v1', metadata: { name: 'row-a' } };
+        const [, data = '', id] = /^data: (.*)\n\nid: (\d+)\n\n$/.exec(text) ?? [];
+        expect(JSON.parse(data)).toEqual({ type: 'ADDED', object });
+        expect(Number(id)).toBeGreaterThan(0);
+      }
+      expectStatus(await send('', { headers: { accept: 'text/event-stream' } }), 406, 'NotAcceptable');
+    },
+  );
 
-  test('indented on request', async () => {
+  test('a node is the object of the core API indented on request', async () => {
     const [plain, pretty] = [await send('/row-c'), await send('/row-c?pretty=true')];
     expect(pretty.json).toEqual(plain.json);
     expect(plain.text).not.toContain('\n  ');
     expect(pretty.text).toBe(JSON.stringify(plain.json, undefined, 2));
   });
 
-  test('in a list that reports its age', async () => {
+  test('a node is the object of the core API in a list that reports its age', async () => {
     const { metadata, items } = await list('');
     const newest = Math.max(...items.map((item) => Number(item.metadata.resourceVersion)));
     expect(Number(metadata.resourceVersion)).toBeGreaterThanOrEqual(newest);
@@ -365,7 +377,7 @@ describe('a node is the object of the core API', () => {
 
 describe('a request for nodes', () => {
   test.each(['nothing', 'row', 'row-a.', 'ROW-A', '%F0%9F%90%9D'])(
-    'with the name %s, which does not exist, is 404',
+    'a request for nodes with the name %s, which does not exist, is 404',
     async (name) => {
       const decoded = decodeURIComponent(name);
       const status = expectStatus(await send(`/${name}`), 404, 'NotFound');
@@ -374,11 +386,14 @@ describe('a request for nodes', () => {
     },
   );
 
-  test.each(['/row-a/status', '/row-a/proxy/x', '/row-a/nothing'])('for %s is 404', async (path) => {
-    expectStatus(await send(path), 404, 'NotFound');
-  });
+  test.each(['/row-a/status', '/row-a/proxy/x', '/row-a/nothing'])(
+    'a request for nodes for %s is 404',
+    async (path) => {
+      expectStatus(await send(path), 404, 'NotFound');
+    },
+  );
 
-  test('of another resource, group or version is 404', async () => {
+  test('a request for nodes of another resource, group or version is 404', async () => {
     for (const path of [
       '/kapis/resources.platform.io/v1alpha3/nothing',
       '/kapis/resources.platform.io/v1alpha3/Nodes',
@@ -389,13 +404,13 @@ describe('a request for nodes', () => {
       expectStatus(await call(`${gateway()}${path}`, { token: await adminToken() }), 404, 'NotFound');
   });
 
-  test('with a Content-Type, as some clients send it, is served', async () => {
+  test('a request for nodes with a Content-Type, as some clients send it, is served', async () => {
     for (const type of ['application/json', 'text/plain', 'nonsense'])
       expect((await send('/row-a', { headers: { 'content-type': type } })).status).toBe(200);
   });
 
   test.each(['application/json', '*/*', 'application/*;q=0.1, text/html', ''])(
-    'that accepts %j is served',
+    'a request for nodes that accepts %j is served',
     async (accept) => {
       const { status, headers } = await send('/row-a', { headers: { accept } });
       expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'application/json' });
@@ -403,13 +418,13 @@ describe('a request for nodes', () => {
   );
 
   test.each(['text/html', 'application/vnd.kubernetes.protobuf', 'application/json;q=0'])(
-    'that accepts only %s is 406',
+    'a request for nodes that accepts only %s is 406',
     async (accept) => {
       expectStatus(await send('/row-a', { headers: { accept } }), 406, 'NotAcceptable');
     },
   );
 
-  test('with HEAD returns the headers of GET and no body', async () => {
+  test('a request for nodes with HEAD returns the headers of GET and no body', async () => {
     for (const path of ['/row-a', '?labelSelector=suite=rows']) {
       const [got, head] = [await send(path), await send(path, { method: 'HEAD' })];
       expect({ status: head.status, body: head.text }).toEqual({ status: 200, body: '' });
@@ -419,7 +434,7 @@ describe('a request for nodes', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'with %s is 405 with the allowed methods',
+    'a request for nodes with %s is 405 with the allowed methods',
     async (method) => {
       for (const path of ['', '/row-a']) {
         const response = await send(path, { method, body: '{}', headers: { 'content-type': 'application/json' } });
@@ -434,7 +449,7 @@ describe('a change through kube-apiserver', () => {
   const changing = 'changing-node';
   afterAll(() => remove(nodePath(changing)));
 
-  test('of a node that is created, updated and deleted reaches both replicas', async () => {
+  test('a change through kube-apiserver of a node that is created, updated and deleted reaches both replicas', async () => {
     await createNode(changing);
     await onBothReplicas('the node is there', async (base) => {
       expect((await send(`/${changing}`, { base })).status).toBe(200);

@@ -28,13 +28,13 @@ const published = async (base: string): Promise<PublishedKey[]> =>
   ((await call(`${base}/oauth/keys`)).json as { keys: PublishedKey[] }).keys;
 
 describe('the published keys', () => {
-  test('are those of the Secret, on both replicas', async () => {
+  test('the published keys are those of the Secret, on both replicas', async () => {
     const kids = await Promise.all((['ES256', 'RS256'] as const).map(async (alg) => thumbprint(await publicKey(alg))));
     for (const base of [a, b])
       expect((await published(base)).map(({ kid }) => kid).toSorted()).toEqual(kids.toSorted());
   });
 
-  test('of one replica verify tokens of the other', async () => {
+  test('the published keys of one replica verify tokens of the other', async () => {
     const { access_token, id_token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid' }, a);
     for (const token of [access_token, id_token]) {
       const key = (await published(b)).find(({ kid }) => kid === decodeToken(token).header['kid']);
@@ -66,17 +66,23 @@ const post = (base: string, path: string, form: Readonly<Record<string, string>>
 
 describe('a session revoked at one replica', () => {
   // evidence: revocation-replicas
-  test.each(['access_token', 'refresh_token'] as const)('by its %s is revoked at the other', async (name) => {
-    const given = await login('alice', a);
-    const introspect = async (base: string): Promise<unknown> =>
-      ((await post(base, '/oauth/introspect', { token: given.access_token, ...platform })).json as { active: boolean })
-        .active;
-    expect([await introspect(a), await introspect(b)]).toEqual([true, true]);
-    expect((await post(a, '/oauth/revoke', { token: given[name], ...platform })).status).toBe(200);
-    expect(await introspect(a)).toBe(false);
-    await eventually('the other replica rejects the token', async () => expect(await introspect(b)).toBe(false));
-    expect((await postForm(refreshForm(given.refresh_token), { base: b })).status).toBe(400);
-  });
+  test.each(['access_token', 'refresh_token'] as const)(
+    'a session revoked at one replica by its %s is revoked at the other',
+    async (name) => {
+      const given = await login('alice', a);
+      const introspect = async (base: string): Promise<unknown> =>
+        (
+          (await post(base, '/oauth/introspect', { token: given.access_token, ...platform })).json as {
+            active: boolean;
+          }
+        ).active;
+      expect([await introspect(a), await introspect(b)]).toEqual([true, true]);
+      expect((await post(a, '/oauth/revoke', { token: given[name], ...platform })).status).toBe(200);
+      expect(await introspect(a)).toBe(false);
+      await eventually('the other replica rejects the token', async () => expect(await introspect(b)).toBe(false));
+      expect((await postForm(refreshForm(given.refresh_token), { base: b })).status).toBe(400);
+    },
+  );
 });
 
 test('userinfo returns the user at either replica', async () => {
@@ -119,7 +125,7 @@ describe('a client with a ServiceAccount', () => {
     await restore();
   });
 
-  test('gets tokens with its own rights and those of its ServiceAccount, on both replicas', async () => {
+  test('a client with a ServiceAccount gets tokens with its own rights and those of its ServiceAccount, on both replicas', async () => {
     const own = await tokens({ grant_type: 'client_credentials', ...asClient }, a);
     const subject = await serviceAccountToken(name);
     const exchanged = await tokens(
@@ -164,7 +170,7 @@ describe('the token webhook', () => {
     await removeServiceAccount(name);
   });
 
-  test('serves callers who are allowed to create tokenreviews, and returns the current state', async () => {
+  test('the token webhook serves callers who are allowed to create tokenreviews, and returns the current state', async () => {
     const caller = await serviceAccountToken(name);
     const { access_token: token } = await login('alice', a);
     expect((await review(token, caller)).json).toMatchObject({
@@ -185,7 +191,7 @@ describe('the rotation of the signing keys', () => {
   const secretPath = `${releasePath}/secrets/platform-signing-keys`;
   type Secret = KubeObject & { readonly data: Readonly<Record<string, string>> };
 
-  test('by command publishes the next keys, then signs with them, and no replica rejects a token', async () => {
+  test('the rotation of the signing keys by command publishes the next keys, then signs with them, and no replica rejects a token', async () => {
     const before = await kids(a);
     const old = await login('alice', a);
     await patch(secretPath, { metadata: { annotations: { 'platform.io/rotate-keys': 'in a test' } } });
@@ -214,7 +220,7 @@ describe('the rotation of the signing keys', () => {
     }
   });
 
-  test('is done only by the replica that holds the Lease', async () => {
+  test('the rotation of the signing keys is done only by the replica that holds the Lease', async () => {
     const lease = await get(
       `${releasePath.replace('/api/v1', '/apis/coordination.k8s.io/v1')}/leases/platform-apiserver`,
     );

@@ -282,18 +282,18 @@ afterAll(async () => {
 const withAuthenticated = (...groups: string[]): string[] => [...groups, authenticated].toSorted();
 
 describe('an access token has the same identity everywhere', () => {
-  test('with odd groups', async () => {
+  test('an access token has the same identity everywhere with odd groups', async () => {
     const { access_token: token } = await tokens(passwordForm('odd', password));
     const groups = withAuthenticated(...odd);
     await expectOneOwnIdentity(token, { username: 'odd', groups }, true);
   });
 
-  test('with look-alikes of groups that have rights', async () => {
+  test('an access token has the same identity everywhere with look-alikes of groups that have rights', async () => {
     const { access_token: token } = await tokens(passwordForm('twin', password));
     await expectOneOwnIdentity(token, { username: 'twin', groups: withAuthenticated(...twins) }, false);
   });
 
-  test('with a name of 253 characters', async () => {
+  test('an access token has the same identity everywhere with a name of 253 characters', async () => {
     const username = 'n'.repeat(253);
     const { access_token: token } = await tokens(passwordForm(username, password));
     await expectOneOwnIdentity(token, { username, groups: [authenticated] }, true);
@@ -302,7 +302,7 @@ describe('an access token has the same identity everywhere', () => {
   test.each([
     ['Odd.Client_1', 'gru\u0308ße', true],
     ['odd-client-1', 'Grüße', false],
-  ])('of the client %s', async (name, own, isBound) => {
+  ])('an access token has the same identity everywhere of the client %s', async (name, own, isBound) => {
     const form = { grant_type: 'client_credentials', client_id: name, client_secret: clientSecret };
     const { access_token: token } = await tokens(form);
     const expected = { username: `platform:client:${name}`, groups: withAuthenticated(own) };
@@ -320,7 +320,7 @@ test('a ServiceAccount token has the same identity as at kube-apiserver', async 
 });
 
 describe('an LDAP login', () => {
-  test('has the same identity everywhere', async () => {
+  test('an LDAP login has the same identity everywhere', async () => {
     const response = await eventually('the directory responds', async () => {
       const given = await postForm(passwordForm('Jürgen Müller', password));
       expect(given.status).toBe(200);
@@ -330,7 +330,7 @@ describe('an LDAP login', () => {
     await expectOneOwnIdentity(response.access_token, { username: 'jurgen-muller', groups }, true);
   });
 
-  test('is rejected with a group reserved by Kubernetes, in any case', async () => {
+  test('an LDAP login is rejected with a group reserved by Kubernetes, in any case', async () => {
     const response = await postForm(passwordForm('mallory', password));
     expect({ status: response.status, ...(response.json as OAuthProblem) }).toMatchObject({
       status: 400,
@@ -372,7 +372,7 @@ async function logIn(
 }
 
 describe('a login at an OpenID provider', () => {
-  test('has the same identity everywhere', async () => {
+  test('a login at an OpenID provider has the same identity everywhere', async () => {
     const verifier = randomUUID() + randomUUID();
     const challenge = createHash('sha256').update(verifier).digest('base64url');
     const { browser, page } = await logIn('zoe', challenge);
@@ -394,11 +394,14 @@ describe('a login at an OpenID provider', () => {
     ['mark', 'a group name is invalid'],
     ['control', 'a group name is invalid'],
     ['system', 'a name begins with &quot;system:&quot;'],
-  ])('is rejected with a name that cannot be the same everywhere: %s', async (subject, why) => {
-    const { page } = await logIn(subject, 'a'.repeat(43));
-    expect(page.status).toBe(403);
-    expect(page.text).toContain(why);
-  });
+  ])(
+    'a login at an OpenID provider is rejected with a name that cannot be the same everywhere: %s',
+    async (subject, why) => {
+      const { page } = await logIn(subject, 'a'.repeat(43));
+      expect(page.status).toBe(403);
+      expect(page.text).toContain(why);
+    },
+  );
 });
 
 /** Returns a header value of the text in UTF-8. */
@@ -421,28 +424,31 @@ describe('the front proxy', () => {
     };
   }
 
-  test.each(odd.map((name, at) => [at, name]))('names the same identity as at kube-apiserver: %d', async (_, name) => {
-    const user = `user ${String(name)}`;
-    const { kube, own } = await send({
-      'x-remote-user': bytes(user),
-      'x-remote-uid': bytes(`uid ${String(name)}`),
-      'x-remote-group': [bytes(`one ${String(name)}`), bytes(`two ${String(name)}`), ''],
-      [`x-remote-extra-${encodeURIComponent(`Key ${String(name)}`)}`]: [bytes(String(name)), 'b'],
-      'x-remote-extra-50%': 'malformed',
-      'x-remote-extra-password': 'of nobody',
-    });
-    const identity = sorted(userInfoIn(kube));
-    expect(identity.username).toBe(user);
-    expect(sorted(await auditedUser(own))).toEqual(identity);
-    expect(own.status).toBe(200);
-  });
+  test.each(odd.map((name, at) => [at, name]))(
+    'the front proxy names the same identity as at kube-apiserver: %d',
+    async (_, name) => {
+      const user = `user ${String(name)}`;
+      const { kube, own } = await send({
+        'x-remote-user': bytes(user),
+        'x-remote-uid': bytes(`uid ${String(name)}`),
+        'x-remote-group': [bytes(`one ${String(name)}`), bytes(`two ${String(name)}`), ''],
+        [`x-remote-extra-${encodeURIComponent(`Key ${String(name)}`)}`]: [bytes(String(name)), 'b'],
+        'x-remote-extra-50%': 'malformed',
+        'x-remote-extra-password': 'of nobody',
+      });
+      const identity = sorted(userInfoIn(kube));
+      expect(identity.username).toBe(user);
+      expect(sorted(await auditedUser(own))).toEqual(identity);
+      expect(own.status).toBe(200);
+    },
+  );
 
-  test.each(twins)('gives no rights to a look-alike: %s', async (name) => {
+  test.each(twins)('the front proxy gives no rights to a look-alike: %s', async (name) => {
     const { own } = await send({ 'x-remote-user': bytes(`user ${name}`), 'x-remote-group': bytes(name) });
     expect(own.status).toBe(403);
   });
 
-  test('is rejected for a name that is not valid UTF-8, which kube-apiserver replaces', async () => {
+  test('the front proxy is rejected for a name that is not valid UTF-8, which kube-apiserver replaces', async () => {
     const { kube, own } = await send({ 'x-remote-user': 'sec-\xe9' });
     expect(userInfoIn(kube).username).toBe('sec-\uFFFD');
     expect({ status: own.status, text: own.text }).toEqual({
@@ -451,7 +457,7 @@ describe('the front proxy', () => {
     });
   });
 
-  test('is trusted for the same certificate chains as at kube-apiserver', async () => {
+  test('the front proxy is trusted for the same certificate chains as at kube-apiserver', async () => {
     const { certificate: root, key } = proxyAuthority();
     const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
     const pkcs8 = createPrivateKey(key).export({ type: 'pkcs8', format: 'der' });

@@ -84,7 +84,7 @@ async function logIn(): Promise<{ readonly at: Browser; readonly tokens: Tokens 
 }
 
 describe('an authorization code', () => {
-  test('of one replica is exchanged at the other for a token that is valid at both', async () => {
+  test('an authorization code of one replica is exchanged at the other for a token that is valid at both', async () => {
     const { at, tokens } = await logIn();
     expect(decodeToken(tokens.access_token).claims).toMatchObject({ username: 'admin', client_id: 'console' });
     expect([await statusWith(tokens.access_token, 0), await statusWith(tokens.access_token, 1)]).toEqual([200, 200]);
@@ -93,7 +93,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-once-replicas
-  test('exchanged at both replicas at once succeeds once, and the second attempt revokes the session', async () => {
+  test('an authorization code exchanged at both replicas at once succeeds once, and the second attempt revokes the session', async () => {
     const { at } = await logIn();
     const code = codeIn(await at.open(authorize));
     const responses = await Promise.all([0, 1].map((replica) => exchange(code, gateway(replica as 0 | 1))));
@@ -135,7 +135,7 @@ describe('a device', () => {
 
 describe('a session object in the cluster', () => {
   // evidence: session-object-code
-  test('records the purpose of a started login, and contains no code in plain text', async () => {
+  test('a session object in the cluster records the purpose of a started login, and contains no code in plain text', async () => {
     const { tokens } = await logIn();
     const path = `${sessions}/${String(decodeToken(tokens.access_token).claims['sid'])}`;
     const stored = JSON.stringify(await get(path));
@@ -145,7 +145,7 @@ describe('a session object in the cluster', () => {
     await expect(patch(path, body)).rejects.toThrow(/immutable/);
   });
 
-  test('cannot be created to become another user', async () => {
+  test('a session object in the cluster cannot be created to become another user', async () => {
     const spec = {
       userName: '',
       userUID: '',

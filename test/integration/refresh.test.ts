@@ -43,7 +43,7 @@ const sessionOf = (token: string): string =>
   `${releasePath.replace('/api/v1', '/apis/iam.platform.io/v1alpha2')}/sessions/${String(decodeToken(token).claims['sid'])}`;
 
 describe('a session', () => {
-  test('started at one replica can be used and refreshed at the other', async () => {
+  test('a session started at one replica can be used and refreshed at the other', async () => {
     const first = await login('admin', a);
     expect(await statusWith(first.access_token, b)).toBe(200);
     const second = await refresh(first.refresh_token, b);
@@ -57,7 +57,7 @@ describe('a session', () => {
   });
 
   // evidence: refresh-token-storage-replicas
-  test('stores no token in the cluster, only hashes', async () => {
+  test('a session stores no token in the cluster, only hashes', async () => {
     const first = await login('admin');
     const second = await refresh(first.refresh_token, b);
     const session = JSON.stringify(await get(sessionOf(first.access_token)));
@@ -66,7 +66,7 @@ describe('a session', () => {
         expect(session).not.toContain(part);
   });
 
-  test('ends on all replicas when its object is deleted', async () => {
+  test('a session ends on all replicas when its object is deleted', async () => {
     const { access_token: token, refresh_token: next } = await login('admin');
     expect(await statusWith(token, b)).toBe(200);
     await kube().json(sessionOf(token), { method: 'DELETE' });
@@ -75,7 +75,7 @@ describe('a session', () => {
     await expectRefused(next, b);
   });
 
-  test('ends on all replicas when its object is revoked', async () => {
+  test('a session ends on all replicas when its object is revoked', async () => {
     const { access_token: token, refresh_token: next } = await login('admin');
     const session = await get<{ status: object }>(sessionOf(token));
     await kube().json(sessionOf(token), {
@@ -161,7 +161,7 @@ describe('settings of sessions:', () => {
     expect(await statusWith(alice.access_token, a)).toBe(403);
   });
 
-  test('of simultaneous logins on both replicas exactly one session remains', async () => {
+  test('exactly one of simultaneous logins on both replicas keeps its session', async () => {
     await set((authentication) => {
       authentication['multipleLogin'] = false;
     });

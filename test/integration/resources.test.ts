@@ -106,7 +106,7 @@ afterAll(async () => {
 });
 
 describe('a built-in resource', () => {
-  test('is listed in all namespaces and in one, with pages, orders and filters', async () => {
+  test('a built-in resource is listed in all namespaces and in one, with pages, orders and filters', async () => {
     const all = await list('configmaps?labelSelector=generic-test=yes&sortBy=.data.of&ascending=true');
     expect(all).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1', totalItems: 5 });
     expect(named(all)).toEqual(namespaces.map((name) => `${name}/settings`));
@@ -127,7 +127,7 @@ describe('a built-in resource', () => {
     expect((await send('namespaces/generic-3/configmaps/settings')).json).toEqual(item);
   });
 
-  test('can be named as in kubectl', async () => {
+  test('a built-in resource can be named as in kubectl', async () => {
     for (const name of ['deployments', 'deployments.apps', 'deployments.v1.apps'])
       expect(await list(`namespaces/generic-1/${name}`)).toMatchObject({
         kind: 'DeploymentList',
@@ -140,7 +140,7 @@ describe('a built-in resource', () => {
     expect(await list('nodes.v1.?limit=0')).toMatchObject({ kind: 'NodeList', apiVersion: 'v1' });
   });
 
-  test('has no namespace if it is cluster-scoped', async () => {
+  test('a built-in resource has no namespace if it is cluster-scoped', async () => {
     expect((await send('namespaces/generic-1')).json).toMatchObject({
       kind: 'Namespace',
       metadata: { name: 'generic-1' },
@@ -152,7 +152,7 @@ describe('a built-in resource', () => {
     );
   });
 
-  test('can be watched', async () => {
+  test('a built-in resource can be watched', async () => {
     const stream = await watching(
       'namespaces/generic-5/configmaps?watch=true&label=generic-test&resourceVersion=' +
         (await list('configmaps?limit=0')).metadata.resourceVersion,
@@ -164,7 +164,7 @@ describe('a built-in resource', () => {
     stream.close();
   });
 
-  test('is 404 if unknown, and 405 if it cannot be listed', async () => {
+  test('a built-in resource is 404 if unknown, and 405 if it cannot be listed', async () => {
     expectStatus(await send('gizmos'), 404, 'NotFound');
     expectStatus(await send('namespaces/generic-1/configmaps/nothing'), 404, 'NotFound');
     expectStatus(await send('tokenreviews'), 405, 'MethodNotAllowed');
@@ -175,7 +175,7 @@ describe('a built-in resource', () => {
     );
   });
 
-  test('is listed by discovery', async () => {
+  test('a built-in resource is listed by discovery', async () => {
     const { resources } = (await send('')).json as {
       resources: { name: string; verbs: string[]; namespaced: boolean }[];
     };
@@ -189,7 +189,7 @@ describe('a built-in resource', () => {
 });
 
 describe('specific properties of a kind', () => {
-  test('include a status and parameters', async () => {
+  test('a kind has its own status and parameters', async () => {
     expect(named(await list('namespaces/generic-1/deployments?status=updating'))).toEqual(['generic-1/web']);
     expect((await list('namespaces/generic-1/deployments?status=running')).totalItems).toBe(0);
     expect((await list('namespaces?label=generic-test&status=Active')).totalItems).toBe(5);
@@ -197,7 +197,7 @@ describe('specific properties of a kind', () => {
     expect((await list('secrets?label=generic-test&type=Opaque')).totalItems).toBe(5);
   });
 
-  test('include its display name', async () => {
+  test('specific properties of a kind include its display name', async () => {
     const annotations = { 'platform.io/alias-name': 'Einstellungen' };
     await patch('/api/v1/namespaces/generic-2/configmaps/settings', { metadata: { annotations } });
     await eventually('the alias is found', async () => {
@@ -207,7 +207,7 @@ describe('specific properties of a kind', () => {
 });
 
 describe('the components of the platform', () => {
-  test('are its own workloads', async () => {
+  test('the components of the platform are its own workloads', async () => {
     const { items } = (await send('components')).json as {
       items: { metadata: { name: string }; services: string[] }[];
     };
@@ -278,7 +278,7 @@ describe('without the right to all namespaces', () => {
 });
 
 describe('Secrets', () => {
-  test('are read as the caller', async () => {
+  test('Secrets are read as the caller', async () => {
     const all = await list('secrets?names=hidden&sortBy=name&limit=2', tokens['generic-secrets']);
     expect(all).toMatchObject({ kind: 'SecretList', apiVersion: 'v1', totalItems: 5 });
     expect(all.items).toHaveLength(2);
@@ -292,14 +292,14 @@ describe('Secrets', () => {
     expectStatus(await as(tokens['generic-secrets'] ?? '', 'namespaces/generic-2/secrets/none'), 404, 'NotFound');
   });
 
-  test('are listed in the namespaces that the caller is allowed to list', async () => {
+  test('Secrets are listed in the namespaces that the caller is allowed to list', async () => {
     const two = await list('secrets?names=hidden', tokens['generic-two']);
     expect(named(two).toSorted()).toEqual(['generic-2/hidden', 'generic-4/hidden']);
     expect(two.totalItems).toBe(2);
     expectStatus(await as(tokens['generic-none'] ?? '', 'secrets'), 403, 'Forbidden');
   });
 
-  test('can be watched', async () => {
+  test('Secrets can be watched', async () => {
     const stream = await watching('namespaces/generic-3/secrets?watch=1&labelSelector=generic-test=yes');
     await stream.event(({ type, object: { metadata } }) => type === 'ADDED' && metadata.name === 'hidden');
     await patch('/api/v1/namespaces/generic-3/secrets/hidden', { stringData: { more: 'a' } });
@@ -314,7 +314,7 @@ describe('Secrets', () => {
     expectStatus(await send('secrets?watch=1&name=hidden'), 400, 'BadRequest');
   });
 
-  test('are read as a ServiceAccount that kube-apiserver has authenticated', async () => {
+  test('Secrets are read as a ServiceAccount that kube-apiserver has authenticated', async () => {
     await createServiceAccount('generic-robot');
     try {
       const token = await serviceAccountToken('generic-robot');
@@ -330,7 +330,7 @@ describe('Secrets', () => {
     }
   });
 
-  test('are not cached', async () => {
+  test('Secrets are not cached', async () => {
     const { text } = await call(`${gateway()}/metrics`, { token: await adminToken() });
     expect(text).toMatch(/store_objects\{resource="configmaps"\} \d/);
     expect(text).not.toContain('resource="secrets"}');
@@ -363,7 +363,7 @@ describe('pods that a Service selects', () => {
     await create('/api/v1/namespaces/generic-3/pods', pod('one', { app: 'selected' }));
   });
 
-  test('are those of its namespace', async () => {
+  test('pods that a Service selects are those of its namespace', async () => {
     await eventually('the caches have the pods', async () => {
       expect(await pods('')).toHaveLength(5);
       expect(await pods('serviceName=selecting')).toEqual(['generic-1/one', 'generic-2/two']);
@@ -373,7 +373,7 @@ describe('pods that a Service selects', () => {
     expect(await pods('serviceName=nothing')).toEqual([]);
   });
 
-  test('change with its selector', async () => {
+  test('pods that a Service selects change with its selector', async () => {
     const path = '/api/v1/namespaces/generic-2/services/selecting';
     await patch(path, { spec: { selector: { app: 'selected' } } });
     await eventually('the cache has the changed Service', async () => {
@@ -381,7 +381,7 @@ describe('pods that a Service selects', () => {
     });
   });
 
-  test('are hidden from callers without the right to list Services', async () => {
+  test('pods that a Service selects are hidden from callers without the right to list Services', async () => {
     await createClusterRole('generic-pods', [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }]);
     await bind('generic-pods', 'generic-pods', { kind: 'User', name: 'generic-none' });
     try {
@@ -450,7 +450,7 @@ describe('a custom resource', () => {
     for (const plural of ['widgets', 'gadgets']) await remove(`${definitions}/${plural}.${group}`);
   });
 
-  test('is served soon after its definition is created, changes with it and disappears with it', async () => {
+  test('a custom resource is served soon after its definition is created, changes with it and disappears with it', async () => {
     const forbid = await allowCaching();
     try {
       expectStatus(await send('widgets'), 404, 'NotFound');
@@ -503,7 +503,7 @@ describe('a custom resource', () => {
     }
   });
 
-  test('that the server is not allowed to cache is read as the caller', async () => {
+  test('a custom resource that the server is not allowed to cache is read as the caller', async () => {
     await create(definitions, definition('gadgets', 'Gadget', {}));
     const gadgets = `/apis/${group}/v1/namespaces/generic-2/gadgets`;
     await eventually('a gadget can be created', () =>

@@ -94,12 +94,12 @@ describe('a rejection has the message of kube-apiserver for', () => {
     '?fieldSelector=spec.unschedulable%3D%5C,metadata.name%3Dsome-node',
     '/some-node',
     '/some%20node',
-  ])('GET /kapis/…/nodes%s, of the core nodes', async (path) => {
+  ])('a rejection has the message of kube-apiserver for GET /kapis/…/nodes%s, of the core nodes', async (path) => {
     const response = await call(`${gateway()}${nodesPath}${path}`, { token });
     expect(expectStatus(response, 403, 'Forbidden')).toEqual(await theirs(`/api/v1/nodes${path}`, 'GET'));
   });
 
-  test('HEAD, without a body', async () => {
+  test('a rejection has the message of kube-apiserver for HEAD, without a body', async () => {
     const { status, body } = await call(`${gateway()}${nodesPath}`, { token, method: 'HEAD' });
     expect({ status, body }).toEqual({ status: 403, body: Buffer.alloc(0) });
   });
@@ -127,12 +127,12 @@ describe('a rejection has the message of kube-apiserver for', () => {
     ['GET', '/metrics'],
     ['GET', '/nothing/at/all'],
     ['POST', '/nothing'],
-  ])('%s %s', async (method, path) => {
+  ])('a rejection has the message of kube-apiserver for %s %s', async (method, path) => {
     const response = await call(`${aggregated()}${path}`, { token, method });
     expect(expectStatus(response, 403, 'Forbidden')).toEqual(await theirs(path, method));
   });
 
-  test('a path that only the gateway has', async () => {
+  test('a rejection has the message of kube-apiserver for a path that only the gateway has', async () => {
     const response = await call(`${gateway()}/metrics`, { token });
     expect(expectStatus(response, 403, 'Forbidden')).toEqual(await theirs('/metrics', 'GET'));
   });
@@ -166,7 +166,7 @@ const statuses = (name: User): Promise<number[]> =>
 const everywhere = (status: number): number[] => urls().map(() => status);
 
 describe('ClusterRole platform-node-reader', () => {
-  test('lets a user read from when it is granted until it is revoked, without a new login', async () => {
+  test('ClusterRole platform-node-reader lets a user read from when it is granted until it is revoked, without a new login', async () => {
     expect(await statuses('rights-reader')).toEqual(everywhere(403));
     await bind('rights-reader', 'platform-node-reader', user('rights-reader'));
     await eventually('the user is allowed to read', async () => {
@@ -178,18 +178,18 @@ describe('ClusterRole platform-node-reader', () => {
     });
   });
 
-  test('lets the members of a group read', async () => {
+  test('ClusterRole platform-node-reader lets the members of a group read', async () => {
     expect(await statuses('rights-member')).toEqual(everywhere(200));
   });
 
-  test('returns the existing nodes', async () => {
+  test('ClusterRole platform-node-reader returns the existing nodes', async () => {
     const found = (await as('rights-member', `${gateway()}${nodesPath}`)).json as KubeList;
     expect(found.items).toHaveLength((await nodes()).items.length);
   });
 });
 
 describe('a partial right', () => {
-  test('to core nodes is enough for /kapis, but not for /apis', async () => {
+  test('a partial right to core nodes is enough for /kapis, but not for /apis', async () => {
     expect((await as('rights-core', `${gateway()}${nodesPath}`)).status).toBe(200);
     const response = await as('rights-core', `${aggregated()}${apisPath}/nodes`);
     expect(expectStatus(response, 403, 'Forbidden').message).toBe(
@@ -198,7 +198,7 @@ describe('a partial right', () => {
   });
 
   test.each(['', '/some-node', '?watch=true'])(
-    "to the platform's nodes is enough for neither, and the message names the other: %s",
+    "a partial right to the platform's nodes is enough for neither, and the message names the other: %s",
     async (path) => {
       for (const url of [`${gateway()}${nodesPath}${path}`, `${aggregated()}${apisPath}/nodes${path}`]) {
         const { message } = expectStatus(await as('rights-platform', url), 403, 'Forbidden');
@@ -211,7 +211,7 @@ describe('a partial right', () => {
   test.each<[User, string[]]>([
     ['rights-get', ['/NODE']],
     ['rights-list', ['?fieldSelector=metadata.name=NODE', '?fieldSelector=spec.unschedulable!=x,metadata.name==NODE']],
-  ])('to one verb on one name allows no more than that: %s', async (name, allowed) => {
+  ])('a partial right to one verb on one name allows no more than that: %s', async (name, allowed) => {
     const refused = [
       '',
       // The response does not reveal whether the node exists.
@@ -242,14 +242,14 @@ describe('a partial right', () => {
     }
   });
 
-  test('to list one name shows that object', async () => {
+  test('a partial right to list one name shows that object', async () => {
     for (const base of [`${gateway()}${nodesPath}`, `${aggregated()}${apisPath}/nodes`]) {
       const { items } = (await as('rights-list', `${base}?fieldSelector=metadata.name=${oneNode}`)).json as KubeList;
       expect(items.map(({ metadata }) => metadata.name)).toEqual([oneNode]);
     }
   });
 
-  test('to a non-resource URL allows only that one', async () => {
+  test('a partial right to a non-resource URL allows only that one', async () => {
     for (const base of [gateway(), aggregated()]) {
       const { status, text } = await as('rights-metrics', `${base}/metrics`);
       expect(status).toBe(200);

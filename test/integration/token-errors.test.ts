@@ -58,19 +58,19 @@ describe('client authentication', () => {
     ['a wrong secret of a client with a Secret', { ...bare, client_id: 'referred', client_secret: 'x' }, {}],
     ['a public client that does not exist', { ...bare, client_id: 'platform-tv' }, {}],
     ['a public client with a secret', { ...bare, client_id: 'platform-cli', client_secret: 'x' }, {}],
-  ])('with %s is 401 invalid_client', async (_, form, headers) => {
+  ])('client authentication with %s is 401 invalid_client', async (_, form, headers) => {
     const response = await postForm(form, { headers });
     expectProblem(response, 401, 'invalid_client');
     expect(response.headers).toMatchObject(challenge);
   });
 
-  test('fails in the same way for an unknown client and a wrong secret', async () => {
+  test('client authentication fails in the same way for an unknown client and a wrong secret', async () => {
     const unknown = await postForm({ ...right, client_id: 'nobody' });
     const wrong = await postForm({ ...right, client_secret: 'wrong' });
     expect(unknown.json).toEqual(wrong.json);
   });
 
-  test('by both form and Basic is 400 invalid_request', async () => {
+  test('client authentication by both form and Basic is 400 invalid_request', async () => {
     const headers = basic('platform', 'platform');
     expectProblem(await postForm(right, { headers }), 400, 'invalid_request');
     expectProblem(await postForm({ ...bare, client_id: 'hashed' }, { headers }), 400, 'invalid_request');
@@ -78,18 +78,18 @@ describe('client authentication', () => {
 });
 
 describe('a token request', () => {
-  test.each(['grant_type', 'username', 'password'])('without %s is 400 and names it', async (name) => {
+  test.each(['grant_type', 'username', 'password'])('a token request without %s is 400 and names it', async (name) => {
     for (const form of [without(name), { ...right, [name]: '' }])
       expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain(name);
   });
 
-  test('without refresh_token is 400 and names it', async () => {
+  test('a token request without refresh_token is 400 and names it', async () => {
     const problem = expectProblem(await postForm({ grant_type: 'refresh_token', ...platform }), 400, 'invalid_request');
     expect(problem.error_description).toContain('refresh_token');
   });
 
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'nonsense'])(
-    'with %s twice is 400 and names it',
+    'a token request with %s twice is 400 and names it',
     async (name) => {
       const value = right[name] ?? 'openid';
       for (const more of [value, 'other', ''])
@@ -103,7 +103,7 @@ describe('a token request', () => {
     },
   );
 
-  test('with refresh_token twice is 400 and names it', async () => {
+  test('a token request with refresh_token twice is 400 and names it', async () => {
     const form = [...Object.entries(refreshForm('a')), ['refresh_token', 'b']] as [string, string][];
     expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain('refresh_token');
   });
@@ -114,26 +114,26 @@ describe('a token request', () => {
     'urn:ietf:params:oauth:grant-type:device_code',
     'urn:ietf:params:oauth:grant-type:token-exchange',
   ])(
-    'with grant_type %s, which the client "platform" is not allowed to use, is 400 unauthorized_client',
+    'a token request with grant_type %s, which the client "platform" is not allowed to use, is 400 unauthorized_client',
     async (grantType) => {
       expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unauthorized_client');
     },
   );
 
   test.each(['Password', 'password ', 'nonsense', 'constructor', '__proto__'])(
-    'with grant_type %s is 400 unsupported_grant_type',
+    'a token request with grant_type %s is 400 unsupported_grant_type',
     async (grantType) => {
       expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unsupported_grant_type');
     },
   );
 
-  test('with a grant that the client is not allowed to use is 400 unauthorized_client', async () => {
+  test('a token request with a grant that the client is not allowed to use is 400 unauthorized_client', async () => {
     const form = { ...bare, client_id: 'refresh-only', client_secret: clientSecrets['refresh-only'] };
     expectProblem(await postForm(form), 400, 'unauthorized_client');
   });
 
   test.each([' openid', 'openid ', 'openid  profile', 'open"id', 'open\\id', 'öpenid', '\n', `x${'y'.repeat(1_000)}`])(
-    'with scope %j is 400 invalid_scope',
+    'a token request with scope %j is 400 invalid_scope',
     async (scope) => {
       expectProblem(await postForm({ ...right, scope }), 400, 'invalid_scope');
     },
@@ -171,19 +171,19 @@ describe('an invalid refresh token', () => {
     expectProblem(await postForm(refreshForm(token)), 400, 'invalid_grant');
   });
 
-  test('that is an access token is 400 invalid_grant', async () => {
+  test('an invalid refresh token that is an access token is 400 invalid_grant', async () => {
     const { access_token: token } = await login('alice');
     expectProblem(await postForm(refreshForm(token)), 400, 'invalid_grant');
   });
 
-  test('of another client is 400 invalid_grant and is not used up', async () => {
+  test('an invalid refresh token of another client is 400 invalid_grant and is not used up', async () => {
     const first = await login('alice');
     const form = { ...refreshForm(first.refresh_token), client_id: 'hashed', client_secret: clientSecrets.hashed };
     expectProblem(await postForm(form), 400, 'invalid_grant');
     expect((await postForm(refreshForm(first.refresh_token))).status).toBe(200);
   });
 
-  test('with a wider scope is 400 invalid_scope and is not used up', async () => {
+  test('an invalid refresh token with a wider scope is 400 invalid_scope and is not used up', async () => {
     const first = (await postForm({ ...right, scope: 'profile' })).json as Tokens;
     const form = { ...refreshForm(first.refresh_token), scope: 'profile openid' };
     expectProblem(await postForm(form), 400, 'invalid_scope');
@@ -198,11 +198,11 @@ describe('a malformed token request', () => {
     ['plain text', 'text/plain', encode(right)],
     ['a media type with the same prefix', 'application/x-www-form-urlencodedx', encode(right)],
     ['a malformed media type', ';', encode(right)],
-  ])('with %s is 415', async (_, type, body) => {
+  ])('a malformed token request with %s is 415', async (_, type, body) => {
     expectProblem(await postForm(body, { headers: { 'content-type': type } }), 415, 'invalid_request');
   });
 
-  test('without media type and body is 415', async () => {
+  test('a malformed token request without media type and body is 415', async () => {
     expectProblem(await call(`${gateway()}/oauth/token`, { method: 'POST' }), 415, 'invalid_request');
     expectProblem(
       await call(`${gateway()}/oauth/token`, { method: 'POST', body: encode(right) }),
@@ -211,23 +211,26 @@ describe('a malformed token request', () => {
     );
   });
 
-  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('with %s is 405 with the allowed methods', async (method) => {
-    const response = await call(`${gateway()}/oauth/token`, {
-      method,
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: encode(right),
-    });
-    expectProblem(response, 405, 'invalid_request');
-    expect(response.headers.allow).toBe('POST');
-  });
+  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
+    'a malformed token request with %s is 405 with the allowed methods',
+    async (method) => {
+      const response = await call(`${gateway()}/oauth/token`, {
+        method,
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: encode(right),
+      });
+      expectProblem(response, 405, 'invalid_request');
+      expect(response.headers.allow).toBe('POST');
+    },
+  );
 
-  test('with HEAD is 405 without a body', async () => {
+  test('a malformed token request with HEAD is 405 without a body', async () => {
     const response = await call(`${gateway()}/oauth/token`, { method: 'HEAD' });
     expect(response).toMatchObject({ status: 405, body: Buffer.alloc(0), headers: { allow: 'POST' } });
   });
 
   test.each(['?grant_type=password', '?x', '?client_id=platform&client_secret=platform'])(
-    'with the query %s is 400',
+    'a malformed token request with the query %s is 400',
     async (query) => {
       const response = await call(`${gateway()}/oauth/token${query}`, {
         method: 'POST',
@@ -238,7 +241,7 @@ describe('a malformed token request', () => {
     },
   );
 
-  test('with an access_token in the query is 400', async () => {
+  test('a malformed token request with an access_token in the query is 400', async () => {
     const response = await call(`${gateway()}/oauth/token?access_token=this-token-is-nobodys`, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -253,7 +256,7 @@ describe('a malformed token request', () => {
     ['bad UTF-8, encoded', 'grant_type=password&username=%ff%fe'],
     ['bad UTF-8, bare', Buffer.from('grant_type=password&username=\xff\xfe', 'latin1')],
     ['half a surrogate', 'grant_type=password&username=%ed%a0%80'],
-  ])('with %s is 400 invalid_request', async (_, form) => {
+  ])('a malformed token request with %s is 400 invalid_request', async (_, form) => {
     const body = Buffer.concat([Buffer.from(`${encode(platform)}&`), Buffer.from(form as string)]);
     const response = await call(`${gateway()}/oauth/token`, {
       method: 'POST',
@@ -263,17 +266,20 @@ describe('a malformed token request', () => {
     expectProblem(response, 400, 'invalid_request');
   });
 
-  test.each(['utf-7', 'utf-16', 'nonsense', 'iso-8859-1'])('in %s is 415', async (charset) => {
-    const type = `application/x-www-form-urlencoded; charset=${charset}`;
-    expectProblem(await postForm(right, { headers: { 'content-type': type } }), 415, 'invalid_request');
-  });
+  test.each(['utf-7', 'utf-16', 'nonsense', 'iso-8859-1'])(
+    'a malformed token request in %s is 415',
+    async (charset) => {
+      const type = `application/x-www-form-urlencoded; charset=${charset}`;
+      expectProblem(await postForm(right, { headers: { 'content-type': type } }), 415, 'invalid_request');
+    },
+  );
 
-  test('longer than the limit is 413', async () => {
+  test('a malformed token request longer than the limit is 413', async () => {
     const response = await postForm(`${encode(right)}&x=${'y'.repeat(200_000)}`);
     expectProblem(response, 413, 'invalid_request');
   });
 
-  test.each(['gzip', 'nonsense'])('compressed with %s is 415', async (encoding) => {
+  test.each(['gzip', 'nonsense'])('a malformed token request compressed with %s is 415', async (encoding) => {
     const response = await postForm(right, { headers: { 'content-encoding': encoding } });
     expectProblem(response, 415, 'invalid_request');
   });
@@ -281,15 +287,15 @@ describe('a malformed token request', () => {
 
 describe('the token endpoint', () => {
   // evidence: token-errors-tls
-  test('returns the same errors over TLS', async () => {
+  test('the token endpoint returns the same errors over TLS', async () => {
     expectProblem(await postForm({ ...right, client_id: 'nobody' }, { base: secureGateway() }), 401, 'invalid_client');
   });
 
-  test('does not exist on the aggregated listener: 401, as for each unknown path', async () => {
+  test('the token endpoint does not exist on the aggregated listener: 401, as for each unknown path', async () => {
     expect((await postForm(right, { base: aggregated() })).status).toBe(401);
   });
 
-  test('has no undocumented endpoints beside it: 404', async () => {
+  test('the token endpoint has no undocumented endpoints beside it: 404', async () => {
     for (const path of ['/oauth/nothing', '/oauth/Token', '/oauth/'])
       expectProblem(await call(`${gateway()}${path}`, { method: 'POST' }), 404, 'invalid_request');
   });

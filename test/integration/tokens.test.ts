@@ -31,7 +31,7 @@ function expectTokens(response: HttpResponse): Tokens {
 }
 
 describe('the password grant', () => {
-  test('works with curl as in the README', async () => {
+  test('the password grant works with curl as in the README', async () => {
     const response = await curl(
       `${gateway()}/oauth/token`,
       '-d',
@@ -49,25 +49,28 @@ describe('the password grant', () => {
     expect(Object.keys(tokens).toSorted()).toEqual(['access_token', 'expires_in', 'refresh_token', 'token_type']);
   });
 
-  test.each(['--http1.1', '--http2'])('works with curl over TLS, with HTTP Basic and %s', async (version) => {
-    const response = await curl(
-      version,
-      '--cacert',
-      lab().authorityFile,
-      '-u',
-      'platform:platform',
-      `${secureGateway()}/oauth/token`,
-      '-d',
-      'grant_type=password',
-      '-d',
-      'username=alice',
-      '--data-urlencode',
-      `password=${passwords.alice}`,
-    );
-    expectTokens(response);
-  });
+  test.each(['--http1.1', '--http2'])(
+    'the password grant works with curl over TLS, with HTTP Basic and %s',
+    async (version) => {
+      const response = await curl(
+        version,
+        '--cacert',
+        lab().authorityFile,
+        '-u',
+        'platform:platform',
+        `${secureGateway()}/oauth/token`,
+        '-d',
+        'grant_type=password',
+        '-d',
+        'username=alice',
+        '--data-urlencode',
+        `password=${passwords.alice}`,
+      );
+      expectTokens(response);
+    },
+  );
 
-  test("works with Node's fetch", async () => {
+  test("the password grant works with Node's fetch", async () => {
     const response = await fetch(`${gateway(1)}/oauth/token`, {
       method: 'POST',
       body: new URLSearchParams(passwordForm('alice')),
@@ -77,14 +80,14 @@ describe('the password grant', () => {
   });
 
   test.each(['alice', 'bob', 'carol', 'admin'])(
-    'works for %s, whatever the hash and its location',
+    'the password grant works for %s, whatever the hash and its location',
     async (username) => {
       expectTokens(await postForm(passwordForm(username)));
       expectTokens(await postForm(passwordForm(username), { base: gateway(1) }));
     },
   );
 
-  test('accepts a charset in the media type', async () => {
+  test('the password grant accepts a charset in the media type', async () => {
     for (const type of ['application/x-www-form-urlencoded;charset=UTF-8', 'Application/X-WWW-Form-Urlencoded'])
       expectTokens(await postForm(passwordForm('alice'), { headers: { 'content-type': type } }));
   });
@@ -97,11 +100,11 @@ describe('the password grant', () => {
         .map((pair) => pair.map(encodeURIComponent).join('='))
         .join('&'),
     ],
-  ])('decodes a form with %s', async (_, form) => {
+  ])('the password grant decodes a form with %s', async (_, form) => {
     expectTokens(await postForm(form));
   });
 
-  test('ignores unknown parameters that occur once', async () => {
+  test('the password grant ignores unknown parameters that occur once', async () => {
     expectTokens(await postForm({ ...passwordForm('alice'), nonsense: 'x' }));
   });
 });
@@ -109,11 +112,11 @@ describe('the password grant', () => {
 describe('client authentication', () => {
   const { client_id: _id, client_secret: _secret, ...bare } = passwordForm('alice');
 
-  test('works in the form', async () => {
+  test('client authentication works in the form', async () => {
     expectTokens(await postForm({ ...bare, ...platform }));
   });
 
-  test('works by HTTP Basic, also with the client_id in the form', async () => {
+  test('client authentication works by HTTP Basic, also with the client_id in the form', async () => {
     expectTokens(await postForm(bare, { headers: basic('platform', 'platform') }));
     expectTokens(await postForm({ ...bare, client_id: 'platform' }, { headers: basic('platform', 'platform') }));
     const { authorization } = basic('platform', 'platform');
@@ -121,7 +124,7 @@ describe('client authentication', () => {
   });
 
   test.each(['hashed', 'referred'] as const)(
-    'works for %s, whose secret is not plain text in the configuration',
+    'client authentication works for %s, whose secret is not plain text in the configuration',
     async (client) => {
       const secret = clientSecrets[client];
       expectTokens(await postForm(bare, { headers: basic(client, secret) }));
@@ -133,22 +136,22 @@ describe('client authentication', () => {
 const loginWith = (scope: string): Promise<HttpResponse> => postForm({ ...passwordForm('alice'), scope });
 
 describe('the scope', () => {
-  test('openid adds an id_token and is reported as granted', async () => {
+  test('the scope openid adds an id_token and is reported as granted', async () => {
     const tokens = expectTokens(await loginWith('openid profile email'));
     expect(tokens).toMatchObject({ scope: 'openid profile email', id_token: expect.any(String) as unknown });
   });
 
-  test('without openid adds no id_token; unknown scopes are dropped, and the response reports that', async () => {
+  test('the scope without openid adds no id_token; unknown scopes are dropped, and the response reports that', async () => {
     const tokens = expectTokens(await loginWith('profile nonsense profile'));
     expect(tokens.scope).toBe('profile');
     expect(tokens).not.toHaveProperty('id_token');
   });
 
-  test('that is empty counts as missing', async () => {
+  test('the scope that is empty counts as missing', async () => {
     expect(expectTokens(await loginWith(''))).not.toHaveProperty('scope');
   });
 
-  test('is kept by refreshes, which may request less', async () => {
+  test('the scope is kept by refreshes, which may request less', async () => {
     const first = expectTokens(await loginWith('openid profile'));
     const second = expectTokens(await postForm(refreshForm(first.refresh_token)));
     expect(second).toMatchObject({ scope: 'openid profile', id_token: expect.any(String) as unknown });

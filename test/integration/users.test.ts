@@ -45,7 +45,7 @@ const refusal = (spec: object, name = 'refused'): Promise<string> =>
   );
 
 describe('a User object', () => {
-  test('logs in, has its groups, and loses removed rights immediately', async () => {
+  test('a User object logs in, has its groups, and loses removed rights immediately', async () => {
     await bind('users-test', 'platform-node-reader', { kind: 'Group', name: 'erins-friends' });
     undo.push(() => unbind('users-test'));
     await person('erin', { displayName: 'Erin', groups: ['erins-friends'] });
@@ -60,7 +60,7 @@ describe('a User object', () => {
     expect((await postForm(refreshForm(tokens.refresh_token))).status).toBe(400);
   });
 
-  test('that is deleted ends its sessions, and a later one of the same name has neither them nor the password', async () => {
+  test('a User object that is deleted ends its sessions, and a later one of the same name has neither them nor the password', async () => {
     await person('frank');
     const tokens = await session('frank');
     await removeUser('frank');
@@ -73,7 +73,7 @@ describe('a User object', () => {
     expect(await loginStatuses('frank')).toEqual([400, 400]);
   });
 
-  test('logs in by e-mail address while that is unique', async () => {
+  test('a User object logs in by e-mail address while that is unique', async () => {
     await person('grace', { email: 'Grace@example.org' });
     expect(await loginStatuses('grace@EXAMPLE.org')).toEqual([200, 200]);
     undo.push(() => removeUser('heidi'));
@@ -82,7 +82,7 @@ describe('a User object', () => {
     expect(await loginStatuses('grace')).toEqual([200, 200]);
   });
 
-  test('with the name of a configured user has no effect and reports that', async () => {
+  test('a User object with the name of a configured user has no effect and reports that', async () => {
     undo.push(() => removeUser('bob'));
     await createUser('bob', { groups: ['platform:admins'] });
     await eventually('the condition is there', async () => {
@@ -107,13 +107,16 @@ describe('kube-apiserver rejects a user with', () => {
     ['an invalid e-mail address', { email: 'erin' }, 'should match'],
     ['an unknown state', { state: 'Gone' }, 'supported values: "Active", "Disabled"'],
     ['a long display name', { displayName: 'x'.repeat(257) }, 'Too long'],
-  ])('%s', async (_, spec, why) => {
+  ])('kube-apiserver rejects a user with %s', async (_, spec, why) => {
     expect(await refusal(spec)).toContain(why);
   });
 
-  test.each(['Refused', 'a@b', 'system:admin', 'x'.repeat(254)])('the name %s', async (name) => {
-    expect(await refusal({}, name)).not.toBe('accepted');
-  });
+  test.each(['Refused', 'a@b', 'system:admin', 'x'.repeat(254)])(
+    'kube-apiserver rejects a user with the name %s',
+    async (name) => {
+      expect(await refusal({}, name)).not.toBe('accepted');
+    },
+  );
 });
 
 test('kubectl explains every field and prints users as a table', async () => {
@@ -161,7 +164,7 @@ describe('adding a user to a group', () => {
   });
   afterEach(() => removeUser('kim'));
 
-  test('requires the right to impersonate the group', async () => {
+  test('adding a user to a group requires the right to impersonate the group', async () => {
     await createUser('kim', { groups: ['before'] });
     // A policy takes effect after a moment.
     await eventually('the policy is in force', async () => {
@@ -179,7 +182,7 @@ describe('adding a user to a group', () => {
     ).toBe('');
   });
 
-  test('requires that right also when the user is created', async () => {
+  test('adding a user to a group requires that right also when the user is created', async () => {
     expect(await change('writer', ['a', 'platform:admins'], 'POST')).toContain('permission to impersonate');
     expect(await change('writer', ['a'], 'POST')).toBe('');
   });

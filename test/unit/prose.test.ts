@@ -10,6 +10,7 @@ test.each([
   ['a.ts', "throw new Error('a client that is none of ours');", 'a.ts:1:35: “none of ours”'],
   ['a.ts', 'log(`told ${name} of it`);', 'a.ts:1:6: “told”'],
   ['a.test.ts', "test.each([1])('a token is judged: %s', () => {});", 'a.test.ts:1:28: “judged”'],
+  ['a.test.ts', "test('that is none is refused', () => {});", 'a.test.ts:1:7: “that”'],
   ['a.yaml', 'key: value # Of one container a query reads this.', 'a.yaml:1:14: “Of”'],
   ['Makefile', '# Builds all anew.\nall:', 'Makefile:1:14: “anew”'],
 ])('the prose check finds a term that the style rules out in %s: %j', async (file, text, problem) => {
@@ -26,6 +27,7 @@ test.each([
   ['a.md', '# What is cached\n\n```sh\nask anew\n```\n\nThe field `answer` and “told” are quoted. What does it cost?'],
   ['a.ts', "const anew = ask('answer'); // The client responds."],
   ['a.test.ts', "expect('what the server answers to it').toBe(told);"],
+  ['a.test.ts', "describe('of a list', () => { test('a list of none is empty', () => {}); });"],
   ['a.yaml', 'answer: told anew'],
 ])('the prose check accepts code, quotes, questions and headings in %s', async (file, text) => {
   expect(await proseProblems(file, text)).toEqual([]);

@@ -248,25 +248,25 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       return found;
     }
 
-    test.each(selections)('returns the first pages of %s', async (_what, partial) => {
+    test.each(selections)('the log store returns the first pages of %s', async (_what, partial) => {
       const selection = selected(partial);
       for (const order of ['asc', 'desc'] as const) await expectPages(selection, order, 10, 30);
     });
 
-    test.each(selections)('counts %s', async (_what, partial) => {
+    test.each(selections)('the log store counts %s', async (_what, partial) => {
       const selection = selected(partial);
       const result = stand.store.statistics(selection, signal);
       expect(await result).toEqual(model.statistics(selection));
     });
 
-    test.each(selections)('returns a histogram of %s', async (_what, partial) => {
+    test.each(selections)('the log store returns a histogram of %s', async (_what, partial) => {
       const selection = selected(partial);
       const interval = { count: 15, unit: 'm' } as const;
       const result = stand.store.histogram(selection, interval, signal);
       expect(await result).toEqual(model.histogram(selection, interval));
     });
 
-    test.each(intervals)('returns buckets of $count $unit', async (interval) => {
+    test.each(intervals)('the log store returns buckets of $count $unit', async (interval) => {
       for (const partial of [{}, { start: edge, end: edge }, { namespaces: tenants(0, 900) }]) {
         const selection = selected(partial);
         const result = stand.store.histogram(selection, interval, signal);
@@ -274,12 +274,12 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       }
     });
 
-    test('rejects more buckets than a response may have', async () => {
+    test('the log store rejects more buckets than a response may have', async () => {
       const result = stand.store.histogram(all, { count: 1, unit: 's' }, signal);
       await expect(result).rejects.toMatchObject({ code: 400 });
     });
 
-    test.each(['asc', 'desc'] as const)('pages records with equal times, %s', async (order) => {
+    test.each(['asc', 'desc'] as const)('the log store pages records with equal times, %s', async (order) => {
       const selection = selected({ start: burst, end: burst + 1, namespaces: new Map([['burst', 0]]) });
       await expectPages(selection, order, 97, 10_000);
       await expectPages(selection, order, 1_000, 10_000);
@@ -292,7 +292,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect(sorted(pages)).toEqual(sorted(model.select(selection)));
     });
 
-    test.each(['asc', 'desc'] as const)('returns deep pages, %s', async (order) => {
+    test.each(['asc', 'desc'] as const)('the log store returns deep pages, %s', async (order) => {
       await expectPages(all, order, 10_000, 20_000);
       await expectPages(all, order, 100, 300, 9_900);
       await expectPages(all, order, 50, 100, Math.min(99_900, count - 100));
@@ -300,7 +300,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       await expectPages(all, order, 10, 10, count);
     });
 
-    test('supports the maximum number of keywords of all kinds, in 200 namespaces', async () => {
+    test('the log store supports the maximum number of keywords of all kinds, in 200 namespaces', async () => {
       const selection = selected({
         namespaces: tenants(0, 200),
         workloads: many(100, 'web').map((one) => workload(one)),
@@ -315,12 +315,12 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       await expectPages(selection, 'desc', 10, 10);
     });
 
-    test('returns the total with an empty page', async () => {
+    test('the log store returns the total with an empty page', async () => {
       const { total, records } = await stand.store.query(all, { order: 'desc', from: 0, size: 0 }, signal);
       expect([total, records]).toEqual([count, []]);
     });
 
-    test.each(['asc', 'desc'] as const)('pages over 5,000 namespaces, %s', async (order) => {
+    test.each(['asc', 'desc'] as const)('the log store pages over 5,000 namespaces, %s', async (order) => {
       const selection = selected({ namespaces: tenants(0, corpus.tenants) });
       await expectPages(selection, order, 3_000, 15_000);
       await expectPages(selection, order, 10, 30, 7_000);
@@ -342,7 +342,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       ['5,000 namespaces', 'desc', { namespaces: tenants(0, corpus.tenants) }],
       ['one time', 'desc', { start: burst, end: burst + 1 }],
       ['nothing', 'asc', { namespaces: new Map() }],
-    ])('exports %s (%s)', async (_what, order, partial) => {
+    ])('the log store exports %s (%s)', async (_what, order, partial) => {
       const selection = selected(partial);
       const found = await exported(selection, order);
       const expected = model.inOrder(selection, order);
@@ -351,14 +351,14 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect(sorted(found)).toEqual(sorted(expected));
     });
 
-    test('ends an abandoned export, and completes the next one', async () => {
+    test('the log store ends an abandoned export, and completes the next one', async () => {
       for (let left = 0; left < 3; left += 1)
         for await (const piece of stand.store.export(all, 'asc', signal)) if (piece.length > 0) break;
       const selection = selected({ namespaces: new Map([['special', 0]]) });
       expect((await exported(selection, 'asc')).length).toBe(model.select(selection).length);
     });
 
-    test('returns records of a megabyte completely', async () => {
+    test('the log store returns records of a megabyte completely', async () => {
       const selection = selected({ pods: ['big-0'] });
       const { records } = await stand.store.query(selection, { order: 'asc', from: 0, size: 10 }, signal);
       expect(records.map((record) => record.log.length)).toEqual([0, 1, 2].map(() => megabyte + 'big 0 '.length));
@@ -366,7 +366,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
 
     more?.(() => stand);
 
-    test('passes its readiness check', async () => {
+    test('the log store passes its readiness check', async () => {
       await expect(stand.store.check(signal)).resolves.toBeUndefined();
     });
   });

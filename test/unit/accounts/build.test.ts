@@ -15,7 +15,7 @@ const statusesOfBob = (): unknown[] =>
   accounts.client.requestsTo('PATCH', '/users/bob/status').map(({ body }) => (body as { status: unknown }).status);
 
 describe('the status condition of a User', () => {
-  test('is written when the User changes and when the configuration changes', async () => {
+  test('the status condition of a User is written when the User changes and when the configuration changes', async () => {
     await accounts.putUser('bob');
     await accounts.clock.advance(1_000);
     accounts.configure({ users: [{ username: 'bob' }] });
@@ -30,7 +30,7 @@ describe('the status condition of a User', () => {
 describe('a login', () => {
   const attempt = { guesses: 'password', username: 'bob', address: '192.0.2.1', client: 'platform' } as const;
 
-  test('is counted on all replicas when it fails', async () => {
+  test('a login is counted on all replicas when it fails', async () => {
     const other = await startAccounts({ beside: accounts });
     try {
       for (let time = 0; time < 5; time += 1) accounts.limiter.failed(attempt);
@@ -42,7 +42,7 @@ describe('a login', () => {
     }
   });
 
-  test('sets the time of the last login in the status of the User when it succeeds', async () => {
+  test('a login sets the time of the last login in the status of the User when it succeeds', async () => {
     const uid = await accounts.putUser('bob');
     const login = { reason: 'LoggedIn', client: 'platform', sourceIP: '192.0.2.1', userAgent: 'curl/8' } as const;
     accounts.loginHistories.add({ username: 'bob', uid }, login);

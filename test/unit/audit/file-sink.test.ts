@@ -49,7 +49,7 @@ function textOf(path: string): string {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('the audit log file', () => {
-  test('has one event per line, in order, and is readable only by its owner', async () => {
+  test('the audit log file has one event per line, in order, and is readable only by its owner', async () => {
     const { path, sink } = lab();
     for (let i = 0; i < 100; i += 1) {
       sink.write(`{"n":${i}}`);
@@ -63,7 +63,7 @@ describe('the audit log file', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  test('is continued by the next server', async () => {
+  test('the audit log file is continued by the next server', async () => {
     const { path, sink } = lab();
     sink.write('1');
     await sink.close();
@@ -72,7 +72,7 @@ describe('the audit log file', () => {
     expect(readFileSync(path, 'utf8')).toBe('1\n2\n');
   });
 
-  test('is rotated when it is full, and the oldest file is deleted', async () => {
+  test('the audit log file is rotated when it is full, and the oldest file is deleted', async () => {
     const { dir, path, sink, lost } = lab(20);
     for (let i = 0; i < 10; i += 1) {
       sink.write(`event-${i}`);
@@ -84,7 +84,7 @@ describe('the audit log file', () => {
     expect(lost).toEqual([]);
   });
 
-  test('is written again after an error, without losing an event', async () => {
+  test('the audit log file is written again after an error, without losing an event', async () => {
     const { path, sink, lost, errors } = lab();
     await mkdir(path);
     sink.write('1');
@@ -98,7 +98,7 @@ describe('the audit log file', () => {
     expect(readFileSync(path, 'utf8')).toBe('1\n2\n3\n');
   });
 
-  test('that cannot be written at the end loses the remaining events, which are counted', async () => {
+  test('the audit log file that cannot be written at the end loses the remaining events, which are counted', async () => {
     const { path, sink, lost } = lab();
     await mkdir(path);
     sink.write('1');
@@ -111,7 +111,7 @@ describe('the audit log file', () => {
     expect(readFileSync(path, 'utf8')).toBe('3\n');
   });
 
-  test('is continued if rotation fails, and rotation is retried after another file size', async () => {
+  test('the audit log file is continued if rotation fails, and rotation is retried after another file size', async () => {
     const { path, sink, lost, errors } = lab(20);
     // A directory there makes the rotation fail.
     await mkdir(join(`${path}.2`, 'in the way'), { recursive: true });
@@ -133,7 +133,7 @@ describe('the audit log file', () => {
     expect(lost).toEqual([]);
   });
 
-  test('accepts no more events than the buffer holds while the disk is slow', async () => {
+  test('the audit log file accepts no more events than the buffer holds while the disk is slow', async () => {
     const { sink, lost, path } = lab();
     const large = 'x'.repeat(40 * 1024 * 1024);
     sink.write(large);

@@ -69,7 +69,7 @@ describe('an audit policy rule', () => {
     expect(levelOf(rules, request(method, url, alice))).toBe(matches ? 'Request' : 'Metadata');
   });
 
-  test('decides if it is the first that matches', () => {
+  test('an audit policy rule decides if it is the first that matches', () => {
     const rules = [{ level: 'None', users: ['alice'] }, { level: 'RequestResponse' }];
     expect(levelOf(rules, request('GET', pods, alice))).toBe('None');
     expect(levelOf(rules, request('GET', pods))).toBe('RequestResponse');
@@ -79,7 +79,7 @@ describe('an audit policy rule', () => {
     expect(levelOf([{ level: 'Metadata', users: ['bob'] }], request('GET', pods, alice))).toBe('None');
   });
 
-  test('omits stages in addition to those of the policy, and overrides its managedFields setting', () => {
+  test('an audit policy rule omits stages in addition to those of the policy, and overrides its managedFields setting', () => {
     const { policy } = audit.parse({
       policy: {
         rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'], omitManagedFields: false }],
@@ -102,13 +102,15 @@ describe('one audit level for all requests', () => {
     ['/healthz/ping', 'None'],
     ['/oauth/token', 'Request'],
     ['/api/v1/nodes', 'Request'],
-  ])('%s: %s', (url, level) => expect(evaluatePolicy(policy, request('GET', url)).level).toBe(level));
+  ])('one audit level for all requests %s: %s', (url, level) =>
+    expect(evaluatePolicy(policy, request('GET', url)).level).toBe(level),
+  );
 
-  test('omits the stage RequestReceived', () => {
+  test('one audit level for all requests omits the stage RequestReceived', () => {
     expect(evaluatePolicy(policy, request('GET', '/')).omitStages).toEqual(['RequestReceived']);
   });
 
-  test('is Metadata unless configured', () => {
+  test('one audit level for all requests is Metadata unless configured', () => {
     expect(audit.parse({}).policy.rules.at(-1)).toMatchObject({ level: 'Metadata' });
   });
 });
@@ -131,7 +133,7 @@ describe('the audit configuration', () => {
     expect(result.error?.issues.map((issue) => issue.path.join('.'))).toEqual([path]);
   });
 
-  test('accepts a policy file of Kubernetes unchanged', () => {
+  test('the audit configuration accepts a policy file of Kubernetes unchanged', () => {
     const { policy } = audit.parse({
       policy: {
         apiVersion: 'audit.k8s.io/v1',

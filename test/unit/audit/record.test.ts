@@ -38,7 +38,7 @@ const everything = { rules: [{ level: 'RequestResponse' }] };
 const bytes = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
 describe('an audit event', () => {
-  test('names users as they were authorized, even if a name looks like a secret', () => {
+  test('an audit event names users as they were authorized, even if a name looks like a secret', () => {
     const user = {
       username: 'Bearer root',
       uid: 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl',
@@ -50,7 +50,7 @@ describe('an audit event', () => {
     expect(events).toMatchObject([{ user, impersonatedUser: user }]);
   });
 
-  test('records who requested what, when, and with which result', () => {
+  test('an audit event records who requested what, when, and with which result', () => {
     const { events, record } = begin(
       { rules: [{ level: 'Metadata' }] },
       'GET',
@@ -82,7 +82,7 @@ describe('an audit event', () => {
     ]);
   });
 
-  test('has no objectRef without a resource, and the name of Kubernetes for a request without a user', () => {
+  test('an audit event has no objectRef without a resource, and the name of Kubernetes for a request without a user', () => {
     const { events, record } = begin(everything, 'GET', '/metrics', { user: undefined, userAgent: '' });
     record.complete(2_000, 401, {
       ...responded,
@@ -104,13 +104,13 @@ describe('an audit event', () => {
     ['/oauth/callback/p?code=abc&state=s', '/oauth/callback/p?code=redacted&state=s'],
     ['/x?a=%zz', '/x?a=%zz'],
     ['/x?jwt=eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln', '/x?jwt=[redacted]'],
-  ])('redacts secrets in %s', (url, shown) => {
+  ])('an audit event redacts secrets in %s', (url, shown) => {
     const { events, record } = begin(everything, 'GET', url);
     record.complete(0, 200, responded);
     expect(events[0]?.requestURI).toBe(shown);
   });
 
-  test('records the user, the client and the outcome of a login', () => {
+  test('an audit event records the user, the client and the outcome of a login', () => {
     const { events, record } = begin(everything, 'POST', '/oauth/token', { user: undefined });
     record.identify({ username: 'bob', uid: 'u', groups: [] });
     record.annotate('oauth.platform.io/client', 'platform');
@@ -121,13 +121,13 @@ describe('an audit event', () => {
     });
   });
 
-  test('records that the response was truncated', () => {
+  test('an audit event records that the response was truncated', () => {
     const { events, record } = begin(everything, 'GET', '/x');
     record.complete(0, 200, { ...responded, isWhole: false });
     expect(events[0]?.annotations).toEqual({ 'platform.io/aborted': 'true' });
   });
 
-  test('is not written for an omitted stage, nor at the level None', () => {
+  test('an audit event is not written for an omitted stage, nor at the level None', () => {
     const started = begin({ rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'] }] }, 'GET', '/x');
     started.record.started(0, 200);
     expect(started.events).toEqual([]);
@@ -170,7 +170,7 @@ describe('a created object', () => {
     ['a Status in protobuf', protobuf, envelope('Status', field(5, field(1, Buffer.from('s')))), 's'],
     ['a truncated message', protobuf, Buffer.from('k8s\0\n\u00ff'), undefined],
     ['invalid JSON', 'application/json', '{', undefined],
-  ])('is named from the response, at every level: %s', (_, type, response, name) => {
+  ])('a created object is named from the response, at every level: %s', (_, type, response, name) => {
     const secrets = '/api/v1/namespaces/default/secrets';
     for (const level of ['Metadata', 'RequestResponse']) {
       const { events, record } = begin({ rules: [{ level }] }, 'POST', secrets);
@@ -202,7 +202,7 @@ describe('recorded bodies', () => {
     return events[0];
   }
 
-  test('depend on the level', () => {
+  test('recorded bodies depend on the level', () => {
     expect(passed(everything)).toMatchObject({ requestObject: pod, responseObject: { items: [pod] } });
     const request = passed({ rules: [{ level: 'Request' }] });
     expect(request).toMatchObject({ level: 'Request', requestObject: pod });
@@ -210,22 +210,22 @@ describe('recorded bodies', () => {
     expect(passed({ rules: [{ level: 'Metadata' }] })).not.toHaveProperty('requestObject');
   });
 
-  test('omit managedFields if the policy says so', () => {
+  test('recorded bodies omit managedFields if the policy says so', () => {
     const event = passed({ rules: [{ level: 'RequestResponse' }], omitManagedFields: true });
     expect([event?.requestObject, event?.responseObject]).toEqual([bare, { kind: 'PodList', items: [bare] }]);
   });
 
   test.each(['application/merge-patch+json', 'application/strategic-merge-patch+json; charset=utf-8'])(
-    'of the type %s are recorded',
+    'recorded bodies of the type %s are recorded',
     (type) => expect(passed(everything, pods, type)?.requestObject).toEqual(pod),
   );
 
-  test.each(['', 'Application/JSON'])('of the type %j are recorded too', (type) => {
+  test.each(['', 'Application/JSON'])('recorded bodies of the type %j are recorded too', (type) => {
     expect(passed(everything, pods, type)?.requestObject).toEqual(pod);
   });
 
   test.each(['application/vnd.kubernetes.protobuf', 'application/apply-patch+yaml'])(
-    'of the type %j are not recorded',
+    'recorded bodies of the type %j are not recorded',
     (type) => {
       const event = passed(everything, pods, type);
       expect(event).not.toHaveProperty('requestObject');
@@ -237,7 +237,7 @@ describe('recorded bodies', () => {
     ['a Secret', { kind: 'Secret', data: { a: 'aGlkZGVu' } }],
     ['an array with one', [{ kind: 'Secret', data: { a: 'aGlkZGVu' } }]],
     ['a list with one', { kind: 'List', items: [pod, { kind: 'Secret', data: { a: 'aGlkZGVu' } }] }],
-  ])('with %s are not recorded, whatever the URL', (_, object) => {
+  ])('recorded bodies with %s are not recorded, whatever the URL', (_, object) => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     record.showRequest(bodyOf(JSON.stringify(object)));
@@ -246,7 +246,7 @@ describe('recorded bodies', () => {
     expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'contains data that is never shown' });
   });
 
-  test('nested deeper than the limit are omitted', () => {
+  test('recorded bodies nested deeper than the limit are omitted', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     record.showRequest(bodyOf('['.repeat(30_000) + ']'.repeat(30_000)));
@@ -255,7 +255,7 @@ describe('recorded bodies', () => {
   });
 
   test.each(['Bearer abc', 'bearer abc', 'a line\nBearer abc', '\teyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln'])(
-    'do not contain the token in %j',
+    'recorded bodies do not contain the token in %j',
     (value) => {
       const { events, record } = begin(everything, 'POST', pods);
       record.describeRequest(json);
@@ -266,7 +266,7 @@ describe('recorded bodies', () => {
     },
   );
 
-  test('share one buffer limit, and release their share', () => {
+  test('recorded bodies share one buffer limit, and release their share', () => {
     const room = new BodyBudget();
     const large = Buffer.alloc(maxShown, 'a');
     const bodies = Array.from({ length: 1_200 }, () => {
@@ -282,7 +282,7 @@ describe('recorded bodies', () => {
     expect(another.show(json, false).why).toBe('cannot be decoded');
   });
 
-  test('that arrive in single bytes are stored as one chunk', () => {
+  test('recorded bodies that arrive in single bytes are stored as one chunk', () => {
     const body = new AuditBody(new BodyBudget());
     for (const byte of bytes(pod)) body.add(Uint8Array.of(byte));
     expect(body.show(json, false)).toEqual({ text: JSON.stringify(pod) });
@@ -303,14 +303,14 @@ describe('recorded bodies', () => {
     '/api/v1/namespaces/default/services/grafana/proxy/login',
     '/oauth/token',
     '/oauth/login',
-  ])('of %s are never recorded', (url) => {
+  ])('recorded bodies of %s are never recorded', (url) => {
     const event = passed(everything, url);
     expect(event?.level).toBe('Metadata');
     expect(event).not.toHaveProperty('requestObject');
     expect(event).not.toHaveProperty('responseObject');
   });
 
-  test('that are too large are not buffered, and the event says so', () => {
+  test('recorded bodies that are too large are not buffered, and the event says so', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     const body = new AuditBody(new BodyBudget());
@@ -328,7 +328,7 @@ describe('recorded bodies', () => {
     });
   });
 
-  test('with invalid JSON are omitted', () => {
+  test('recorded bodies with invalid JSON are omitted', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     const body = new AuditBody(new BodyBudget());

@@ -75,7 +75,7 @@ async function until(check: () => boolean): Promise<void> {
 }
 
 describe('the audit webhook', () => {
-  test('gets event lists, none larger than a batch, with each event once and in order', async () => {
+  test('the audit webhook gets event lists, none larger than a batch, with each event once and in order', async () => {
     const { received, lost, sink } = await lab([200], { token: () => 'of-the-receiver' });
     write(sink, 1, 8);
     await sink.close();
@@ -89,7 +89,7 @@ describe('the audit webhook', () => {
     expect(lost).toEqual([]);
   });
 
-  test('gets a partial batch after the maximum wait', async () => {
+  test('the audit webhook gets a partial batch after the maximum wait', async () => {
     const { received, sink } = await lab();
     write(sink, 1, 1);
     await until(() => received.length === 1);
@@ -100,7 +100,7 @@ describe('the audit webhook', () => {
   });
 
   test.each([[[503, 0, 429, 200]], [[0, 200]], [[500, 500, 500, 500, 200]]])(
-    'that responds with %j gets the same batch again until it accepts it',
+    'the audit webhook that responds with %j gets the same batch again until it accepts it',
     async (responses) => {
       const { received, lost, sink } = await lab(responses);
       write(sink, 1, 2);
@@ -111,7 +111,7 @@ describe('the audit webhook', () => {
     },
   );
 
-  test('that accepts nothing gets one request at shutdown, not one for each queued batch', async () => {
+  test('the audit webhook that accepts nothing gets one request at shutdown, not one for each queued batch', async () => {
     const { received, lost, sink } = await lab([503], { batchMaxWait: 60_000, batchMaxSize: 2, firstPause: 60_000 });
     write(sink, 1, 8);
     await until(() => received.length === 1);
@@ -120,14 +120,14 @@ describe('the audit webhook', () => {
     expect(lost.reduce((sum, events) => sum + events, 0)).toBe(8);
   });
 
-  test('that accepts a batch with a response of over 1 MiB gets it once', async () => {
+  test('the audit webhook that accepts a batch with a response of over 1 MiB gets it once', async () => {
     const { received, lost, sink } = await lab([200], { body: 'x'.repeat(1024 * 1024 + 1) });
     write(sink, 1, 3);
     await sink.close();
     expect([received.length, lost]).toEqual([1, []]);
   });
 
-  test('that rejects a batch does not get it again, and the loss is counted', async () => {
+  test('the audit webhook that rejects a batch does not get it again, and the loss is counted', async () => {
     const { received, lost, sink } = await lab([400, 200]);
     write(sink, 1, 3);
     await until(() => lost.length > 0);
@@ -137,7 +137,7 @@ describe('the audit webhook', () => {
     expect(received.map(({ items }) => items)).toEqual([[1, 2, 3], [4]]);
   });
 
-  test('that redirects is not followed: the events are lost, and the log does not contain the token', async () => {
+  test('the audit webhook that redirects is not followed: the events are lost, and the log does not contain the token', async () => {
     const { log, lines } = logOfLines();
     const { received, lost, sink } = await lab([307], { token: () => 'of-the-receiver', log });
     write(sink, 1, 3);
@@ -148,7 +148,7 @@ describe('the audit webhook', () => {
     expect(lines()[0]).not.toContain('of-the-receiver');
   });
 
-  test('gets no events if its certificate is from a CA other than the configured one', async () => {
+  test('the audit webhook gets no events if its certificate is from a CA other than the configured one', async () => {
     const authority = await createAuthority('receivers');
     const { certificate: cert, key } = await authority.issue({ commonName: 'receiver', server: ['127.0.0.1'] });
     let requests = 0;
@@ -169,7 +169,7 @@ describe('the audit webhook', () => {
     expect([sent, requests]).toEqual([[0, 1], 1]);
   });
 
-  test('that is down for long loses events, as does a full buffer; both are counted', async () => {
+  test('the audit webhook that is down for long loses events, as does a full buffer; both are counted', async () => {
     const { received, lost, sink } = await lab([503]);
     write(sink, 1, 15);
     // Three are being sent, ten are queued.
@@ -179,7 +179,7 @@ describe('the audit webhook', () => {
     expect(lost.reduce((sum, events) => sum + events, 0)).toBe(15);
   });
 
-  test('gets one more attempt at shutdown', async () => {
+  test('the audit webhook gets one more attempt at shutdown', async () => {
     const { received, lost, sink } = await lab([503], { firstPause: 600_000 });
     write(sink, 1, 3);
     await until(() => received.length === 1);

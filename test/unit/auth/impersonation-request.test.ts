@@ -107,12 +107,12 @@ describe.each<[string, string[], string[], string[]]>([
     [authenticated],
   ],
 ])('impersonation of %s', (_, headers, expected, groups) => {
-  test('requires the rights that kube-apiserver requires', async () => {
+  test('impersonation requires the rights that kube-apiserver requires', async () => {
     expect((await impersonate(headers)).rights).toEqual(expected);
     for (const missing of expected) await expect(impersonate(headers, missing)).rejects.toMatchObject({ code: 403 });
   });
 
-  test('adds the groups that kube-apiserver adds', async () => {
+  test('impersonation adds the groups that kube-apiserver adds', async () => {
     expect((await impersonate(headers)).user).toMatchObject({ username: headers[1], groups });
   });
 });

@@ -12,7 +12,7 @@ describe('quantile', () => {
     [0.5, 3],
     [0.99, 5],
     [1, 5],
-  ])('at %d of 1 to 5 is %d', (share, value) => {
+  ])('quantile at %d of 1 to 5 is %d', (share, value) => {
     expect(quantile(sorted, share)).toBe(value);
   });
 
@@ -23,7 +23,7 @@ describe('quantile', () => {
 });
 
 describe('Histogram', () => {
-  test('has the quantiles of the sorted times, to a tenth of a millisecond', () => {
+  test('Histogram has the quantiles of the sorted times, to a tenth of a millisecond', () => {
     const histogram = new Histogram();
     const times = Array.from({ length: 1000 }, (_, index) => ((index * 7919) % 1000) / 10);
     for (const time of times) histogram.add(time);
@@ -31,7 +31,7 @@ describe('Histogram', () => {
       expect(histogram.quantile(share)).toBeCloseTo(quantile(ascending(times), share), 6);
   });
 
-  test('merges the counts of several processes', () => {
+  test('Histogram merges the counts of several processes', () => {
     const all = new Histogram();
     for (const times of [[1, 2], [3], [4, 100]]) {
       const part = new Histogram();
@@ -43,7 +43,7 @@ describe('Histogram', () => {
     expect(all.quantile(1)).toBe(100);
   });
 
-  test('counts a negative time as zero and an excessive one as the longest', () => {
+  test('Histogram counts a negative time as zero and an excessive one as the longest', () => {
     const histogram = new Histogram();
     histogram.add(-5);
     expect(histogram.quantile(1)).toBe(0);
@@ -51,7 +51,7 @@ describe('Histogram', () => {
     expect(histogram.quantile(1)).toBe(60_000);
   });
 
-  test('has no quantile without values', () => {
+  test('Histogram has no quantile without values', () => {
     expect(new Histogram().quantile(0.5)).toBeNaN();
   });
 });

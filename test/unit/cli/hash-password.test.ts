@@ -26,14 +26,14 @@ function terminal(...typed: string[]): { input: PassThrough; raw: boolean[] } {
 }
 
 describe('hash-password at a terminal', () => {
-  test('rejects two different passwords', async () => {
+  test('hash-password at a terminal rejects two different passwords', async () => {
     const { input, raw } = terminal('correct horse\r', 'correct house\r');
     expect(await hashPassword([], input)).toBe(2);
     expect(printed.at(-1)).toBe('error: hash-password: the passwords do not match');
     expect(raw).toEqual([true, false, true, false]);
   });
 
-  test('prompts twice on stderr, and neither the terminal nor the command echoes the password', async () => {
+  test('hash-password at a terminal prompts twice on stderr, and neither the terminal nor the command echoes the password', async () => {
     const { input, raw } = terminal('correct horsf\u007Fe\r', 'correct horse\r');
     expect(await hashPassword([], input)).toBe(0);
     expect(printed).toEqual([
@@ -51,7 +51,7 @@ describe('hash-password at a terminal', () => {
     ['Ctrl-D', '\u0004'],
     ['an empty line', '\r'],
     ['two lines at once', 'correct horse\rbattery staple\r'],
-  ])('prints no hash and restores the terminal after %s', async (_, typed) => {
+  ])('hash-password at a terminal prints no hash and restores the terminal after %s', async (_, typed) => {
     const { input, raw } = terminal(typed);
     expect(await hashPassword([], input)).toBe(2);
     expect(printed.filter((line) => line.startsWith('log: '))).toEqual([]);
@@ -61,18 +61,18 @@ describe('hash-password at a terminal', () => {
 
 describe('hash-password', () => {
   test.each(['correct horse\nbattery staple', 'correct horse\r\n\r\n', '\ncorrect horse'])(
-    'rejects more than one line: %j',
+    'hash-password rejects more than one line: %j',
     async (text) => {
       expect(await hashPassword([], new PassThrough().end(text))).toBe(2);
       expect(printed).toEqual([expect.stringContaining('single line')]);
     },
   );
 
-  test('does not repeat a password that is passed as an argument', async () => {
+  test('hash-password does not repeat a password that is passed as an argument', async () => {
     await expect(hashPassword(['correct horse'], new PassThrough())).rejects.toThrow(/^(?!.*correct)/);
   });
 
-  test.each([[['foo']], [['--nonsense']]])('rejects the arguments %j', async (args) => {
+  test.each([[['foo']], [['--nonsense']]])('hash-password rejects the arguments %j', async (args) => {
     await expect(hashPassword(args, new PassThrough())).rejects.toThrow(UsageError);
   });
 });

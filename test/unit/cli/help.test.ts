@@ -11,13 +11,13 @@ const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../
 describe('the help', () => {
   const help = informationFor(['--help']) ?? '';
 
-  test('shows the usage of each command', () => {
+  test('the help shows the usage of each command', () => {
     expect(help).toContain('Usage: platform-apiserver [flags]\n');
     for (const call of ['check-config FILE', 'credential [flags]', 'hash-password', 'version'])
       expect(help).toMatch(new RegExp(String.raw`^ {2}${call.replaceAll(/[[\]]/g, String.raw`\$&`)} +\S`, 'm'));
   });
 
-  test('lists each flag once, with its meaning and default', () => {
+  test('the help lists each flag once, with its meaning and default', () => {
     const text = help.replaceAll(/\s+/g, ' ');
     for (const [flag, meaning] of flagsTable()) {
       expect(help.split('\n').filter((line) => line.split(' ').includes(flag))).toHaveLength(1);
@@ -26,23 +26,26 @@ describe('the help', () => {
     }
   });
 
-  test.each(['', 'check-config', 'credential', 'hash-password', 'version'])('fits into 80 columns: %j', (command) => {
-    const text = informationFor([...(command === '' ? [] : [command]), '--help']) ?? '';
-    expect(text.split('\n').filter((line) => line.length > 80 || line.trimEnd() !== line)).toEqual([]);
-  });
+  test.each(['', 'check-config', 'credential', 'hash-password', 'version'])(
+    'the help fits into 80 columns: %j',
+    (command) => {
+      const text = informationFor([...(command === '' ? [] : [command]), '--help']) ?? '';
+      expect(text.split('\n').filter((line) => line.length > 80 || line.trimEnd() !== line)).toEqual([]);
+    },
+  );
 
-  test('lists every flag that the server accepts, and no other', () => {
+  test('the help lists every flag that the server accepts, and no other', () => {
     const parsed = parseFlags(['--namespace=ns'], {});
     const names = Object.keys(parsed).map((name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
     expect(flagsTable().map(([flag]) => flag.replace(/=.*/, ''))).toEqual(names.map((name) => `--${name}`));
   });
 
-  test('of credential lists its flags', () => {
+  test('the help of credential lists its flags', () => {
     const text = (informationFor(['credential', '--help']) ?? '').replaceAll(/\s+/g, ' ');
     for (const [flag, meaning] of credentialFlagsTable()) expect(text).toContain(`${flag} ${meaning}`);
   });
 
-  test.each(['check-config', 'hash-password', 'version'])('of %s covers only that command', (command) => {
+  test.each(['check-config', 'hash-password', 'version'])('the help of %s covers only that command', (command) => {
     const text = informationFor([command, '--help']) ?? '';
     expect(text).toContain(`Usage: platform-apiserver ${command}`);
     expect(text).not.toContain('--http-port');
@@ -51,18 +54,18 @@ describe('the help', () => {
 
 describe('a command line', () => {
   test.each([['--help'], ['-h'], ['--namespace=ns', '-h'], ['--nonsense', '--help'], ['hash-password', '-h']])(
-    'prints help for --help in any position: %j',
+    'a command line prints help for --help in any position: %j',
     (...args) => {
       expect(informationFor(args)).toMatch(/^Usage: platform-apiserver /);
     },
   );
 
-  test('prints the version on request', () => {
+  test('a command line prints the version on request', () => {
     expect(informationFor(['--version'])).toBe(`platform-apiserver ${version}`);
   });
 
   test.each([[[]], [['--namespace=ns']], [['--', '--help']], [['check-config', '--', '-h']], [['--config', 'help']]])(
-    'prints neither help nor version: %j',
+    'a command line prints neither help nor version: %j',
     (args) => {
       expect(informationFor(args)).toBeUndefined();
     },
@@ -72,12 +75,15 @@ describe('a command line', () => {
     ['versoin', 'unknown command "versoin"; did you mean "version"?'],
     ['serve', 'unknown command "serve"; the commands are check-config, credential, hash-password, version'],
     ['toString', 'unknown command "toString"; the commands are '],
-  ])('with the unknown command %s is rejected', (command, message) => {
+  ])('a command line with the unknown command %s is rejected', (command, message) => {
     expect(() => rejectUnknownCommand([command])).toThrow(UsageError);
     expect(() => rejectUnknownCommand([command])).toThrow(message);
   });
 
-  test.each([[[]], [['--namespace', 'ns']], [['-x']]])('without a command is not rejected: %j', (args) => {
-    expect(() => rejectUnknownCommand(args)).not.toThrow();
-  });
+  test.each([[[]], [['--namespace', 'ns']], [['-x']]])(
+    'a command line without a command is not rejected: %j',
+    (args) => {
+      expect(() => rejectUnknownCommand(args)).not.toThrow();
+    },
+  );
 });

@@ -49,11 +49,11 @@ describe('over HTTP/1.1 the client accepts', () => {
     ['an informational response before the final one', 'GET', 'a', ['HTTP/1.1 103 Early Hints\r\n\r\n', sized(1), 'a']],
     ['JSON', 'GET', '{}', [sized(2, json), '{}']],
     ['gzip', 'GET', '{"a":1}', [sized(member.length, `${json}Content-Encoding: gzip\r\n`), member]],
-  ])('%s', async (_, method, content, parts) => {
+  ])('over HTTP/1.1 the client accepts %s', async (_, method, content, parts) => {
     expect((await exchange({ method, path: '/' }, ...parts)).content.toString()).toBe(content);
   });
 
-  test('a watch of JSON lines', async () => {
+  test('over HTTP/1.1 the client accepts a watch of JSON lines', async () => {
     const body = '{"a":1}\n{"a":2}\n';
     expect((await exchange({ path: '/nodes?watch=true' }, sized(body.length, json), body)).content.toString()).toBe(
       body,
@@ -121,18 +121,18 @@ describe('over HTTP/1.1 the client reports', () => {
         Buffer.concat([member.subarray(0, -8), Buffer.alloc(4), member.subarray(-4)]),
       ],
     ],
-  ])('%s', async (_, message, parts, method = 'GET') => {
+  ])('over HTTP/1.1 the client reports %s', async (_, message, parts, method = 'GET') => {
     await expect(exchange({ method, path: '/' }, ...parts)).rejects.toThrow(message);
   });
 
-  test('a line of a watch that is not JSON', async () => {
+  test('over HTTP/1.1 the client reports a line of a watch that is not JSON', async () => {
     const body = '{"a":1}\n{"a":\n';
     await expect(exchange({ path: '/nodes?watch=true' }, sized(body.length, json), body)).rejects.toThrow(
       /is not JSON/,
     );
   });
 
-  test('bytes that follow a complete response on a keep-alive connection', async () => {
+  test('over HTTP/1.1 the client reports bytes that follow a complete response on a keep-alive connection', async () => {
     const [client, far] = duplexPair();
     far.once('data', () => far.write(`${sized(1)}a`));
     const connection = new Connection(client);
@@ -141,13 +141,13 @@ describe('over HTTP/1.1 the client reports', () => {
     await expect(connection.close()).rejects.toThrow(/follow the end of a message: "b"/);
   });
 
-  test('a request that is sent before the previous response was read', async () => {
+  test('over HTTP/1.1 the client reports a request that is sent before the previous response was read', async () => {
     const connection = new Connection(server(sized(5), 'hel'));
     (await connection.request({ path: '/' })).destroy();
     await expect(connection.request({ path: '/' })).rejects.toThrow('left unread');
   });
 
-  test('bytes that precede the next response', async () => {
+  test('over HTTP/1.1 the client reports bytes that precede the next response', async () => {
     const [client, far] = duplexPair();
     far.once('data', () => {
       far.write(`${sized(1)}a`);
@@ -183,7 +183,7 @@ const send =
   };
 
 describe('over HTTP/2 the client', () => {
-  test('accepts a body of its announced length, a body without a length, and none for HEAD', async () => {
+  test('over HTTP/2 the client accepts a body of its announced length, a body without a length, and none for HEAD', async () => {
     expect((await requestHTTP2(send({ 'content-length': 5 }, 'hello'))).content.toString()).toBe('hello');
     expect((await requestHTTP2(send({}, 'hello'))).content.toString()).toBe('hello');
     expect((await requestHTTP2(send({ 'content-length': 5 }, ''), 'HEAD')).content.toString()).toBe('');
@@ -202,7 +202,7 @@ describe('over HTTP/2 the client', () => {
     ['a stream without a response', (stream) => stream.close(http2.constants.NGHTTP2_REFUSED_STREAM)],
     ['JSON that is cut off', send({ 'content-type': 'application/json' }, '{"a":')],
     ['bytes after gzip', send({ 'content-encoding': 'gzip' }, Buffer.concat([member, member.subarray(0, 1)]))],
-  ])('reports %s', async (_, respond) => {
+  ])('over HTTP/2 the client reports %s', async (_, respond) => {
     await expect(requestHTTP2(respond)).rejects.toThrow(
       /Protocol error|of \d|INTERNAL_ERROR|closed with|not JSON|not gzip|Stream closed/,
     );

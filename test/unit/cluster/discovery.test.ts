@@ -114,7 +114,7 @@ describe('the resource name', () => {
     ['deployments.', undefined],
     ['.apps', undefined],
     ['__proto__', undefined],
-  ])('%s resolves to %s', async (name, expected) => {
+  ])('the resource name %s resolves to %s', async (name, expected) => {
     await start();
     expect(gvr(name)).toBe(expected);
   });
@@ -174,7 +174,7 @@ async function startWithDefinition(): Promise<FakeRequest> {
 }
 
 describe('a changed resource', () => {
-  test('is seen within a minute, and unchanged documents are not sent again', async () => {
+  test('a changed resource is seen within a minute, and unchanged documents are not sent again', async () => {
     await start();
     let notifications = 0;
     discovery.changed.subscribe(() => (notifications += 1));
@@ -191,7 +191,7 @@ describe('a changed resource', () => {
     expect(notifications).toBe(2);
   });
 
-  test('is kept while its group is only stale', async () => {
+  test('a changed resource is kept while its group is only stale', async () => {
     cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
     await start();
     cluster.documents['/apis'] = aggregated(apps, gizmos('Stale', []));
@@ -202,7 +202,7 @@ describe('a changed resource', () => {
     expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
   });
 
-  test('is requested soon after a change of a CustomResourceDefinition or an APIService', async () => {
+  test('a changed resource is requested soon after a change of a CustomResourceDefinition or an APIService', async () => {
     await start();
     await clock.advance(20_000);
     for (const path of ['customresourcedefinitions', 'apiservices']) {
@@ -223,7 +223,7 @@ describe('a changed resource', () => {
     expect(gvr('gizmos')).toBeUndefined();
   });
 
-  test('is reported a second after a change of its definition', async () => {
+  test('a changed resource is reported a second after a change of its definition', async () => {
     const watch = await startWithDefinition();
     let notifications = 0;
     discovery.changed.subscribe(() => (notifications += 1));
@@ -238,7 +238,7 @@ describe('a changed resource', () => {
     expect(discovery.resolve('gizmos')?.revision).toBe('u/2');
   });
 
-  test('has no revision after a list without its definition', async () => {
+  test('a changed resource has no revision after a list without its definition', async () => {
     const watch = await startWithDefinition();
     await watch.send({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } });
     await clock.advance(0);

@@ -23,7 +23,7 @@ function clientOf(status: number, body: object | Buffer) {
 }
 
 describe('the schema of a kind', () => {
-  test('is read once, by concurrent requests together, and then returned at once', async () => {
+  test('the schema of a kind is read once, by concurrent requests together, and then returned at once', async () => {
     const client = clientOf(200, { components: { schemas: { Other: { type: 'object' }, Thing: described } } });
     const schemas = new FieldSchemas(client);
     const [one, other] = await Promise.all([schemas.find(kind, log), schemas.find(kind, log)]);
@@ -33,7 +33,7 @@ describe('the schema of a kind', () => {
     expect(client.paths).toEqual(['/openapi/v3/apis/a.io/v1']);
   });
 
-  test('is read again for another revision of its CustomResourceDefinition', async () => {
+  test('the schema of a kind is read again for another revision of its CustomResourceDefinition', async () => {
     const client = clientOf(200, { components: { schemas: { Thing: described } } });
     const schemas = new FieldSchemas(client);
     await schemas.find({ ...kind, revision: 'uid/1' }, log);
@@ -47,15 +47,18 @@ describe('the schema of a kind', () => {
     ['not JSON', 200, Buffer.from('<html>')],
     ['without the kind', 200, { components: { schemas: { Thing: { type: 'object' } } } }],
     ['too large', 200, Buffer.alloc(9 * 1024 * 1024, ' ')],
-  ])('is unknown if the document is %s, which is not read again at once', async (_, status, body) => {
-    const client = clientOf(status, body);
-    const schemas = new FieldSchemas(client);
-    expect(await schemas.find(kind, log)).toBeUndefined();
-    expect(await schemas.find(kind, log)).toBeUndefined();
-    expect(client.paths).toHaveLength(1);
-  });
+  ])(
+    'the schema of a kind is unknown if the document is %s, which is not read again at once',
+    async (_, status, body) => {
+      const client = clientOf(status, body);
+      const schemas = new FieldSchemas(client);
+      expect(await schemas.find(kind, log)).toBeUndefined();
+      expect(await schemas.find(kind, log)).toBeUndefined();
+      expect(client.paths).toHaveLength(1);
+    },
+  );
 
-  test('is unknown without a wait of more than a second', async () => {
+  test('the schema of a kind is unknown without a wait of more than a second', async () => {
     const schemas = new FieldSchemas({ stream: () => new Promise(() => undefined) });
     const started = performance.now();
     expect(await schemas.find(kind, log)).toBeUndefined();

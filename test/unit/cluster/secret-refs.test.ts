@@ -74,7 +74,7 @@ test.each([
 });
 
 describe('the referenced Secrets', () => {
-  test('are read, and every change is reported', async () => {
+  test('the referenced Secrets are read, and every change is reported', async () => {
     put('a', 'first');
     await follow('a');
     expect(secrets.read({ name: 'a', key })).toBe('first');
@@ -88,7 +88,7 @@ describe('the referenced Secrets', () => {
     expect(changes).toBe(before + 2);
   });
 
-  test('are exactly those of the last call', async () => {
+  test('the referenced Secrets are exactly those of the last call', async () => {
     for (const name of ['a', 'b']) put(name, name);
     await follow('a');
     await follow('a', 'b');
@@ -102,7 +102,7 @@ describe('the referenced Secrets', () => {
     expect(changes).toBe(before);
   });
 
-  test('are synced once all were read, even if one is missing', async () => {
+  test('the referenced Secrets are synced once all were read, even if one is missing', async () => {
     put('b', 'b');
     hold('b');
     await follow('a', 'b');
@@ -117,18 +117,18 @@ describe('the referenced Secrets', () => {
     expect(changes).toBeGreaterThan(0);
   });
 
-  test('are reported once when all of them are missing', async () => {
+  test('the referenced Secrets are reported once when all of them are missing', async () => {
     await follow('a');
     expect([secrets.hasSynced(), changes]).toEqual([true, 1]);
   });
 
-  test('are awaited until the signal is aborted', async () => {
+  test('the referenced Secrets are awaited until the signal is aborted', async () => {
     hold('a');
     await follow('a');
     await expect(secrets.settled(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
   });
 
-  test('are not watched after a stop', async () => {
+  test('the referenced Secrets are not watched after a stop', async () => {
     put('a', 'a');
     await follow('a');
     secrets.stop();

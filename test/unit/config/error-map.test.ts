@@ -44,7 +44,7 @@ describe('a value of the wrong type is reported', () => {
       `users: [{${erin}, groups: [${Array.from({ length: 101 }, (_, at) => `g${at}`).join(', ')}]}]`,
       'users[0] (erin).groups: must have at most 100 entries',
     ],
-  ])('for %s', (line, message) => {
+  ])('a value of the wrong type is reported for %s', (line, message) => {
     expect(messagesFor(line)).toEqual([`authentication.${message}`]);
   });
 });
@@ -56,12 +56,12 @@ describe('missing keys are reported', () => {
       'kind: PlatformConfiguration\napiVersion: config.platform.io/v1alpha1\nauthentication: {}',
       ['authentication.issuer: is missing'],
     ],
-  ])('for %j', (text, messages) => {
+  ])('missing keys are reported for %j', (text, messages) => {
     const parsed = parseConfiguration(`${text}\nrequests: {}\n`);
     expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual(messages);
   });
 
-  test('in a list too', () => {
+  test('missing keys are reported in a list too', () => {
     expect(messagesFor('users: [{username: erin, passwordRef: {name: a}}]')).toEqual([
       'authentication.users[0] (erin).passwordRef.key: is missing',
     ]);
@@ -81,11 +81,11 @@ describe('an invalid choice is reported with the accepted values', () => {
     [`users: [{${erin}, state: 5}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
     [`users: [{${erin}, state: [x]}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
     [`users: [{${erin}, state: ${'x'.repeat(65)}}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
-  ])('for %s', (line, message) => {
+  ])('an invalid choice is reported with the accepted values for %s', (line, message) => {
     expect(messagesFor(line)).toEqual([`authentication.${message}`]);
   });
 
-  test('for a single accepted value', () => {
+  test('an invalid choice is reported with the accepted values for a single accepted value', () => {
     const parsed = parseConfiguration(
       'apiVersion: v1\nkind: PlatformConfiguration\nauthentication: {issuer: https://a}',
     );
@@ -110,15 +110,18 @@ describe('an unknown key is reported', () => {
     ['multipleLgoin', 'multipleLogin'],
     ['user', 'users'],
     ['clients2', 'clients'],
-  ])('with the closest match: %s', (key, near) => {
+  ])('an unknown key is reported with the closest match: %s', (key, near) => {
     expect(messagesFor(`${key}: 1`)).toEqual([`authentication.${key}: is not a known key; did you mean "${near}"?`]);
   });
 
-  test.each(['colour', 'multipleLoginsss', 'x', '__proto__'])('without a suggestion if none is close: %s', (key) => {
-    expect(messagesFor(`${key}: 1`)).toEqual([`authentication.${key}: is not a known key`]);
-  });
+  test.each(['colour', 'multipleLoginsss', 'x', '__proto__'])(
+    'an unknown key is reported without a suggestion if none is close: %s',
+    (key) => {
+      expect(messagesFor(`${key}: 1`)).toEqual([`authentication.${key}: is not a known key`]);
+    },
+  );
 
-  test('with its own suggestion for each of several', () => {
+  test('an unknown key is reported with its own suggestion for each of several', () => {
     expect(messagesFor(`users: [{${erin}, shell: bash, group: [], Email: x}]`, 'cach: {}\n')).toEqual([
       'authentication.users[0] (erin).shell: is not a known key',
       'authentication.users[0] (erin).group: is not a known key; did you mean "groups"?',
@@ -129,7 +132,7 @@ describe('an unknown key is reported', () => {
 });
 
 describe('the path of a problem', () => {
-  test('contains the names of users, clients and providers', () => {
+  test('the path of a problem contains the names of users, clients and providers', () => {
     expect(
       messagesFor(
         `users: [{${erin}, state: x}, {passwordRef: {name: a, key: b}}, {username: 5, passwordRef: {name: a, key: b}}]`,
@@ -146,7 +149,7 @@ describe('the path of a problem', () => {
     ]);
   });
 
-  test('omits names that would break the line', () => {
+  test('the path of a problem omits names that would break the line', () => {
     expect(messagesFor(`users: [{username: "a\\nb", passwordRef: {name: a, key: b}}]`)[0]).toMatch(
       /^authentication\.users\[0\]\.username: /,
     );
@@ -158,7 +161,7 @@ describe('the path of a problem', () => {
 
 describe('a redirect URI', () => {
   test.each(['https://*.example.com/cb', 'https://console.example.com/*', 'com.example.app:/*', '*'])(
-    'is rejected as not exact: %s',
+    'a redirect URI is rejected as not exact: %s',
     (uri) => {
       for (const key of ['redirectURIs', 'postLogoutRedirectURIs'])
         expect(messagesFor(`clients: [{${web}, ${key}: ["${uri}"]}]`)).toEqual([

@@ -17,12 +17,12 @@ const defaults = {
 };
 
 describe('parsing the command line', () => {
-  test('has defaults for everything except the namespace', () => {
+  test('parsing the command line has defaults for everything except the namespace', () => {
     expect(parseFlags(['--namespace=ns'], {})).toEqual(defaults);
     expect(parseFlags([], { POD_NAMESPACE: 'ns' })).toEqual(defaults);
   });
 
-  test('reads only POD_NAMESPACE from the environment, and the flag takes precedence', () => {
+  test('parsing the command line reads only POD_NAMESPACE from the environment, and the flag takes precedence', () => {
     const requestedNames: string[] = [];
     const environment = new Proxy<Record<string, string>>(
       { POD_NAMESPACE: 'pod' },
@@ -49,7 +49,7 @@ describe('parsing the command line', () => {
     ['--service-name=s', { serviceName: 's' }],
     ['--config-map=c', { configMap: 'c' }],
     ['--config=f', { config: 'f' }],
-  ])('accepts %s', (line, expected) => {
+  ])('parsing the command line accepts %s', (line, expected) => {
     expect(parseFlags(['--namespace=ns', ...line.split(' ')], {})).toEqual({ ...defaults, ...expected });
   });
 
@@ -74,7 +74,7 @@ describe('parsing the command line', () => {
     ['--no-such-flag=1', '--no-such-flag'],
     ['-x', '-x'],
     ['serve', 'serve'],
-  ])('rejects %s with an error that names %s', (line, named) => {
+  ])('parsing the command line rejects %s with an error that names %s', (line, named) => {
     const parse = (): unknown => parseFlags(['--namespace=ns', ...line.split(' ')], {});
     expect(parse).toThrow(UsageError);
     expect(parse).toThrow(named);
@@ -103,7 +103,7 @@ describe('parsing the command line', () => {
   });
 
   test.each([{}, { POD_NAMESPACE: '' }, { NAMESPACE: 'x' }])(
-    'without a namespace fails and says how to set it: %j',
+    'parsing the command line without a namespace fails and says how to set it: %j',
     (environment) => {
       expect(() => parseFlags([], environment)).toThrow(/--namespace.*POD_NAMESPACE/);
     },

@@ -16,7 +16,7 @@ describe('hash parameters', () => {
     [argon2('m=65536,t=3,p=4'), 'argon2id:65536:3:4'],
     [argon2('m=262144,t=16,p=16'), 'argon2id:262144:16:16'],
     [argon2('m=8,t=1,p=1'), 'argon2id:8:1:1'],
-  ])('of %s are %s', (hash, parameters) => {
+  ])('hash parameters of %s are %s', (hash, parameters) => {
     expect(parametersOf(hash)).toBe(parameters);
   });
 
@@ -49,7 +49,7 @@ describe('hash parameters', () => {
     ['argon2id with its parameters in another order', argon2('t=2,m=19456,p=1')],
     ['argon2id without a digest', argon2('m=19456,t=2,p=1').replace(digest, '')],
     ['scrypt', '$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E'],
-  ])('are rejected for %s', (_what, hash) => {
+  ])('hash parameters are rejected for %s', (_what, hash) => {
     expect(parametersOf(hash)).toBeUndefined();
   });
 });

@@ -21,7 +21,7 @@ const problem = (...providers: object[]): string => {
 };
 
 describe('an LDAP identity provider', () => {
-  test('requires its URL and a search base, and has defaults for everything else', () => {
+  test('an LDAP identity provider requires its URL and a search base, and has defaults for everything else', () => {
     expect(parse(ldap())).toEqual([
       {
         ...base,
@@ -53,7 +53,7 @@ describe('an LDAP identity provider', () => {
       { userSearch: { base: 'dc=a', filter: '(&(objectClass=user)(sAMAccountName={username}))' } },
     ],
     ['with an extensible match', { groupSearch: { base: 'dc=a', filter: '(member:1.2.840.113556.1.4.1941:={dn})' } }],
-  ])('is accepted %s', (_, changes) => {
+  ])('an LDAP identity provider is accepted %s', (_, changes) => {
     expect(problem(ldap(changes))).toBe('accepted');
   });
 
@@ -76,11 +76,11 @@ describe('an LDAP identity provider', () => {
     ['with an invalid attribute', { userSearch: { base: 'a', attributes: { subject: 'a)(b' } } }, 'an attribute name'],
     ['with an excessive timeout', { timeout: '10m' }, 'ldap.timeout'],
     ['with an unknown key', { tls: false }, 'ldap.tls'],
-  ])('is rejected %s', (_, changes, message) => {
+  ])('an LDAP identity provider is rejected %s', (_, changes, message) => {
     expect(problem(ldap(changes))).toContain(message);
   });
 
-  test('may have its own CA', async () => {
+  test('an LDAP identity provider may have its own CA', async () => {
     const authority = await createAuthority('directory-ca');
     expect(problem(ldap({ caCertificate: authority.certificate }))).toBe('accepted');
     const leaf = await authority.issue({ commonName: 'ldap.example', server: ['ldap.example'] });
@@ -100,7 +100,7 @@ const openID = (changes: object = {}): object => ({
 });
 
 describe('an OpenID provider', () => {
-  test('requires its issuer and its client, and has defaults for everything else', () => {
+  test('an OpenID provider requires its issuer and its client, and has defaults for everything else', () => {
     expect(parse(openID())).toMatchObject([
       {
         mapping: 'lookup',
@@ -120,17 +120,20 @@ describe('an OpenID provider', () => {
     ['with two scopes in one', { scopes: ['openid profile'] }, 'oidc.scopes[0]'],
     ['with a claim without a name', { claims: { groups: '' } }, 'oidc.claims.groups'],
     ['with a configured subject claim', { claims: { subject: 'email' } }, 'oidc.claims.subject'],
-  ])('is rejected %s', (_, changes, message) => {
+  ])('an OpenID provider is rejected %s', (_, changes, message) => {
     expect(problem(openID(changes))).toContain(message);
   });
 });
 
 describe('an identity provider', () => {
-  test.each(['system', 'platform', 'Corp', 'a:b', '', '-a', 'x'.repeat(64)])('cannot have the name %j', (name) => {
-    expect(problem({ ...ldap(), name })).toMatch(/identityProviders\[0\][^.]*\.name: /);
-  });
+  test.each(['system', 'platform', 'Corp', 'a:b', '', '-a', 'x'.repeat(64)])(
+    'an identity provider cannot have the name %j',
+    (name) => {
+      expect(problem({ ...ldap(), name })).toMatch(/identityProviders\[0\][^.]*\.name: /);
+    },
+  );
 
-  test('has a unique name and a supported type', () => {
+  test('an identity provider has a unique name and a supported type', () => {
     expect(problem(ldap(), ldap())).toContain('duplicate name "corp"');
     expect(problem({ ...ldap(), type: 'SAML' })).toContain('identityProviders[0] (corp).type: must be LDAP or OIDC');
     expect(problem({ ...ldap(), type: 'OIDC' })).toContain('identityProviders[0] (corp).oidc: is missing');

@@ -74,25 +74,28 @@ describe('a token for kube-apiserver', () => {
       'refresh_token',
       async (made: Lab) => refreshWith((await made.token({ ...login, scope: 'openid' })).json()['refresh_token']),
     ],
-  ] as const)('is issued by the grant %s, is valid for ten minutes, and has no other audience', async (_, fields) => {
-    const made = await lab();
-    const response = await made.token({ ...(await fields(made)), audience: 'kubernetes', scope: 'openid' });
-    const body = response.json() as { access_token: string; expires_in: number };
-    const token = body.access_token;
-    expect(body.expires_in).toBe(600);
-    expect(readJWT(token).claims).toMatchObject({ iss: issuer, aud: 'kubernetes', username: 'alice', groups: ['a'] });
-    await expect(made.accessTokens.validate(token)).resolves.toBeUndefined();
-    const userinfo = await sendRequest(made.app, '/oauth/userinfo', { headers: bearer(token) });
-    expect(userinfo.status).toBe(401);
-    const introspected = await made.post('/oauth/introspect', { token, ...asClient });
-    expect(introspected.json()).toEqual({ active: false });
-  });
+  ] as const)(
+    'a token for kube-apiserver is issued by the grant %s, is valid for ten minutes, and has no other audience',
+    async (_, fields) => {
+      const made = await lab();
+      const response = await made.token({ ...(await fields(made)), audience: 'kubernetes', scope: 'openid' });
+      const body = response.json() as { access_token: string; expires_in: number };
+      const token = body.access_token;
+      expect(body.expires_in).toBe(600);
+      expect(readJWT(token).claims).toMatchObject({ iss: issuer, aud: 'kubernetes', username: 'alice', groups: ['a'] });
+      await expect(made.accessTokens.validate(token)).resolves.toBeUndefined();
+      const userinfo = await sendRequest(made.app, '/oauth/userinfo', { headers: bearer(token) });
+      expect(userinfo.status).toBe(401);
+      const introspected = await made.post('/oauth/introspect', { token, ...asClient });
+      expect(introspected.json()).toEqual({ active: false });
+    },
+  );
 
   describe('for a user who must change the password', () => {
     const carol = { ...login, username: 'carol' };
 
     // evidence: password-change-login
-    test('is refused at a login without creating a session, as is an id_token', async () => {
+    test('a token for a user who must change the password is refused at a login without creating a session, as is an id_token', async () => {
       const made = await lab();
       await must(made);
       const refused = await made.token({ ...carol, audience: 'kubernetes' });
@@ -111,7 +114,7 @@ describe('a token for kube-apiserver', () => {
     });
 
     // evidence: password-change-refresh
-    test('is refused for a refresh token, which stays valid', async () => {
+    test('a token for a user who must change the password is refused for a refresh token, which stays valid', async () => {
       const made = await lab();
       await made.putUser('carol');
       const { refresh_token: token } = (await made.token({ ...carol, scope: 'openid' })).json();
@@ -127,7 +130,7 @@ describe('a token for kube-apiserver', () => {
   });
 
   // evidence: kubernetes-token-not-ours
-  test('is never accepted as a token for this server, even after it was validated for kube-apiserver', async () => {
+  test('a token for kube-apiserver is never accepted as a token for this server, even after it was validated for kube-apiserver', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     expect(await made.accessTokens.validateForCluster(token)).toBeDefined();
@@ -135,11 +138,14 @@ describe('a token for kube-apiserver', () => {
   });
 
   // evidence: default-audience
-  test.each([{}, { audience: issuer }, { resource: issuer }])('is not issued for %j', async (fields) => {
-    expect(readJWT(await tokenOf(await lab(), fields)).claims['aud']).toBe(issuer);
-  });
+  test.each([{}, { audience: issuer }, { resource: issuer }])(
+    'a token for kube-apiserver is not issued for %j',
+    async (fields) => {
+      expect(readJWT(await tokenOf(await lab(), fields)).claims['aud']).toBe(issuer);
+    },
+  );
 
-  test('is refused together with another audience before the refresh token is used', async () => {
+  test('a token for kube-apiserver is refused together with another audience before the refresh token is used', async () => {
     const made = await lab();
     const first = (await made.token(login)).json()['refresh_token'];
     const response = await made.token({ ...refreshWith(first), audience: 'https://evil.example' });
@@ -150,7 +156,7 @@ describe('a token for kube-apiserver', () => {
     expect((await made.token(refreshWith(first))).status).toBe(200);
   });
 
-  test('revokes its session when it is revoked', async () => {
+  test('a token for kube-apiserver revokes its session when it is revoked', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     await made.post('/oauth/revoke', { token, ...asClient });
@@ -162,7 +168,7 @@ describe('the token webhook', () => {
   test.each([
     ['a client with introspection', basic('webhook')],
     ['a user who may create tokenreviews', bearer(serviceToken)],
-  ])('reports the user of a token to %s', async (_, headers) => {
+  ])('the token webhook reports the user of a token to %s', async (_, headers) => {
     const made = await lab();
     const token = await tokenOf(made);
     const response = await review(made, token, headers);
@@ -178,7 +184,7 @@ describe('the token webhook', () => {
     [[issuer, 'https://else.example'], [issuer]],
     [['https://else.example'], undefined],
     [['kubernetes'], undefined],
-  ])('for the audiences %j responds with %j', async (wanted, meant) => {
+  ])('the token webhook for the audiences %j responds with %j', async (wanted, meant) => {
     const made = await lab();
     const { status } = (await review(made, await tokenOf(made), basic('webhook'), wanted)).json() as {
       status: { authenticated: boolean; audiences?: readonly string[] };
@@ -186,7 +192,7 @@ describe('the token webhook', () => {
     expect([status.authenticated, status.audiences]).toEqual([meant !== undefined, meant]);
   });
 
-  test('returns no audience while those of kube-apiserver are unknown', async () => {
+  test('the token webhook returns no audience while those of kube-apiserver are unknown', async () => {
     const made = await lab();
     made.client.ownAudiences = [];
     const token = await tokenOf(made);
@@ -196,7 +202,7 @@ describe('the token webhook', () => {
     });
   });
 
-  test('validates tokens for kube-apiserver too', async () => {
+  test('the token webhook validates tokens for kube-apiserver too', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     expect((await review(made, token, basic('webhook'), ['kubernetes'])).json()).toMatchObject({
@@ -204,7 +210,7 @@ describe('the token webhook', () => {
     });
   });
 
-  test('reports the current groups, and rejects a token that is no longer valid', async () => {
+  test('the token webhook reports the current groups, and rejects a token that is no longer valid', async () => {
     const made = await lab();
     const token = await tokenOf(made);
     made.configure({ clients, users: [{ username: 'alice', groups: ['b'] }] });
@@ -214,14 +220,14 @@ describe('the token webhook', () => {
   });
 
   // evidence: token-review-introspection
-  test('validates only tokens of the same client for a client without introspection', async () => {
+  test('the token webhook validates only tokens of the same client for a client without introspection', async () => {
     const made = await lab();
     const own = await tokenOf(made, { client_id: 'other', client_secret: 'other' });
     expect((await review(made, own, basic('other'))).json()).toMatchObject({ status: { authenticated: true } });
     expect((await review(made, await tokenOf(made), basic('other'))).json()).toEqual(no);
   });
 
-  test('rejects other tokens without a request to kube-apiserver', async () => {
+  test('the token webhook rejects other tokens without a request to kube-apiserver', async () => {
     const made = await lab();
     const body = (await made.token({ ...login, scope: 'openid' })).json();
     const claims = readJWT(String(body['access_token'])).claims;
@@ -238,14 +244,14 @@ describe('the token webhook', () => {
     expect(made.client.requestsTo('POST', '/tokenreviews')).toHaveLength(0);
   });
 
-  test("does not send the reviewed token to kube-apiserver when it is also the caller's credential", async () => {
+  test("the token webhook does not send the reviewed token to kube-apiserver when it is also the caller's credential", async () => {
     const made = await lab();
     expect((await review(made, serviceToken, bearer(serviceToken))).json()).toEqual(no);
     expect(made.client.requestsTo('POST', '/tokenreviews')).toHaveLength(0);
   });
 
   // evidence: token-review-callers
-  test('rejects callers without a valid credential or permission', async () => {
+  test('the token webhook rejects callers without a valid credential or permission', async () => {
     const made = await lab();
     const token = await tokenOf(made);
     const callers: [OutgoingHttpHeaders, number][] = [
@@ -279,7 +285,7 @@ describe('the token webhook', () => {
     ['a number', JSON.stringify({ ...type, spec: { token: 1 } }), 400],
     ['bad audiences', JSON.stringify({ ...type, spec: { token: 'x', audiences: [1] } }), 400],
     ['an oversized body', JSON.stringify({ ...type, spec: { token: 'x'.repeat(65_536) } }), 413],
-  ])('rejects %s', async (_, body, status) => {
+  ])('the token webhook rejects %s', async (_, body, status) => {
     const response = await send(await lab(), body, basic('webhook'));
     expect({ status: response.status, error: response.json()['error'] }).toEqual({ status, error: 'invalid_request' });
   });
@@ -289,7 +295,7 @@ describe('the token webhook', () => {
     '['.repeat(65),
     JSON.stringify({ ...type, spec: {} }),
     JSON.stringify({ ...type, spec: { token: '' } }),
-  ])('responds 401 to a caller without credentials before it parses %s', async (body) => {
+  ])('the token webhook responds 401 to a caller without credentials before it parses %s', async (body) => {
     const response = await send(await lab(), body, {});
     expect({ status: response.status, error: response.json()['error'] }).toEqual({
       status: 401,
@@ -297,7 +303,7 @@ describe('the token webhook', () => {
     });
   });
 
-  test('rejects JSON nested deeper than 64 levels', async () => {
+  test('the token webhook rejects JSON nested deeper than 64 levels', async () => {
     const response = await send(await lab(), '['.repeat(65) + ']'.repeat(65), basic('webhook'));
     expect({ status: response.status, body: response.json() }).toEqual({
       status: 400,
@@ -305,7 +311,7 @@ describe('the token webhook', () => {
     });
   });
 
-  test('accepts the parameter timeout that client-go adds, and no other', async () => {
+  test('the token webhook accepts the parameter timeout that client-go adds, and no other', async () => {
     const made = await lab();
     const body = JSON.stringify({ ...type, spec: { token: 'x' } });
     const statuses = await Promise.all(
@@ -316,12 +322,12 @@ describe('the token webhook', () => {
     expect(statuses).toEqual([200, 400]);
   });
 
-  test('rejects a content type other than JSON', async () => {
+  test('the token webhook rejects a content type other than JSON', async () => {
     const response = await send(await lab(), 'token=x', { 'content-type': 'application/x-www-form-urlencoded' });
     expect(response.status).toBe(415);
   });
 
-  test('rejects an expired token', async () => {
+  test('the token webhook rejects an expired token', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     await made.clock.advance(11 * minute);

@@ -131,11 +131,11 @@ const paths = (text: string): string[] => {
 };
 
 describe('the configuration document', () => {
-  test('of the contract is accepted', () => {
+  test('the configuration document of the contract is accepted', () => {
     expect(parseConfiguration(example)).toEqual({ ok: true, value: expected });
   });
 
-  test('requires only an issuer; everything else has the default of the contract', () => {
+  test('the configuration document requires only an issuer; everything else has the default of the contract', () => {
     const { authentication, ...rest } = expected;
     expect(parseConfiguration(withAuthentication(''))).toEqual({
       ok: true,
@@ -143,12 +143,12 @@ describe('the configuration document', () => {
     });
   });
 
-  test('has no client if the list is empty, so that the default one can be removed', () => {
+  test('the configuration document has no client if the list is empty, so that the default one can be removed', () => {
     const parsed = parseConfiguration(withAuthentication('  clients: []'));
     expect(parsed).toMatchObject({ ok: true, value: { authentication: { clients: [] } } });
   });
 
-  test('is rejected with all problems at once, each with its path', () => {
+  test('the configuration document is rejected with all problems at once, each with its path', () => {
     expect(
       paths(`apiVersion: config.platform.io/v2
 kind: Configuration
@@ -227,7 +227,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     ['issuer: ""', 'issuer'],
     ['issuer: 5', 'issuer'],
     ['issuer: {}', 'issuer'],
-  ])('rejects the issuer %s', (line, path) => {
+  ])('the configuration document rejects the issuer %s', (line, path) => {
     expect(new Set(paths(withAuthentication('').replace('issuer: https://a.example', line)))).toEqual(
       new Set([`authentication.${path}`]),
     );
@@ -293,7 +293,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
       'clients[0].redirectURIs[0]',
     ]),
     ['clients: [{name: a, secret: x, secretRef: {name: a, key: b}}]', 'clients[0]'],
-  ])('rejects %s', (line, path) => {
+  ])('the configuration document rejects %s', (line, path) => {
     expect(paths(withAuthentication(`  ${line}\n`))).toEqual([`authentication.${path}`]);
   });
 
@@ -306,12 +306,12 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
       'users: [{username: a.b-c1, passwordRef: {name: a, key: b}, email: a@b.example, displayName: A, state: Disabled}]',
     ],
     ['clients: [{name: a, secretRef: {name: a, key: b}, grantTypes: []}]'],
-  ])('accepts %s', (line) => {
+  ])('the configuration document accepts %s', (line) => {
     expect(problems(withAuthentication(`  ${line}\n`))).toEqual([]);
   });
 
   test.each(['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty'])(
-    'rejects the unknown key %s',
+    'the configuration document rejects the unknown key %s',
     (key) => {
       expect(problems(withAuthentication(`${key}: {}\n`))).toEqual([`${key}: is not a known key`]);
       expect(problems(withAuthentication(`  ${key}: {}\n`))).toEqual([`authentication.${key}: is not a known key`]);
@@ -319,7 +319,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
   );
 
   // evidence: client-name-unique
-  test('reports the position of a repeated name', () => {
+  test('the configuration document reports the position of a repeated name', () => {
     expect(
       problems(
         withAuthentication(`  users:
@@ -335,7 +335,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     ]);
   });
 
-  test('never repeats a secret in a message', () => {
+  test('the configuration document never repeats a secret in a message', () => {
     const secret = 'correct-horse-battery';
     const text = withAuthentication(`  users:
   - {username: a, passwordHash: ${secret}}
@@ -364,7 +364,7 @@ describe('text that is not a YAML mapping', () => {
     ['a: 1\n[b]: 2', 'line 2, column 1'],
     ['a: 1\nb: *nobody', 'line 2, column 4'],
     ['a: [*b, &b 1]', 'line 1, column 5'],
-  ])('is rejected with its position: %j at %s', (text, line) => {
+  ])('text that is not a YAML mapping is rejected with its position: %j at %s', (text, line) => {
     const parsed = parseConfiguration(text);
     expect(parsed).toMatchObject({ ok: false });
     expect(paths(text)[0]).toBe(line);
@@ -372,17 +372,17 @@ describe('text that is not a YAML mapping', () => {
   });
 
   test.each(['', ' \n', '# nothing', 'null', '[]', '- a', '5', 'text', '"', '{}x', 'x: *nobody'])(
-    'is rejected: %j',
+    'text that is not a YAML mapping is rejected: %j',
     (text) => {
       expect(problems(text).length).toBeGreaterThan(0);
     },
   );
 
-  test('is rejected when it is larger than a ConfigMap can be', () => {
+  test('text that is not a YAML mapping is rejected when it is larger than a ConfigMap can be', () => {
     expect(problems(`# ${'x'.repeat(1024 * 1024)}`)).toEqual(['must not be larger than 1 MiB']);
   });
 
-  test('is rejected when its aliases would fill the memory', () => {
+  test('text that is not a YAML mapping is rejected when its aliases would fill the memory', () => {
     const bomb = Array.from(
       { length: 30 },
       (_, at) => `a${at}: &a${at} [${at === 0 ? '1' : `*a${at - 1}, *a${at - 1}`}]`,
@@ -390,7 +390,7 @@ describe('text that is not a YAML mapping', () => {
     expect(problems(bomb.join('\n')).join()).toMatch(/alias/i);
   });
 
-  test('is rejected without an exception, whatever it is', () => {
+  test('text that is not a YAML mapping is rejected without an exception, whatever it is', () => {
     fc.assert(
       fc.property(
         fc.oneof(

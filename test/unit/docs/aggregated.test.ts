@@ -88,7 +88,7 @@ async function document(path: string): Promise<Record<string, Record<string, Rec
 }
 
 describe('the OpenAPI 3 document', () => {
-  test('contains the schema of the cluster under a name of this server', async () => {
+  test('the OpenAPI 3 document contains the schema of the cluster under a name of this server', async () => {
     const { components } = await document(groupPath);
     expect(components?.['schemas']).toEqual({
       [`${own}.Node`]: {
@@ -118,7 +118,7 @@ describe('the OpenAPI 3 document', () => {
     expect(requested).toEqual(['/openapi/v3/api/v1']);
   });
 
-  test('contains the properties that kubectl explain requires for each path', async () => {
+  test('the OpenAPI 3 document contains the properties that kubectl explain requires for each path', async () => {
     const { paths } = await document(groupPath);
     const base = '/apis/resources.platform.io/v1alpha3';
     expect(
@@ -139,7 +139,7 @@ describe('the OpenAPI 3 document', () => {
     });
   });
 
-  test('lists the parameters of a watch for single objects too', async () => {
+  test('the OpenAPI 3 document lists the parameters of a watch for single objects too', async () => {
     const { paths } = await document(groupPath);
     const namesOf = (path: string): string[] => {
       const operation = paths?.[path]?.['get'] as { parameters: { in: string; name: string }[] } | undefined;
@@ -150,7 +150,7 @@ describe('the OpenAPI 3 document', () => {
     expect(namesOf(`${base}/nodes/{name}`)).toEqual(['resourceVersion', 'pretty', 'timeout']);
   });
 
-  test('contains the schema of a route in both versions', () => {
+  test('the OpenAPI 3 document contains the schema of a route in both versions', () => {
     const response = { type: 'object', properties: { total: { type: 'integer', nullable: true } } };
     const schema = object({ total: integer.nullable() });
     const route: Route = {
@@ -176,7 +176,7 @@ describe('the OpenAPI 3 document', () => {
     });
   });
 
-  test('is available under its hash from the index, and may be cached forever there', async () => {
+  test('the OpenAPI 3 document is available under its hash from the index, and may be cached forever there', async () => {
     const { paths } = await document('/openapi/v3');
     const url = String(paths?.['apis/resources.platform.io/v1alpha3']?.['serverRelativeURL']);
     expect(url).toMatch(/^\/openapi\/v3\/apis\/resources\.platform\.io\/v1alpha3\?hash=[0-9A-F]{128}$/);
@@ -196,7 +196,7 @@ describe('the OpenAPI 3 document', () => {
   });
 });
 
-test('describes a kind of no API of the cluster for kubectl explain', async () => {
+test('the OpenAPI 3 document describes a kind of no API of the cluster for kubectl explain', async () => {
   const wanted = {
     'io.platform.logging.v1.LogQuery': {
       description: 'What was found',
@@ -212,7 +212,7 @@ test('describes a kind of no API of the cluster for kubectl explain', async () =
 });
 
 describe('the Swagger 2 document', () => {
-  test('has the same contents in its own format', async () => {
+  test('the Swagger 2 document has the same contents in its own format', async () => {
     const { definitions, paths } = await document('/openapi/v2');
     expect(JSON.stringify([definitions, paths])).not.toMatch(/#\/components|allOf|oneOf/);
     expect(definitions?.[`${own}.Node`]?.['properties']).toEqual({

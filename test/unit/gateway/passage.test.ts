@@ -173,7 +173,7 @@ test('kube-apiserver is paused once while a client does not read, and resumed on
 describe('small chunks of a response', () => {
   const piece = Buffer.alloc(2_048, 'x');
 
-  test('are written 64 KiB at a time', async () => {
+  test('small chunks of a response are written 64 KiB at a time', async () => {
     const sent = sendRequest(list).end();
     const { start, handler, res } = await exchange;
     const written = jest.spyOn(res, 'write');
@@ -187,7 +187,7 @@ describe('small chunks of a response', () => {
     expect(await textOf(message)).toHaveLength(80 * 2_048);
   });
 
-  test('of a stream are written together in the next turn of the event loop', async () => {
+  test('small chunks of a response of a stream are written together in the next turn of the event loop', async () => {
     sendRequest(watch).end();
     const { start, handler, res } = await exchange;
     const written = jest.spyOn(res, 'write');
@@ -206,7 +206,7 @@ describe('the body of a request', () => {
   test.each<[string, http.OutgoingHttpHeaders, number | undefined]>([
     ['with its length', { 'content-length': '4' }, 4],
     ['without a length if the client sent none', { 'transfer-encoding': 'chunked' }, undefined],
-  ])('is sent %s', async (_, headers, length) => {
+  ])('the body of a request is sent %s', async (_, headers, length) => {
     sendRequest(list, 'POST', headers).end('body');
     const { request } = await exchange;
     expect(request.length).toBe(length);
@@ -215,7 +215,7 @@ describe('the body of a request', () => {
     expect(Buffer.concat(chunks).toString()).toBe('body');
   });
 
-  test('that is truncated is a client error', async () => {
+  test('the body of a request that is truncated is a client error', async () => {
     const sent = sendRequest(list, 'POST', { 'content-length': '100' });
     sent.write('half');
     const { request, start } = await exchange;

@@ -101,14 +101,14 @@ describe('a 401 of kube-apiserver', () => {
     kube.serve = (_, res) => void res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end('of kube-apiserver');
   });
 
-  test('concerns the credential of the server, which is read again', async () => {
+  test('a 401 of kube-apiserver concerns the credential of the server, which is read again', async () => {
     const { status, headers, text } = await sendRequest(app, pods, as('anna'));
     expect([status, headers['retry-after'], headers['www-authenticate']]).toEqual([503, '1', undefined]);
     expect(text).not.toContain('of kube-apiserver');
     expect(renewed).toBe(1);
   });
 
-  test('behind a proxy subresource comes from the proxied server and is forwarded', async () => {
+  test('a 401 of kube-apiserver behind a proxy subresource comes from the proxied server and is forwarded', async () => {
     const { status, headers, text } = await sendRequest(app, '/api/v1/namespaces/d/services/s/proxy/', as('anna'));
     expect([status, headers['www-authenticate'], text]).toEqual([401, 'Basic', 'of kube-apiserver']);
     expect(renewed).toBe(0);

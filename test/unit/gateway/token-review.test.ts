@@ -120,7 +120,7 @@ describe('a review of an access token of this server', () => {
     ]);
   });
 
-  test('needs a client that accepts JSON', async () => {
+  test('a review of an access token of this server needs a client that accepts JSON', async () => {
     expect((await post(review('of-anna'), { accept: protobuf })).status).toBe(406);
   });
 });
@@ -142,7 +142,7 @@ describe('kube-apiserver receives unchanged', () => {
     ['protobuf without its prefix', inProtobuf('of-anna').subarray(4), { 'content-type': protobuf }],
     ['a compressed body', review('of-anna'), { 'content-encoding': 'gzip' }],
     ['a body of more than 64 KiB', review('of-anna').padEnd(64 * 1024 + 1), {}],
-  ])('%s', async (_, body, headers) => {
+  ])('kube-apiserver receives unchanged %s', async (_, body, headers) => {
     kube.serve = (_req, res) => void res.writeHead(201).end('of kube-apiserver');
     expect((await post(body, headers)).text).toBe('of kube-apiserver');
     const [passed, ...more] = kube.taken();

@@ -118,7 +118,7 @@ test('a client gets the response of kube-apiserver and the data that came with i
 });
 
 describe('each side of an upgraded connection', () => {
-  test('may send more after the other has ended: kube-apiserver', async () => {
+  test('each side of an upgraded connection may send more after the other has ended: kube-apiserver', async () => {
     const { client, kube, text, handled, destroy } = await join();
     client.end('from the client');
     kube.setEncoding('utf8');
@@ -130,7 +130,7 @@ describe('each side of an upgraded connection', () => {
     expect(destroy).toHaveBeenCalled();
   });
 
-  test('may send more after the other has ended: the client', async () => {
+  test('each side of an upgraded connection may send more after the other has ended: the client', async () => {
     const { client, kube, handled } = await join();
     kube.end('from kube-apiserver');
     await once(client, 'end');
@@ -150,7 +150,7 @@ describe('both sides of an upgraded connection are closed', () => {
     ['the connection to kube-apiserver fails', ({ connection }) => void connection.destroy(new Error('reset'))],
     ['the session is over', () => session.abort()],
     ['the user has changed', () => changeUser()],
-  ])('when %s', async (_, end) => {
+  ])('both sides of an upgraded connection are closed when %s', async (_, end) => {
     const joined = await join();
     end(joined);
     await Promise.all([gone(accepted), gone(joined.connection)]);
@@ -158,7 +158,7 @@ describe('both sides of an upgraded connection are closed', () => {
     expect(joined.destroy).toHaveBeenCalled();
   });
 
-  test('2 s after kube-apiserver has closed its side normally, even if the client does not', async () => {
+  test('both sides of an upgraded connection are closed 2 s after kube-apiserver has closed its side normally, even if the client does not', async () => {
     const { client, kube, connection } = await join();
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance', 'Date'] });
     try {
@@ -209,7 +209,7 @@ describe('before an upgrade gets a response', () => {
 });
 
 describe('a response that rejects an upgrade', () => {
-  test('reaches the client unchanged, and ends both connections', async () => {
+  test('a response that rejects an upgrade reaches the client unchanged, and ends both connections', async () => {
     const client = connect();
     const { respond, handled } = await upgradeRequest;
     const body = new PassThrough();
@@ -224,7 +224,7 @@ describe('a response that rejects an upgrade', () => {
     expect(destroy).toHaveBeenCalled();
   });
 
-  test('that is truncated is truncated for the client too', async () => {
+  test('a response that rejects an upgrade that is truncated is truncated for the client too', async () => {
     const client = connect();
     const { respond, handled } = await upgradeRequest;
     const body = new PassThrough();

@@ -32,7 +32,7 @@ const parameters = (count: number): string => Array.from({ length: count }, () =
 
 describe('a query string', () => {
   test.each([resourcePath, '/livez', '/oauth/open', '/nowhere'])(
-    'of %s with more than 1,000 parameters is 400',
+    'a query string of %s with more than 1,000 parameters is 400',
     async (path) => {
       const { app, handled } = face();
       const response = await sendRequest(app, `${path}?${parameters(1_001)}`, as('alice'));
@@ -48,15 +48,18 @@ describe('a query string', () => {
 
 describe('a request to impersonate another user', () => {
   // evidence: impersonation-headers
-  test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])('with %s is rejected', async (name) => {
-    const { app, handled } = face();
-    const { headers } = as('alice');
-    const response = await sendRequest(app, resourcePath, { headers: { ...headers, [name]: 'bob' } });
-    expect(response.status).toBe(403);
-    expect(response.json()).toMatchObject({ reason: 'Forbidden', details: { name: 'bob' } });
-    expect(handled).toEqual([]);
-    expect((await sendRequest(app, resourcePath, { headers: { [name]: 'bob' } })).status).toBe(401);
-  });
+  test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])(
+    'a request to impersonate another user with %s is rejected',
+    async (name) => {
+      const { app, handled } = face();
+      const { headers } = as('alice');
+      const response = await sendRequest(app, resourcePath, { headers: { ...headers, [name]: 'bob' } });
+      expect(response.status).toBe(403);
+      expect(response.json()).toMatchObject({ reason: 'Forbidden', details: { name: 'bob' } });
+      expect(handled).toEqual([]);
+      expect((await sendRequest(app, resourcePath, { headers: { [name]: 'bob' } })).status).toBe(401);
+    },
+  );
 });
 
 describe('requests that impersonate many users', () => {
@@ -70,37 +73,40 @@ describe('requests that impersonate many users', () => {
   test.each([
     ['', 10],
     ['?watch=1', 50],
-  ])('with the query %j cause at most this many concurrent access reviews per caller: %d', async (query, max) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    let reviews = 0;
-    const authorizer = {
-      authorize: async () => {
-        reviews += 1;
-        await promise;
-        return { allowed: true, reason: '' };
-      },
-    };
-    const { app } = face({
-      gateway,
-      authorizer,
-      // Concurrent requests, since the token was authenticated before.
-      authenticator: () => ({ username: 'alice', groups: [], via: 'token' }),
-      settings: { maxInFlightPerUser: 10 },
-    });
-    const responses = Array.from({ length: 80 }, (_, index) =>
-      sendRequest(app, `/api/v1/pods${query}`, as('alice', { 'impersonate-user': `bob-${index}` })),
-    );
-    const refused = (await Promise.race([
-      Promise.all(responses.slice(max)),
-      ...responses.slice(0, max),
-    ])) as AppResponse[];
-    expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([429]));
-    expect(reviews).toBe(max);
-    resolve();
-    for (const { status } of await Promise.all(responses.slice(0, max))) expect(status).toBe(200);
-  });
+  ])(
+    'requests that impersonate many users with the query %j cause at most this many concurrent access reviews per caller: %d',
+    async (query, max) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      let reviews = 0;
+      const authorizer = {
+        authorize: async () => {
+          reviews += 1;
+          await promise;
+          return { allowed: true, reason: '' };
+        },
+      };
+      const { app } = face({
+        gateway,
+        authorizer,
+        // Concurrent requests, since the token was authenticated before.
+        authenticator: () => ({ username: 'alice', groups: [], via: 'token' }),
+        settings: { maxInFlightPerUser: 10 },
+      });
+      const responses = Array.from({ length: 80 }, (_, index) =>
+        sendRequest(app, `/api/v1/pods${query}`, as('alice', { 'impersonate-user': `bob-${index}` })),
+      );
+      const refused = (await Promise.race([
+        Promise.all(responses.slice(max)),
+        ...responses.slice(0, max),
+      ])) as AppResponse[];
+      expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([429]));
+      expect(reviews).toBe(max);
+      resolve();
+      for (const { status } of await Promise.all(responses.slice(0, max))) expect(status).toBe(200);
+    },
+  );
 
-  test('with more than 100 names in one request are rejected with the limit', async () => {
+  test('requests that impersonate many users with more than 100 names in one request are rejected with the limit', async () => {
     const { app, reviews } = face({ gateway });
     const { headers } = as('alice', { 'impersonate-user': 'bob' });
     const ofMany = (count: number): Promise<AppResponse> => {
@@ -117,7 +123,7 @@ describe('requests that impersonate many users', () => {
 
 describe('an anonymous request', () => {
   test.each([resourcePath, '/metrics', '/nowhere', '/', '/livezz', '/LIVEZ', '/swagger', '/.well-known'])(
-    'gets only 401 with the challenge of RFC 6750 at %s',
+    'an anonymous request gets only 401 with the challenge of RFC 6750 at %s',
     async (path) => {
       const { app, handled } = face();
       const response = await sendRequest(app, path);
@@ -137,12 +143,15 @@ describe('an anonymous request', () => {
     },
   );
 
-  test.each(['/livez', '/kapis/version', '/oauth/open', '/version'])('is served at %s', async (path) => {
-    const { app } = face({ routes: [doing((_, res) => void res.end(), path)] });
-    expect((await sendRequest(app, path)).status).toBe(200);
-  });
+  test.each(['/livez', '/kapis/version', '/oauth/open', '/version'])(
+    'an anonymous request is served at %s',
+    async (path) => {
+      const { app } = face({ routes: [doing((_, res) => void res.end(), path)] });
+      expect((await sendRequest(app, path)).status).toBe(200);
+    },
+  );
 
-  test('becomes authenticated with a valid token on an open path that uses identities; an invalid token does no harm', async () => {
+  test('an anonymous request becomes authenticated with a valid token on an open path that uses identities; an invalid token does no harm', async () => {
     const { app, handled } = face();
     for (const [path, username] of [
       ['/livez?verbose', 'alice'],
@@ -198,21 +207,21 @@ describe('an authenticated request', () => {
       '/apis/resources.platform.io/v1alpha3/nodes/n1',
       [{ verb: 'get', group: 'resources.platform.io', resource: 'nodes', subresource: '', namespace: '', name: 'n1' }],
     ],
-  ])('to %s requires the right %j', async (path, attributes) => {
+  ])('an authenticated request to %s requires the right %j', async (path, attributes) => {
     const { app, reviews } = face();
     await sendRequest(app, path, as('alice'));
     expect(reviews).toEqual(attributes);
   });
 
   // evidence: access-review-each-request
-  test('without the right is 403 before any handler, even if the path is unknown', async () => {
+  test('an authenticated request without the right is 403 before any handler, even if the path is unknown', async () => {
     const { app, handled } = face({ allowed: false });
     for (const path of ['/metrics', '/nowhere', '/apis/resources.platform.io/v1alpha3/nodes'])
       expect((await sendRequest(app, path, as('alice'))).status).toBe(403);
     expect(handled).toEqual([]);
   });
 
-  test('is rejected before its access review when too many are in flight', async () => {
+  test('an authenticated request is rejected before its access review when too many are in flight', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
     const held = doing(async (_, res) => {
@@ -232,7 +241,7 @@ describe('an authenticated request', () => {
 
 describe('an unsupported method', () => {
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE'])(
-    'on %s is 405 with the supported methods',
+    'an unsupported method on %s is 405 with the supported methods',
     async (method) => {
       const response = await sendRequest(face().app, resourcePath, { ...as('alice'), method });
       expect(response).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
@@ -240,13 +249,13 @@ describe('an unsupported method', () => {
     },
   );
 
-  test('gets all methods of several routes', async () => {
+  test('an unsupported method gets all methods of several routes', async () => {
     const routes = [doing(() => undefined), doing(() => undefined, '/kapis/version', 'post')];
     const response = await sendRequest(face({ routes }).app, '/kapis/version', { method: 'DELETE' });
     expect(response.headers.allow).toBe('GET, HEAD, POST');
   });
 
-  test('is rejected as the strictest of several routes demands', async () => {
+  test('an unsupported method is rejected as the strictest of several routes demands', async () => {
     const path = '/kapis/version';
     const routes = [doing(() => undefined), { ...doing(() => undefined, path, 'post'), access: authorizedByPath }];
     const { app } = face({ routes, allowed: false });

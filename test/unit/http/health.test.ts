@@ -30,14 +30,14 @@ describe('a probe', () => {
     ['/readyz?exclude=bad', [good, bad], 200, 'ok'],
     ['/readyz?exclude=bad&exclude=other', [bad], 200, 'ok'],
     ['/readyz?exclude=good', [good, bad], 503, 'readyz check failed\n'],
-  ])('of %s responds without an identity', async (path, checks, status, text) => {
+  ])('a probe of %s responds without an identity', async (path, checks, status, text) => {
     const response = await probe(checks, path);
     expect([response.status, response.text]).toEqual([status, text]);
     expect(response.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
     expect(response.headers['content-type']).toBe('text/plain; charset=utf-8');
   });
 
-  test('of an unknown check is 404', async () => {
+  test('a probe of an unknown check is 404', async () => {
     for (const path of ['/readyz/other', '/livez/bad']) expect((await probe([bad], path)).status).toBe(404);
   });
 });
@@ -45,7 +45,7 @@ describe('a probe', () => {
 describe('names and reasons of checks', () => {
   const all = '[+]good ok\n[+]warns ok (warning: take care)\n[-]bad failed: the reason\nreadyz check failed\n';
 
-  test('are shown to an authenticated caller with ?verbose', async () => {
+  test('names and reasons of checks are shown to an authenticated caller with ?verbose', async () => {
     expect((await probe([good, warns, bad], '/readyz?verbose', 'alice')).text).toBe(all);
     expect((await probe([good, bad], '/readyz/good?verbose', 'alice')).text).toBe('[+]good ok\nreadyz check passed\n');
   });
@@ -54,7 +54,7 @@ describe('names and reasons of checks', () => {
     ['/readyz?verbose', undefined],
     ['/readyz?verbose', 'bad'],
     ['/readyz', 'alice'],
-  ])('are not shown at %s to %j', async (path, username) => {
+  ])('names and reasons of checks are not shown at %s to %j', async (path, username) => {
     expect((await probe([good, warns, bad], path, username)).text).toBe('readyz check failed\n');
   });
 });

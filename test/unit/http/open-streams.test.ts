@@ -62,12 +62,12 @@ const change = async (next: () => UserInfo | undefined): Promise<void> => {
   await settle();
 };
 
-describe.each(paths)('an open watch of %s, when users change,', (path) => {
+describe.each(paths)('an open watch of %s', (path) => {
   test.each<[string, UserInfo]>([
     ['no group', member()],
     ['another group', member('writers')],
     ['a group that may read only one of the two', member('halves')],
-  ])('ends with 403 at once if its user now has %s', async (_, user) => {
+  ])('an open watch ends with 403 at once if its user now has %s', async (_, user) => {
     const { response } = await open(path);
     // Below /kapis only the right to the core group is required.
     if (path.startsWith('/kapis')) rights = { readers: '*' };
@@ -84,14 +84,14 @@ describe.each(paths)('an open watch of %s, when users change,', (path) => {
       },
     ],
     ['yields no user', () => undefined],
-  ])('ends if its credential %s', async (_, next) => {
+  ])('an open watch ends if its credential %s', async (_, next) => {
     const { response } = await open(path);
     await change(next);
     expect(await response).toMatchObject({ status: 200, text: '' });
   });
 
   test.each([serviceUnavailable('not now'), tooManyRequests('no slot', 1)])(
-    'continues while a recheck has no decision: %s',
+    'an open watch continues while a recheck has no decision: %s',
     async (refusal) => {
       const { response } = await open(path);
       responses = Promise.reject(refusal);
@@ -104,7 +104,7 @@ describe.each(paths)('an open watch of %s, when users change,', (path) => {
     },
   );
 
-  test('continues and is rechecked as the changed user, if that user is allowed to read', async () => {
+  test('an open watch continues and is rechecked as the changed user, if that user is allowed to read', async () => {
     const { response, reviews } = await open(path);
     const before = reviews();
     await change(() => member('readers'));
@@ -159,7 +159,7 @@ test('a revoked session ends its own watches and no others', async () => {
 });
 
 describe('all open watches', () => {
-  test.each([0, 5])('end, spread over %i ms', async (spread) => {
+  test.each([0, 5])('all open watches end, spread over %i ms', async (spread) => {
     const { response } = await open(paths[0] as string);
     openStreams.endAll(spread);
     expect(await response).toMatchObject({ status: 200, text: '' });

@@ -22,7 +22,7 @@ beforeEach(async () => {
 const status = async (token: string): Promise<number> => (await lab.call(token, 'GET', 'whoami')).status;
 
 describe("the caller's own password", () => {
-  test('is changed with the current one, which revokes every session', async () => {
+  test("the caller's own password is changed with the current one, which revokes every session", async () => {
     const [one, other] = [await lab.login('bob'), await lab.login('bob')];
     const response = await lab.call(one, 'PUT', 'users/~/password', change);
     expect(response).toMatchObject({ status: 200 });
@@ -45,7 +45,7 @@ describe("the caller's own password", () => {
     ['to a number', { ...change, password: 12345678 }, 400],
     ['with additional fields', { ...change, groups: ['x'] }, 400],
     ['with a list', [], 400],
-  ])('is not changed %s: %j gets %d', async (_, body, code) => {
+  ])("the caller's own password is not changed %s: %j gets %d", async (_, body, code) => {
     lab.rights.set('bob', ['update users/password']);
     const token = await lab.login('bob');
     const response = await lab.call(token, 'PUT', 'users/bob/password', body);
@@ -55,7 +55,7 @@ describe("the caller's own password", () => {
     expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 200 });
   });
 
-  test('may have eight characters of several bytes, or 1,024 bytes', async () => {
+  test("the caller's own password may have eight characters of several bytes, or 1,024 bytes", async () => {
     for (const password of ['パスワードは短い', 'ü'.repeat(512)]) {
       const currentPassword = password.startsWith('パ') ? rightPassword : 'パスワードは短い';
       const token = String((await lab.loginResponse('bob', currentPassword)).json()['access_token']);
@@ -65,7 +65,7 @@ describe("the caller's own password", () => {
     }
   });
 
-  test('is protected by the login limit, at the same cost', async () => {
+  test("the caller's own password is protected by the login limit, at the same cost", async () => {
     const token = await lab.login('bob');
     for (let attempt = 0; attempt < 5; attempt += 1) {
       await lab.call(token, 'PUT', 'users/~/password', { ...change, currentPassword: 'wrong' });
@@ -77,7 +77,7 @@ describe("the caller's own password", () => {
     expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 429 });
   });
 
-  test('that an identity provider manages cannot be changed here, and the error says so', async () => {
+  test("the caller's own password that an identity provider manages cannot be changed here, and the error says so", async () => {
     const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
     const other = await createLab({
       authentication: { identityProviders: [{ name: 'corp', displayName: 'Corp.', type: 'LDAP', ldap }] },
@@ -100,7 +100,7 @@ describe("the caller's own password", () => {
     }
   });
 
-  test('is never logged', async () => {
+  test("the caller's own password is never logged", async () => {
     const { log, lines } = logOfLines();
     const logged = await createLab({ log });
     try {
@@ -125,14 +125,14 @@ describe('setting the password of another user', () => {
     await lab.putUser('carol', { groups: ['helpers'] });
   });
 
-  test('requires the right to it', async () => {
+  test('setting the password of another user requires the right to it', async () => {
     const token = await lab.login('carol');
     for (const name of ['bob', 'nobody'])
       expect(await lab.call(token, 'PUT', `users/${name}/password`, { password: next })).toMatchObject({ status: 403 });
   });
 
   // evidence: password-set-group-rights
-  test('requires the right to impersonate the groups of that user', async () => {
+  test('setting the password of another user requires the right to impersonate the groups of that user', async () => {
     lab.rights.set('carol', ['update users/password']);
     const token = await lab.login('carol');
     const refused = await lab.call(token, 'PUT', 'users/bob/password', { password: next });
@@ -146,7 +146,7 @@ describe('setting the password of another user', () => {
 
   // evidence: password-set-root-equivalent
   test.each(['a configured user', 'a User'])(
-    'requires the right to impersonate the groups of %s even if a password change is due',
+    'setting the password of another user requires the right to impersonate the groups of %s even if a password change is due',
     async (who) => {
       lab.rights.set('carol', ['update users/password', 'get users']);
       if (who === 'a User') await lab.putUser('erin', { groups: ['platform:admins'], passwordChangeRequired: true });
@@ -195,7 +195,7 @@ describe('setting the password of another user', () => {
     'patch deployments',
     'patch configmaps platform-config',
     'create sessions',
-  ])('who may %s directly', (power) => {
+  ])('a user who may %s', (power) => {
     const set = async (...rights: string[]): Promise<number> => {
       lab.rights.set('boss', [power]);
       lab.rights.set('carol', ['update users/password', ...rights]);
@@ -205,7 +205,7 @@ describe('setting the password of another user', () => {
     beforeEach(() => lab.putUser('boss'));
 
     // evidence: password-set-own-rights
-    test('requires the same right, or the right to impersonate that user', async () => {
+    test('setting the password of a user with a right requires the same right, or the right to impersonate that user', async () => {
       // Rights that everybody needs who sets passwords.
       const isOwn = power === 'update users/password';
       expect(await set()).toBe(isOwn ? 200 : 403);
@@ -244,7 +244,7 @@ describe('setting the password of another user', () => {
       lab.rights.set('boss', [`${verb} ${resource} ${name}`]);
     });
 
-    test('requires the same right, or the right to impersonate the user', async () => {
+    test('setting the password of a user with a right to one object requires the same right, or the right to impersonate the user', async () => {
       const statuses: number[] = [];
       for (const right of [`${verb} ${plain} other`, `${verb} ${resource} ${name}`, 'impersonate users boss']) {
         lab.rights.set('carol', ['update users/password boss', right]);
@@ -255,7 +255,7 @@ describe('setting the password of another user', () => {
     });
   });
 
-  test('who may only read requires no more than the right to set passwords', async () => {
+  test('setting the password of another user who may only read requires no more than the right to set passwords', async () => {
     await lab.putUser('dora');
     const rules = [
       { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['pods', 'pods/log', 'configmaps'] },
@@ -270,7 +270,7 @@ describe('setting the password of another user', () => {
     expect(await lab.call(token, 'PUT', 'users/dora/password', { password: next })).toMatchObject({ status: 200 });
   });
 
-  test('reads the rights of the user as that user, without groups', async () => {
+  test('setting the password of another user reads the rights of the user as that user, without groups', async () => {
     lab.rights.set('carol', ['update users/password', 'impersonate groups']);
     const uid = await lab.putUser('dora', { groups: ['staff'] });
     const token = await lab.login('carol');
@@ -285,7 +285,7 @@ describe('setting the password of another user', () => {
     }
   });
 
-  test('creates the Secret of a user without one, which the user owns', async () => {
+  test('setting the password of another user creates the Secret of a user without one, which the user owns', async () => {
     lab.rights.set('carol', ['update users/password']);
     const uid = await lab.putUser('dora', {}, false);
     const token = await lab.login('carol');
@@ -297,7 +297,7 @@ describe('setting the password of another user', () => {
     expect(await lab.loginResponse('dora', next)).toMatchObject({ status: 200 });
   });
 
-  test('of a configured user changes only the referenced key', async () => {
+  test('setting the password of another user of a configured user changes only the referenced key', async () => {
     lab.rights.set('carol', ['update users/password', 'impersonate groups']);
     const token = await lab.login('carol');
     expect(await lab.call(token, 'PUT', 'users/alice/password', { password: next })).toMatchObject({ status: 403 });
@@ -324,7 +324,7 @@ describe('setting the password of another user', () => {
 });
 
 describe('a hash that is weaker than new ones', () => {
-  test('is replaced at a login, and sessions continue', async () => {
+  test('a hash that is weaker than new ones is replaced at a login, and sessions continue', async () => {
     const before = lab.directory.account('bob');
     const token = await lab.login('bob');
     await settle();
@@ -344,18 +344,21 @@ describe('a hash that is weaker than new ones', () => {
   test.each([
     [72, preferred],
     [74, 'bcrypt:4'],
-  ])('is not replaced if the password exceeds the limit of bcrypt: %d bytes keep %s', async (bytes, expected) => {
-    const password = 'ü'.repeat(bytes / 2);
-    const uid = lab.directory.account('bob')?.uid ?? '';
-    const data = { passwordHash: base64(lab.hashes.of(password, 'bcrypt:4')) };
-    lab.cluster.put(secrets, { metadata: { name: `platform-user-${uid}` }, type: passwordSecretType, data });
-    await settle();
-    expect(await lab.loginResponse('bob', password)).toMatchObject({ status: 200 });
-    await settle();
-    expect(parametersOf(lab.directory.account('bob')?.passwordHash ?? '')).toBe(expected);
-  });
+  ])(
+    'a hash that is weaker than new ones is not replaced if the password exceeds the limit of bcrypt: %d bytes keep %s',
+    async (bytes, expected) => {
+      const password = 'ü'.repeat(bytes / 2);
+      const uid = lab.directory.account('bob')?.uid ?? '';
+      const data = { passwordHash: base64(lab.hashes.of(password, 'bcrypt:4')) };
+      lab.cluster.put(secrets, { metadata: { name: `platform-user-${uid}` }, type: passwordSecretType, data });
+      await settle();
+      expect(await lab.loginResponse('bob', password)).toMatchObject({ status: 200 });
+      await settle();
+      expect(parametersOf(lab.directory.account('bob')?.passwordHash ?? '')).toBe(expected);
+    },
+  );
 
-  test('that is changed meanwhile is not replaced', async () => {
+  test('a hash that is weaker than new ones that is changed meanwhile is not replaced', async () => {
     const uid = lab.directory.account('bob')?.uid ?? '';
     const name = `platform-user-${uid}`;
     const stolen = lab.hashes.of('another password', preferred);
@@ -376,7 +379,7 @@ describe('a hash that is weaker than new ones', () => {
 });
 
 describe('a user who must change the password', () => {
-  test('can log in, but only change the password', async () => {
+  test('a user who must change the password can log in, but only change the password', async () => {
     await lab.putUser('bob', { groups: ['b'], passwordChangeRequired: true }, false);
     lab.rights.set('bob', ['list users', 'get users', 'update users/password']);
     const token = await lab.login('bob');
@@ -403,7 +406,7 @@ describe('a user who must change the password', () => {
     });
   });
 
-  test('stays restricted when somebody else sets the password', async () => {
+  test('a user who must change the password stays restricted when somebody else sets the password', async () => {
     await lab.putUser('bob', { passwordChangeRequired: true });
     await lab.putUser('carol');
     lab.rights.set('carol', ['update users/password']);
@@ -411,7 +414,7 @@ describe('a user who must change the password', () => {
     expect(lab.directory.account('bob')?.passwordChangeRequired).toBe(true);
   });
 
-  test('in the configuration is unrestricted after the change', async () => {
+  test('a user who must change the password in the configuration is unrestricted after the change', async () => {
     const data = { hash: Buffer.from(lab.hashes.of(rightPassword, 'bcrypt:4')).toString('base64') };
     lab.cluster.put(secrets, { metadata: { name: 'erin' }, data });
     lab.configure({

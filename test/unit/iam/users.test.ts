@@ -31,11 +31,11 @@ describe('a caller without the right', () => {
     ['GET', 'users/alice'],
     ['GET', 'users/nobody'],
     ['DELETE', 'users/alice'],
-  ])('gets 403 for %s %s', async (method, path) => {
+  ])('a caller without the right gets 403 for %s %s', async (method, path) => {
     expect(await lab.call(bob, method, path)).toMatchObject({ status: 403 });
   });
 
-  test('gets 401 without an identity', async () => {
+  test('a caller without the right gets 401 without an identity', async () => {
     for (const path of ['users', 'users/~', 'users/bob', 'whoami'])
       expect(await lab.call(undefined, 'GET', path)).toMatchObject({ status: 401 });
   });
@@ -44,7 +44,7 @@ describe('a caller without the right', () => {
 describe('a list of users', () => {
   beforeEach(() => may('list users'));
 
-  test('has both kinds of users, and supports the list parameters', async () => {
+  test('a list of users has both kinds of users, and supports the list parameters', async () => {
     const all = await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true');
     expect(all.json()).toMatchObject({ kind: 'UserList', apiVersion: 'iam.platform.io/v1alpha2', totalItems: 3 });
     expect(names(all)).toEqual(['alice', 'bob', 'carol']);
@@ -61,7 +61,7 @@ describe('a list of users', () => {
     expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=spec.email%3Dbob@example.com'))).toEqual(['bob']);
   });
 
-  test('marks configured users, and follows changes', async () => {
+  test('a list of users marks configured users, and follows changes', async () => {
     expect(await lab.call(bob, 'GET', 'users?names=alice')).toMatchObject({ status: 200 });
     const [alice] = (await lab.call(bob, 'GET', 'users?names=alice')).json()['items'] as unknown[];
     expect(alice).toMatchObject({
@@ -82,12 +82,12 @@ describe('a list of users', () => {
     expect(names(await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true'))).toEqual(['alice', 'bob', 'carol']);
   });
 
-  test('contains no hash', async () => {
+  test('a list of users contains no hash', async () => {
     expect((await lab.call(bob, 'GET', 'users')).text).not.toMatch(/\$2b\$|assword"/);
   });
 
   test.each(['users?watch=true', 'users?nothing=1', 'users?resourceVersionMatch=Exact&resourceVersion=1'])(
-    'with %s is 400',
+    'a list of users with %s is 400',
     async (path) => {
       may('list users', 'watch users');
       expect(await lab.call(bob, 'GET', path)).toMatchObject({ status: 400 });
@@ -110,33 +110,33 @@ describe('the parameters of a write', () => {
   const change = (query: string) => lab.call(bob, 'PATCH', `users/bob?${query}`, body, merge);
 
   test.each(['fieldManager=console', 'dryRun=All', 'fieldValidation=Warn'])(
-    'apply when users change their own displayName: %s',
+    'the parameters of a write apply when users change their own displayName: %s',
     async (query) => {
       expect(await change(query)).toMatchObject({ status: 200 });
       expect(sent()).toMatchObject(Object.fromEntries(new URLSearchParams(query)));
     },
   );
 
-  test('can indent the response when users change themselves', async () => {
+  test('the parameters of a write can indent the response when users change themselves', async () => {
     expect((await change('pretty=true')).text).toMatch(/^{\n {2}"/);
     expect(sent()).not.toHaveProperty('pretty');
   });
 });
 
 describe("the caller's own user", () => {
-  test.each(['users/~', 'users/bob'])('is always readable: %s', async (path) => {
+  test.each(['users/~', 'users/bob'])("the caller's own user is always readable: %s", async (path) => {
     const { status, json } = await lab.call(bob, 'GET', path);
     expect(status).toBe(200);
     expect(json()).toMatchObject({ metadata: { name: 'bob' }, spec: { email: 'bob@example.com', groups: ['b'] } });
   });
 
-  test('is readable when configured, too', async () => {
+  test("the caller's own user is readable when configured, too", async () => {
     const { status, json } = await lab.call(await lab.login('alice'), 'GET', 'users/~');
     expect(status).toBe(200);
     expect(json()).toMatchObject({ metadata: { name: 'alice' } });
   });
 
-  test('is returned by whoami', async () => {
+  test("the caller's own user is returned by whoami", async () => {
     expect((await lab.call(bob, 'GET', 'whoami')).json()).toMatchObject({
       kind: 'WhoAmI',
       status: {
@@ -159,7 +159,7 @@ describe("the caller's own user", () => {
       'application/json',
     ],
   ])(
-    'can be changed in its displayName by %s, and the response and the next read show it',
+    "the caller's own user can be changed in its displayName by %s, and the response and the next read show it",
     async (_, method, body, type) => {
       const response = await lab.call(bob, method, 'users/~', body, type);
       expect(response).toMatchObject({ status: 200 });
@@ -212,19 +212,19 @@ describe("the caller's own user", () => {
       'application/json',
     ],
     ['a null', 'PUT', null, 'application/json'],
-  ])('cannot be changed in %s', async (_, method, body, type) => {
+  ])("the caller's own user cannot be changed in %s", async (_, method, body, type) => {
     expect(await lab.call(bob, method, 'users/bob', body, type)).toMatchObject({ status: 403 });
     expect(writes()).toEqual([]);
   });
 
-  test('cannot be created or deleted without rights', async () => {
+  test("the caller's own user cannot be created or deleted without rights", async () => {
     const user = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name: 'bob' }, spec: {} };
     expect(await lab.call(bob, 'DELETE', 'users/~')).toMatchObject({ status: 403 });
     expect(await lab.call(bob, 'POST', 'users', user)).toMatchObject({ status: 403 });
     expect(writes()).toEqual([]);
   });
 
-  test('cannot be changed here when configured', async () => {
+  test("the caller's own user cannot be changed here when configured", async () => {
     const alice = await lab.login('alice');
     const response = await lab.call(alice, 'PATCH', 'users/~', { spec: { displayName: 'x' } }, merge);
     expect(response).toMatchObject({ status: 403 });
@@ -236,7 +236,7 @@ describe('a write to a user', () => {
   const identity = { 'impersonate-user': 'bob', 'impersonate-group': ['b'] };
   beforeEach(() => may('create users', 'update users', 'patch users', 'delete users'));
 
-  test('is sent as the caller, and the next read shows it', async () => {
+  test('a write to a user is sent as the caller, and the next read shows it', async () => {
     may('get users', 'create users', 'patch users', 'delete users');
     const body = {
       apiVersion: 'iam.platform.io/v1alpha2',
@@ -258,19 +258,19 @@ describe('a write to a user', () => {
     for (const one of writes()) expect(one).toMatchObject({ headers: identity });
   });
 
-  test('with a JSON Patch is forwarded as such', async () => {
+  test('a write to a user with a JSON Patch is forwarded as such', async () => {
     const patch = [{ op: 'test', path: '/spec/state', value: 'Disabled' }];
     await lab.call(bob, 'PATCH', 'users/carol', patch, jsonPatch);
     expect(writes()).toMatchObject([{ method: 'PATCH', contentType: jsonPatch, body: patch, headers: identity }]);
   });
 
-  test('that kube-apiserver rejects returns its response', async () => {
+  test('a write to a user that kube-apiserver rejects returns its response', async () => {
     const response = await lab.call(bob, 'PATCH', 'users/nobody', { spec: {} }, merge);
     expect(response).toMatchObject({ status: 404 });
     expect(response.json()).toMatchObject({ kind: 'Status', reason: 'NotFound' });
   });
 
-  test('of a configured user is rejected for callers who may write', async () => {
+  test('a write to a user of a configured user is rejected for callers who may write', async () => {
     const body = { metadata: { name: 'alice' }, spec: {} };
     expect(await lab.call(bob, 'POST', 'users', body)).toMatchObject({ status: 409 });
     for (const [method, type] of [
@@ -294,7 +294,7 @@ describe('a write to a user', () => {
     ['invalid JSON', 'PATCH', '{', merge, 400],
     ['invalid UTF-8', 'PATCH', '{"a":"\uD800', merge, 400],
     ['more than 64 KiB', 'PATCH', ' '.repeat(64 * 1024 + 1), merge, 413],
-  ])('with %s is rejected', async (_, method, body, type, status) => {
+  ])('a write to a user with %s is rejected', async (_, method, body, type, status) => {
     const path = method === 'POST' ? 'users' : 'users/carol';
     expect(await lab.call(bob, method, path, body, type)).toMatchObject({ status });
     expect(writes()).toEqual([]);
@@ -305,14 +305,14 @@ describe('a write to a user', () => {
     ['PUT', 'users/carol', 'application/json'],
     ['PATCH', 'users/carol', merge],
     ['DELETE', 'users/carol', undefined],
-  ])('by %s %s in YAML is sent to kube-apiserver as JSON', async (method, path, contentType) => {
+  ])('a write to a user by %s %s in YAML is sent to kube-apiserver as JSON', async (method, path, contentType) => {
     const body = '# a comment\nmetadata: {name: carol}\nspec:\n  displayName: Carol\n';
     await lab.call(bob, method, path, body, 'application/yaml; charset=utf-8');
     const value = { metadata: { name: 'carol' }, spec: { displayName: 'Carol' } };
     expect(writes()).toMatchObject([{ method, body: value, contentType }]);
   });
 
-  test('with an unknown parameter is 400', async () => {
+  test('a write to a user with an unknown parameter is 400', async () => {
     expect(await lab.call(bob, 'DELETE', 'users/carol?force=true')).toMatchObject({ status: 400 });
     expect(writes()).toEqual([]);
   });

@@ -59,18 +59,18 @@ const nameNow = (): string => {
 };
 
 describe('the open log store', () => {
-  test('is kept while its configuration is unchanged', () => {
+  test('the open log store is kept while its configuration is unchanged', () => {
     configure(settings(1));
     expect([opened, closed, nameNow()]).toEqual([[1], [], 'of 1']);
   });
 
-  test('is replaced at once when its configuration changes', async () => {
+  test('the open log store is replaced at once when its configuration changes', async () => {
     configure(settings(2));
     await settle();
     expect([opened, closed, nameNow()]).toEqual([[1, 2], [1], 'of 2']);
   });
 
-  test('is closed when its last user has finished; followers are aborted', async () => {
+  test('the open log store is closed when its last user has finished; followers are aborted', async () => {
     const [first, second] = [logs.use(), logs.use()];
     configure(settings(2));
     expect(first.replaced.reason).toBeInstanceOf(StatusError);
@@ -83,7 +83,7 @@ describe('the open log store', () => {
     expect(closed).toEqual([1]);
   });
 
-  test('that does not respond causes a warning only', async () => {
+  test('the open log store that does not respond causes a warning only', async () => {
     expect(logs.warning()).toBe('');
     problem = new Error('it is down');
     configure(settings(2));
@@ -95,14 +95,14 @@ describe('the open log store', () => {
     expect(logs.warning()).toBe('');
   });
 
-  test('that is slow causes a warning that says so', async () => {
+  test('the open log store that is slow causes a warning that says so', async () => {
     isSlow = true;
     configure(settings(2));
     while (logs.warning() === '') await settle();
     expect(logs.warning()).toBe('the log store "of 2" did not respond in time');
   });
 
-  test('is closed at shutdown, and is undefined afterwards', async () => {
+  test('the open log store is closed at shutdown, and is undefined afterwards', async () => {
     await logs.stop();
     expect(closed).toEqual([1]);
     expect(() => logs.use()).toThrow('no log store is open');

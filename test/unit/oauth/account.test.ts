@@ -45,7 +45,7 @@ const buttons = ({ text }: AppResponse): string[] =>
   [...text.matchAll(/<button\s+name="end"\s+value="([^"]*)"/g)].map(([, value = '']) => value);
 
 describe('the account page', () => {
-  test('requires a login, and shows the user', async () => {
+  test('the account page requires a login, and shows the user', async () => {
     const { page } = await logIn();
     expect({ status: page.status, title: titleOf(page) }).toEqual({ status: 200, title: 'Your account' });
     for (const text of ['<dd>bob</dd>', 'Bob &lt;B&gt;', 'bob@example.org', 'builders, staff'])
@@ -54,7 +54,7 @@ describe('the account page', () => {
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
   });
 
-  test('omits fields that the user does not have', async () => {
+  test('the account page omits fields that the user does not have', async () => {
     const made = await createLab({ users: [{ username: 'alice' }] });
     const browser = browserOf(made);
     const { text } = await browser.submit(await browser.open(path), { username: 'alice', password: rightPassword });
@@ -74,13 +74,13 @@ describe('the account page', () => {
         browser.cookies.set('__Host-platform-login', token);
       },
     ],
-  ])('is the login page for a user who %s', async (_, end) => {
+  ])('the account page is the login page for a user who %s', async (_, end) => {
     const all = await logIn();
     await end(all);
     expect(titleOf(await all.browser.open(path))).toBe('Log in');
   });
 
-  test('asks to try again while the cluster cannot be written', async () => {
+  test('the account page asks to try again while the cluster cannot be written', async () => {
     const { made, browser, page } = await logIn();
     made.client.before = ({ method }) => {
       if (method !== 'GET') throw unreachable(new Error('reset'));
@@ -92,7 +92,7 @@ describe('the account page', () => {
     });
   });
 
-  test('is audited with its user and without the typed values', async () => {
+  test('the account page is audited with its user and without the typed values', async () => {
     const { made, browser, page } = await logIn();
     await browser.submit(page, change(rightPassword));
     const event = made.events.findLast(({ verb, requestURI }) => verb === 'post' && requestURI === path);
@@ -100,13 +100,13 @@ describe('the account page', () => {
     for (const text of [rightPassword, next, 'password']) expect(JSON.stringify(event)).not.toContain(text);
   });
 
-  test('is available only over TLS', async () => {
+  test('the account page is available only over TLS', async () => {
     const { app } = await createLab();
     expect((await sendRequest(app, path)).status).toBe(404);
   });
 
   // evidence: account-form-token
-  test('rejects a form that was not shown in this browser', async () => {
+  test('the account page rejects a form that was not shown in this browser', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     for (const fields of [change(rightPassword), { end: 'others' }]) {
@@ -118,7 +118,7 @@ describe('the account page', () => {
     expect(await good()).toBe(true);
   });
 
-  test('shows the login page and does nothing if the user has logged out meanwhile', async () => {
+  test('the account page shows the login page and does nothing if the user has logged out meanwhile', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     browser.cookies.delete('__Host-platform-login');
@@ -129,7 +129,7 @@ describe('the account page', () => {
 });
 
 describe('the password form', () => {
-  test('changes the password with the current one, and keeps only this login', async () => {
+  test('the password form changes the password with the current one, and keeps only this login', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     const done = await browser.submit(page, change(rightPassword));
@@ -152,7 +152,7 @@ describe('the password form', () => {
       'The new password must have at least 8 characters',
     ],
     ['the new password is missing', change(rightPassword, ''), 'is missing'],
-  ])('rejects the change if %s', async (_, fields, why) => {
+  ])('the password form rejects the change if %s', async (_, fields, why) => {
     const { browser, page } = await logIn();
     const refused = await browser.submit(page, fields);
     expect({ status: refused.status, title: titleOf(refused) }).toEqual({ status: 400, title: 'Your account' });
@@ -161,7 +161,7 @@ describe('the password form', () => {
     expect(titleOf(await browser.submit(refused, change(rightPassword)))).toBe('Password changed');
   });
 
-  test('counts wrong passwords towards the login limit', async () => {
+  test('the password form counts wrong passwords towards the login limit', async () => {
     const { browser, page } = await logIn();
     let response = page;
     for (let attempt = 0; attempt < 5; attempt += 1) response = await browser.submit(page, change('wrong'));
@@ -171,7 +171,7 @@ describe('the password form', () => {
     expect(alertOf(response)).toContain('Too many failed logins');
   });
 
-  test('is replaced by a notice for a user in the configuration', async () => {
+  test('the password form is replaced by a notice for a user in the configuration', async () => {
     const { browser, page } = await logIn('alice');
     expect(page.text).toContain('The hash of your password is in the cluster configuration object');
     expect(page.text).not.toContain('new_password');
@@ -181,7 +181,7 @@ describe('the password form', () => {
 });
 
 describe('the session list', () => {
-  test('shows where and how sessions were created, and revokes single ones', async () => {
+  test('the session list shows where and how sessions were created, and revokes single ones', async () => {
     const { made, browser } = await logIn();
     const [one, other] = [await program(made, { 'user-agent': 'one/1 <b>' }), await program(made)];
     await made.clock.advance(60_000);
@@ -201,7 +201,7 @@ describe('the session list', () => {
     expect(buttons(after)).toHaveLength(buttons(page).length - 1);
   });
 
-  test('revokes all sessions except this one', async () => {
+  test('the session list revokes all sessions except this one', async () => {
     const { made, browser } = await logIn();
     const [one, other] = [await program(made), await program(made)];
     const page = await browser.open(path);
@@ -211,7 +211,7 @@ describe('the session list', () => {
     expect([await one(), await other()]).toEqual([false, false]);
   });
 
-  test('does not revoke sessions of others', async () => {
+  test('the session list does not revoke sessions of others', async () => {
     const { made, browser, page } = await logIn();
     const { username: userName = '', uid: userUID = '', credentialID = '' } = made.directory.account('alice') ?? {};
     const { session } = await made.sessions.create({ userName, userUID, clientID: 'platform', credentialID });

@@ -79,12 +79,12 @@ describe('a client is authenticated', () => {
     ],
     ['by HTTP Basic after several spaces', basic('platform:secret').replace(' ', '   '), {}],
     ['by HTTP Basic with every byte encoded', basic('%70latform:%73ecret'), {}],
-  ])('%s', async (_, authorization, form) => {
+  ])('a client is authenticated %s', async (_, authorization, form) => {
     expect(await lab(platform).authenticate(authorization, form)).toMatchObject({ name: 'platform' });
   });
 
   // evidence: basic-auth-encoded
-  test('by HTTP Basic with any name and secret that are form-encoded first', async () => {
+  test('a client is authenticated by HTTP Basic with any name and secret that are form-encoded first', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(text, text, async (id, secret) => {
@@ -95,7 +95,7 @@ describe('a client is authenticated', () => {
   });
 
   // evidence: basic-auth-plain
-  test('by HTTP Basic with any secret that is not form-encoded', async () => {
+  test('a client is authenticated by HTTP Basic with any secret that is not form-encoded', async () => {
     const text = fc.string({ unit: fc.constantFrom('a', '+', '%', '2', '0', ':', '&', 'é'), minLength: 1 });
     await fc.assert(
       fc.asyncProperty(text, async (secret) => {
@@ -113,13 +113,13 @@ describe('a secret in HTTP Basic', () => {
     ['has two meanings is tried as both, even if both are wrong', 'a+b', ['a b', 'a+b']],
     ['cannot be decoded is tried unchanged', '100%', ['100%']],
     ['is not UTF-8 after decoding is tried unchanged', '%ff', ['%ff']],
-  ])('that %s', async (_, secret, expected) => {
+  ])('a secret in HTTP Basic that %s', async (_, secret, expected) => {
     const { authenticate, tried } = lab(platform);
     await authenticate(basic(`platform:${secret}`), {}).catch(() => undefined);
     expect(tried).toEqual(expected);
   });
 
-  test('in the form is decoded like other parameters, and tried once', async () => {
+  test('a secret in HTTP Basic in the form is decoded like other parameters, and tried once', async () => {
     const { authenticate, tried } = lab({ platform: 'a b' });
     await expect(authenticate(undefined, { client_id: 'platform', client_secret: 'a+b' })).rejects.toMatchObject(
       invalidClient,
@@ -147,14 +147,14 @@ describe('a client is rejected', () => {
     await expect(lab(platform).authenticate(authorization, form)).rejects.toMatchObject(invalidClient);
   });
 
-  test('by HTTP Basic without a colon, with a description of the expected format', async () => {
+  test('a client is rejected by HTTP Basic without a colon, with a description of the expected format', async () => {
     await expect(lab(platform).authenticate(basic('platform'), {})).rejects.toMatchObject({
       message: expect.stringContaining('the base64 encoding of "client_id:client_secret"'),
     });
   });
 
   // evidence: client-auth-unknown-name
-  test('in the same way for an unknown name and for a wrong secret', async () => {
+  test('a client is rejected in the same way for an unknown name and for a wrong secret', async () => {
     const { authenticate } = lab(platform);
     const refusal = (form: Readonly<Record<string, string>>): Promise<unknown> =>
       authenticate(undefined, form).catch((error: unknown) => error);

@@ -28,16 +28,19 @@ const repeat = (status: number, times: number): number[] => Array.from({ length:
 
 describe('guesses at client secrets from one address', () => {
   // evidence: client-secret-same-limit
-  test.each(['console', 'hashed', 'nobody', 'platform-cli'])('at %s are limited alike', async (name) => {
-    const lab = await createLab({ clients: [console, hashed] });
-    expect(await guess(lab, name, 7)).toEqual([...repeat(401, 5), 429, 429]);
-    const response = await tryAs(lab, name);
-    expect(response.json()).toMatchObject({ error: 'invalid_client' });
-    expect(response.headers['retry-after']).toBe('600');
-    expect(response.headers['cache-control']).toBe('no-store');
-  });
+  test.each(['console', 'hashed', 'nobody', 'platform-cli'])(
+    'guesses at client secrets from one address at %s are limited alike',
+    async (name) => {
+      const lab = await createLab({ clients: [console, hashed] });
+      expect(await guess(lab, name, 7)).toEqual([...repeat(401, 5), 429, 429]);
+      const response = await tryAs(lab, name);
+      expect(response.json()).toMatchObject({ error: 'invalid_client' });
+      expect(response.headers['retry-after']).toBe('600');
+      expect(response.headers['cache-control']).toBe('no-store');
+    },
+  );
 
-  test('block the right secret from that address, at every endpoint, and from no other address', async () => {
+  test('guesses at client secrets from one address block the right secret from that address only, at every endpoint', async () => {
     const lab = await createLab({ clients: [console] });
     await guess(lab, 'console', 5);
     for (const path of ['/oauth/token', '/oauth/introspect', '/oauth/revoke'])
@@ -47,7 +50,7 @@ describe('guesses at client secrets from one address', () => {
     expect((await tryAs(lab, 'console', { right: true, path: '/oauth/revoke' })).status).toBe(400);
   });
 
-  test('at many clients are limited too, including unknown ones', async () => {
+  test('guesses at client secrets from one address at many clients are limited too, including unknown ones', async () => {
     const lab = await createLab({ clients: [console], loginLimit: { perAddress: 3 } });
     for (const name of ['a', 'b', 'c']) await guess(lab, name, 1);
     expect((await tryAs(lab, 'd')).status).toBe(429);
@@ -55,7 +58,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-two-guesses
-  test('that have two meanings because of their encoding count as two', async () => {
+  test('guesses at client secrets from one address that have two meanings because of their encoding count as two', async () => {
     const lab = await createLab({ clients: [console] });
     const statuses: number[] = [];
     for (let time = 0; time < 4; time += 1) {
@@ -69,7 +72,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-concurrent-limit
-  test('that are concurrent are limited like sequential ones', async () => {
+  test('guesses at client secrets from one address that are concurrent are limited like sequential ones', async () => {
     const lab = await createLab({ clients: [console, hashed] });
     lab.hashes.verified.length = 0;
     const responses = await Promise.all(Array.from({ length: 12 }, () => tryAs(lab, 'console')));
@@ -80,7 +83,7 @@ describe('guesses at client secrets from one address', () => {
     expect(lab.hashes.verified).toHaveLength(5);
   });
 
-  test('are reset by the right secret', async () => {
+  test('guesses at client secrets from one address are reset by the right secret', async () => {
     const lab = await createLab({ clients: [console] });
     for (let round = 0; round < 3; round += 1) {
       await guess(lab, 'console', 4);
@@ -115,7 +118,7 @@ describe('guesses at the client with a public secret', () => {
     ['in the clear', { secret }],
     ['as a hash', { secretHash: hashed.secretHash }],
     ['as a hash of the public secret', { secretHash: new CountingHashes().of('platform', 'bcrypt:12') }],
-  ])('are limited if it has its own secret, %s', async (_, own) => {
+  ])('guesses at the client with a public secret are limited if it has its own secret, %s', async (_, own) => {
     const lab = await createLab({ clients: [{ name: 'platform', ...own }] });
     expect(await guess(lab, 'platform', 7)).toEqual([...repeat(401, 5), 429, 429]);
   });
@@ -134,14 +137,14 @@ const hashedSecrets = (lab: Lab): number =>
 
 describe('the right secret of a client with a hash', () => {
   // evidence: client-secret-hashed-once
-  test('is hashed once, however often it is presented', async () => {
+  test('the right secret of a client with a hash is hashed once, however often it is presented', async () => {
     const lab = await withHash();
     for (let time = 0; time < 3; time += 1)
       expect((await tryAs(lab, 'hashed', { right: true, from: `192.0.2.${time}` })).status).toBe(200);
     expect(hashedSecrets(lab)).toBe(1);
   });
 
-  test('is found in the cache when it has two meanings, without hashing the other one', async () => {
+  test('the right secret of a client with a hash is found in the cache when it has two meanings, without hashing the other one', async () => {
     const lab = await withHash();
     const encoded = `Basic ${Buffer.from(`hashed:${secret.replaceAll(' ', '%20')}`).toString('base64')}`;
     for (let time = 0; time < 3; time += 1) {
@@ -151,7 +154,7 @@ describe('the right secret of a client with a hash', () => {
     expect(hashedSecrets(lab)).toBe(2);
   });
 
-  test('is not accepted for another hash, nor for another client', async () => {
+  test('the right secret of a client with a hash is not accepted for another hash, nor for another client', async () => {
     const lab = await withHash();
     expect((await tryAs(lab, 'hashed', { right: true })).status).toBe(200);
     const other = lab.hashes.of('another secret', 'bcrypt:12');
@@ -162,17 +165,23 @@ describe('the right secret of a client with a hash', () => {
 
 describe('a wrong secret costs the same work', () => {
   // evidence: client-secret-equal-work
-  test.each(['console', 'hashed', 'nobody'])('for %s: one hash if any client has a hash', async (name) => {
-    const lab = await createLab({ clients: [console, hashed] });
-    lab.hashes.verified.length = 0;
-    await guess(lab, name, 1);
-    expect(lab.hashes.verified).toHaveLength(1);
-  });
+  test.each(['console', 'hashed', 'nobody'])(
+    'a wrong secret costs the same work for %s: one hash if any client has a hash',
+    async (name) => {
+      const lab = await createLab({ clients: [console, hashed] });
+      lab.hashes.verified.length = 0;
+      await guess(lab, name, 1);
+      expect(lab.hashes.verified).toHaveLength(1);
+    },
+  );
 
-  test.each(['console', 'nobody'])('for %s: none if no client has a hash', async (name) => {
-    const lab = await createLab({ clients: [console] });
-    lab.hashes.verified.length = 0;
-    await guess(lab, name, 1);
-    expect(lab.hashes.verified).toEqual([]);
-  });
+  test.each(['console', 'nobody'])(
+    'a wrong secret costs the same work for %s: none if no client has a hash',
+    async (name) => {
+      const lab = await createLab({ clients: [console] });
+      lab.hashes.verified.length = 0;
+      await guess(lab, name, 1);
+      expect(lab.hashes.verified).toEqual([]);
+    },
+  );
 });

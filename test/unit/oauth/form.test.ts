@@ -49,11 +49,11 @@ describe('form fields', () => {
     ['__proto__=1&constructor=2', { ['__proto__']: '1', constructor: '2' }],
     ['a[]=1&a[b]=2', { 'a[]': '1', 'a[b]': '2' }],
     ['a;b=1', { 'a;b': '1' }],
-  ])('of %j are parsed', async (body, fields) => {
+  ])('form fields of %j are parsed', async (body, fields) => {
     expect(Object.entries((await read(body)).result)).toEqual(Object.entries(fields));
   });
 
-  test('are decoded to the encoded values', async () => {
+  test('form fields are decoded to the encoded values', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(fc.dictionary(text, text, { maxKeys: 5 }), async (fields) => {
@@ -65,7 +65,7 @@ describe('form fields', () => {
   });
 
   test.each(['a=1&a=2', 'a=1&a=1', 'a=&a=', 'a&a', 'a=1&%61=2', 'a=1&b=2&a='])(
-    'must not be repeated, and the error names the repeated one: %s',
+    'form fields must not be repeated, and the error names the repeated one: %s',
     async (body) => {
       expect((await read(body)).result).toMatchObject({
         error: 'invalid_request',
@@ -179,8 +179,8 @@ const steps = (request: http.ClientRequest | http2.ClientHttp2Stream): Pick<Open
   destroy: () => void request.destroy(),
 });
 
-describe.each(versions)('over HTTP/%s a body without a length', (version, headers) => {
-  test('is read to its end', async () => {
+describe.each(versions)('over HTTP/%s', (version, headers) => {
+  test('a body without a length is read to its end', async () => {
     const { send, end, result, clientStatus } = open(version, headers);
     send('a=1&');
     send('b=2');
@@ -189,27 +189,27 @@ describe.each(versions)('over HTTP/%s a body without a length', (version, header
     expect(await clientStatus).toBe(200);
   });
 
-  test('may be empty', async () => {
+  test('a body without a length may be empty', async () => {
     const { end, result } = open(version, headers);
     end();
     expect(await result).toEqual({});
   });
 
-  test('is 413 as soon as it is too long', async () => {
+  test('a body without a length is 413 as soon as it is too long', async () => {
     const { send, result, clientStatus } = open(version, headers);
     for (let sent = 0; sent <= 64; sent += 1) send('x'.repeat(1024));
     expect(await result).toMatchObject(tooLarge);
     expect(await clientStatus).toBe(413);
   });
 
-  test('is 408 when it does not end in time', async () => {
+  test('a body without a length is 408 when it does not end in time', async () => {
     const { send, result, clientStatus } = open(version, headers, 50);
     send('a=1');
     expect(await result).toMatchObject({ error: 'invalid_request', code: 408 });
     expect(await clientStatus).toBe(408);
   });
 
-  test('is abandoned when the client disconnects', async () => {
+  test('a body without a length is abandoned when the client disconnects', async () => {
     const { send, destroy, result } = open(version, headers);
     send('a=1');
     setTimeout(destroy, 20);

@@ -15,7 +15,7 @@ describe('a name of 60,000 characters', () => {
   test.each<[string, (name: string) => Fields]>([
     ['user', (username) => ({ username })],
     ['client', (client_id) => ({ client_id })],
-  ])('of an unknown %s is not stored', async (_, fields) => {
+  ])('a name of 60,000 characters of an unknown %s is not stored', async (_, fields) => {
     const lab = await createLab(unlimited);
     for (let index = 0; index < 5; index += 1) await failWith(lab, fields(longName(index)), index);
     const before = heapUsed();
@@ -23,7 +23,7 @@ describe('a name of 60,000 characters', () => {
     expect(heapUsed() - before).toBeLessThan(4 * mebibyte);
   });
 
-  test('costs the work of a wrong password, and is limited like any other unknown name', async () => {
+  test('a name of 60,000 characters costs the work of a wrong password, and is limited like any other unknown name', async () => {
     const lab = await createLab();
     const statuses = async (name: string): Promise<number[]> => {
       const all: number[] = [];

@@ -65,7 +65,7 @@ const focused = ({ text }: AppResponse): string[] =>
   );
 const isProblem = ({ text }: AppResponse): boolean => text.includes('role="alert" id="problem"');
 
-describe('the focus is on the field to fill in, which the error message describes if there is one:', () => {
+describe('the focus is on the field to fill in, which the error message describes', () => {
   test.each<[string, (browser: Browser<AppResponse>) => Promise<AppResponse>, string[]]>([
     ['the login page', (browser) => browser.open('/oauth/login'), ['username']],
     ['a login page with a username', (browser) => browser.open(authorize({ login_hint: 'bob' })), ['password']],
@@ -90,13 +90,13 @@ describe('the focus is on the field to fill in, which the error message describe
         browser.submit(await browser.submit(await browser.open('/oauth/device'), asAlice), { user_code: 'x' }),
       ['user_code!'],
     ],
-  ])('%s', async (_, go, expected) => {
+  ])('the focus is on the field to fill in: %s', async (_, go, expected) => {
     const page = await go(await open());
     expect(focused(page)).toEqual(expected);
     expect(isProblem(page)).toBe(expected[0]?.endsWith('!'));
   });
 
-  test('the account page, and one after a rejected password change', async () => {
+  test('the focus is on the field to fill in on the account page, also after a rejected password change', async () => {
     const made = await createLab();
     await made.putUser('bob');
     const { browser } = browserOf(made);
@@ -113,7 +113,7 @@ describe('a login returns to its original request', () => {
     ['without prompt=select_account', { prompt: 'select_account' }, {}],
     ['with the rest of the prompt', { prompt: 'login consent' }, { prompt: 'consent' }],
     ['without max_age', { max_age: '0', state: 'a b' }, { state: 'a b' }],
-  ])('%s', async (_, given, left) => {
+  ])('a login returns to its original request %s', async (_, given, left) => {
     const { browser, paths } = browserOf(await createLab({ clients }));
     await browser.submit(await browser.open(authorize(given)), asAlice);
     const [path = '', query] = (paths.at(-1) ?? '').split('?');
@@ -123,7 +123,7 @@ describe('a login returns to its original request', () => {
     ]);
   });
 
-  test('at the path itself if it has no parameters', async () => {
+  test('a login returns to its original request at the path itself if it has no parameters', async () => {
     const { browser, paths } = browserOf(await createLab());
     await browser.submit(await browser.open('/oauth/account'), asAlice);
     expect(paths).toEqual(['/oauth/account', '/oauth/login', '/oauth/account']);

@@ -14,7 +14,7 @@ const good = 'response_type=code&challenge=abcd';
 const parse = (query: string): unknown => parameters.parse(new URLSearchParams(query));
 
 describe('OAuth parameters', () => {
-  test('are parsed into typed values', () => {
+  test('OAuth parameters are parsed into typed values', () => {
     expect(parse(`${good}&max_age=5&state=x`)).toEqual({
       response_type: 'code',
       challenge: 'abcd',
@@ -23,12 +23,12 @@ describe('OAuth parameters', () => {
     });
   });
 
-  test('count as omitted without a value', () => {
+  test('OAuth parameters count as omitted without a value', () => {
     expect(parse(`${good}&max_age=&state`)).toEqual({ response_type: 'code', challenge: 'abcd' });
   });
 
   test.each(['unknown=x', '__proto__=x', 'constructor=x', 'toString=x'])(
-    'are parsed beside an unknown parameter: %s',
+    'OAuth parameters are parsed beside an unknown parameter: %s',
     (unknown) => {
       expect(parse(`${good}&${unknown}`)).toEqual({ response_type: 'code', challenge: 'abcd' });
       expect(() => parse(unknown)).toThrow('the parameter "response_type" is missing');
@@ -54,7 +54,7 @@ describe('OAuth parameters', () => {
     expect(() => parse(query)).toThrow(expect.objectContaining({ error, code: 400 }));
   });
 
-  test('are described as they are parsed', () => {
+  test('OAuth parameters are described as they are parsed', () => {
     expect(parameters.descriptions).toMatchObject([
       { name: 'response_type', in: 'query', description: 'What is requested', required: true },
       { name: 'challenge', required: true },

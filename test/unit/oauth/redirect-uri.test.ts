@@ -10,7 +10,7 @@ describe('a redirect URI', () => {
     ['http://127.0.0.1/', 'http://127.0.0.1:5000/'],
     ['http://127.0.0.1?a=b', 'http://127.0.0.1:5000?a=b'],
     ['com.example.app:/callback', 'com.example.app:/callback'],
-  ])('registered as %s matches %s', (registered, given) => {
+  ])('a redirect URI registered as %s matches %s', (registered, given) => {
     expect(isRegistered(['https://other.example/', registered], given)).toBe(true);
   });
 
@@ -28,15 +28,15 @@ describe('a redirect URI', () => {
     ['https://a.example/http://127.0.0.1/x', 'https://a.example/http://127.0.0.1:5000/x'],
     ['https://a.example/callback', ''],
     ['not a URL', 'not a URL'],
-  ])('registered as %s does not match %s', (registered, given) => {
+  ])('a redirect URI registered as %s does not match %s', (registered, given) => {
     expect(isRegistered([registered], given)).toBe(false);
   });
 
-  test('matches nothing if none is registered', () => {
+  test('a redirect URI matches nothing if none is registered', () => {
     expect(isRegistered([], 'https://a.example/')).toBe(false);
   });
 
-  test('proves the identity of the client only with https', () => {
+  test('a redirect URI proves the identity of the client only with https', () => {
     expect(canBeIntercepted('https://a.example/')).toBe(false);
     expect(canBeIntercepted('http://127.0.0.1/')).toBe(true);
     expect(canBeIntercepted('com.example.app:/https:')).toBe(true);

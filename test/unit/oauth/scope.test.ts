@@ -11,7 +11,7 @@ describe('a login is granted', () => {
     ['openid openid', 'openid'],
     ['openid everything', 'openid'],
     [`openid ${'x'.repeat(993)}`, 'openid'],
-  ])('for %j the scope %j', (requested, granted) => {
+  ])('a login is granted for %j the scope %j', (requested, granted) => {
     expect(grantScope(requested)).toBe(granted);
   });
 
@@ -35,7 +35,7 @@ describe('a refresh is granted', () => {
     [undefined, 'openid profile', 'openid profile'],
     ['openid', 'openid profile', 'openid'],
     ['profile openid', 'openid profile', 'profile openid'],
-  ])('for %j after %j the scope %j', (requested, before, granted) => {
+  ])('a refresh is granted for %j after %j the scope %j', (requested, before, granted) => {
     expect(narrowScope(requested, before)).toBe(granted);
   });
 
@@ -47,7 +47,7 @@ describe('a refresh is granted', () => {
     expect(() => narrowScope(requested, before)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   });
 
-  test('never more than the login', () => {
+  test('a refresh is granted never more than the login', () => {
     const scope = fc.subarray([...clientScopes], { minLength: 1 }).map((words) => words.join(' '));
     fc.assert(
       fc.property(scope, scope, (requested, before) => {

@@ -78,7 +78,7 @@ test('concurrent logins leave the one that was written last, in whatever order t
 });
 
 describe('with multipleLogin disabled, a code', () => {
-  test('of the remaining login starts a session that stays, even if an earlier login checks late', async () => {
+  test('with multipleLogin disabled, a code of the remaining login starts a session that stays, even if an earlier login checks late', async () => {
     const [one, other] = replicas;
     const { promise, resolve: proceed } = Promise.withResolvers<void>();
     one.client.after = async ({ method }) => {
@@ -94,7 +94,7 @@ describe('with multipleLogin disabled, a code', () => {
     expect(remaining().toSorted()).toEqual([last.metadata.name, redeemed.session.metadata.name].toSorted());
   });
 
-  test('of a revoked login starts no session', async () => {
+  test('with multipleLogin disabled, a code of a revoked login starts no session', async () => {
     const [one, other] = replicas;
     const waiting = await code(one, await begin(one));
     const last = await begin(other);

@@ -30,7 +30,7 @@ const names = async (query: string): Promise<string> => {
 };
 
 describe('a list of the aggregated API', () => {
-  test('has the apiVersion of this server, no selfLink, and ends with a newline', async () => {
+  test('a list of the aggregated API has the apiVersion of this server, no selfLink, and ends with a newline', async () => {
     const { text, body, headers } = await get(routes, `${path}?fieldSelector=metadata.name%3Da`);
     expect(text.endsWith('}\n')).toBe(true);
     expect(body).toEqual({
@@ -56,12 +56,12 @@ describe('a list of the aggregated API', () => {
     expect(headers['content-type']).toBe('application/json');
   });
 
-  test('is indented for browsers', async () => {
+  test('a list of the aggregated API is indented for browsers', async () => {
     const { text, body } = await get(routes, path, { headers: { 'user-agent': 'curl/8' } });
     expect(text).toBe(`${JSON.stringify(body, null, 2)}\n`);
   });
 
-  test('is chunked by limit and continue, from one snapshot', async () => {
+  test('a list of the aggregated API is chunked by limit and continue, from one snapshot', async () => {
     const first = (await get(routes, `${path}?limit=2`)).body;
     expect(first.metadata).toMatchObject({ resourceVersion: '10', remainingItemCount: 3 });
     resource.store.apply('DELETED', node('c', { resourceVersion: 11 }));
@@ -76,7 +76,7 @@ describe('a list of the aggregated API', () => {
     expect(await names('')).toBe('a@1 aa@13 b@2 d@12 e@5');
   });
 
-  test('omits remainingItemCount with a selector', async () => {
+  test('a list of the aggregated API omits remainingItemCount with a selector', async () => {
     const { metadata } = (await get(routes, `${path}?limit=1&labelSelector=odd%3D1`)).body;
     expect(Object.keys(metadata)).toEqual(['resourceVersion', 'continue']);
     const last = (await get(routes, `${path}?limit=1&labelSelector=odd%3D1&continue=${metadata['continue']}`)).body;
@@ -84,7 +84,7 @@ describe('a list of the aggregated API', () => {
     expect(last.metadata).toEqual({ resourceVersion: '10' });
   });
 
-  test('whose snapshot has expired gets 410 with a token to continue without it', async () => {
+  test('a list of the aggregated API whose snapshot has expired gets 410 with a token to continue without it', async () => {
     const { metadata } = (await get(routes, `${path}?limit=2`)).body;
     for (let version = 11; version < 10_100; version += 1)
       resource.store.apply('MODIFIED', node('a', { resourceVersion: version }));
@@ -109,11 +109,11 @@ describe('a list of the aggregated API', () => {
     ['limit=-1', 'a@1 b@2 c@3 d@4 e@5'],
     ['unknown=parameter', 'a@1 b@2 c@3 d@4 e@5'],
     ['watch=false', 'a@1 b@2 c@3 d@4 e@5'],
-  ])('with ?%s has the objects %s', async (query, expected) => {
+  ])('a list of the aggregated API with ?%s has the objects %s', async (query, expected) => {
     expect(await names(query)).toBe(expected);
   });
 
-  test('confirms with the cluster that it is current only without a resourceVersion', async () => {
+  test('a list of the aggregated API confirms with the cluster that it is current only without a resourceVersion', async () => {
     await names('resourceVersion=0');
     await names('resourceVersion=5');
     expect(resource.confirmations).toEqual([]);
@@ -122,19 +122,19 @@ describe('a list of the aggregated API', () => {
     expect(resource.confirmations).toEqual(['list', 'list']);
   });
 
-  test('includes objects that arrived during that request', async () => {
+  test('a list of the aggregated API includes objects that arrived during that request', async () => {
     resource.onConfirm = () => resource.store.apply('DELETED', node('e', { resourceVersion: 11 }));
     expect(await names('')).toBe('a@1 b@2 c@3 d@4');
   });
 
-  test('is 503 when the request to the cluster fails', async () => {
+  test('a list of the aggregated API is 503 when the request to the cluster fails', async () => {
     resource.onConfirm = () => {
       throw new KubeError(0, { message: 'unreachable' });
     };
     expect(await refused(routes, path)).toMatchObject({ code: 503 });
   });
 
-  test('shows an exact earlier snapshot while it is cached', async () => {
+  test('a list of the aggregated API shows an exact earlier snapshot while it is cached', async () => {
     resource.store.apply('DELETED', node('a', { resourceVersion: 11 }));
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
     expect(await names('resourceVersion=10&resourceVersionMatch=Exact')).toBe('a@1 b@2 c@3 d@4 e@5');
@@ -150,22 +150,25 @@ describe('a list of the aggregated API', () => {
     `limit=2&continue=${token({ v: 'meta.k8s.io/v1', rv: 7, start: 'd' })}`,
     'resourceVersion=7&resourceVersionMatch=Exact&fieldSelector=metadata.name!%3Da',
     'resourceVersion=7&limit=4',
-  ])('with ?%s shows a version before the history if nothing has changed since', async (query) => {
-    const recalled: number[] = [];
-    resource.onRecall = async (resourceVersion) => {
-      recalled.push(resourceVersion);
-      resource.store.history.recall(resource.store.history.oldestPosition, { floor: 0, since: 7 });
-    };
-    resource.store.apply('DELETED', node('d', { resourceVersion: 11 }));
-    expect(await names(query)).toContain('d@4');
-    expect(await names(query)).toContain('d@4');
-    expect(recalled).toEqual([7]);
-    // A list that may be newer needs no earlier version.
-    await names('resourceVersion=5');
-    expect(recalled).toEqual([7]);
-  });
+  ])(
+    'a list of the aggregated API with ?%s shows a version before the history if nothing has changed since',
+    async (query) => {
+      const recalled: number[] = [];
+      resource.onRecall = async (resourceVersion) => {
+        recalled.push(resourceVersion);
+        resource.store.history.recall(resource.store.history.oldestPosition, { floor: 0, since: 7 });
+      };
+      resource.store.apply('DELETED', node('d', { resourceVersion: 11 }));
+      expect(await names(query)).toContain('d@4');
+      expect(await names(query)).toContain('d@4');
+      expect(recalled).toEqual([7]);
+      // A list that may be newer needs no earlier version.
+      await names('resourceVersion=5');
+      expect(recalled).toEqual([7]);
+    },
+  );
 
-  test('is abandoned when its caller leaves while changes are recalled', async () => {
+  test('a list of the aggregated API is abandoned when its caller leaves while changes are recalled', async () => {
     resource.onRecall = (_, signal) =>
       new Promise((resolve) => {
         signal.addEventListener('abort', () => resolve());
@@ -178,13 +181,13 @@ describe('a list of the aggregated API', () => {
     expect(response.headersSent).toBe(false);
   });
 
-  test('waits for a future resourceVersion', async () => {
+  test('a list of the aggregated API waits for a future resourceVersion', async () => {
     const waiting = names('resourceVersion=12');
     setTimeout(() => resource.store.bookmark(12), 20);
     expect(await waiting).toBe('a@1 b@2 c@3 d@4 e@5');
   });
 
-  test('is 504 when the resourceVersion does not arrive', async () => {
+  test('a list of the aggregated API is 504 when the resourceVersion does not arrive', async () => {
     jest.useFakeTimers();
     const refusal = refused(routes, `${path}?resourceVersion=99`);
     await jest.advanceTimersByTimeAsync(3000);
@@ -224,21 +227,21 @@ describe('a list of the aggregated API', () => {
     ['resourceVersion=1&resourceVersionMatch=Best', 422, 'Unsupported value: "Best"'],
     ['resourceVersion=1&resourceVersionMatch=Exact&continue=x', 422, 'is forbidden when continue is provided'],
     ['sendInitialEvents=true', 422, 'sendInitialEvents is forbidden for list'],
-  ])('with ?%s is %i', async (query, code, message) => {
+  ])('a list of the aggregated API with ?%s is %i', async (query, code, message) => {
     const error = await refused(routes, `${path}?${query}`);
     expect(error.code).toBe(code);
     expect(error.message).toContain(message);
     expect(error.details?.kind).toBe(code === 422 ? 'ListOptions' : undefined);
   });
 
-  test('is 503 with Retry-After when kube-apiserver refuses this server, as while it starts', async () => {
+  test('a list of the aggregated API is 503 with Retry-After when kube-apiserver refuses this server, as while it starts', async () => {
     resource.onConfirm = () => {
       throw new KubeError(403, { reason: 'Forbidden' });
     };
     expect(await refused(routes, path)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('also requires the right to the core resource', async () => {
+  test('a list of the aggregated API also requires the right to the core resource', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, path)).toMatchObject({ code: 403 });
     expect(authorizer.reviews).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);
@@ -250,7 +253,7 @@ function token(value: object): string {
 }
 
 describe('a single object of the aggregated API', () => {
-  test('is found, after the cluster has confirmed that it is current', async () => {
+  test('a single object of the aggregated API is found, after the cluster has confirmed that it is current', async () => {
     const { body, text } = await get(routes, `${path}/b`);
     expect(body).toMatchObject({ apiVersion: 'resources.platform.io/v1alpha3', metadata: { name: 'b' } });
     expect(text.endsWith('}\n')).toBe(true);
@@ -259,7 +262,7 @@ describe('a single object of the aggregated API', () => {
     expect(resource.confirmations).toEqual(['b']);
   });
 
-  test('that does not exist is 404 in the API group of this server', async () => {
+  test('a single object of the aggregated API that does not exist is 404 in the API group of this server', async () => {
     expect((await refused(routes, `${path}/x`)).toStatus()).toMatchObject({
       code: 404,
       message: 'nodes.resources.platform.io "x" not found',
@@ -273,7 +276,7 @@ const as = (kind: string, version = 'v1', type = 'application/json'): { headers:
 });
 
 describe('the Accept header', () => {
-  test('selects a table with the columns of kube-apiserver', async () => {
+  test('the Accept header selects a table with the columns of kube-apiserver', async () => {
     const { body, headers } = await get(routes, `${path}?limit=2`, as('Table'));
     expect(headers['content-type']).toBe('application/json');
     expect(body).toMatchObject({
@@ -312,18 +315,18 @@ describe('the Accept header', () => {
     ['Metadata', ['kind', 'apiVersion', 'metadata']],
     ['', ['kind', 'apiVersion', 'metadata']],
     ['Object', ['kind', 'apiVersion', 'metadata', 'spec', 'status']],
-  ])('selects a table with includeObject=%s', async (include, keys) => {
+  ])('the Accept header selects a table with includeObject=%s', async (include, keys) => {
     const { body } = await get(routes, `${path}/a?includeObject=${include}`, as('Table', 'v1beta1'));
     const [row] = body['rows'] as { object: object | null }[];
     expect(body['apiVersion']).toBe('meta.k8s.io/v1beta1');
     expect(Object.keys(row?.object ?? {})).toEqual(keys);
   });
 
-  test('rejects a table with an unknown includeObject with 400', async () => {
+  test('the Accept header rejects a table with an unknown includeObject with 400', async () => {
     expect(await refused(routes, `${path}?includeObject=All`, as('Table'))).toMatchObject({ code: 400 });
   });
 
-  test('selects metadata only', async () => {
+  test('the Accept header selects metadata only', async () => {
     const list = (await get(routes, `${path}?limit=2`, as('PartialObjectMetadataList'))).body;
     expect(list).toMatchObject({ kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1' });
     expect(list.items.map((item) => Object.keys(item))).toEqual([
@@ -335,7 +338,7 @@ describe('the Accept header', () => {
     expect(one.metadata).not.toHaveProperty('selfLink');
   });
 
-  test('gets 406 for metadata of the wrong shape', async () => {
+  test('the Accept header gets 406 for metadata of the wrong shape', async () => {
     expect(await refused(routes, path, as('PartialObjectMetadata'))).toMatchObject({ code: 406 });
     expect(await refused(routes, `${path}/a`, as('PartialObjectMetadataList'))).toMatchObject({ code: 406 });
   });
@@ -345,17 +348,17 @@ describe('the Accept header', () => {
     'application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json',
     'application/json;as=Strange;v=v1;g=meta.k8s.io, */*',
     'application/json;stream=watch',
-  ])('%s selects the objects', async (accept) => {
+  ])('the Accept header %s selects the objects', async (accept) => {
     expect((await get(routes, path, { headers: { accept } })).body['kind']).toBe('NodeList');
   });
 
-  test('selects metadata for a metadata informer by its second clause', async () => {
+  test('the Accept header selects metadata for a metadata informer by its second clause', async () => {
     const clause = 'as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
     const accept = `application/vnd.kubernetes.protobuf;${clause},application/json;${clause},application/json`;
     expect((await get(routes, path, { headers: { accept } })).body['kind']).toBe('PartialObjectMetadataList');
   });
 
-  test('for YAML gets the same objects in YAML', async () => {
+  test('the Accept header for YAML gets the same objects in YAML', async () => {
     const json = await get(routes, path);
     const list = await get(routes, path, { headers: { accept: 'application/yaml' } });
     expect(list.headers['content-type']).toBe('application/yaml');

@@ -37,7 +37,7 @@ const item = (name: string): object => ({
 });
 
 describe('a list of cached objects', () => {
-  test('has the objects of the core API with selfLink, without managedFields, and their number', async () => {
+  test('a list of cached objects has the objects of the core API with selfLink, without managedFields, and their number', async () => {
     const { body, headers, text } = await get(routes, `${path}?limit=1`);
     expect(body).toEqual({
       kind: 'NodeList',
@@ -68,7 +68,7 @@ describe('a list of cached objects', () => {
     });
   });
 
-  test('is not older than the requested version, or is rejected', async () => {
+  test('a list of cached objects is not older than the requested version, or is rejected', async () => {
     const ahead = call(routes, `${path}?resourceVersion=12&resourceVersionMatch=NotOlderThan`);
     await settle();
     expect(ahead.response.headersSent).toBe(false);
@@ -86,12 +86,12 @@ describe('a list of cached objects', () => {
       expect(await refused(routes, `${path}?${query}`)).toMatchObject({ code });
   });
 
-  test('is empty without objects', async () => {
+  test('a list of cached objects is empty without objects', async () => {
     expect((await get(routes, `${path}?limit=0`)).body.items).toEqual([]);
     expect((await get(routes, `${path}?name=x&managedFields=true`)).body).toMatchObject({ items: [], totalItems: 0 });
   });
 
-  test('has managedFields on request', async () => {
+  test('a list of cached objects has managedFields on request', async () => {
     const { items } = (await get(routes, `${path}?managedFields=true`)).body;
     expect(items.map(({ metadata }) => metadata)).toMatchObject([
       { name: 'b', managedFields: [{ manager: 'test', operation: 'Update' }] },
@@ -99,7 +99,7 @@ describe('a list of cached objects', () => {
     ]);
   });
 
-  test('has the requested fields, and the identifying ones of each object', async () => {
+  test('a list of cached objects has the requested fields, and the identifying ones of each object', async () => {
     const { body } = await get(routes, `${path}?fields=.spec,metadata.uid&sortBy=name&ascending=true`);
     expect(body).toEqual({
       kind: 'NodeList',
@@ -115,26 +115,26 @@ describe('a list of cached objects', () => {
     expect((await get(routes, `${path}/a?fields=spec`)).body).toEqual({ ...item('a'), metadata: { name: 'a' } });
   });
 
-  test('is indented on request', async () => {
+  test('a list of cached objects is indented on request', async () => {
     const { text, body } = await get(routes, `${path}?pretty=true`);
     expect(text).toBe(JSON.stringify(body, null, 2));
   });
 
-  test('is not indented for curl', async () => {
+  test('a list of cached objects is not indented for curl', async () => {
     expect((await get(routes, path, { headers: { 'user-agent': 'curl/8' } })).text).not.toContain('\n');
   });
 
-  test('responds to HEAD with headers only', async () => {
+  test('a list of cached objects responds to HEAD with headers only', async () => {
     const { headers, text } = await get(routes, path, { method: 'HEAD' });
     expect(Number(headers['content-length'])).toBeGreaterThan(100);
     expect(text).toBe('');
   });
 
-  test('is 406 for a client that does not accept JSON', async () => {
+  test('a list of cached objects is 406 for a client that does not accept JSON', async () => {
     expect(await refused(routes, path, { headers: { accept: 'text/html' } })).toMatchObject({ code: 406 });
   });
 
-  test('requires the right to the underlying resource before parameters are validated', async () => {
+  test('a list of cached objects requires the right to the underlying resource before parameters are validated', async () => {
     authorizer.allowed = false;
     const error = await refused(routes, `${path}?nonsense=1`);
     expect(error.toStatus()).toMatchObject({
@@ -147,14 +147,14 @@ describe('a list of cached objects', () => {
 });
 
 describe('a single cached object', () => {
-  test('is found by its name', async () => {
+  test('a single cached object is found by its name', async () => {
     expect((await get(routes, `${path}/a`)).body).toMatchObject({ kind: 'Node', metadata: { name: 'a' } });
     expect(authorizer.reviews).toEqual([{ verb: 'get', group: '', resource: 'nodes', namespace: '', name: 'a' }]);
     const full = (await get(routes, `${path}/a?managedFields=true`)).body;
     expect(full.metadata).toHaveProperty('managedFields');
   });
 
-  test('that does not exist is 404', async () => {
+  test('a single cached object that does not exist is 404', async () => {
     expect((await refused(routes, `${path}/x`)).toStatus()).toMatchObject({
       code: 404,
       message: 'nodes "x" not found',
@@ -162,7 +162,7 @@ describe('a single cached object', () => {
     });
   });
 
-  test('accepts no list parameters', async () => {
+  test('a single cached object accepts no list parameters', async () => {
     expect(await refused(routes, `${path}/a?limit=1`)).toMatchObject({ code: 400 });
   });
 });
@@ -172,7 +172,7 @@ const data = (type: string): string =>
   `data: {"type":"${type}","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"b"}}}\n\n`;
 
 describe('a watch of cached objects', () => {
-  test('starts with the existing objects, in the format of the core API', async () => {
+  test('a watch of cached objects starts with the existing objects, in the format of the core API', async () => {
     const { response, abort, done } = call(routes, `${path}?watch=true&name=a`);
     await settle();
     expect(response.events).toMatchObject([
@@ -183,7 +183,7 @@ describe('a watch of cached objects', () => {
     await done;
   });
 
-  test('starts with a state not older than requested', async () => {
+  test('a watch of cached objects starts with a state not older than requested', async () => {
     const { response, abort, done } = call(
       routes,
       `${path}?watch=true&name=a&fields=spec&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=11&allowWatchBookmarks=true`,
@@ -200,7 +200,7 @@ describe('a watch of cached objects', () => {
     await done;
   });
 
-  test('of one object sends only changes of that object', async () => {
+  test('a watch of cached objects of one object sends only changes of that object', async () => {
     const { response, abort, done } = call(routes, `${path}/b?watch=true&resourceVersion=10`);
     resource.store.apply('MODIFIED', node('a', { resourceVersion: 11 }));
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
@@ -210,7 +210,7 @@ describe('a watch of cached objects', () => {
     await done;
   });
 
-  test('has the requested fields for each caller', async () => {
+  test('a watch of cached objects has the requested fields for each caller', async () => {
     const all = ['', '&fields=metadata.uid', '&fields=spec'].map((fields) =>
       call(routes, `${path}?watch=true&resourceVersion=10${fields}`),
     );
@@ -229,7 +229,7 @@ describe('a watch of cached objects', () => {
     }
   });
 
-  test('as server-sent events has an event ID to continue from, which takes precedence over the URL', async () => {
+  test('a watch of cached objects as server-sent events has an event ID to continue from, which takes precedence over the URL', async () => {
     const accept = 'text/event-stream';
     const url = `${path}?watch=true&fields=metadata.name&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&name=b`;
     const first = call(routes, url, { headers: { accept } });
@@ -257,7 +257,7 @@ describe('a watch of cached objects', () => {
     });
   });
 
-  test('has no pages', async () => {
+  test('a watch of cached objects has no pages', async () => {
     expect(await refused(routes, `${path}?watch=true&limit=1`)).toMatchObject({ code: 400 });
   });
 });
@@ -271,13 +271,13 @@ describe('an incomplete cache', () => {
     jest.useRealTimers();
   });
 
-  test('is awaited for a limited time, then the response is 503 with Retry-After', async () => {
+  test('an incomplete cache is awaited for a limited time, then the response is 503 with Retry-After', async () => {
     const refusal = refused(routes, path);
     await jest.advanceTimersByTimeAsync(10_000);
     expect(await refusal).toMatchObject({ code: 503, reason: 'ServiceUnavailable', headers: { 'Retry-After': '1' } });
   });
 
-  test('is awaited no longer than the caller waits', async () => {
+  test('an incomplete cache is awaited no longer than the caller waits', async () => {
     const { abort, done } = call(routes, path);
     await jest.advanceTimersByTimeAsync(10);
     abort();

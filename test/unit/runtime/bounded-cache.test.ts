@@ -36,7 +36,7 @@ async function settledHeap(limit: number): Promise<number> {
 }
 
 describe('a bounded cache', () => {
-  test('keeps the most recently used entries, up to its maximum number', () => {
+  test('a bounded cache keeps the most recently used entries, up to its maximum number', () => {
     const { made } = cache();
     made.set('first', 1);
     for (let index = 0; index < 99; index += 1) made.set(`key-${index}`, index);
@@ -47,7 +47,7 @@ describe('a bounded cache', () => {
     expect(made.get('first')).toBe(1);
   });
 
-  test('keeps at most its maximum number of bytes, including values', () => {
+  test('a bounded cache keeps at most its maximum number of bytes, including values', () => {
     const { made } = cache({ maxEntries: 1_000, sizeOf: (value) => String(value).length });
     for (let index = 0; index < 500; index += 1) made.set(`key-${index}`, 'x'.repeat(10 * kibibyte));
     expect(made.bytes).toBeLessThanOrEqual(mebibyte);
@@ -56,7 +56,7 @@ describe('a bounded cache', () => {
     expect(made.has('large')).toBe(false);
   });
 
-  test('deletes an expired entry, even one that is never requested again', () => {
+  test('a bounded cache deletes an expired entry, even one that is never requested again', () => {
     const { made, advance } = cache();
     made.set('a', 1);
     made.set('b', 2, 1_500);
@@ -69,7 +69,7 @@ describe('a bounded cache', () => {
     expect(made.entries).toBe(20);
   });
 
-  test('expires entries by elapsed time, whatever the system clock shows', () => {
+  test('a bounded cache expires entries by elapsed time, whatever the system clock shows', () => {
     const systemClock = jest.spyOn(Date, 'now');
     try {
       const made = new BoundedCache<number>({ name: 'test', maxEntries: 100, maxBytes: mebibyte, ttl: 60_000 });
@@ -81,7 +81,7 @@ describe('a bounded cache', () => {
     }
   });
 
-  test('deletes an entry', () => {
+  test('a bounded cache deletes an entry', () => {
     const { made } = cache();
     made.set('a', 1);
     made.delete('a');
@@ -95,7 +95,7 @@ describe('a bounded cache', () => {
       'short keys that are slices of long texts',
       (index) => `${index}-${'x'.repeat(100)}${'\u20ac'.repeat(32 * kibibyte)}`.slice(0, 100),
     ],
-  ])('uses little memory for %s', (_, key) => {
+  ])('a bounded cache uses little memory for %s', (_, key) => {
     const { made } = cache({ maxEntries: 1_000 });
     const before = heapUsed();
     for (let index = 0; index < 1_000; index += 1) made.set(key(index), index);
@@ -104,7 +104,7 @@ describe('a bounded cache', () => {
     expect(made.entries).toBe(1_000);
   });
 
-  test('distinguishes keys, including long ones and lone surrogates', () => {
+  test('a bounded cache distinguishes keys, including long ones and lone surrogates', () => {
     const { made } = cache();
     const keys = [
       '\ud800',
@@ -121,7 +121,7 @@ describe('a bounded cache', () => {
     for (const [kept] of [...made].filter(([text]) => text.length >= 64)) expect(made.get(kept)).toBeUndefined();
   });
 
-  test('retain drops the rejected entries, including those with long keys, and skips expired ones', () => {
+  test('a bounded cache retain drops the rejected entries, including those with long keys, and skips expired ones', () => {
     const { made, advance } = cache();
     const keys = ['a', 'b', 'x'.repeat(130), 'y'.repeat(130)];
     made.set('expired', 'expired');
@@ -136,7 +136,7 @@ describe('a bounded cache', () => {
     expect(keys.map((key) => made.get(key))).toEqual([0, undefined, 2, undefined]);
   });
 
-  test('leaves no memory behind when it is dropped, even if nobody reads the metrics', async () => {
+  test('a bounded cache leaves no memory behind when it is dropped, even if nobody reads the metrics', async () => {
     await makeAndDrop();
     const limit = (await settledHeap(0)) + 4 * mebibyte;
     await makeAndDrop();
@@ -144,7 +144,7 @@ describe('a bounded cache', () => {
     expect(await settledHeap(limit)).toBeLessThan(limit);
   });
 
-  test('is counted in the metrics by its name', () => {
+  test('a bounded cache is counted in the metrics by its name', () => {
     const { made } = cache({ name: 'counted' });
     const { made: other } = cache({ name: 'counted' });
     made.set('a', 1);
@@ -154,7 +154,7 @@ describe('a bounded cache', () => {
 });
 
 describe('an operation in progress', () => {
-  test('is kept until it is deleted, and counted', () => {
+  test('an operation in progress is kept until it is deleted, and counted', () => {
     const made = new InProgress<number>('progress');
     made.set('a', 1);
     made.set('x'.repeat(1_000), 2);

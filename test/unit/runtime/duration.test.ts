@@ -22,7 +22,7 @@ describe('parsing a duration', () => {
     ['250µs', 0.25],
     ['250μs', 0.25],
     ['1000000ns', 1],
-  ])('accepts %s as %d ms', (text, milliseconds) => {
+  ])('parsing a duration accepts %s as %d ms', (text, milliseconds) => {
     expect(parseDuration(text)).toBeCloseTo(milliseconds, 9);
   });
 
@@ -48,11 +48,11 @@ describe('parsing a duration', () => {
     '١s',
     'Infinitys',
     '1h30',
-  ])('rejects %j', (text) => {
+  ])('parsing a duration rejects %j', (text) => {
     expect(parseDuration(text)).toBeUndefined();
   });
 
-  test('adds up all parts', () => {
+  test('parsing a duration adds up all parts', () => {
     const part = fc.nat({ max: 1_000 });
     fc.assert(
       fc.property(part, part, part, part, (h, m, s, ms) => {
@@ -61,7 +61,7 @@ describe('parsing a duration', () => {
     );
   });
 
-  test('accepts or rejects any text', () => {
+  test('parsing a duration accepts or rejects any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'0123456789.hmsnuµ -+e'.split('')) }), (text) => {
         const value = parseDuration(text) ?? 0;
@@ -83,12 +83,12 @@ describe('parsing a quantity of bytes', () => {
     ['500M', 500_000_000],
     ['1G', 1_000_000_000],
     ['1T', 1_000_000_000_000],
-  ])('accepts %s as %d', (text, bytes) => {
+  ])('parsing a quantity of bytes accepts %s as %d', (text, bytes) => {
     expect(parseBytes(text)).toBe(bytes);
   });
 
   test.each(['', '-1', '1K', '1ki', '1 Gi', '1GiB', 'Gi', '1.5', 'toString', `1${'0'.repeat(400)}`])(
-    'rejects %j',
+    'parsing a quantity of bytes rejects %j',
     (text) => {
       expect(parseBytes(text)).toBeUndefined();
     },

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import * as errors from '../../../src/runtime/errors.ts';
 
 describe('a StatusError', () => {
-  test('does not reveal its cause to the caller', () => {
+  test('a StatusError does not reveal its cause to the caller', () => {
     const cause = new Error('the cause');
     const error = errors.serviceUnavailable('later', 3, cause);
     expect(error.cause).toBe(cause);
@@ -14,11 +14,11 @@ describe('a StatusError', () => {
   test.each([
     [errors.unauthorized(), 'Bearer realm="platform"'],
     [errors.invalidToken(), 'Bearer realm="platform", error="invalid_token"'],
-  ])('%s of 401 carries the challenge of RFC 6750', (error, challenge) => {
+  ])('a StatusError %s of 401 carries the challenge of RFC 6750', (error, challenge) => {
     expect(error).toMatchObject({ code: 401, headers: { 'WWW-Authenticate': challenge } });
   });
 
-  test('of 405 lists the allowed methods', () => {
+  test('a StatusError of 405 lists the allowed methods', () => {
     expect(errors.methodNotAllowed(['GET', 'HEAD']).headers).toEqual({ Allow: 'GET, HEAD' });
   });
 
@@ -34,7 +34,7 @@ describe('a StatusError', () => {
       ]),
       'K.g "" is invalid: [f: m, g: n]',
     ],
-  ])('has the wording of kube-apiserver: %s', (error, message) => {
+  ])('a StatusError has the wording of kube-apiserver: %s', (error, message) => {
     expect(error.toStatus().message).toBe(message);
   });
 });
@@ -102,14 +102,14 @@ describe('docs/reference/errors.md', () => {
   /** Codes of Node's HTTP parser, and of kube-apiserver, whose rejections of writes are passed on. */
   const from = ['Timeout 408', 'Conflict 409'];
 
-  test('lists all errors, and no other', () => {
+  test('docs/reference/errors.md lists all errors, and no other', () => {
     expect(Object.keys(errors).toSorted()).toEqual([...Object.keys(made), ...others].toSorted());
     const statuses = Object.values(made).map((make) => `${make().reason} ${make().code}`);
     const codes = errors.oauthErrorCodes.map((code) => `${code} ${new errors.OAuthError(code, 'x').code}`);
     expect(all.map(({ is }) => is).toSorted()).toEqual([...new Set([...statuses, ...from, ...codes])].toSorted());
   });
 
-  test('explains the cause of each, and what to do', () => {
+  test('docs/reference/errors.md explains the cause of each, and what to do', () => {
     for (const { is, remainingCells } of all)
       expect({ is, remainingCells }).toEqual({
         is,

@@ -49,7 +49,7 @@ test('components get the signal of the start and the deadlines of the stop', asy
 });
 
 describe('a start that fails', () => {
-  test('stops the failed component and those before it, and throws its error', async () => {
+  test('a start that fails stops the failed component and those before it, and throws its error', async () => {
     add('a');
     add('b');
     add('c', { start: failing('no cluster') });
@@ -58,14 +58,14 @@ describe('a start that fails', () => {
     expect(calls).toEqual(['start a', 'start b', 'stop c', 'stop b', 'stop a']);
   });
 
-  test('throws its error even if a component does not stop', async () => {
+  test('a start that fails throws its error even if a component does not stop', async () => {
     add('a');
     add('b', { start: failing('no cluster'), stop: failing('cannot stop') });
     await expect(lifecycle.start(never)).rejects.toThrow('no cluster');
     expect(calls).toEqual(['start a', 'stop a']);
   });
 
-  test('leaves nothing to stop twice', async () => {
+  test('a start that fails leaves nothing to stop twice', async () => {
     add('a');
     add('b', { start: failing('no cluster') });
     await expect(lifecycle.start(never)).rejects.toThrow('no cluster');

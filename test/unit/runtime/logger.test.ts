@@ -84,7 +84,7 @@ describe('secrets are not logged', () => {
   );
 
   // evidence: logger-redaction
-  test('at any depth, under any of their names', () => {
+  test('secrets are not logged at any depth, under any of their names', () => {
     fc.assert(
       fc.property(names, fc.array(fc.constantFrom('a', 'list', 'error'), { maxLength: 4 }), (name, path) => {
         const nested = path.reduceRight<unknown>(
@@ -98,7 +98,7 @@ describe('secrets are not logged', () => {
   });
 
   test.each([`Bearer ${jwt}`, `bearer x ${jwt}`, `at /x?token=${jwt}&y`, 'Basic aHVzaDpodXNo', 'Bearer opaque-0123'])(
-    'in any text: %s',
+    'secrets are not logged in any text: %s',
     (text) => {
       for (const line of [logged(text), logged('x', { text }), logged('x', { error: new Error(text) })])
         expect(JSON.stringify(line)).not.toMatch(/eyJ|aHVz|opaque/);
@@ -134,7 +134,7 @@ describe('the log line of a request', () => {
     aborted: fc.boolean(),
   });
 
-  test('equals the one that the logger writes for the same fields', () => {
+  test('the log line of a request equals the one that the logger writes for the same fields', () => {
     fc.assert(
       fc.property(request, fc.constantFrom('info', 'warn'), (line, level) => {
         const { log, lines } = logOfLines();
@@ -146,7 +146,7 @@ describe('the log line of a request', () => {
     );
   });
 
-  test('is not written below the log level, nor by a silent logger', () => {
+  test('the log line of a request is not written below the log level, nor by a silent logger', () => {
     const line: RequestLine = fc.sample(request, 1)[0] as RequestLine;
     const { log, lines } = logOfLines();
     log.level = 'error';
@@ -171,7 +171,7 @@ describe('standard output', () => {
     jest.restoreAllMocks();
   });
 
-  test('receives the lines of a few milliseconds together', () => {
+  test('standard output receives the lines of a few milliseconds together', () => {
     const log = createLogger();
     log.info('one');
     jest.advanceTimersByTime(4);
@@ -184,14 +184,14 @@ describe('standard output', () => {
     expect(written).toHaveLength(2);
   });
 
-  test('receives lines above the level info at once, after all earlier ones', () => {
+  test('standard output receives lines above the level info at once, after all earlier ones', () => {
     const log = createLogger();
     log.info('one');
     log.error('two');
     expect(written.join('')).toMatch(/one.*\n.*two.*\n$/);
   });
 
-  test('receives the remaining lines when the process ends', () => {
+  test('standard output receives the remaining lines when the process ends', () => {
     const log = createLogger();
     const before = process.listeners('exit');
     log.info('the last but one');
@@ -205,7 +205,7 @@ describe('standard output', () => {
     expect(process.listeners('exit')).toEqual(before);
   });
 
-  test('is written at once when many lines are waiting', () => {
+  test('standard output is written at once when many lines are waiting', () => {
     const log = createLogger();
     for (let i = 0; i < 100; i += 1) log.info('x'.repeat(1_000));
     expect(written.join('').length).toBeGreaterThan(60_000);

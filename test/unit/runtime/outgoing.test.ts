@@ -91,7 +91,7 @@ describe('an outgoing request', () => {
     ['text', 'größe', 'größe'],
     ['no body', undefined, ''],
     ['an empty body', '', ''],
-  ])('has its method, path, headers and %s', async (_, body, sent) => {
+  ])('an outgoing request has its method, path, headers and %s', async (_, body, sent) => {
     const received = Promise.withResolvers<unknown>();
     respond = async (req, res) => {
       const { method, url: path, headers } = req;
@@ -104,14 +104,14 @@ describe('an outgoing request', () => {
     expect(headers).toMatchObject({ 'x-a': 'b', 'content-length': String(Buffer.byteLength(sent)) });
   });
 
-  test('is sent over HTTP/1.1 to a server that prefers HTTP/2', async () => {
+  test('an outgoing request is sent over HTTP/1.1 to a server that prefers HTTP/2', async () => {
     const { certificate: cert, key } = await authority.issue({ commonName: 'both', server: ['127.0.0.1'] });
     const server = createSecureServer({ cert, key, allowHTTP1: true }, (req, res) => res.end(req.httpVersion));
     const to = await listen(server, 'https');
     expect((await send(make({ ca: authority.certificate }), {}, to)).body.toString()).toBe('1.1');
   });
 
-  test('ignores the proxies of the environment', async () => {
+  test('an outgoing request ignores the proxies of the environment', async () => {
     let proxied = 0;
     const proxy = await listen(
       createServer().on('connection', () => (proxied += 1)),
@@ -128,7 +128,7 @@ describe('an outgoing request', () => {
     expect(proxied).toBe(0);
   });
 
-  test('is unreachable when nothing listens', async () => {
+  test('an outgoing request is unreachable when nothing listens', async () => {
     const error = await failureOf(send(make(), {}, new URL('http://127.0.0.1:1/')));
     expect([error.failure, error.code, error.message]).toEqual([
       'unreachable',
@@ -137,7 +137,7 @@ describe('an outgoing request', () => {
     ]);
   });
 
-  test('leaves its path, headers and body out of its errors', async () => {
+  test('an outgoing request leaves its path, headers and body out of its errors', async () => {
     respond = raw('no');
     const to = new URL('/secret-path?secret=query', url);
     const options = { method: 'POST', headers: { authorization: 'Bearer secret-token' }, body: 'secret-body' };
@@ -150,21 +150,21 @@ describe('the certificate of a server', () => {
   test.each<[string, boolean, string]>([
     ['without a CA', false, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
     ['with another CA', true, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
-  ])('is rejected %s before the request is sent', async (_, hasCA, code) => {
+  ])('the certificate of a server is rejected %s before the request is sent', async (_, hasCA, code) => {
     const to = await secure('server', '127.0.0.1');
     const ca = hasCA ? { ca: (await createAuthority('other')).certificate } : {};
     expect((await failureOf(send(make(ca), {}, to))).code).toBe(code);
     expect(requests).toBe(0);
   });
 
-  test('is rejected when it is for another address', async () => {
+  test('the certificate of a server is rejected when it is for another address', async () => {
     const to = await secure('server', '127.0.0.2');
     const error = await failureOf(send(make({ ca: authority.certificate }), {}, to));
     expect([error.failure, error.code]).toEqual(['unreachable', 'ERR_TLS_CERT_ALTNAME_INVALID']);
     expect(requests).toBe(0);
   });
 
-  test('is accepted from the CA of the client', async () => {
+  test('the certificate of a server is accepted from the CA of the client', async () => {
     const to = await secure('server', '127.0.0.1');
     expect((await send(make({ ca: authority.certificate }), {}, to)).status).toBe(200);
   });
@@ -178,7 +178,7 @@ describe('the abort signal of an outgoing request', () => {
     ['within the head', (res) => res.socket?.write('HTTP/1.1 200 OK\r\nX-A:')],
     ['before the body', (res) => res.flushHeaders()],
     ['within the body', (res) => res.write('{')],
-  ])('ends the request %s, and its connection', async (_, begin) => {
+  ])('the abort signal of an outgoing request ends the request %s, and its connection', async (_, begin) => {
     const controller = new AbortController();
     const closed = Promise.withResolvers<void>();
     respond = (req, res) => {
@@ -191,7 +191,7 @@ describe('the abort signal of an outgoing request', () => {
     await closed.promise;
   });
 
-  test('ends a request that waits for a connection', async () => {
+  test('the abort signal of an outgoing request ends a request that waits for a connection', async () => {
     const arrived = Promise.withResolvers<void>();
     respond = () => arrived.resolve();
     const client = make({ connections: 1 });
@@ -206,14 +206,14 @@ describe('the abort signal of an outgoing request', () => {
     expect(requests).toBe(1);
   });
 
-  test('prevents the request when it is already aborted', async () => {
+  test('the abort signal of an outgoing request prevents the request when it is already aborted', async () => {
     await expect(send(make(), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(requests).toBe(0);
   });
 });
 
 describe('the response to an outgoing request', () => {
-  test('has its status, headers and body', async () => {
+  test('the response to an outgoing request has its status, headers and body', async () => {
     respond = (_, res) => {
       res.writeHead(418, { 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
       res.write('{"a":');
@@ -224,18 +224,18 @@ describe('the response to an outgoing request', () => {
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
   });
 
-  test('that redirects is returned, not followed', async () => {
+  test('the response to an outgoing request that redirects is returned, not followed', async () => {
     respond = (_, res) => res.writeHead(302, { location: '/elsewhere' }).end();
     expect((await send(make())).status).toBe(302);
     expect(requests).toBe(1);
   });
 
-  test('may have as many bytes as the request allows', async () => {
+  test('the response to an outgoing request may have as many bytes as the request allows', async () => {
     respond = (_, res) => res.end('x'.repeat(1_000));
     expect((await send(make())).body).toHaveLength(1_000);
   });
 
-  test('is rejected beyond that, and its connection ends', async () => {
+  test('the response to an outgoing request is rejected beyond that, and its connection ends', async () => {
     const closed = Promise.withResolvers<void>();
     respond = (_, res) => {
       res.once('close', () => closed.resolve());
@@ -255,7 +255,7 @@ describe('the response to an outgoing request', () => {
     ['has a large head', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 'malformed'],
     ['is empty', '', 'unreachable'],
     ['has a truncated head', 'HTTP/1.1 200 OK\r\nX-', 'unreachable'],
-  ])('that %s is an error', async (_, bytes, failure) => {
+  ])('the response to an outgoing request that %s is an error', async (_, bytes, failure) => {
     respond = raw(bytes);
     expect((await failureOf(send(make()))).failure).toBe(failure);
     expect(requests).toBe(1);
@@ -274,15 +274,15 @@ async function connectionsOf(client: OutgoingClient): Promise<number> {
 }
 
 describe('a connection of an outgoing client', () => {
-  test('is kept alive when the client has a connection limit', async () => {
+  test('a connection of an outgoing client is kept alive when the client has a connection limit', async () => {
     expect(await connectionsOf(make({ connections: 1 }))).toBe(1);
   });
 
-  test('serves one request when the client has none', async () => {
+  test('a connection of an outgoing client serves one request when the client has none', async () => {
     expect(await connectionsOf(make())).toBe(3);
   });
 
-  test('never exceeds the limit', async () => {
+  test('a connection of an outgoing client never exceeds the limit', async () => {
     const waiting: ServerResponse[] = [];
     const arrived = Promise.withResolvers<void>();
     respond = (_, res) => {
@@ -298,7 +298,7 @@ describe('a connection of an outgoing client', () => {
     expect([waiting.length, requests]).toEqual([2, 3]);
   });
 
-  test('that was kept alive and ends at its next request has the request repeated', async () => {
+  test('a connection of an outgoing client that was kept alive and ends at its next request has the request repeated', async () => {
     const client = make({ connections: 1 });
     await send(client);
     respond = (req) => {
@@ -309,13 +309,13 @@ describe('a connection of an outgoing client', () => {
     expect(requests).toBe(3);
   });
 
-  test('that is new and ends at its request does not have the request repeated', async () => {
+  test('a connection of an outgoing client that is new and ends at its request does not have the request repeated', async () => {
     respond = (req) => req.socket.destroy();
     expect((await failureOf(send(make({ connections: 1 })))).failure).toBe('unreachable');
     expect(requests).toBe(1);
   });
 
-  test('ends when the client closes, with its request', async () => {
+  test('a connection of an outgoing client ends when the client closes, with its request', async () => {
     const arrived = Promise.withResolvers<void>();
     respond = () => arrived.resolve();
     const client = make({ connections: 1 });

@@ -20,7 +20,7 @@ describe('a token in a text', () => {
     ['in a URL that is encoded twice', `/x?n=%253Da%253d${jwt}`, '/x?n=%253Da%253d[redacted]'],
     ['after Bearer', 'Bearer abc.def', 'Bearer [redacted]'],
     ['after Bearer in a query', '/x?a=Bearer%20abc&b=bearer+abc', '/x?a=Bearer [redacted]&b=bearer [redacted]'],
-  ])('is redacted: %s', (_, text, shown) => {
+  ])('a token in a text is redacted: %s', (_, text, shown) => {
     expect(redactText(text)).toBe(shown);
   });
 
@@ -35,7 +35,7 @@ describe('a token in a text', () => {
   const text = fc
     .array(fc.oneof(part, fc.constantFrom('.', '.', ' ', '/', jwt)), { maxLength: 30 })
     .map((all) => all.join(''));
-  test('is found wherever it is, and nothing else is redacted', () => {
+  test('a token in a text is found wherever it is, and nothing else is redacted', () => {
     const simple = /(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
     fc.assert(fc.property(text, (one) => expect(redactText(one)).toBe(one.replace(simple, '[redacted]'))));
   });

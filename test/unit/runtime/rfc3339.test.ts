@@ -12,7 +12,7 @@ describe('RFC 3339 times', () => {
     ['2026-11-22T15:30:00.123456789+05:30', 1_795_341_600_000, 123_456_789],
     ['2026-11-22T09:00:00-01:00', 1_795_341_600_000, 0],
     ['1969-12-31T23:59:59.999999Z', -1_000, 999_999_000],
-  ])('are parsed: %s', (text, second, nanosecond) => {
+  ])('RFC 3339 times are parsed: %s', (text, second, nanosecond) => {
     expect(parseTime(text)).toEqual({ second, nanosecond });
     expect(parseMilliseconds(text)).toBe(second + Math.floor(nanosecond / 1_000_000));
   });
@@ -29,12 +29,12 @@ describe('RFC 3339 times', () => {
     '2026-11-22T10:00:00+24:00',
     'x2026-11-22T10:00:00Z',
     '2026-11-22T10:00:00Zx',
-  ])('reject %s', (text) => {
+  ])('RFC 3339 times reject %s', (text) => {
     expect(parseTime(text)).toBeUndefined();
     expect(parseMilliseconds(text)).toBeNaN();
   });
 
-  test('are compared by second, then by nanosecond', () => {
+  test('RFC 3339 times are compared by second, then by nanosecond', () => {
     const early = at('2026-11-22T10:00:00.000001Z');
     const late = at('2026-11-22T11:00:00.000002+01:00');
     expect(compareTimes(early, late)).toBeLessThan(0);

@@ -47,25 +47,28 @@ async function isAccepted(of: ServingMaterial, ca: string, servername = 'localho
 }
 
 describe('the serving certificate', () => {
-  test('is signed by the CA, and is not a CA itself', () => {
+  test('the serving certificate is signed by the CA, and is not a CA itself', () => {
     expect(leaf().verify(authority().publicKey)).toBe(true);
     expect(leaf().checkIssued(authority())).toBe(true);
     expect([authority().ca, leaf().ca]).toEqual([true, false]);
     expect(leaf().keyUsage).toEqual(['1.3.6.1.5.5.7.3.1']);
   });
 
-  test.each([...hosts, 'other.example', '127.0.0.2'])('states whether it is valid for %s', (host) => {
-    const found = isIP(host) === 0 ? leaf().checkHost(host) : leaf().checkIP(host);
-    expect(found !== undefined).toBe(hosts.includes(host));
-  });
+  test.each([...hosts, 'other.example', '127.0.0.2'])(
+    'the serving certificate states whether it is valid for %s',
+    (host) => {
+      const found = isIP(host) === 0 ? leaf().checkHost(host) : leaf().checkIP(host);
+      expect(found !== undefined).toBe(hosts.includes(host));
+    },
+  );
 
-  test('is valid from before its creation, to allow for clock differences, for at most a year', () => {
+  test('the serving certificate is valid from before its creation, to allow for clock differences, for at most a year', () => {
     expect(leaf().validFromDate.getTime()).toBeLessThan(now);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(now + 366 * day);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(authority().validToDate.getTime());
   });
 
-  test('has a unique serial number of at most 20 octets', async () => {
+  test('the serving certificate has a unique serial number of at most 20 octets', async () => {
     const all = [leaf(), authority(), leaf(await renew(material, hosts, now))];
     const numbers = all.map(({ serialNumber }) => serialNumber);
     expect(new Set(numbers).size).toBe(3);
@@ -73,13 +76,13 @@ describe('the serving certificate', () => {
   });
 
   test.each(['platform-apiserver.platform-system.svc', 'localhost'])(
-    'is accepted by a client that trusts the CA, as %s',
+    'the serving certificate is accepted by a client that trusts the CA, as %s',
     async (name) => {
       expect(await isAccepted(material, trustedBy(material), name)).toBe(true);
     },
   );
 
-  test('names the key of the CA that signed it, as strict clients require', () => {
+  test('the serving certificate names the key of the CA that signed it, as strict clients require', () => {
     const [issued, issuer] = [material['tls.crt'], material['ca.crt']].map((pem) => new Issued(pem));
     const id = issuer?.getExtension(SubjectKeyIdentifierExtension)?.keyId;
     expect(id).toMatch(/^[0-9a-f]{40}$/);
@@ -96,11 +99,11 @@ describe('a serving certificate is renewed', () => {
     ['for another name', [...hosts, 'new.example'], 0, true],
     ['for another address', [...hosts, '192.0.2.1'], 0, true],
     ['but not for one name less', hosts.slice(1), 0, false],
-  ])('%s', (_, wanted, later, is) => {
+  ])('a serving certificate is renewed %s', (_, wanted, later, is) => {
     expect(needsRenewal(material['tls.crt'], wanted, now + later)).toBe(is);
   });
 
-  test('under the same CA, with another key, and is valid again', async () => {
+  test('a serving certificate is renewed under the same CA, with another key, and is valid again', async () => {
     const wanted = [...hosts, 'new.example'];
     const next = await renew(material, wanted, now + 300 * day);
     expect(next['ca.crt']).toBe(material['ca.crt']);
@@ -111,7 +114,7 @@ describe('a serving certificate is renewed', () => {
     expect(needsRenewal(next['tls.crt'], wanted, now + 300 * day)).toBe(false);
   });
 
-  test('and does not outlive its CA', async () => {
+  test('a serving certificate is renewed and does not outlive its CA', async () => {
     const next = await renew(material, hosts, now + 3_600 * day);
     expect(leaf(next).validToDate).toEqual(authority().validToDate);
   });
@@ -161,13 +164,13 @@ describe('the CA rotation', () => {
   /** Material of a server whose CA has this much time left. */
   const withLeft = (left: number): Promise<ServingMaterial> => newMaterial(hosts, now - life + left);
 
-  test('changes nothing while nothing is due', async () => {
+  test('the CA rotation changes nothing while nothing is due', async () => {
     expect(await renewIfDue(material, hosts, now)).toBe(material);
     const announced = await renewIfDue(await withLeft(700 * day), hosts, now);
     expect(await renewIfDue(announced, hosts, now)).toBe(announced);
   });
 
-  test('publishes a successor two years before the CA expires, which does not sign yet', async () => {
+  test('the CA rotation publishes a successor two years before the CA expires, which does not sign yet', async () => {
     const before = await withLeft(700 * day);
     const after = await renewIfDue(before, hosts, now);
     expect(after).toMatchObject({ 'ca.crt': before['ca.crt'], 'ca.key': before['ca.key'] });
@@ -176,7 +179,7 @@ describe('the CA rotation', () => {
     expect(leaf(after).verify(new X509Certificate(before['ca.crt']).publicKey)).toBe(true);
   });
 
-  test('switches to the successor a year later, and trusts the old CA until it expires', async () => {
+  test('the CA rotation switches to the successor a year later, and trusts the old CA until it expires', async () => {
     const before = await renewIfDue(await withLeft(730 * day - 1), hosts, now);
     const after = await renewIfDue(before, hosts, now + 366 * day);
     expect(after).toMatchObject({ 'ca.crt': before['next-ca.crt'], 'ca.key': before['next-ca.key'] });
@@ -185,7 +188,7 @@ describe('the CA rotation', () => {
     expect(certificatesIn(trustedBy(end)).map(({ raw }) => raw)).toEqual([new X509Certificate(after['ca.crt']).raw]);
   });
 
-  test('switches earlier if the successor expires earlier, and at once if the CA has expired', async () => {
+  test('the CA rotation switches earlier if the successor expires earlier, and at once if the CA has expired', async () => {
     const near = await withLeft(100 * day);
     const announced = await renewIfDue(near, hosts, now);
     expect(announced['ca.crt']).toBe(near['ca.crt']);
@@ -196,7 +199,7 @@ describe('the CA rotation', () => {
     expect(isValid(leaf(ended), now)).toBe(true);
   });
 
-  test('keeps clients working before and after, whichever CA signs', async () => {
+  test('the CA rotation keeps clients working before and after, whichever CA signs', async () => {
     const old = await withLeft(350 * day);
     const announced = await renewIfDue(await renewIfDue(old, hosts, now - 366 * day), hosts, now - day);
     const bundle = trustedBy(announced);

@@ -12,7 +12,7 @@ const log = createLogger({ silent: true });
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 describe('the CA for clients', () => {
-  test('is published in its ConfigMap, whether that existed or not, beside keys of others', async () => {
+  test('the CA for clients is published in its ConfigMap, whether that existed or not, beside keys of others', async () => {
     const cluster = new MemoryCluster();
     const client = cluster.client();
     await publishAuthority(client, namespace, 'one');
@@ -28,13 +28,13 @@ describe('the CA for clients', () => {
     });
   });
 
-  test('is not written again when it is unchanged', async () => {
+  test('the CA for clients is not written again when it is unchanged', async () => {
     const client = new MemoryCluster().client();
     for (let time = 0; time < 3; time += 1) await publishAuthority(client, namespace, 'one');
     expect(client.requests.filter(({ method }) => method !== 'GET')).toHaveLength(1);
   });
 
-  test('may be published by several replicas concurrently', async () => {
+  test('the CA for clients may be published by several replicas concurrently', async () => {
     const cluster = new MemoryCluster();
     await Promise.all(Array.from({ length: 4 }, () => publishAuthority(cluster.client(), namespace, 'one')));
     expect(cluster.list(configMaps)).toHaveLength(1);
@@ -42,26 +42,29 @@ describe('the CA for clients', () => {
 });
 
 describe('the CA for the aggregator', () => {
-  test.each(ours)('is written to %s, which no longer skips TLS verification', async (apiService) => {
-    const cluster = new MemoryCluster();
-    const client = cluster.client();
-    const spec = { insecureSkipTLSVerify: true, group: 'resources.platform.io' };
-    cluster.put(apiServices, { metadata: { name: apiService }, spec });
-    for (let time = 0; time < 2; time += 1) await publishCABundle(client, 'one', log);
-    expect(cluster.get(apiServices, apiService)?.['spec']).toEqual({
-      group: 'resources.platform.io',
-      caBundle: base64('one'),
-    });
-    expect(client.requestsTo('PATCH', apiService)).toHaveLength(1);
-  });
+  test.each(ours)(
+    'the CA for the aggregator is written to %s, which no longer skips TLS verification',
+    async (apiService) => {
+      const cluster = new MemoryCluster();
+      const client = cluster.client();
+      const spec = { insecureSkipTLSVerify: true, group: 'resources.platform.io' };
+      cluster.put(apiServices, { metadata: { name: apiService }, spec });
+      for (let time = 0; time < 2; time += 1) await publishCABundle(client, 'one', log);
+      expect(cluster.get(apiServices, apiService)?.['spec']).toEqual({
+        group: 'resources.platform.io',
+        caBundle: base64('one'),
+      });
+      expect(client.requestsTo('PATCH', apiService)).toHaveLength(1);
+    },
+  );
 
-  test('is not needed if there is no APIService', async () => {
+  test('the CA for the aggregator is not needed if there is no APIService', async () => {
     const cluster = new MemoryCluster();
     await publishCABundle(cluster.client(), 'one', log);
     expect(cluster.list(apiServices)).toEqual([]);
   });
 
-  test('causes an error when this server may not write it', async () => {
+  test('the CA for the aggregator causes an error when this server may not write it', async () => {
     const client = new MemoryCluster().client();
     client.before = () => {
       throw new KubeError(403, { message: 'forbidden' });

@@ -38,7 +38,7 @@ async function putMaterial(cluster: MemoryCluster, age: number): Promise<void> {
 const old = 300 * 86_400_000;
 
 describe('replicas', () => {
-  test('that start concurrently use one CA and one certificate', async () => {
+  test('replicas that start concurrently use one CA and one certificate', async () => {
     const cluster = new MemoryCluster();
     const all = await Promise.all(Array.from({ length: 4 }, () => replica(cluster).serving()));
     expect(new Set(all.map((one) => JSON.stringify(one))).size).toBe(1);
@@ -46,7 +46,7 @@ describe('replicas', () => {
     expect(all[0]).toMatchObject({ own: true });
   });
 
-  test('that renew concurrently use the certificate of the first', async () => {
+  test('replicas that renew concurrently use the certificate of the first', async () => {
     const cluster = new MemoryCluster();
     await putMaterial(cluster, old);
     const before = cluster.get(path, name)?.['data'] as Record<string, string>;
@@ -148,7 +148,7 @@ describe('configured certificate files', () => {
     expect(await serving()).toEqual({ cert: two['tls.crt'], key: two['tls.key'], ca: 'a CA', own: false });
   });
 
-  test('that do not exist are an error', async () => {
+  test('configured certificate files that do not exist are an error', async () => {
     await expect(servingFromFiles('/nowhere/tls.crt', '/nowhere/tls.key')()).rejects.toThrow(
       '--tls-cert-file: cannot read /nowhere/tls.crt: no such file or directory',
     );

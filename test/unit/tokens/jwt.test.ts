@@ -99,38 +99,45 @@ const identity = (scope: string, nonce?: string): { scope: string; nonce: string
 
 describe('an access token', () => {
   // evidence: jwt-access-token
-  test.each(['ES256', 'RS256'] as const)('signed by %s is the JWT of RFC 9068 and is verified', (signingAlgorithm) => {
-    const { tokens } = lab({ signingAlgorithm });
-    const { token, expiresIn } = tokens.issueAccess(sessionWith({ scope: 'openid groups' }), account, 'openid groups');
-    const { header, claims } = readJWT(token);
-    expect(header).toEqual({ typ: 'at+jwt', alg: signingAlgorithm, kid: keys.current(signingAlgorithm).kid });
-    expect(claims).toEqual({
-      iss: issuer,
-      aud: issuer,
-      sub: 'uid-alice',
-      sid: 'session-1',
-      client_id: 'platform',
-      scope: 'openid groups',
-      username: 'alice',
-      groups: ['a', 'b'],
-      iat: now,
-      exp: now + 2 * hour,
-      jti: expect.stringMatching(/^[0-9a-f-]{36}$/),
-    });
-    expect(expiresIn).toBe(2 * hour);
-    expect(tokens.verifyAccess(token)).toEqual({
-      type: 'access',
-      aud: issuer,
-      jti: expect.any(String),
-      scope: 'openid groups',
-      iat: now,
-      sub: 'uid-alice',
-      sid: 'session-1',
-      username: 'alice',
-      clientID: 'platform',
-      exp: now + 2 * hour,
-    });
-  });
+  test.each(['ES256', 'RS256'] as const)(
+    'an access token signed by %s is the JWT of RFC 9068 and is verified',
+    (signingAlgorithm) => {
+      const { tokens } = lab({ signingAlgorithm });
+      const { token, expiresIn } = tokens.issueAccess(
+        sessionWith({ scope: 'openid groups' }),
+        account,
+        'openid groups',
+      );
+      const { header, claims } = readJWT(token);
+      expect(header).toEqual({ typ: 'at+jwt', alg: signingAlgorithm, kid: keys.current(signingAlgorithm).kid });
+      expect(claims).toEqual({
+        iss: issuer,
+        aud: issuer,
+        sub: 'uid-alice',
+        sid: 'session-1',
+        client_id: 'platform',
+        scope: 'openid groups',
+        username: 'alice',
+        groups: ['a', 'b'],
+        iat: now,
+        exp: now + 2 * hour,
+        jti: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      });
+      expect(expiresIn).toBe(2 * hour);
+      expect(tokens.verifyAccess(token)).toEqual({
+        type: 'access',
+        aud: issuer,
+        jti: expect.any(String),
+        scope: 'openid groups',
+        iat: now,
+        sub: 'uid-alice',
+        sid: 'session-1',
+        username: 'alice',
+        clientID: 'platform',
+        exp: now + 2 * hour,
+      });
+    },
+  );
 
   // evidence: jwt-scope-absent
   // evidence: jwt-password-change
@@ -156,14 +163,14 @@ describe('an access token', () => {
     [kubernetesAudience, 2 * hour, 600],
     [kubernetesAudience, 300, 300],
   ])(
-    'for the audience %j lives at most 10 minutes unless that is this server: %d s become %d s',
+    'an access token for the audience %j lives at most 10 minutes unless that is this server: %d s become %d s',
     (audience, configured, life) => {
       const { tokens } = lab({ accessTokenMaxAge: configured * 1_000 });
       expect(tokens.issueAccess(sessionWith(), account, undefined, audience).expiresIn).toBe(life);
     },
   );
 
-  test('does not outlive its session, and expires with it', () => {
+  test('an access token does not outlive its session, and expires with it', () => {
     const { tokens } = lab();
     const session = sessionWith({ expiresAt: new Date((now + 90) * 1_000 + 700).toISOString() });
     const { token, expiresIn } = tokens.issueAccess(session, account, undefined);
@@ -171,7 +178,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-id-unique
-  test('is never the same twice', () => {
+  test('an access token is never the same twice', () => {
     const { tokens } = lab();
     const issued = Array.from({ length: 20 }, () => tokens.issueAccess(sessionWith(), account, undefined).token);
     expect(new Set(issued.map((token) => readJWT(token).claims['jti'])).size).toBe(20);
@@ -186,7 +193,7 @@ describe('an access token', () => {
     [3 * hour, false],
     // iat is never compared with the clock.
     [-hour, true],
-  ])('is valid %d seconds after it was issued: %j, whether it is cached or not', (seconds, good) => {
+  ])('an access token is valid %d seconds after it was issued: %j, whether it is cached or not', (seconds, good) => {
     const { tokens, at } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     at(seconds);
@@ -201,7 +208,7 @@ describe('an access token', () => {
   test.each([
     [69, true],
     [70, false],
-  ])('of 60 s that was verified is valid %d s after it was issued: %j', (seconds, good) => {
+  ])('an access token of 60 s that was verified is valid %d s after it was issued: %j', (seconds, good) => {
     const { tokens, at } = lab({ accessTokenMaxAge: 60_000 });
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect(tokens.verifyAccess(token)).toBeDefined();
@@ -210,7 +217,7 @@ describe('an access token', () => {
     expect(tokens.verifyAccess(token) !== undefined).toBe(good);
   });
 
-  test('is cached by its fingerprint once it was verified', () => {
+  test('an access token is cached by its fingerprint once it was verified', () => {
     const { tokens } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect(tokens.known(fingerprint(token))).toBeUndefined();
@@ -219,7 +226,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-tampering
-  test('with any changed character is rejected', () => {
+  test('an access token with any changed character is rejected', () => {
     const { tokens } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     // The last characters of a part may hold unused bits.
@@ -233,7 +240,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-other-issuer
-  test('of another issuer is rejected by name and by verification, even if this server had the issuer before', () => {
+  test('an access token of another issuer is rejected by name and by verification, even if this server had the issuer before', () => {
     const { tokens, settings } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([true, true]);
@@ -242,7 +249,7 @@ describe('an access token', () => {
     expect(tokens.known(fingerprint(token))).toBeUndefined();
   });
 
-  test('for another audience is rejected after the issuer has changed, even if it was verified before', () => {
+  test('an access token for another audience is rejected after the issuer has changed, even if it was verified before', () => {
     const { tokens, settings } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined, kubernetesAudience);
     expect(tokens.verifyForAny(token)).toMatchObject({ aud: kubernetesAudience });
@@ -292,7 +299,7 @@ describe('token verification', () => {
   const without = (name: keyof typeof claims): Forgery => signed({}, { [name]: undefined });
 
   // evidence: jwt-unknown-claims
-  test('accepts the unmodified token that these tests forge', () => {
+  test('token verification accepts the unmodified token that these tests forge', () => {
     expect(lab().tokens.verifyAccess(signed({})())).toBeDefined();
   });
 
@@ -354,12 +361,12 @@ describe('token verification', () => {
     ['is not a JWT', () => 'opaque'],
     ['is empty', () => ''],
     ['has two parts', () => 'e30.e30'],
-  ])('rejects a token that %s', (_, forge) => {
+  ])('token verification rejects a token that %s', (_, forge) => {
     expect(lab().tokens.verifyAccess(forge())).toBeUndefined();
   });
 
   // evidence: jwt-repeated-claim
-  test('rejects a repeated claim unless its last value is right', () => {
+  test('token verification rejects a repeated claim unless its last value is right', () => {
     const key = keys.current('ES256');
     const header = craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: key.kid }, {}).split('.')[0] ?? '';
     const twice = (first: string, last: string): string => {
@@ -374,7 +381,7 @@ describe('token verification', () => {
   });
 
   // evidence: jwt-id-token
-  test('rejects an id_token of this server', () => {
+  test('token verification rejects an id_token of this server', () => {
     const { tokens } = lab();
     const session = sessionWith({ clientID: issuer, scope: 'openid' });
     expect(tokens.verifyAccess(tokens.issueIdentity(session, account, identity('openid')))).toBeUndefined();
@@ -382,7 +389,7 @@ describe('token verification', () => {
 
   // evidence: jwt-malformed
   test.each(['Na.a.', 'Na.a.a', 'e30.a.', 'e30.bm8.x', 'bnVsbA.bnVsbA.', '..', '.', ''])(
-    'rejects the text %j, which resembles a token',
+    'token verification rejects the text %j, which resembles a token',
     (text) => {
       const { tokens } = lab();
       expect(tokens.verifyAccess(text)).toBeUndefined();
@@ -390,14 +397,14 @@ describe('token verification', () => {
     },
   );
 
-  test('recognizes the issuer of a token longer than 16 KiB', () => {
+  test('token verification recognizes the issuer of a token longer than 16 KiB', () => {
     const { tokens } = lab();
     // The signature is not checked.
     const whole = signed({})();
     expect([16_384, 16_385].map((length) => tokens.isOurs(whole.padEnd(length, 'A')))).toEqual([true, false]);
   });
 
-  test('never throws, nor does the recognition of the issuer', () => {
+  test('token verification never throws, nor does the recognition of the issuer', () => {
     const { tokens } = lab();
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[\w-]{0,20}\.[\w-]{0,20}\.[\w-]{0,20}$/)), (text) => {
@@ -414,7 +421,7 @@ describe('an id_token', () => {
     ['openid profile', { preferred_username: 'alice', name: 'Alice A.' }],
     ['openid email', { email: 'alice@example.com', email_verified: true }],
     ['openid groups', { groups: ['a', 'b'] }],
-  ])('for the scope %s contains only the claims of that scope', (scope, more) => {
+  ])('an id_token for the scope %s contains only the claims of that scope', (scope, more) => {
     const { tokens } = lab();
     // The login was granted more than this token requests.
     const session = sessionWith({ scope: 'openid profile email groups' });
@@ -432,7 +439,7 @@ describe('an id_token', () => {
     });
   });
 
-  test('names a user without a display name by the username, and omits a missing e-mail address', () => {
+  test('an id_token names a user without a display name by the username, and omits a missing e-mail address', () => {
     const { tokens } = lab();
     const { claims } = readJWT(
       tokens.issueIdentity(
@@ -446,7 +453,7 @@ describe('an id_token', () => {
     expect(claims).not.toHaveProperty('email_verified');
   });
 
-  test('is accepted at logout for its session, even after it has expired', () => {
+  test('an id_token is accepted at logout for its session, even after it has expired', () => {
     const { tokens, at } = lab();
     const token = tokens.issueIdentity(sessionWith(), account, identity('openid'));
     at(30 * 24 * hour);
@@ -475,7 +482,7 @@ describe('an id_token', () => {
     ['names an unknown key', () => crafted({ kid: 'unknown' }), false],
     ['is longer than the limit', () => crafted({}, { padding: 'x'.repeat(20_000) }), false],
     ['is not a JWT', () => 'opaque', false],
-  ])('that %s is accepted at logout: %#', (_, forge, accepted) => {
+  ])('an id_token that %s is accepted at logout: %#', (_, forge, accepted) => {
     expect(lab().tokens.readIdentity(forge()) !== undefined).toBe(accepted);
   });
 });
@@ -485,19 +492,26 @@ const issue = (clientID: string, alg: 'RS256' | 'ES256' = 'RS256'): string =>
 
 describe('an id_token as a bearer token', () => {
   // evidence: id-token-bearer
-  test.each(['RS256', 'ES256'] as const)('of a listed client, signed by %s, is verified', (alg) => {
-    const { tokens } = lab();
-    const token = issue('platform-cli', alg);
-    expect(readJWT(token).header).toMatchObject({ alg, typ: 'JWT' });
-    expect(tokens.verifyBearer(token)).toMatchObject({ type: 'identity', clientID: 'platform-cli', sid: 'session-1' });
-    expect(tokens.known(fingerprint(token))).toBeDefined();
-    expect(tokens.verifyAccess(token)).toBeUndefined();
-    expect(tokens.verifyForCluster(token)).toBeUndefined();
-    expect(tokens.verifyForAny(token)).toBeUndefined();
-  });
+  test.each(['RS256', 'ES256'] as const)(
+    'an id_token as a bearer token of a listed client, signed by %s, is verified',
+    (alg) => {
+      const { tokens } = lab();
+      const token = issue('platform-cli', alg);
+      expect(readJWT(token).header).toMatchObject({ alg, typ: 'JWT' });
+      expect(tokens.verifyBearer(token)).toMatchObject({
+        type: 'identity',
+        clientID: 'platform-cli',
+        sid: 'session-1',
+      });
+      expect(tokens.known(fingerprint(token))).toBeDefined();
+      expect(tokens.verifyAccess(token)).toBeUndefined();
+      expect(tokens.verifyForCluster(token)).toBeUndefined();
+      expect(tokens.verifyForAny(token)).toBeUndefined();
+    },
+  );
 
   // evidence: id-token-unlisted
-  test('of another client is rejected with the reason, also when it is cached', () => {
+  test('an id_token as a bearer token of another client is rejected with the reason, also when it is cached', () => {
     const { tokens } = lab();
     const token = issue('platform');
     for (let times = 0; times < 2; times += 1) {
@@ -507,7 +521,7 @@ describe('an id_token as a bearer token', () => {
     expect(tokens.problemOf(token)).toContain('the token is an id_token of the client "platform"');
   });
 
-  test('expires with its session', () => {
+  test('an id_token as a bearer token expires with its session', () => {
     const { tokens } = lab();
     const session = sessionWith({ expiresAt: new Date((now + 60) * 1_000).toISOString() });
     expect(readJWT(tokens.issueIdentity(session, account, identity('openid'))).claims['exp']).toBe(now + 60);

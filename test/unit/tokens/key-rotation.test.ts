@@ -103,7 +103,7 @@ const signing = ({ keys }: Replica): string[] => algorithms.map((alg) => keys.cu
 const published = ({ keys }: Replica): string[] => keys.published().map(({ kid }) => kid);
 
 describe('a key rotation', () => {
-  test('publishes the next keys for ten minutes, then signs with them, and accepts the previous ones as long as a token lives', async () => {
+  test('a key rotation publishes the next keys for ten minutes, then signs with them, and accepts the previous ones as long as a token lives', async () => {
     const { replica, pass, until, command, issue, data } = await lab();
     const [one, two] = [await replica(), await replica(() => false)];
     const before = signing(one);
@@ -130,7 +130,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('keeps only the public half of previous keys', async () => {
+  test('a key rotation keeps only the public half of previous keys', async () => {
     const { replica, pass, until, command, retired } = await lab();
     const one = await replica();
     command('now');
@@ -140,7 +140,7 @@ describe('a key rotation', () => {
     for (const key of retired()) expect(JSON.stringify(key)).toMatch(/^(?!.*PRIVATE).*BEGIN PUBLIC KEY/);
   });
 
-  test('starts when the keys are old enough, and not before', async () => {
+  test('a key rotation starts when the keys are old enough, and not before', async () => {
     const { settings, replica, clock, until } = await lab();
     const one = await replica();
     const begun = clock.now();
@@ -150,7 +150,7 @@ describe('a key rotation', () => {
     expect(clock.now() - begun).toBeGreaterThanOrEqual(settings.keyRotation);
   });
 
-  test('is started once by each command', async () => {
+  test('a key rotation is started once by each command', async () => {
     const { replica, pass, until, command } = await lab();
     const one = await replica();
     command('first');
@@ -163,7 +163,7 @@ describe('a key rotation', () => {
     await until(() => published(one).length === 4);
   });
 
-  test('is done once by replicas that all consider themselves responsible', async () => {
+  test('a key rotation is done once by replicas that all consider themselves responsible', async () => {
     const { replica, pass, until, command } = await lab();
     const all = [await replica(), await replica(), await replica()];
     command('now');
@@ -175,7 +175,7 @@ describe('a key rotation', () => {
     for (const one of all) expect(published(one)).toHaveLength(4);
   });
 
-  test('is not done by a replica that is not responsible', async () => {
+  test('a key rotation is not done by a replica that is not responsible', async () => {
     const { replica, pass, command } = await lab();
     const one = await replica(() => false);
     command('now');
@@ -183,7 +183,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('of an invalid Secret changes nothing, and is logged once until the Secret is repaired', async () => {
+  test('a key rotation of an invalid Secret changes nothing, and is logged once until the Secret is repaired', async () => {
     const { cluster, replica, pass } = await lab();
     const one = await replica();
     const before = signing(one);
@@ -203,7 +203,7 @@ describe('a key rotation', () => {
     expect(logged()).toHaveLength(2);
   });
 
-  test('by age starts when the interval is over, and the next one a whole interval after the keys took over', async () => {
+  test('a key rotation by age starts when the interval is over, and the next one a whole interval after the keys took over', async () => {
     const { settings, replica, clock, pass, until } = await lab({
       keyRotation: 40 * minute,
       accessTokenMaxAge: 15 * minute,
@@ -230,7 +230,7 @@ describe('a key rotation', () => {
     ]);
   });
 
-  test('verifies with retired keys for the lifetime of an access token, the clock skew and five minutes', async () => {
+  test('a key rotation verifies with retired keys for the lifetime of an access token, the clock skew and five minutes', async () => {
     const { settings, replica, pass, until, command } = await lab({ accessTokenMaxAge: 15 * minute });
     const one = await replica();
     const before = signing(one);
@@ -242,7 +242,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('does not start when the command is removed, or set to its earlier value', async () => {
+  test('a key rotation does not start when the command is removed, or set to its earlier value', async () => {
     const { replica, pass, until, command } = await lab({ keyRotation: 45 * minute, accessTokenMaxAge: 10 * minute });
     const one = await replica();
     command('first');
@@ -259,7 +259,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('waits while sixteen retired keys are kept, however often it is commanded', async () => {
+  test('a key rotation waits while sixteen retired keys are kept, however often it is commanded', async () => {
     const { replica, pass, command, retired } = await lab();
     await replica();
     let max = 0;
@@ -271,7 +271,7 @@ describe('a key rotation', () => {
     expect(max).toBe(16);
   });
 
-  test('is not started by a replica that has stopped', async () => {
+  test('a key rotation is not started by a replica that has stopped', async () => {
     const { replica, pass, command } = await lab();
     const one = await replica();
     one.rotation.stop();
@@ -280,7 +280,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('is not continued by a replica that has stopped, even if it stops during a write', async () => {
+  test('a key rotation is not continued by a replica that has stopped, even if it stops during a write', async () => {
     const { replica, pass, until, command } = await lab();
     const [one, two] = [await replica(), await replica()];
     one.rotation.stop();

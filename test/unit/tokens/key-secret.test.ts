@@ -69,13 +69,13 @@ function lab(): Lab {
 const put = (cluster: MemoryCluster, data: object): void => cluster.put(path, { metadata: { name }, data });
 
 describe('replicas that watch the same key Secret', () => {
-  test('have the key that the first of them created', async () => {
+  test('replicas that watch the same key Secret have the key that the first of them created', async () => {
     const { start, stored } = lab();
     const all = await Promise.all([start(), start(), start()]);
     expect(all.map(({ key }) => key())).toEqual(all.map(() => stored()));
   });
 
-  test('have the same new key each time somebody deletes it', async () => {
+  test('replicas that watch the same key Secret have the same new key each time somebody deletes it', async () => {
     const { cluster, start, stored } = lab();
     const [one, two] = [await start(), await start()];
     const seen = new Set([one.key()]);
@@ -89,7 +89,7 @@ describe('replicas that watch the same key Secret', () => {
     expect(one.lines().join('\n')).toContain('new keys were created');
   });
 
-  test('agree even if another replica has created a new key first', async () => {
+  test('replicas that watch the same key Secret agree even if another replica has created a new key first', async () => {
     const { cluster, start, stored } = lab();
     const [one, two] = [await start(), await start()];
     const before = one.key();
@@ -102,7 +102,7 @@ describe('replicas that watch the same key Secret', () => {
     expect([stored(), one.key(), two.key()]).toEqual([three.key(), three.key(), three.key()]);
   });
 
-  test('put the keys that were read at the start in force once', async () => {
+  test('replicas that watch the same key Secret put the keys that were read at the start in force once', async () => {
     const { cluster, start } = lab();
     const { uses } = await start();
     expect(uses()).toBe(1);
@@ -111,7 +111,7 @@ describe('replicas that watch the same key Secret', () => {
     expect(uses()).toBe(2);
   });
 
-  test('adopt the key that an administrator stores', async () => {
+  test('replicas that watch the same key Secret adopt the key that an administrator stores', async () => {
     const { cluster, start } = lab();
     const [one, two] = [await start(), await start()];
     const key = randomBytes(8).toString('base64');
@@ -120,15 +120,18 @@ describe('replicas that watch the same key Secret', () => {
     expect([one.key(), two.key()]).toEqual([key, key]);
   });
 
-  test.each([{}, { key: 'AAAA' }])('keep their key when %j is stored, and report it', async (data) => {
-    const { cluster, start } = lab();
-    const one = await start();
-    const before = one.key();
-    put(cluster, data);
-    await settle();
-    expect(one.key()).toBe(before);
-    expect(one.lines().join('\n')).toMatch(/no key.*Secret with keys is invalid/);
-  });
+  test.each([{}, { key: 'AAAA' }])(
+    'replicas that watch the same key Secret keep their key when %j is stored, and report it',
+    async (data) => {
+      const { cluster, start } = lab();
+      const one = await start();
+      const before = one.key();
+      put(cluster, data);
+      await settle();
+      expect(one.key()).toBe(before);
+      expect(one.lines().join('\n')).toMatch(/no key.*Secret with keys is invalid/);
+    },
+  );
 });
 
 test('a key Secret that cannot be recreated at once is recreated within a minute', async () => {
@@ -201,7 +204,7 @@ test('a key Secret that was not read yet is not treated as deleted', async () =>
 describe('a change of the key Secret', () => {
   const other = { key: Buffer.alloc(8) };
 
-  test('gets the current contents, and is written', async () => {
+  test('a change of the key Secret gets the current contents, and is written', async () => {
     const { start, stored } = lab();
     const { secret, key } = await start();
     const before = key();
@@ -215,14 +218,14 @@ describe('a change of the key Secret', () => {
     expect([stored(), key()]).toEqual([other.key.toString('base64'), other.key.toString('base64')]);
   });
 
-  test('to undefined writes nothing', async () => {
+  test('a change of the key Secret to undefined writes nothing', async () => {
     const { start } = lab();
     const { client, secret } = await start();
     await secret.change(async () => undefined);
     expect(client.requestsTo('PUT', `/${name}`)).toEqual([]);
   });
 
-  test('is not attempted before the Secret was read, or while there is none', async () => {
+  test('a change of the key Secret is not attempted before the Secret was read, or while there is none', async () => {
     const { cluster, clock, start } = lab();
     const client = cluster.client();
     const { log } = logOfLines();
@@ -242,7 +245,7 @@ describe('a change of the key Secret', () => {
     expect(calls).toBe(0);
   });
 
-  test('is dropped if somebody else changed or deleted the Secret meanwhile', async () => {
+  test('a change of the key Secret is dropped if somebody else changed or deleted the Secret meanwhile', async () => {
     const { cluster, start, stored } = lab();
     const { client, secret } = await start();
     const theirs = Buffer.alloc(8, 1).toString('base64');
@@ -260,7 +263,7 @@ describe('a change of the key Secret', () => {
     expect(stored()).not.toBe(other.key.toString('base64'));
   });
 
-  test.each([0, 403, 500])('fails when kube-apiserver responds with %i', async (code) => {
+  test.each([0, 403, 500])('a change of the key Secret fails when kube-apiserver responds with %i', async (code) => {
     const { start } = lab();
     const { client, secret } = await start();
     client.before = ({ method }) => {

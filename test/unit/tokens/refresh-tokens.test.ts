@@ -11,7 +11,7 @@ const tokens = new RefreshTokens(Buffer.alloc(32, 7));
 
 describe('refresh tokens', () => {
   // evidence: refresh-token-entropy
-  test('contain 256 random bits after the ID of their session', () => {
+  test('refresh tokens contain 256 random bits after the ID of their session', () => {
     const sid = newSessionID();
     const all = new Set(Array.from({ length: 1_000 }, () => tokens.first(sid)));
     expect(all.size).toBe(1_000);
@@ -21,21 +21,21 @@ describe('refresh tokens', () => {
     }
   });
 
-  test('have session IDs of 128 random bits that are valid object names', () => {
+  test('refresh tokens have session IDs of 128 random bits that are valid object names', () => {
     const all = new Set(Array.from({ length: 1_000 }, newSessionID));
     expect(all.size).toBe(1_000);
     for (const sid of all) expect(sid).toMatch(/^[0-9a-f]{32}$/);
   });
 
   test.each(['', '0'.repeat(31), '0'.repeat(33), `x${'0'.repeat(32)}`, `${'0'.repeat(32)}x`, 'A'.repeat(32)])(
-    'belong to no session of the name %j',
+    'refresh tokens belong to no session of the name %j',
     (name) => {
       expect(isSessionID(name)).toBe(false);
       expect(isSessionID('0'.repeat(32))).toBe(true);
     },
   );
 
-  test('have one successor, which depends on the key and the whole token', () => {
+  test('refresh tokens have one successor, which depends on the key and the whole token', () => {
     const token = tokens.first(newSessionID());
     expect(tokens.successor(token)).toBe(new RefreshTokens(Buffer.alloc(32, 7)).successor(token));
     expect(tokens.successor(token)).not.toBe(new RefreshTokens(Buffer.alloc(32, 8)).successor(token));
@@ -49,7 +49,7 @@ describe('refresh tokens', () => {
     ['%.%', 'an invalid seal'],
     ['%.%.', 'an empty seal'],
     ['%.%.%', 'a wrong seal'],
-  ])('like %j (%s) belong to no session', (pattern) => {
+  ])('refresh tokens like %j (%s) belong to no session', (pattern) => {
     const parts = [newSessionID(), 'b'.repeat(43), 'c'.repeat(22)];
     expect(tokens.sessionOf(pattern.replaceAll('%', () => parts.shift() ?? ''))).toBeUndefined();
   });
@@ -61,13 +61,13 @@ describe('refresh tokens', () => {
     ['the session id in capitals', (token: string) => token.slice(0, 32).toUpperCase() + token.slice(32)],
     ['a longer secret', (token: string) => token.replace('.', '.A')],
     ['an additional part', (token: string) => `${token}.A`],
-  ])('with %s belong to no session', (_what, change) => {
+  ])('refresh tokens with %s belong to no session', (_what, change) => {
     const token = tokens.first('a'.repeat(32));
     expect(tokens.sessionOf(token)).toBe('a'.repeat(32));
     expect(tokens.sessionOf(change(token))).toBeUndefined();
   });
 
-  test('that are random text belong to no session', () => {
+  test('refresh tokens that are random text belong to no session', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(tokens.sessionOf(text)).toBeUndefined();
@@ -75,7 +75,7 @@ describe('refresh tokens', () => {
     );
   });
 
-  test('are recognized only with the right seal: not with any changed letter, and not with one of another key', () => {
+  test('refresh tokens are recognized only with the right seal: not with any changed letter, and not with one of another key', () => {
     const token = tokens.first(newSessionID());
     for (let at = 0; at < token.length; at += 1) {
       // The last letter of base64url holds unused bits; 'A' and 'Q' differ in those that are used.
@@ -86,7 +86,7 @@ describe('refresh tokens', () => {
     expect(new RefreshTokens(Buffer.alloc(32, 8)).sessionOf(token)).toBeUndefined();
   });
 
-  test('are all different along a chain', () => {
+  test('refresh tokens are all different along a chain', () => {
     const chain = [tokens.first(newSessionID())];
     for (let step = 0; step < 1_000; step += 1) chain.push(tokens.successor(chain[step] ?? ''));
     expect(new Set(chain).size).toBe(1_001);
@@ -94,7 +94,7 @@ describe('refresh tokens', () => {
   });
 
   // evidence: refresh-token-storage
-  test('are stored as SHA-256', () => {
+  test('refresh tokens are stored as SHA-256', () => {
     expect(hashToken('abc')).toBe(createHash('sha256').update('abc').digest('hex'));
     expect(sameHash(hashToken('a'), hashToken('a'))).toBe(true);
     expect(sameHash(hashToken('a'), hashToken('b'))).toBe(false);
@@ -103,7 +103,7 @@ describe('refresh tokens', () => {
     expect(sameHash(hashToken('a'), 'ä'.repeat(hashToken('a').length))).toBe(false);
   });
 
-  test('and derived secrets share the key, and are never equal', () => {
+  test('refresh tokens and derived secrets share the key, and are never equal', () => {
     const other = new RefreshTokens(Buffer.alloc(32, 8));
     expect(tokens.derive('a')).toBe(new RefreshTokens(Buffer.alloc(32, 7)).derive('a'));
     expect(tokens.derive('a')).toMatch(/^[\w-]{43}$/);
@@ -126,7 +126,7 @@ async function started(cluster: MemoryCluster, clock = new FakeClock()): Promise
 }
 
 describe('the key of refresh tokens', () => {
-  test('is created once, and is the same on every replica, even if two start concurrently', async () => {
+  test('the key of refresh tokens is created once, and is the same on every replica, even if two start concurrently', async () => {
     const cluster = new MemoryCluster();
     const loaded = await Promise.all(Array.from({ length: 5 }, () => started(cluster)));
     loaded.push(await started(cluster));
@@ -138,7 +138,7 @@ describe('the key of refresh tokens', () => {
   test.each([
     ['too short', { key: Buffer.alloc(31).toString('base64') }],
     ['missing', {}],
-  ])('that is %s is an error with a solution', async (_what, data) => {
+  ])('the key of refresh tokens that is %s is an error with a solution', async (_what, data) => {
     const cluster = new MemoryCluster();
     cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
     await expect(started(cluster)).rejects.toThrow(

@@ -14,7 +14,7 @@ const results = (outcomes: Readonly<Record<string, 'passed' | 'failed' | 'skippe
   new Map(Object.entries(outcomes).map(([name, outcome]) => [name, { outcome, message: '' }]));
 
 describe('readResults', () => {
-  test('returns selected specs by their whole name, with the first line of a failure', () => {
+  test('readResults returns selected specs by their whole name, with the first line of a failure', () => {
     const SpecReports = [
       spec('work', 'passed'),
       spec('break', 'failed', 'expected 1\ngot 2'),
@@ -30,19 +30,19 @@ describe('readResults', () => {
     });
   });
 
-  test('throws if a step of the suite failed', () => {
+  test('readResults throws if a step of the suite failed', () => {
     const setup = { ...spec('', 'failed', 'no nodes'), LeafNodeType: 'SynchronizedBeforeSuite' };
     expect(() => readResults({ SpecReports: [spec('work', 'passed'), setup] })).toThrow(
       'the specs did not run completely: SynchronizedBeforeSuite: no nodes',
     );
   });
 
-  test('throws if the suite timed out', () => {
+  test('readResults throws if the suite timed out', () => {
     const report = { SpecReports: [spec('work', 'passed')], SpecialSuiteFailureReasons: ['Suite Timeout Elapsed'] };
     expect(() => readResults(report)).toThrow('Suite Timeout Elapsed');
   });
 
-  test('throws if no spec was run', () => {
+  test('readResults throws if no spec was run', () => {
     expect(() => readResults({ SpecReports: [] })).toThrow('no spec was run');
   });
 });
@@ -50,23 +50,23 @@ describe('readResults', () => {
 const listed = [{ spec: 'a', reason: 'The gateway has no a.' }];
 
 describe('compare', () => {
-  test('accepts a listed spec that fails only through the gateway', () => {
+  test('compare accepts a listed spec that fails only through the gateway', () => {
     const comparison = compare(results({ a: 'passed', b: 'failed' }), results({ a: 'failed', b: 'failed' }), listed);
     expect(comparison).toMatchObject({ different: ['a'], unlisted: [], outdated: [] });
   });
 
-  test('reports differences that are not listed, and specs that only one run has', () => {
+  test('compare reports differences that are not listed, and specs that only one run has', () => {
     const direct = results({ a: 'passed', b: 'passed', c: 'failed', d: 'passed' });
     const gateway = results({ a: 'failed', b: 'failed', c: 'passed', e: 'passed' });
     expect(compare(direct, gateway, listed)).toMatchObject({ unlisted: ['b', 'c', 'd', 'e'], outdated: [] });
   });
 
-  test('reports a listed spec that passes through the gateway', () => {
+  test('compare reports a listed spec that passes through the gateway', () => {
     const comparison = compare(results({ a: 'passed' }), results({ a: 'passed' }), listed);
     expect(comparison).toMatchObject({ different: [], unlisted: [], outdated: ['a'] });
   });
 
-  test('reports a listed spec that fails only at kube-apiserver', () => {
+  test('compare reports a listed spec that fails only at kube-apiserver', () => {
     expect(compare(results({ a: 'failed' }), results({ a: 'passed' }), listed)).toMatchObject({ unlisted: ['a'] });
   });
 });

@@ -46,11 +46,14 @@ describe('a client with a secret in the configuration or in a Secret', () => {
     ['web', [], undefined],
     ['app', ['right\n'], undefined],
     ['nobody', ['right'], undefined],
-  ])('with name %s and secrets %j authenticates as %s', async (name, secrets, expected) => {
-    expect(await authenticate(name, ...secrets)).toBe(expected);
-  });
+  ])(
+    'a client with a secret in the configuration or in a Secret with name %s and secrets %j authenticates as %s',
+    async (name, secrets, expected) => {
+      expect(await authenticate(name, ...secrets)).toBe(expected);
+    },
+  );
 
-  test('computes no hash while no client has a hashed secret', async () => {
+  test('a client with a secret in the configuration or in a Secret computes no hash while no client has a hashed secret', async () => {
     expect(await workOf('web', 'right')).toBe(0);
     expect(await workOf('web', 'wrong')).toBe(0);
     expect(await workOf('nobody', 'wrong')).toBe(0);
@@ -69,28 +72,28 @@ describe('a client with a hashed secret', () => {
     configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) }, { name: 'plain', secret: 'right' }),
   );
 
-  test('is authenticated by its secret, which is hashed only once', async () => {
+  test('a client with a hashed secret is authenticated by its secret, which is hashed only once', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await workOf('web', 'right')).toBe(0);
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await authenticate('web', 'wrong')).toBeUndefined();
   });
 
-  test('does not cache a wrong secret', async () => {
+  test('a client with a hashed secret does not cache a wrong secret', async () => {
     for (let time = 0; time < 3; time += 1) {
       expect(await workOf('web', 'wrong')).toBe(1);
       expect(await authenticate('web', 'wrong')).toBeUndefined();
     }
   });
 
-  test('rejects its old secret once the hash is replaced', async () => {
+  test('a client with a hashed secret rejects its old secret once the hash is replaced', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     configure({ name: 'web', secretHash: accounts.hashes.of('next', cheap) });
     expect(await authenticate('web', 'right')).toBeUndefined();
     expect(await authenticate('web', 'next')).toBe('web');
   });
 
-  test('does not authenticate another client that has a different hash with the same secret', async () => {
+  test('a client with a hashed secret does not authenticate another client that has a different hash with the same secret', async () => {
     configure(
       { name: 'web', secretHash: accounts.hashes.of('right', cheap) },
       { name: 'other', secretHash: accounts.hashes.of('else', cheap) },
@@ -100,7 +103,7 @@ describe('a client with a hashed secret', () => {
   });
 
   test.each(['web', 'plain', 'nobody', 'platform-cli'])(
-    'computes one hash for a wrong secret of %s, so that the duration does not reveal which clients exist',
+    'a client with a hashed secret computes one hash for a wrong secret of %s, so that the duration does not reveal which clients exist',
     async (name) => {
       expect(await workOf(name, 'wrong')).toBe(1);
       expect(await workOf(name, 'wrong', 'also wrong')).toBe(2);
@@ -112,28 +115,31 @@ describe('secrets in many requests from one address', () => {
   /** More than one address may have hashed or queued, whatever the number of cores. */
   const many = 80;
 
-  test.each(['web', 'nobody'])('leave the share of other addresses free, for the client %s', async (name) => {
-    configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) });
-    await settle();
-    const gate = Promise.withResolvers<boolean>();
-    jest.spyOn(accounts.hashes, 'verify').mockReturnValue(gate.promise);
-    const attempt = (source: string): Promise<unknown> =>
-      accounts.directory.clients.authenticate(name, ['wrong'], source).then(
-        () => 'hashed',
-        (error: { readonly code?: number }) => error.code,
-      );
-    const flood = Array.from({ length: many }, () => attempt(address));
-    const other = attempt('198.51.100.1');
-    gate.resolve(false);
-    expect(await Promise.all(flood)).toContain(429);
-    expect(await other).toBe('hashed');
-  });
+  test.each(['web', 'nobody'])(
+    'secrets in many requests from one address leave the share of other addresses free, for the client %s',
+    async (name) => {
+      configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) });
+      await settle();
+      const gate = Promise.withResolvers<boolean>();
+      jest.spyOn(accounts.hashes, 'verify').mockReturnValue(gate.promise);
+      const attempt = (source: string): Promise<unknown> =>
+        accounts.directory.clients.authenticate(name, ['wrong'], source).then(
+          () => 'hashed',
+          (error: { readonly code?: number }) => error.code,
+        );
+      const flood = Array.from({ length: many }, () => attempt(address));
+      const other = attempt('198.51.100.1');
+      gate.resolve(false);
+      expect(await Promise.all(flood)).toContain(429);
+      expect(await other).toBe('hashed');
+    },
+  );
 });
 
 describe('the well-known client', () => {
   const wellKnown = { name: 'platform', secret: 'platform' };
 
-  test('is marked as such, and so is any client with its secret', () => {
+  test('the well-known client is marked as such, and so is any client with its secret', () => {
     configure(wellKnown, { name: 'web', secret: 'platform' });
     expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: true });
     expect(accounts.directory.clients.get('web')).toMatchObject({ isWellKnown: false, hasKnownSecret: false });
@@ -141,7 +147,7 @@ describe('the well-known client', () => {
     expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: false });
   });
 
-  test('rejects a wrong secret without a hash, as its secret is public', async () => {
+  test('the well-known client rejects a wrong secret without a hash, as its secret is public', async () => {
     configure(wellKnown, { name: 'web', secretHash: accounts.hashes.of('right', cheap) });
     expect(await authenticate('platform', 'platform')).toBe('platform');
     expect(await authenticate('platform', 'wrong')).toBeUndefined();
@@ -151,7 +157,7 @@ describe('the well-known client', () => {
 });
 
 describe('the built-in clients', () => {
-  test('are public, act only for users, and require consent unless the client is a page of this server', () => {
+  test('the built-in clients are public, act only for users, and require consent unless the client is a page of this server', () => {
     configure();
     const { clients } = accounts.directory;
     expect(clients.names.toSorted()).toEqual(['platform-cli', 'platform-docs', 'platform-pages']);
@@ -169,7 +175,7 @@ describe('the built-in clients', () => {
     expect(clients.get('platform-pages')).toMatchObject({ grantTypes: [], scopes: [], redirectURIs: [] });
   });
 
-  test('are replaced by configured clients of the same name, except the client of the login pages', () => {
+  test('the built-in clients are replaced by configured clients of the same name, except the client of the login pages', () => {
     configure(
       { name: 'platform-cli', public: true, grantTypes: ['refresh_token'] },
       { name: 'platform-pages', secret: 'right', grantTypes: ['password'] },

@@ -26,7 +26,7 @@ async function putSecret(name: string, values: Readonly<Record<string, string>>,
 }
 
 describe('a User object', () => {
-  test('becomes an account with its uid and its password', async () => {
+  test('a User object becomes an account with its uid and its password', async () => {
     const uid = await accounts.putUser('bob', { displayName: 'Bob', email: 'Bob@example.com', groups: ['b'] });
     expect(account('bob')).toMatchObject({
       username: 'bob',
@@ -41,12 +41,12 @@ describe('a User object', () => {
     });
   });
 
-  test('has no password without a Secret', async () => {
+  test('a User object has no password without a Secret', async () => {
     await accounts.putUser('bob', {}, false);
     expect(account('bob')).toMatchObject({ active: true, passwordHash: undefined, credentialID: '' });
   });
 
-  test('updates its account when it changes and removes it when it is deleted', async () => {
+  test('a User object updates its account when it changes and removes it when it is deleted', async () => {
     await accounts.putUser('bob', { groups: ['b'] });
     await accounts.putUser('bob', { groups: ['c'], state: 'Disabled' });
     expect(account('bob')).toMatchObject({ groups: ['c'], active: false });
@@ -55,14 +55,14 @@ describe('a User object', () => {
     expect(account('bob')).toBeUndefined();
   });
 
-  test('has another uid and no password when it is recreated under the same name', async () => {
+  test('a User object has another uid and no password when it is recreated under the same name', async () => {
     const first = await accounts.putUser('bob');
     accounts.cluster.delete(usersPath, 'bob');
     expect(await accounts.putUser('bob', {}, false)).not.toBe(first);
     expect(account('bob')?.passwordHash).toBeUndefined();
   });
 
-  test('is overridden by a configured user of the same name', async () => {
+  test('a User object is overridden by a configured user of the same name', async () => {
     await accounts.putUser('alice', { groups: ['system-administrators'], email: 'alice@example.com' });
     expect(account('alice')).toMatchObject({ groups: ['a'], passwordRef: undefined });
     expect(named('alice@example.com')).toBeUndefined();
@@ -72,12 +72,15 @@ describe('a User object', () => {
   });
 
   // evidence: system-group-inactive
-  test.each(['system:masters', 'system:authenticated'])('is not active if it claims the group %s', async (group) => {
-    await accounts.putUser('mallory', { groups: ['m', group] });
-    expect(account('mallory')?.active).toBe(false);
-  });
+  test.each(['system:masters', 'system:authenticated'])(
+    'a User object is not active if it claims the group %s',
+    async (group) => {
+      await accounts.putUser('mallory', { groups: ['m', group] });
+      expect(account('mallory')?.active).toBe(false);
+    },
+  );
 
-  test('without a spec becomes an active account without groups, even if it had groups before', async () => {
+  test('a User object without a spec becomes an active account without groups, even if it had groups before', async () => {
     await accounts.putUser('bob', { groups: ['b'] });
     accounts.cluster.put(usersPath, { metadata: { name: 'bob' } });
     accounts.cluster.put(usersPath, { metadata: { name: 'carol' } });
@@ -86,22 +89,22 @@ describe('a User object', () => {
   });
 
   // evidence: system-username-inactive
-  test('is not active if its name begins with system:', async () => {
+  test('a User object is not active if its name begins with system:', async () => {
     await accounts.putUser('system:admin');
     expect(account('system:admin')?.active).toBe(false);
   });
 
-  test('is not active in any state other than Active', async () => {
+  test('a User object is not active in any state other than Active', async () => {
     await accounts.putUser('bob', { state: 'Suspended' });
     expect(account('bob')?.active).toBe(false);
   });
 
-  test('whose password must be changed keeps its groups, since the user who sets the password gets them', async () => {
+  test('a User object whose password must be changed keeps its groups, since the user who sets the password gets them', async () => {
     await accounts.putUser('bob', { groups: ['b'], passwordChangeRequired: true });
     expect(account('bob')).toMatchObject({ groups: ['b'], passwordChangeRequired: true });
   });
 
-  test('keeps its account when only its status changes', async () => {
+  test('a User object keeps its account when only its status changes', async () => {
     await accounts.putUser('bob');
     const before = account('bob');
     const user = accounts.cluster.get(usersPath, 'bob');
@@ -111,13 +114,13 @@ describe('a User object', () => {
     expect(account('bob')).toBe(before);
   });
 
-  test('has no password if the hash is in a Secret of another type', async () => {
+  test('a User object has no password if the hash is in a Secret of another type', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     await putSecret(`platform-user-${uid}`, { passwordHash: account('alice')?.passwordHash ?? '' });
     expect(account('bob')?.passwordHash).toBeUndefined();
   });
 
-  test('reads credentialID and unlock time under the names and in the formats that earlier versions stored', async () => {
+  test('a User object reads credentialID and unlock time under the names and in the formats that earlier versions stored', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     const passwordHash = '$2b$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a';
     const values = { passwordHash, 'passwordHash.unlocked': '2026-01-01T00:00:00Z' };
@@ -130,7 +133,7 @@ describe('a User object', () => {
     });
   });
 
-  test('releases its e-mail address and identity when a configured user overrides it', async () => {
+  test('a User object releases its e-mail address and identity when a configured user overrides it', async () => {
     await accounts.putUser('alice', { email: 'shared@example.com', identities: [identity] });
     await accounts.putUser('bob', { email: 'shared@example.com', identities: [identity] });
     expect(named('shared@example.com')).toBe('bob');
@@ -170,14 +173,14 @@ test('an identity provider manages the passwords of its users as long as it is c
 });
 
 describe('an e-mail address', () => {
-  test('works as a login name regardless of case', async () => {
+  test('an e-mail address works as a login name regardless of case', async () => {
     await accounts.putUser('bob', { email: 'Bob@Example.com' });
     expect(named('bob@example.COM')).toBe('bob');
     expect(named('bob')).toBe('bob');
     expect(named('carol@example.com')).toBeUndefined();
   });
 
-  test('belongs to nobody while two users have it, until one gives it up', async () => {
+  test('an e-mail address belongs to nobody while two users have it, until one gives it up', async () => {
     await accounts.putUser('bob', { email: 'both@example.com' });
     await accounts.putUser('carol', { email: 'BOTH@example.com', state: 'Disabled' });
     expect(named('both@example.com')).toBeUndefined();
@@ -186,7 +189,7 @@ describe('an e-mail address', () => {
     expect(named('carol@example.com')).toBe('carol');
   });
 
-  test('belongs to no User while a configured user has it too', async () => {
+  test('an e-mail address belongs to no User while a configured user has it too', async () => {
     accounts.configure({ users: [{ username: 'alice', email: 'both@example.com' }] });
     expect(named('both@example.com')).toBe('alice');
     await accounts.putUser('bob', { email: 'both@example.com' });
@@ -269,12 +272,12 @@ describe('credentials are reported as invalidated immediately', () => {
         return settle();
       },
     ],
-  ])('when a User %s', async (_, change) => {
+  ])('credentials are reported as invalidated immediately when a User %s', async (_, change) => {
     await change();
     expect(invalidations).toBe(1);
   });
 
-  test('but not when a User is created or its spec is written unchanged', async () => {
+  test('credentials are reported as invalidated immediately but not when a User is created or its spec is written unchanged', async () => {
     await accounts.putUser('carol', {}, false);
     await accounts.putUser('bob', spec, false);
     expect(invalidations).toBe(0);
@@ -295,7 +298,7 @@ describe('failed logins are forgotten', () => {
     accounts.directory.unlocked.subscribe(({ username }) => unlockedNames.push(username));
   };
 
-  test('when a User is unlocked, but not when a User who was unlocked before changes', async () => {
+  test('failed logins are forgotten when a User is unlocked, but not when a User who was unlocked before changes', async () => {
     const uid = await accounts.putUser('bob');
     const { passwordHash = '' } = account('bob') ?? {};
     const unlock = (time: string): Promise<void> =>
@@ -310,7 +313,7 @@ describe('failed logins are forgotten', () => {
     expect(unlockedNames).toEqual(['bob', 'bob']);
   });
 
-  test('when a configured user is unlocked, but not when a user is configured whose Secret already has an unlock time', async () => {
+  test('failed logins are forgotten when a configured user is unlocked, but not when a user is configured whose Secret already has an unlock time', async () => {
     const values = { alice: accounts.hashes.of('a', 'bcrypt:4'), eve: accounts.hashes.of('e', 'bcrypt:4') };
     await putSecret('passwords', { ...values, 'eve.unlocked': 'first' });
     accounts.configure({ users: [withSecret('alice')] });
@@ -333,7 +336,7 @@ const waits = async (shows: () => boolean): Promise<() => boolean> => {
 };
 
 describe('waiting until a write is visible', () => {
-  test('ends when the write is visible, not at an unrelated change, and leaves no timer behind', async () => {
+  test('waiting until a write is visible ends when the write is visible, not at an unrelated change, and leaves no timer behind', async () => {
     const isDone = await waits(() => account('bob')?.active === true);
     expect(accounts.clock.pending()).toContain(2_000);
     await accounts.putUser('carol');
@@ -343,7 +346,7 @@ describe('waiting until a write is visible', () => {
     expect(accounts.clock.pending()).not.toContain(2_000);
   });
 
-  test('ends at once if the write is already visible, and after two seconds in any case', async () => {
+  test('waiting until a write is visible ends at once if the write is already visible, and after two seconds in any case', async () => {
     expect((await waits(() => true))()).toBe(true);
     const isDone = await waits(() => false);
     await accounts.clock.advance(1_999);

@@ -59,7 +59,7 @@ function phaseOf(sid: string): string {
 
 describe('a session is revoked at once and permanently', () => {
   // evidence: dismissal-user-disabled
-  test('when a User is disabled, even briefly', async () => {
+  test('a session is revoked at once and permanently when a User is disabled, even briefly', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
@@ -75,7 +75,7 @@ describe('a session is revoked at once and permanently', () => {
   test.each([
     ['removed', [{ username: 'eve' }]],
     ['disabled', [{ username: 'alice', state: 'Disabled' }, { username: 'eve' }]],
-  ])('when a configured user is %s', async (_, changed) => {
+  ])('a session is revoked at once and permanently when a configured user is %s', async (_, changed) => {
     const [alice, eve] = [await begin('alice'), await begin('eve')];
     accounts.configure({ users: changed, clients });
     accounts.configure({ users, clients });
@@ -83,7 +83,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
   });
 
-  test('when the password of a User changes, but not when the same password is hashed again', async () => {
+  test('a session is revoked at once and permanently when the password of a User changes, but not when the same password is hashed again', async () => {
     await accounts.putUser('bob');
     const [bob, alice] = [await begin('bob'), await begin('alice')];
     const { credentialID = '' } = accounts.directory.account('bob') ?? {};
@@ -102,17 +102,20 @@ describe('a session is revoked at once and permanently', () => {
     ['refers to another hash', (credentialID: string) => `${'0'.repeat(32)} ${credentialID}`],
     ['refers to no password', (_: string, hash: string) => credentialIDOf(hash)],
     ['is empty', () => ''],
-  ])('when the hash of a User changes and its rehash record %s', async (_, record) => {
-    await accounts.putUser('bob');
-    const bob = await begin('bob');
-    const { credentialID = '' } = accounts.directory.account('bob') ?? {};
-    const next = accounts.hashes.of('another', 'bcrypt:4');
-    await setHash('bob', next, record(credentialID, next));
-    expect(bob()).toBe('Revoked');
-    expect(accounts.directory.account('bob')?.credentialID).toBe(credentialIDOf(next));
-  });
+  ])(
+    'a session is revoked at once and permanently when the hash of a User changes and its rehash record %s',
+    async (_, record) => {
+      await accounts.putUser('bob');
+      const bob = await begin('bob');
+      const { credentialID = '' } = accounts.directory.account('bob') ?? {};
+      const next = accounts.hashes.of('another', 'bcrypt:4');
+      await setHash('bob', next, record(credentialID, next));
+      expect(bob()).toBe('Revoked');
+      expect(accounts.directory.account('bob')?.credentialID).toBe(credentialIDOf(next));
+    },
+  );
 
-  test('when the password of a configured user changes', async () => {
+  test('a session is revoked at once and permanently when the password of a configured user changes', async () => {
     const [alice, eve] = [await begin('alice'), await begin('eve')];
     const passwordHash = accounts.hashes.of('another', 'bcrypt:4');
     accounts.configure({ users: [{ username: 'alice', passwordHash }, { username: 'eve' }], clients });
@@ -121,7 +124,7 @@ describe('a session is revoked at once and permanently', () => {
   });
 
   // evidence: dismissal-link
-  test('when its link is removed, even briefly; sessions of other links continue', async () => {
+  test('a session is revoked at once and permanently when its link is removed, even briefly; sessions of other links continue', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const [one, other, password] = [await beginAs('bob', identity), await beginAs('bob', another), await begin('bob')];
     await accounts.putUser('bob', { identities: [another] });
@@ -130,7 +133,7 @@ describe('a session is revoked at once and permanently', () => {
   });
 
   // evidence: dismissal-provider
-  test('when its identity provider is removed, even briefly', async () => {
+  test('a session is revoked at once and permanently when its identity provider is removed, even briefly', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const [one, password] = [await beginAs('bob', identity), await begin('bob')];
     accounts.configure({ users, clients });
@@ -139,7 +142,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([one(), password()]).toEqual(['Revoked', 'Active']);
   });
 
-  test('when its User is deleted, or is overridden by a configured user, even briefly', async () => {
+  test('a session is revoked at once and permanently when its User is deleted, or is overridden by a configured user, even briefly', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
@@ -150,7 +153,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([bob(), carol()]).toEqual(['Revoked', 'Revoked']);
   });
 
-  test('when its User is replaced by one with the same name and password while the watch is interrupted', async () => {
+  test('a session is revoked at once and permanently when its User is replaced by one with the same name and password while the watch is interrupted', async () => {
     const uid = await accounts.putUser('bob');
     const bob = await begin('bob');
     let failure: Error = new Error('reset');
@@ -167,7 +170,7 @@ describe('a session is revoked at once and permanently', () => {
   });
 
   // evidence: dismissal-client
-  test('when its client is removed, and so are pending codes of the client', async () => {
+  test('a session is revoked at once and permanently when its client is removed, and so are pending codes of the client', async () => {
     const [web, other] = [await begin('alice', 'web'), await begin('alice')];
     const spec = { userName: 'eve', userUID: 'e', clientID: 'web', code: {} };
     await accounts.sessions.codes.create(spec, minute, true);
@@ -183,7 +186,7 @@ describe('a session is revoked at once and permanently', () => {
 });
 
 describe('a session is not revoked', () => {
-  test('when the configuration changes but its identity provider stays', async () => {
+  test('a session is not revoked when the configuration changes but its identity provider stays', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const bob = await beginAs('bob', identity);
     accounts.configure({ users, clients: [...clients, { name: 'more', secret: 'x' }], identityProviders: [corp] });
@@ -191,7 +194,7 @@ describe('a session is not revoked', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('when it belongs to either of two identities linked to the same user', async () => {
+  test('a session is not revoked when it belongs to either of two identities linked to the same user', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const begun = [await beginAs('bob', identity), await beginAs('bob', another)];
     await accounts.clock.advance(5 * minute);
@@ -199,14 +202,14 @@ describe('a session is not revoked', () => {
   });
 
   // evidence: dismissal-config-refused
-  test('while the configuration is rejected', async () => {
+  test('a session is not revoked while the configuration is rejected', async () => {
     const alice = await begin('alice');
     accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);
     await accounts.clock.advance(5 * minute);
     expect(alice()).toBe('Active');
   });
 
-  test('when this replica has not seen its user yet', async () => {
+  test('a session is not revoked when this replica has not seen its user yet', async () => {
     const elsewhere = await startAccounts({ beside: accounts });
     try {
       elsewhere.configure({ users: [...users, { username: 'new' }], clients });
@@ -220,7 +223,7 @@ describe('a session is not revoked', () => {
     }
   });
 
-  test('while the password of a User cannot be read, nor when it is readable again', async () => {
+  test('a session is not revoked while the password of a User cannot be read, nor when it is readable again', async () => {
     await accounts.putUser('bob');
     const bob = await begin('bob');
     const { passwordHash = '' } = accounts.directory.account('bob') ?? {};
@@ -230,7 +233,7 @@ describe('a session is not revoked', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('while two users have the same link', async () => {
+  test('a session is not revoked while two users have the same link', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const bob = await beginAs('bob', identity);
     await accounts.putUser('carol', { identities: [identity] });
@@ -238,14 +241,14 @@ describe('a session is not revoked', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('when it is a device authorization that waits for approval', async () => {
+  test('a session is not revoked when it is a device authorization that waits for approval', async () => {
     const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: 10 * minute, refreshable: true };
     await accounts.sessions.devices.create({ clientID: 'web' }, device);
     await accounts.clock.advance(5 * minute);
     expect(await accounts.sessions.devices.findPending(device.userCode)).toBeDefined();
   });
 
-  test('when it belongs to a client or ServiceAccount whose client still exists', async () => {
+  test('a session is not revoked when it belongs to a client or ServiceAccount whose client still exists', async () => {
     const { username: userName, uid: userUID } = accounts.directory.clients.get('web')?.subject ?? {
       username: '',
       uid: '',
@@ -257,7 +260,7 @@ describe('a session is not revoked', () => {
     expect([own, exchanged].map(({ metadata }) => phaseOf(metadata.name))).toEqual(['Active', 'Active']);
   });
 
-  test('while the watch of Users gets no response', async () => {
+  test('a session is not revoked while the watch of Users gets no response', async () => {
     await accounts.putUser('bob');
     const bob = await begin('bob');
     accounts.client.before = ({ path, query }) => {
@@ -269,7 +272,7 @@ describe('a session is not revoked', () => {
 });
 
 describe('the sweep revokes a session', () => {
-  test('that was created while the user was being disabled', async () => {
+  test('the sweep revokes a session that was created while the user was being disabled', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('bob', { state: 'Disabled' });
     const bob = await begin('bob');
@@ -280,7 +283,7 @@ describe('the sweep revokes a session', () => {
     expect(bob()).toBe('gone');
   });
 
-  test('that was created with a password or by a link at the moment it was removed', async () => {
+  test('the sweep revokes a session that was created with a password or by a link at the moment it was removed', async () => {
     const uid = await accounts.putUser('bob', { identities: [another] });
     const spec = { userName: 'bob', userUID: uid, clientID: 'console' };
     const begun = [
@@ -292,14 +295,14 @@ describe('the sweep revokes a session', () => {
     expect(begun.map(phaseOf)).toEqual(['gone', 'gone', 'Active']);
   });
 
-  test('that was created by the last link of a user at the moment it was removed', async () => {
+  test('the sweep revokes a session that was created by the last link of a user at the moment it was removed', async () => {
     await accounts.putUser('bob', { identities: [] });
     const bob = await beginAs('bob', identity);
     await accounts.clock.advance(5 * minute);
     expect(bob()).toBe('gone');
   });
 
-  test('whose configured user or client was removed while no replica was running', async () => {
+  test('the sweep revokes a session whose configured user or client was removed while no replica was running', async () => {
     const [web, other] = [await begin('eve', 'web'), await begin('alice')];
     const eve = await begin('eve');
     await accounts.stop();
@@ -311,7 +314,7 @@ describe('the sweep revokes a session', () => {
     expect([web(), eve(), other()]).toEqual(['gone', 'gone', 'Active']);
   });
 
-  test('whose linked User lost its identity provider while no replica was running', async () => {
+  test('the sweep revokes a session whose linked User lost its identity provider while no replica was running', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const [linked, password] = [await beginAs('bob', identity), await begin('bob')];
     await accounts.stop();
@@ -324,7 +327,7 @@ describe('the sweep revokes a session', () => {
     expect([linked(), password()]).toEqual(['gone', 'Active']);
   });
 
-  test('whose User was overridden by a configured user while no replica was running', async () => {
+  test('the sweep revokes a session whose User was overridden by a configured user while no replica was running', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
@@ -382,13 +385,13 @@ describe('isDismissed distinguishes a session', () => {
       () => ({ subjectKind: 'ServiceAccount' as const, userName: 'system:serviceaccount:a:b', userUID: 'u' }),
       { now: false, whileRefused: false },
     ],
-  ])('%s', async (_, changes, expected) => {
+  ])('isDismissed distinguishes a session %s', async (_, changes, expected) => {
     expect(await isDismissed(changes())).toBe(expected.now);
     accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);
     expect(await isDismissed(changes())).toBe(expected.whileRefused);
   });
 
-  test('returns false for Users while they cannot be read, but recognizes removed configured users', async () => {
+  test('isDismissed returns false for Users while they cannot be read, but recognizes removed configured users', async () => {
     const uid = await accounts.putUser('bob');
     const spec = { clientID: 'console', createdAt: '', expiresAt: '' };
     accounts.client.holdWatches();

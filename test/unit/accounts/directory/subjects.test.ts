@@ -32,7 +32,7 @@ const bob = async (spec: Parameters<Accounts['putUser']>[1] = {}): Promise<strin
 const subject = (session: Session): Subject | undefined => subjectOf(session, accounts.directory);
 
 describe('the session of a user', () => {
-  test('resolves to the current state of the user', async () => {
+  test('the session of a user resolves to the current state of the user', async () => {
     await bob();
     const session = sessionOf();
     expect(subject(session)).toMatchObject({ username: 'bob', groups: ['b'] });
@@ -52,7 +52,7 @@ describe('the session of a user', () => {
     ],
     ['gets a reserved group of Kubernetes', () => bob({ groups: ['b', 'system:masters'] })],
     ['loses the client', () => accounts.configure({ clients: [programs], identityProviders: [corp] })],
-  ])('resolves to no subject once the user %s', async (_, change) => {
+  ])('the session of a user resolves to no subject once the user %s', async (_, change) => {
     await bob();
     const session = sessionOf();
     await change();
@@ -60,12 +60,12 @@ describe('the session of a user', () => {
     expect(subject(session)).toBeUndefined();
   });
 
-  test('resolves to no subject when it was created with another password', async () => {
+  test('the session of a user resolves to no subject when it was created with another password', async () => {
     await bob();
     expect(subject(sessionOf({ credentialID: 'another' }))).toBeUndefined();
   });
 
-  test('that an identity provider started resolves to the user while the user is linked and the provider is configured', async () => {
+  test('the session of a user that an identity provider started resolves to the user while the user is linked and the provider is configured', async () => {
     await bob({ identities: [identity] });
     const session = sessionOf({ identity, credentialID: 'another' });
     expect(subject(session)).toMatchObject({ username: 'bob' });
@@ -76,7 +76,7 @@ describe('the session of a user', () => {
     expect(subject(session)).toBeUndefined();
   });
 
-  test('resolves to no subject while two users have the identity', async () => {
+  test('the session of a user resolves to no subject while two users have the identity', async () => {
     await bob({ identities: [identity] });
     await accounts.putUser('carol', { identities: [identity] });
     expect(subject(sessionOf({ identity }))).toBeUndefined();
@@ -85,25 +85,25 @@ describe('the session of a user', () => {
   test.each([
     ['of an identity provider', identity, ['b', 'staff']],
     ['by password, which adds none', undefined, ['b']],
-  ])('adds the groups of a login %s', async (_, by, groups) => {
+  ])('the session of a user adds the groups of a login %s', async (_, by, groups) => {
     await bob({ identities: [identity] });
     const session = sessionOf({ ...(by === undefined ? {} : { identity: by }), groups: ['staff'] });
     expect(subject(session)?.groups).toEqual(groups);
   });
 
-  test('adds no groups if the identity provider returned none', async () => {
+  test('the session of a user adds no groups if the identity provider returned none', async () => {
     await bob({ identities: [identity] });
     for (const groups of [{}, { groups: [] }])
       expect(subject(sessionOf({ identity, ...groups }))?.groups).toEqual(['b']);
   });
 
-  test('resolves to no subject if the identity provider returned a reserved group of Kubernetes', async () => {
+  test('the session of a user resolves to no subject if the identity provider returned a reserved group of Kubernetes', async () => {
     await bob({ identities: [identity] });
     expect(subject(sessionOf({ identity, groups: ['staff', 'system:masters'] }))).toBeUndefined();
     expect(subject(sessionOf({ identity, groups: ['no-system:'] }))?.groups).toEqual(['b', 'no-system:']);
   });
 
-  test('has no groups while the password must be changed, not even those of an identity provider', async () => {
+  test('the session of a user has no groups while the password must be changed, not even those of an identity provider', async () => {
     await bob({ identities: [identity], passwordChangeRequired: true });
     for (const session of [sessionOf(), sessionOf({ identity, groups: ['staff'] })]) {
       expect(subject(session)).toMatchObject({ username: 'bob', groups: [], passwordChangeRequired: true });
@@ -115,7 +115,7 @@ describe('the session of a user', () => {
     ['of a password', {}, {}],
     ['with groups of an identity provider', { identity, groups: ['staff'] }, {}],
     ['while the password must be changed', {}, { passwordChangeRequired: true }],
-  ])('returns the same object as long as nothing changes: %s', async (_, changes, spec) => {
+  ])('the session of a user returns the same object as long as nothing changes: %s', async (_, changes, spec) => {
     await bob({ identities: [identity], ...spec });
     const session = sessionOf(changes);
     const before = subject(session);
@@ -125,7 +125,7 @@ describe('the session of a user', () => {
     expect(subject(session)).not.toBe(before);
   });
 
-  test('does not share the groups of one login with another', async () => {
+  test('the session of a user does not share the groups of one login with another', async () => {
     await bob({ identities: [identity] });
     const account = accounts.directory.account('bob');
     if (account === undefined) throw new Error('there is no bob');
@@ -144,16 +144,16 @@ const own = (clientID = 'programs', changes: Partial<SessionSpec> = {}): Session
 };
 
 describe('the session of a client', () => {
-  test('resolves to the client and its groups', () => {
+  test('the session of a client resolves to the client and its groups', () => {
     expect(subject(own())).toMatchObject({ username: 'platform:client:programs', groups: ['p'] });
   });
 
-  test('resolves to no subject with another uid', () => {
+  test('the session of a client resolves to no subject with another uid', () => {
     expect(subject(own('programs', { userUID: 'another' }))).toBeUndefined();
   });
 
   test.each(['Client', 'ServiceAccount'] as const)(
-    'of kind %s resolves to no subject if the client is not allowed to have it',
+    'the session of a client of kind %s resolves to no subject if the client is not allowed to have it',
     (subjectKind) => {
       expect(subject(own('people', { subjectKind }))).toBeUndefined();
       const session = own('programs', { subjectKind });
@@ -172,7 +172,7 @@ describe('the session of a ServiceAccount', () => {
     clientID: 'programs',
   } as const;
 
-  test('resolves to the user info that kube-apiserver returned', () => {
+  test('the session of a ServiceAccount resolves to the user info that kube-apiserver returned', () => {
     const groups = ['system:serviceaccounts', 'system:serviceaccounts:a'];
     const session = sessionOf({ ...serviceAccount, groups });
     expect(subject(session)).toEqual({
@@ -185,7 +185,7 @@ describe('the session of a ServiceAccount', () => {
     expect(subject(session)).toBe(subject(session));
   });
 
-  test('has no groups if kube-apiserver returned none', () => {
+  test('the session of a ServiceAccount has no groups if kube-apiserver returned none', () => {
     expect(subject(sessionOf(serviceAccount))?.groups).toEqual([]);
   });
 });

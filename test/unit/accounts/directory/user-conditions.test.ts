@@ -175,27 +175,27 @@ describe('the new condition', () => {
   const ready = { type: 'Ready', status: 'False', reason: 'R', message: '', lastTransitionTime: earlier };
   const accepted = { type: 'Accepted', status: 'True', reason: 'Old', message: '', lastTransitionTime: earlier };
 
-  test('keeps the time of the last transition while its status is unchanged', async () => {
+  test('the new condition keeps the time of the last transition while its status is unchanged', async () => {
     expect(await nextConditions({ conditions: [accepted] })).toMatchObject([
       { reason: 'Accepted', lastTransitionTime: earlier },
     ]);
   });
 
-  test('has the current time when its status changes', async () => {
+  test('the new condition has the current time when its status changes', async () => {
     const conditionsNow = await nextConditions({ conditions: [{ ...accepted, status: 'False' }] });
     expect(conditionsNow).toMatchObject([
       { status: 'True', lastTransitionTime: expect.not.stringMatching(earlier) as unknown },
     ]);
   });
 
-  test('keeps conditions of other types', async () => {
+  test('the new condition keeps conditions of other types', async () => {
     expect(await nextConditions({ conditions: [ready, accepted] })).toMatchObject([
       ready,
       { reason: 'Accepted', lastTransitionTime: earlier },
     ]);
   });
 
-  test('is added to a status without conditions', async () => {
+  test('the new condition is added to a status without conditions', async () => {
     expect(await nextConditions({ lastLoginTime: earlier })).toMatchObject([{ reason: 'Accepted' }]);
   });
 });

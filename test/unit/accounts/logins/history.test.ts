@@ -68,7 +68,7 @@ const stored = (uid: string): readonly LoginRecord[] =>
   (cluster.get(path, uid) as unknown as { status: { records: LoginRecord[] } } | undefined)?.status.records ?? [];
 
 describe('the login history of a user', () => {
-  test('is one object per user, newest entry first', async () => {
+  test('the login history of a user is one object per user, newest entry first', async () => {
     const { uid } = bob;
     const { histories } = replica();
     histories.add(bob, login({ reason: 'WrongPassword' }));
@@ -85,14 +85,14 @@ describe('the login history of a user', () => {
     expect(await histories.of(bob)).toEqual(stored(uid));
   });
 
-  test('has no owner when the user is configured', async () => {
+  test('the login history of a user has no owner when the user is configured', async () => {
     const { histories } = replica();
     histories.add(alice, login());
     await histories.stop();
     expect(cluster.get(path, alice.uid)?.metadata.ownerReferences).toEqual([]);
   });
 
-  test('includes entries that this replica has not written yet, each only once', async () => {
+  test('the login history of a user includes entries that this replica has not written yet, each only once', async () => {
     const { histories, client } = replica();
     histories.add(alice, login());
     expect(await histories.of(alice)).toHaveLength(1);
@@ -105,7 +105,7 @@ describe('the login history of a user', () => {
     expect(await histories.of(alice)).toHaveLength(1);
   });
 
-  test('is limited in length and age', async () => {
+  test('the login history of a user is limited in length and age', async () => {
     settings = { maxEntries: 3, keep: hour };
     const { histories } = replica();
     for (let index = 0; index < 5; index += 1) {
@@ -133,7 +133,7 @@ describe('the login history of a user', () => {
       () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), metadata: { name: alice.uid } }),
     ],
     ['without records', () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), status: {} })],
-  ])('continues in an object that is %s meanwhile', async (_, change) => {
+  ])('the login history of a user continues in an object that is %s meanwhile', async (_, change) => {
     const { histories } = replica();
     histories.add(alice, login({ sourceIP: '192.0.2.1' }));
     await clock.advance(2_000);
@@ -143,7 +143,7 @@ describe('the login history of a user', () => {
     expect(stored(alice.uid)[0]?.sourceIP).toBe('192.0.2.2');
   });
 
-  test('is written in small requests that rarely repeat stored entries', async () => {
+  test('the login history of a user is written in small requests that rarely repeat stored entries', async () => {
     const { histories, client } = replica();
     for (let index = 0; index < 40; index += 1) {
       histories.add(alice, login({ sourceIP: `192.0.2.${index}` }));
@@ -154,7 +154,7 @@ describe('the login history of a user', () => {
     expect(await histories.of(alice)).toHaveLength(40);
   });
 
-  test('fits into one object, even with the highest configurable number of entries', async () => {
+  test('the login history of a user fits into one object, even with the highest configurable number of entries', async () => {
     settings.maxEntries = 10_000;
     const { histories } = replica();
     for (let index = 0; index < 5_000; index += 1)
@@ -164,7 +164,7 @@ describe('the login history of a user', () => {
     expect(JSON.stringify(stored(alice.uid)).length).toBeLessThan(1_100_000);
   });
 
-  test('keeps its successful logins during a flood of failed ones', async () => {
+  test('the login history of a user keeps its successful logins during a flood of failed ones', async () => {
     const { histories } = replica();
     histories.add(alice, login());
     for (let index = 0; index < 300; index += 1) {
@@ -205,7 +205,7 @@ describe('reading a login history', () => {
   test.each([
     ['does not respond', unreachable(new Error('reset'))],
     ['rejects it', new KubeError(403, {})],
-  ])('fails with 503 if the cluster %s', async (_, failure) => {
+  ])('reading a login history fails with 503 if the cluster %s', async (_, failure) => {
     const { client, histories } = replica();
     client.before = () => {
       throw failure;
@@ -213,7 +213,7 @@ describe('reading a login history', () => {
     await expect(histories.of(alice)).rejects.toMatchObject({ code: 503, cause: failure });
   });
 
-  test('rethrows an unexpected error', async () => {
+  test('reading a login history rethrows an unexpected error', async () => {
     const { client, histories } = replica();
     const bug = new Error('a bug');
     client.before = () => {
@@ -222,7 +222,7 @@ describe('reading a login history', () => {
     await expect(histories.of(alice)).rejects.toBe(bug);
   });
 
-  test('returns an empty list for a user without one', async () => {
+  test('reading a login history returns an empty list for a user without one', async () => {
     expect(await replica().histories.of(alice)).toEqual([]);
   });
 });
@@ -238,7 +238,7 @@ const failWith = ({ client }: { readonly client: MemoryClient }, method: string,
 
 describe('a history write that the cluster rejects', () => {
   test.each([400, 404, 409, 422])(
-    'with %i is repeated as a write of the whole object if it was an addition',
+    'a history write that the cluster rejects with %i is repeated as a write of the whole object if it was an addition',
     async (code) => {
       const made = replica();
       made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
@@ -257,16 +257,19 @@ describe('a history write that the cluster rejects', () => {
     ['a later write', [409, 409, 409, 409, 409], 1],
     ['a later write', [500], 1],
     ['a later write', [404], 1],
-  ])('and that writes the whole object succeeds at %s: %j', async (_, codes, warnings) => {
-    const made = replica();
-    failWith(made, 'POST', codes);
-    made.histories.add(alice, login());
-    await clock.advance(60_000);
-    expect(stored(alice.uid)).toHaveLength(1);
-    expect(lines()).toHaveLength(warnings);
-  });
+  ])(
+    'a history write that the cluster rejects and that writes the whole object succeeds at %s: %j',
+    async (_, codes, warnings) => {
+      const made = replica();
+      failWith(made, 'POST', codes);
+      made.histories.add(alice, login());
+      await clock.advance(60_000);
+      expect(stored(alice.uid)).toHaveLength(1);
+      expect(lines()).toHaveLength(warnings);
+    },
+  );
 
-  test('and that writes the whole object succeeds at the second attempt if the object was deleted meanwhile', async () => {
+  test('a history write that the cluster rejects and that writes the whole object succeeds at the second attempt if the object was deleted meanwhile', async () => {
     const made = replica();
     made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
     await clock.advance(2_000);
@@ -284,7 +287,7 @@ describe('a history write that the cluster rejects', () => {
 });
 
 describe('replicas', () => {
-  test('that write a history at the same time lose no entry', async () => {
+  test('replicas that write a history at the same time lose no entry', async () => {
     const [one, other] = [replica(), replica()];
     one.client.before = async ({ method, path: at }) => {
       if (method !== 'GET' && at.startsWith(path) && one.client.requestsTo('GET', alice.uid).length === 1)
@@ -300,7 +303,7 @@ describe('replicas', () => {
     ).toEqual(['one', 'other']);
   });
 
-  test('write a history at most once a second, and retry a failed write once', async () => {
+  test('replicas write a history at most once a second, and retry a failed write once', async () => {
     const { histories, client } = replica();
     for (let index = 0; index < 100; index += 1) {
       histories.add(alice, login({ sourceIP: `192.0.2.${index}` }));
@@ -339,7 +342,7 @@ const names = (): string[] =>
     .toSorted();
 
 describe('sweeping login histories', () => {
-  test('deletes those of removed configured users and those without entries', async () => {
+  test('sweeping login histories deletes those of removed configured users and those without entries', async () => {
     const histories = await written();
     histories.start();
     await sweep();
@@ -354,7 +357,7 @@ describe('sweeping login histories', () => {
     await histories.stop();
   });
 
-  test('is done only by the holder of the Lease', async () => {
+  test('sweeping login histories is done only by the holder of the Lease', async () => {
     await written();
     const { histories } = replica(false);
     histories.start();
@@ -368,7 +371,7 @@ describe('sweeping login histories', () => {
 const deletions = (client: MemoryClient): number => client.requests.filter(({ method }) => method === 'DELETE').length;
 
 describe('a sweep of login histories', () => {
-  test('keeps a history that was written meanwhile, and continues with the others', async () => {
+  test('a sweep of login histories keeps a history that was written meanwhile, and continues with the others', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -384,7 +387,7 @@ describe('a sweep of login histories', () => {
     await histories.stop();
   });
 
-  test('is repeated after a failure, with a warning', async () => {
+  test('a sweep of login histories is repeated after a failure, with a warning', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -400,7 +403,7 @@ describe('a sweep of login histories', () => {
     await histories.stop();
   });
 
-  test('ends when the replica stops, and leaves no timer behind', async () => {
+  test('a sweep of login histories ends when the replica stops, and leaves no timer behind', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -413,7 +416,7 @@ describe('a sweep of login histories', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('does not start after a stop', async () => {
+  test('a sweep of login histories does not start after a stop', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -423,7 +426,7 @@ describe('a sweep of login histories', () => {
     expect(client.requests).toEqual([]);
   });
 
-  test('reads all pages, and only the metadata of each object', async () => {
+  test('a sweep of login histories reads all pages, and only the metadata of each object', async () => {
     const sent: { query: unknown; accept: unknown; method: string | undefined; path: string }[] = [];
     const pages: Readonly<Record<string, unknown>> = {
       '': { metadata: { continue: 'next' }, items: [{ metadata: { name: 'one', resourceVersion: '1' } }] },

@@ -61,14 +61,14 @@ describe('the delay of a user', () => {
     [9, 60],
     [10, 60],
     [11, 60],
-  ])('after %d failures from different addresses is %d s', (failures, seconds) => {
+  ])('the delay of a user after %d failures from different addresses is %d s', (failures, seconds) => {
     const { wait, fail } = lab({ ...limit, perAddress: 1_000 });
     for (let index = 0; index < failures; index += 1) fail(attempt('alice', `10.0.0.${index}`));
     expect(wait(attempt('alice', '10.1.0.1'))).toBe(seconds);
     expect(wait(attempt('bob', '10.1.0.1'))).toBe(0);
   });
 
-  test('ends after its time, reported in whole seconds rounded up', () => {
+  test('the delay of a user ends after its time, reported in whole seconds rounded up', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), 4);
     expect(wait(attempt('alice'))).toBe(2);
@@ -82,7 +82,7 @@ describe('the delay of a user', () => {
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('starts over one window after the last failure', () => {
+  test('the delay of a user starts over one window after the last failure', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), 4);
     advance(limit.within - 1);
@@ -98,7 +98,7 @@ describe('an address with a recent login of the user', () => {
   const own = attempt('alice', '10.1.0.1');
 
   // evidence: familiar-address-no-lockout
-  test('is not delayed by failures from other addresses, so strangers cannot lock a user out', () => {
+  test('an address with a recent login of the user is not delayed by failures from other addresses, so strangers cannot lock a user out', () => {
     const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
     limiter.succeeded(own);
     for (let index = 0; index < 25; index += 1) fail(attempt('alice', `10.2.0.${index}`));
@@ -110,14 +110,14 @@ describe('an address with a recent login of the user', () => {
   });
 
   // evidence: familiar-address-limit
-  test('is still limited by its own failures', () => {
+  test('an address with a recent login of the user is still limited by its own failures', () => {
     const { limiter, wait, fail } = lab();
     limiter.succeeded(own);
     fail(own, limit.maxTries);
     expect(wait(own)).toBe(limit.within / second);
   });
 
-  test('is not delayed by pending attempts from other addresses', () => {
+  test('an address with a recent login of the user is not delayed by pending attempts from other addresses', () => {
     const { limiter } = lab();
     limiter.succeeded(own);
     for (let time = 0; time < 3; time += 1) expect(limiter.enter(attempt('alice', `10.2.0.${time}`))).toBe(0);
@@ -125,7 +125,7 @@ describe('an address with a recent login of the user', () => {
     expect(limiter.enter(own)).toBe(0);
   });
 
-  test('is remembered for a month after the last login', () => {
+  test('an address with a recent login of the user is remembered for a month after the last login', () => {
     const { limiter, wait, fail, advance } = lab();
     for (let time = 0; time < 90; time += 1) {
       limiter.succeeded(own);
@@ -138,7 +138,7 @@ describe('an address with a recent login of the user', () => {
 });
 
 describe('the hard limit', () => {
-  test('of a user and address lasts one window after the last failure, and does not affect other pairs', () => {
+  test('the hard limit of a user and address lasts one window after the last failure, and does not affect other pairs', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), limit.maxTries - 1);
     advance(minute);
@@ -156,7 +156,7 @@ describe('the hard limit', () => {
   });
 
   // evidence: address-limit-any-name
-  test('of an address counts failures of all names', () => {
+  test('the hard limit of an address counts failures of all names', () => {
     const { wait, fail } = lab();
     for (let index = 0; index < limit.perAddress - 1; index += 1) fail(attempt(`nobody-${index}`));
     expect(wait(attempt('alice'))).toBe(0);
@@ -165,7 +165,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.0.0.2'))).toBe(0);
   });
 
-  test('of an address allows an attempt when the oldest failure expires, not when the last one does', () => {
+  test('the hard limit of an address allows an attempt when the oldest failure expires, not when the last one does', () => {
     const { wait, fail, advance } = lab({ ...limit, perAddress: 2 });
     fail(attempt('one'));
     advance(4 * minute);
@@ -178,7 +178,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice'))).toBe(4 * 60);
   });
 
-  test('of an IPv6 /48 counts failures from all its /64s, and is five times that of an address', () => {
+  test('the hard limit of an IPv6 /48 counts failures from all its /64s, and is five times that of an address', () => {
     const { wait, fail } = lab({ ...limit, perClient: 1_000 });
     const addresses = Array.from({ length: 5 * limit.perAddress + 1 }, (_, index) => `2001:db8:1:${index}::1`);
     const [first = '', last = '', ...others] = addresses;
@@ -193,7 +193,7 @@ describe('the hard limit', () => {
     ['half of perClient', { perAddress: 300, perClient: 1_000 }, 500],
     ['half of an odd perClient, rounded down', { perAddress: 12, perClient: 31 }, 15],
     ['perAddress where that is more', { perAddress: 12, perClient: 20 }, 12],
-  ])('of an IPv6 /48 is at most %s', (_, chosen, max) => {
+  ])('the hard limit of an IPv6 /48 is at most %s', (_, chosen, max) => {
     const { wait, fail } = lab({ ...limit, ...chosen });
     for (let index = 1; index < max; index += 1) fail(attempt(`nobody-${index}`, addressOf(index)));
     expect(wait(attempt('alice', addressOf(0)))).toBe(0);
@@ -205,7 +205,7 @@ describe('the hard limit', () => {
   test.each<[string, (username: string, address: string) => Attempt]>([
     ['a user', (username, address) => attempt(username, address)],
     ['a client', (client, address) => secret(client, address)],
-  ])('of an IPv6 /48 does not apply to %s at a /64 with an earlier success', (_, guess) => {
+  ])('the hard limit of an IPv6 /48 does not apply to %s at a /64 with an earlier success', (_, guess) => {
     const { limiter } = lab({ ...limit, perClient: 1_000 });
     limiter.succeeded(guess('alice', '2001:db8:1:a::1'));
     for (let index = 0; index < 5 * limit.perAddress; index += 1)
@@ -220,7 +220,7 @@ describe('the hard limit', () => {
   });
 
   // evidence: client-limit-any-address
-  test('of a client counts failures from all addresses', () => {
+  test('the hard limit of a client counts failures from all addresses', () => {
     const { wait, fail } = lab();
     for (let index = 0; index < limit.perClient - 1; index += 1) fail(attempt(`nobody-${index}`, `10.2.0.${index}`));
     expect(wait(attempt('alice'))).toBe(0);
@@ -232,7 +232,7 @@ describe('the hard limit', () => {
   test.each([
     ['a client', (index: number) => attempt(`name-${index}`, `10.2.${index % 256}.${index}`)],
     ['an address', (index: number) => attempt(`name-${index}`)],
-  ])('of %s ignores failures older than a window, even during a continuous flood', (_, one) => {
+  ])('the hard limit of %s ignores failures older than a window, even during a continuous flood', (_, one) => {
     const { limiter, wait, advance } = lab();
     // Ten within a window; twelve per address and thirty per client are allowed.
     for (let index = 0; index < 500; index += 1) {
@@ -251,15 +251,18 @@ describe('the hard limit', () => {
     ['2001:db8::1', '2001:db8:1::1', false],
     ['1::', '::1', false],
     ['10.0.0.1', '10.0.0.2', false],
-  ])('treats %s and %s as the same address, since one host has a whole /64: %j', (one, other, isSame) => {
-    const { wait, fail } = lab();
-    fail(attempt('alice', one), limit.maxTries);
-    for (let index = limit.maxTries; index < limit.perAddress; index += 1) fail(attempt(`nobody-${index}`, one));
-    expect(wait(attempt('alice', other)) === limit.within / second).toBe(isSame);
-    expect(wait(attempt('bob', other)) > 0).toBe(isSame);
-  });
+  ])(
+    'the hard limit treats %s and %s as the same address, since one host has a whole /64: %j',
+    (one, other, isSame) => {
+      const { wait, fail } = lab();
+      fail(attempt('alice', one), limit.maxTries);
+      for (let index = limit.maxTries; index < limit.perAddress; index += 1) fail(attempt(`nobody-${index}`, one));
+      expect(wait(attempt('alice', other)) === limit.within / second).toBe(isSame);
+      expect(wait(attempt('bob', other)) > 0).toBe(isSame);
+    },
+  );
 
-  test('of a client does not apply to a user at the address of a recent login, so strangers cannot lock everyone out', () => {
+  test('the hard limit of a client does not apply to a user at the address of a recent login, so strangers cannot lock everyone out', () => {
     const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
     limiter.succeeded(attempt('alice', '10.1.0.1'));
     for (let index = 0; index < limit.perClient; index += 1) fail(attempt(`nobody-${index}`));
@@ -273,7 +276,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.1.0.1'))).toBeGreaterThan(0);
   });
 
-  test('does not mix up pairs, whatever the names', () => {
+  test('the hard limit does not mix up pairs, whatever the names', () => {
     const { wait, fail } = lab();
     fail(attempt('a","b', 'c'), limit.maxTries);
     expect(wait(attempt('a', 'b","c'))).toBe(0);
@@ -281,7 +284,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('', 'x'))).toBe(0);
   });
 
-  test('follows configuration changes', () => {
+  test('the hard limit follows configuration changes', () => {
     let maxTries = 100;
     const limiter = new LoginLimiter(
       () => ({ ...limit, maxTries }),
@@ -296,7 +299,7 @@ describe('the hard limit', () => {
 });
 
 describe('a successful login', () => {
-  test('resets the failures of the user, whatever addresses they came from', () => {
+  test('a successful login resets the failures of the user, whatever addresses they came from', () => {
     const { limiter, wait, fail } = lab();
     fail(attempt('alice'), 4);
     limiter.succeeded(attempt('alice'));
@@ -305,7 +308,7 @@ describe('a successful login', () => {
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('does not reset those of the address or the client, so one valid account cannot hide guesses at others', () => {
+  test('a successful login does not reset the failures of the address or the client, so one valid account cannot hide guesses at others', () => {
     const { limiter, wait, fail } = lab({ ...limit, perClient: 12 });
     for (let index = 0; index < 11; index += 1) {
       fail(attempt(`victim-${index}`));
@@ -322,7 +325,7 @@ describe('a successful login', () => {
 const secret = (client = 'console', address = '10.0.0.1'): SecretAttempt => ({ guesses: 'secret', client, address });
 
 describe('guesses at a client secret', () => {
-  test('are limited per address, and do not delay the client at other addresses', () => {
+  test('guesses at a client secret are limited per address, and do not delay the client at other addresses', () => {
     const { limiter } = lab();
     for (let time = 0; time < limit.maxTries; time += 1) {
       expect(limiter.retryAfter(secret())).toBe(0);
@@ -333,7 +336,7 @@ describe('guesses at a client secret', () => {
     expect(limiter.retryAfter(secret('console', '10.0.0.2'))).toBe(0);
   });
 
-  test('are limited per address and per client, except at an address with a recent success of the client', () => {
+  test('guesses at a client secret are limited per address and per client, except at an address with a recent success of the client', () => {
     const { limiter } = lab();
     limiter.succeeded(secret('console', '10.1.0.1'));
     for (let index = 0; index < limit.perAddress; index += 1) limiter.failed(secret(`client-${index}`));
@@ -343,7 +346,7 @@ describe('guesses at a client secret', () => {
     expect(limiter.retryAfter(secret('console', '10.1.0.1'))).toBe(0);
   });
 
-  test('are counted separately from guesses at device codes and passwords, whatever the names', () => {
+  test('guesses at a client secret are counted separately from guesses at device codes and passwords, whatever the names', () => {
     const names = ['alice', 'device:alice', 'p:alice', 'u:alice', '["alice","10.0.0.1"]', ''];
     const all = names.flatMap((username): Attempt[] => [
       attempt(username),
@@ -357,7 +360,7 @@ describe('guesses at a client secret', () => {
     }
   });
 
-  test('are counted separately from failed logins', () => {
+  test('guesses at a client secret are counted separately from failed logins', () => {
     const { limiter, wait, fail } = lab();
     fail(attempt('alice', '10.0.0.1', 'console'), limit.perClient);
     expect(limiter.retryAfter(secret())).toBe(0);
@@ -407,18 +410,21 @@ describe('concurrent attempts', () => {
     ['any user, from one address', (index: number) => attempt(`name-${index}`), limit.perAddress],
     ['any user, through one client', (index: number) => attempt(`name-${index}`, `10.0.0.${index}`), limit.perClient],
     ['the secret of a client, from one address', () => secret(), limit.maxTries],
-  ])('that fail, for %s, are not more than sequential ones could be', async (_, one, maxFailures) => {
-    const { limiter } = lab();
-    expect(
-      await allFail(
-        limiter,
-        numbers.map((index) => one(index)),
-      ),
-    ).toBe(maxFailures);
-    expect(await limiter.enter(one(0))).toBeGreaterThan(0);
-  });
+  ])(
+    'concurrent attempts that fail, for %s, are not more than sequential ones could be',
+    async (_, one, maxFailures) => {
+      const { limiter } = lab();
+      expect(
+        await allFail(
+          limiter,
+          numbers.map((index) => one(index)),
+        ),
+      ).toBe(maxFailures);
+      expect(await limiter.enter(one(0))).toBeGreaterThan(0);
+    },
+  );
 
-  test('run one at a time for a user with a delay, once the delay is over', async () => {
+  test('concurrent attempts run one at a time for a user with a delay, once the delay is over', async () => {
     const { limiter, fail, advance } = lab();
     fail(attempt('alice', '10.0.1.1'), 3);
     advance(second);
@@ -430,7 +436,7 @@ describe('concurrent attempts', () => {
     ).toBe(1);
   });
 
-  test('that succeed are all processed in order, and leave no state behind', async () => {
+  test('concurrent attempts that succeed are all processed in order, and leave no state behind', async () => {
     const { limiter } = lab();
     const order: number[] = [];
     let maxFailures = 0;
@@ -453,7 +459,7 @@ describe('concurrent attempts', () => {
     expect(limiter.enter(attempt('alice'))).toBe(0);
   });
 
-  test('that end without an outcome are not counted', async () => {
+  test('concurrent attempts that end without an outcome are not counted', async () => {
     const { limiter } = lab();
     for (let time = 0; time < 100; time += 1) {
       const one = attempt('alice');
@@ -462,7 +468,7 @@ describe('concurrent attempts', () => {
     }
   });
 
-  test('that are two guesses each count as two', async () => {
+  test('concurrent attempts that are two guesses each count as two', async () => {
     const { limiter } = lab();
     const all = [secret(), secret(), secret(), secret()];
     expect(all.slice(0, 3).map((one) => limiter.enter(one, 2))).toEqual([0, 0, 0]);
@@ -476,7 +482,7 @@ describe('concurrent attempts', () => {
     expect(await last).toBeGreaterThan(0);
   });
 
-  test('are not delayed by those of others', () => {
+  test('concurrent attempts are not delayed by those of others', () => {
     const { limiter } = lab();
     for (let time = 0; time < 3; time += 1) expect(limiter.enter(attempt('alice'))).toBe(0);
     expect(limiter.enter(attempt('alice'))).toBeInstanceOf(Promise);
@@ -484,7 +490,7 @@ describe('concurrent attempts', () => {
     expect(limiter.enter(secret())).toBe(0);
   });
 
-  test('never fail more often than the limits allow, nor wait forever, whatever their outcomes', async () => {
+  test('concurrent attempts never fail more often than the limits allow, nor wait forever, whatever their outcomes', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ user: fc.nat(2), host: fc.nat(2), right: fc.boolean(), lasts: fc.nat(3) }), {
@@ -518,7 +524,7 @@ describe('concurrent attempts', () => {
 });
 
 describe('the login limiter', () => {
-  test('evicts the oldest names during a flood, and keeps its size', () => {
+  test('the login limiter evicts the oldest names during a flood, and keeps its size', () => {
     const { wait, fail, advance } = lab({ ...limit, perAddress: 1e9, perClient: 1e9 });
     fail(attempt('alice'), limit.maxTries);
     advance(second);
@@ -529,7 +535,7 @@ describe('the login limiter', () => {
     expect(wait(attempt('name-29999', 'address-29999'))).toBeGreaterThan(0);
   });
 
-  test('never allows more guesses at a user from one address than its limit, whatever their timing', () => {
+  test('the login limiter never allows more guesses at a user from one address than its limit, whatever their timing', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 4 * minute }), { maxLength: 60 }), (pauses) => {
         const { limiter, advance, wait } = lab();
@@ -550,7 +556,7 @@ describe('the login limiter', () => {
     );
   });
 
-  test('never allows more failures through a client than its limit in a window, whatever their timing', () => {
+  test('the login limiter never allows more failures through a client than its limit in a window, whatever their timing', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: minute }), { maxLength: 150 }), (pauses) => {
         const { limiter, advance, wait } = lab();
@@ -574,7 +580,7 @@ describe('the login limiter', () => {
     );
   });
 
-  test('reports the wait after which the next attempt is allowed', () => {
+  test('the login limiter reports the wait after which the next attempt is allowed', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: minute }), (failures, pause) => {
         const { limiter, advance, wait } = lab();
@@ -595,7 +601,7 @@ describe('unlocking a user', () => {
   const email = 'alice@example.com';
   const byEmail = { ...attempt(email), account: 'alice' };
 
-  test('resets its failures by username and by e-mail address, but not those of other users', () => {
+  test('unlocking a user resets its failures by username and by e-mail address, but not those of other users', () => {
     const { limiter, wait, fail } = lab({ ...limit, perAddress: 100 });
     const all = [attempt('alice'), byEmail, attempt('bob')];
     for (const one of all) fail(one, 5);
@@ -604,14 +610,14 @@ describe('unlocking a user', () => {
     expect(all.map((one) => wait(one) > 0)).toEqual([false, false, true]);
   });
 
-  test('without an e-mail address resets its failures by username', () => {
+  test('unlocking a user without an e-mail address resets its failures by username', () => {
     const { limiter, wait, fail } = lab();
     fail(attempt('alice'), 5);
     limiter.unlock({ username: 'alice', email: undefined });
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('is reported only if there were failures to reset', () => {
+  test('unlocking a user is reported only if there were failures to reset', () => {
     const { limiter, fail } = lab();
     const reported: string[] = [];
     limiter.onChange((what) => reported.push(what));
@@ -624,7 +630,7 @@ describe('unlocking a user', () => {
 });
 
 describe('the failures that a replica publishes', () => {
-  test('include only those that still count', () => {
+  test('the failures that a replica publishes include only those that still count', () => {
     const { limiter, fail, advance } = lab();
     fail(attempt('old'));
     advance(limit.within - 1);
@@ -636,7 +642,7 @@ describe('the failures that a replica publishes', () => {
     expect(keys.join(' ')).not.toContain('old');
   });
 
-  test('prefer, when there are too many, the most failures, then reset ones, then the latest ones', () => {
+  test('the failures that a replica publishes prefer, when there are too many, the most failures, then reset ones, then the latest ones', () => {
     const { limiter, fail, advance } = lab();
     const first = (count: number): string[] => limiter.shared(count).map(({ key }) => key);
     fail(attempt('forgiven', '10.0.0.9'), 2);

@@ -80,23 +80,26 @@ function fail({ limiter }: Replica, times: number, one = attempt()): void {
 const travel = (): Promise<void> => clock.advance(2 * second);
 
 describe('failed logins on one replica', () => {
-  test.each(['alice', 'nobody'])('count on the other, for %s, from any address', async (username) => {
-    const [one, other] = await pair();
-    fail(one, 3, attempt(username));
-    await clock.advance(500);
-    fail(other, 2, attempt(username));
-    await travel();
-    for (const { limiter } of [one, other]) {
-      expect(limiter.retryAfter(attempt(username))).toBeGreaterThan(9 * 60);
-      expect(limiter.retryAfter(attempt(username, '10.9.9.9'))).toBeGreaterThan(0);
-      expect(limiter.retryAfter(attempt('other'))).toBe(0);
-    }
-    await clock.advance(limit.within);
-    for (const { limiter } of [one, other]) expect(limiter.retryAfter(attempt(username))).toBe(0);
-  });
+  test.each(['alice', 'nobody'])(
+    'failed logins on one replica count on the other, for %s, from any address',
+    async (username) => {
+      const [one, other] = await pair();
+      fail(one, 3, attempt(username));
+      await clock.advance(500);
+      fail(other, 2, attempt(username));
+      await travel();
+      for (const { limiter } of [one, other]) {
+        expect(limiter.retryAfter(attempt(username))).toBeGreaterThan(9 * 60);
+        expect(limiter.retryAfter(attempt(username, '10.9.9.9'))).toBeGreaterThan(0);
+        expect(limiter.retryAfter(attempt('other'))).toBe(0);
+      }
+      await clock.advance(limit.within);
+      for (const { limiter } of [one, other]) expect(limiter.retryAfter(attempt(username))).toBe(0);
+    },
+  );
 
   // evidence: limit-shared-by-replicas
-  test('give an attacker no more attempts when there are many replicas', async () => {
+  test('failed logins on one replica give an attacker no more attempts when there are many replicas', async () => {
     const tries = async (all: readonly Replica[]): Promise<number> => {
       let made = 0;
       for (let time = 0; time < 20 * minute; time += 2 * second) {
@@ -115,7 +118,7 @@ describe('failed logins on one replica', () => {
     expect(await tries([await replica(), await replica(), await replica()])).toBe(alone);
   });
 
-  test('are known to a replica that starts later, and outlive the replica that counted them', async () => {
+  test('failed logins on one replica are known to a replica that starts later, and outlive the replica that counted them', async () => {
     const one = await replica();
     fail(one, limit.maxTries);
     await one.shared.stop();
@@ -123,7 +126,7 @@ describe('failed logins on one replica', () => {
     expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('are shared again once the cluster responds', async () => {
+  test('failed logins on one replica are shared again once the cluster responds', async () => {
     const [one, other] = await pair();
     one.client.before = ({ method }) => {
       if (method !== 'GET') throw unreachable(new Error('down'));
@@ -136,7 +139,7 @@ describe('failed logins on one replica', () => {
     expect(other.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('of a replica whose clock is ahead do not lock a user out for longer', async () => {
+  test('failed logins on one replica of a replica whose clock is ahead do not lock a user out for longer', async () => {
     const [, other] = await pair();
     const last = new Date(clock.now() + 1_000 * minute).toISOString();
     const failures = [{ key: `mark of u:alice`, count: 50, last }];
@@ -149,7 +152,7 @@ describe('failed logins on one replica', () => {
 });
 
 describe('failed logins are reset on every replica', () => {
-  test('when the user logs in, for that address', async () => {
+  test('failed logins are reset on every replica when the user logs in, for that address', async () => {
     const [one, other] = await pair();
     fail(one, 4);
     fail(other, 2, attempt('alice', '10.0.0.2'));
@@ -174,7 +177,7 @@ describe('failed logins are reset on every replica', () => {
     }
   });
 
-  test('when the user is unlocked, which reaches every replica before the failures of others do', async () => {
+  test('failed logins are reset on every replica when the user is unlocked, which reaches every replica before the failures of others do', async () => {
     const [one, other] = await pair();
     fail(one, 5);
     fail(other, 5);
@@ -212,7 +215,7 @@ const expectFamiliar = ({ limiter }: Replica): void => {
 
 describe('the address of a login', () => {
   // evidence: familiar-address-shared
-  test('is known to every replica, and to those that start later, even after all replicas have stopped', async () => {
+  test('the address of a login is known to every replica, and to those that start later, even after all replicas have stopped', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt());
     guess(other);
@@ -233,7 +236,7 @@ describe('the address of a login', () => {
     expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('is kept for both logins if two replicas write at the same time', async () => {
+  test('the address of a login is kept for both logins if two replicas write at the same time', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt('alice'));
     other.limiter.succeeded(attempt('bob'));
@@ -245,7 +248,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(4);
   });
 
-  test('is kept for a bounded number of recent logins and for a month', async () => {
+  test('the address of a login is kept for a bounded number of recent logins and for a month', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt('first'));
     await travel();
@@ -268,7 +271,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(1);
   });
 
-  test('is written again after somebody deletes the object', async () => {
+  test('the address of a login is written again after somebody deletes the object', async () => {
     const one = await replica();
     one.limiter.succeeded(attempt());
     await travel();
@@ -279,7 +282,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(2);
   });
 
-  test('cannot have a time in the future', async () => {
+  test('the address of a login cannot have a time in the future', async () => {
     const one = await replica();
     const at = new Date(clock.now() + 365 * day).toISOString();
     const key = `mark of p:${JSON.stringify(['alice', '10.0.0.1'])}`;
@@ -296,7 +299,7 @@ describe('the address of a login', () => {
 const writes = ({ client }: Replica): number => client.requests.filter(({ method }) => method !== 'GET').length;
 
 describe('a replica', () => {
-  test('writes at most one bounded object a second, however many names are guessed', async () => {
+  test('a replica writes at most one bounded object a second, however many names are guessed', async () => {
     const one = await replica();
     fail(one, 4, attempt('victim'));
     for (let index = 0; index < 1_500; index += 1) {
@@ -312,7 +315,7 @@ describe('a replica', () => {
     expect(failures.filter(({ key }) => key.includes('victim'))).toMatchObject([{ count: 4 }, { count: 4 }]);
   });
 
-  test('writes nothing while nobody fails, except once a day for addresses of logins', async () => {
+  test('a replica writes nothing while nobody fails, except once a day for addresses of logins', async () => {
     const [one, other] = await pair();
     await travel();
     expect(writes(one)).toBe(0);
@@ -331,7 +334,7 @@ describe('a replica', () => {
     expect(writes(one) + writes(other)).toBe(before + 1);
   });
 
-  test('deletes expired tables of failures while it holds the Lease', async () => {
+  test('a replica deletes expired tables of failures while it holds the Lease', async () => {
     const one = await replica();
     fail(one, 1);
     await clock.advance(minute);
@@ -388,7 +391,7 @@ describe.each([
   ['failed logins', (one: Replica) => one.limiter.failed(attempt())],
   ['a login', (one: Replica) => one.limiter.succeeded(attempt())],
 ])('a write of %s', (_, log) => {
-  test.each([0, 403, 500])('that kube-apiserver rejects with %i creates no object', async (code) => {
+  test.each([0, 403, 500])('a write that kube-apiserver rejects with %i creates no object', async (code) => {
     const one = await replica();
     one.client.before = ({ method }) => {
       if (method === 'PATCH') throw new KubeError(code, {});
@@ -400,7 +403,7 @@ describe.each([
 });
 
 describe('the addresses of logins', () => {
-  test('are one object, to which a login adds only its own entry', async () => {
+  test('the addresses of logins are one object, to which a login adds only its own entry', async () => {
     const one = await replica();
     one.limiter.succeeded(attempt('alice'));
     await travel();
@@ -419,7 +422,7 @@ describe('the addresses of logins', () => {
     ]);
   });
 
-  test('are added to the object that another replica creates at the same time', async () => {
+  test('the addresses of logins are added to the object that another replica creates at the same time', async () => {
     const one = await replica();
     one.client.before = ({ method }) => {
       if (method === 'POST')
@@ -433,7 +436,7 @@ describe('the addresses of logins', () => {
     expect(Object.keys(familiar())).toHaveLength(2);
   });
 
-  test('are written later if the object cannot be created now', async () => {
+  test('the addresses of logins are written later if the object cannot be created now', async () => {
     const one = await replica();
     one.client.before = ({ method }) => {
       if (method === 'POST') throw unreachable(new Error('reset'));
@@ -453,14 +456,14 @@ const old = (): number => clock.now() - limit.within;
 describe('a sweep of failed logins', () => {
   const sweepTime = 2 * minute;
 
-  test('is not done by a replica that does not hold the Lease', async () => {
+  test('a sweep of failed logins is not done by a replica that does not hold the Lease', async () => {
     await replica();
     leave('old', old());
     await clock.advance(sweepTime);
     expect(tables()).toEqual(['old']);
   });
 
-  test('deletes expired tables and keeps those that still count', async () => {
+  test('a sweep of failed logins deletes expired tables and keeps those that still count', async () => {
     await replica(true);
     leave('old', old());
     leave('young', clock.now());
@@ -470,7 +473,7 @@ describe('a sweep of failed logins', () => {
     expect(tables()).toEqual(['young']);
   });
 
-  test('keeps a table that is written meanwhile', async () => {
+  test('a sweep of failed logins keeps a table that is written meanwhile', async () => {
     const one = await replica(true);
     leave('old', old());
     one.client.before = ({ method }) => {
@@ -482,7 +485,7 @@ describe('a sweep of failed logins', () => {
     expect(one.lines().join('\n')).not.toContain('swept');
   });
 
-  test('continues with the others when a table is already deleted', async () => {
+  test('a sweep of failed logins continues with the others when a table is already deleted', async () => {
     const one = await replica(true);
     for (const name of ['first', 'second']) leave(name, old());
     one.client.before = ({ method, path: target }) => {
@@ -493,7 +496,7 @@ describe('a sweep of failed logins', () => {
     expect(one.lines().join('\n')).not.toContain('swept');
   });
 
-  test('is repeated after a failure, and the cause is logged', async () => {
+  test('a sweep of failed logins is repeated after a failure, and the cause is logged', async () => {
     const one = await replica(true);
     leave('old', old());
     one.client.before = ({ method }) => {
@@ -507,7 +510,7 @@ describe('a sweep of failed logins', () => {
     expect(tables()).toEqual([]);
   });
 
-  test('ends with the pending request when the replica stops', async () => {
+  test('a sweep of failed logins ends with the pending request when the replica stops', async () => {
     const one = await replica(true);
     for (const name of ['first', 'second']) leave(name, old());
     one.client.before = async ({ method }) => {

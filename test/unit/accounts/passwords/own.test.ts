@@ -80,7 +80,7 @@ test('a user who was disabled meanwhile cannot change the password', async () =>
 });
 
 describe('a password that is managed elsewhere cannot be changed', () => {
-  test('by a user in the configuration', async () => {
+  test('a password that is managed elsewhere cannot be changed by a user in the configuration', async () => {
     const alice = accounts.directory.account('alice');
     if (alice === undefined) throw new Error('there is no alice');
     expect(await new OwnPassword(accounts).change(alice, rightPassword, next, from)).toMatchObject({
@@ -89,7 +89,7 @@ describe('a password that is managed elsewhere cannot be changed', () => {
     });
   });
 
-  test('by a user of an identity provider; the error names the provider', async () => {
+  test('a password that is managed elsewhere cannot be changed by a user of an identity provider; the error names the provider', async () => {
     accounts.cluster.delete('/apis/iam.platform.io/v1alpha2/users', 'bob');
     await accounts.putUser('bob', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     expect(await set(rightPassword, next)).toMatchObject({

@@ -23,7 +23,7 @@ describe('the hash functions', () => {
     ['password', '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'],
     ['password', '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4'],
     ['password', '$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc'],
-  ])('verify %j against %s', async (password, hash) => {
+  ])('the hash functions verify %j against %s', async (password, hash) => {
     expect(parametersOf(hash)).toBeDefined();
     expect(await nativeHashFunctions.verify(hash, password)).toBe(true);
     for (const other of [`${password}x`, password.slice(0, -1), password.toLowerCase().replace('p', 'P'), ''])
@@ -31,7 +31,7 @@ describe('the hash functions', () => {
   });
 
   test.each(['bcrypt:4', 'bcrypt:5', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
-    'create a hash of %s that names its parameters and matches only its password',
+    'the hash functions create a hash of %s that names its parameters and matches only its password',
     async (parameters) => {
       const [one, two] = [
         await nativeHashFunctions.hash('pässword', parameters),
@@ -44,16 +44,19 @@ describe('the hash functions', () => {
     },
   );
 
-  test.each(['bcrypt:4', 'argon2id:256:2:1'])('of %s use all of a password that contains a NUL', async (parameters) => {
-    const hash = await nativeHashFunctions.hash('a\0b', parameters);
-    expect(await nativeHashFunctions.verify(hash, 'a\0b')).toBe(true);
-    expect(await nativeHashFunctions.verify(hash, 'a\0c')).toBe(false);
-    expect(await nativeHashFunctions.verify(hash, 'a')).toBe(false);
-  });
+  test.each(['bcrypt:4', 'argon2id:256:2:1'])(
+    'the hash functions of %s use all of a password that contains a NUL',
+    async (parameters) => {
+      const hash = await nativeHashFunctions.hash('a\0b', parameters);
+      expect(await nativeHashFunctions.verify(hash, 'a\0b')).toBe(true);
+      expect(await nativeHashFunctions.verify(hash, 'a\0c')).toBe(false);
+      expect(await nativeHashFunctions.verify(hash, 'a')).toBe(false);
+    },
+  );
 });
 
 describe('a new hash', () => {
-  test('uses the preferred parameters, which meet the OWASP recommendation', async () => {
+  test('a new hash uses the preferred parameters, which meet the OWASP recommendation', async () => {
     const hash = await new Passwords().hash('correct horse');
     expect(parametersOf(hash)).toBe('argon2id:19456:2:1');
     expect(await new Passwords().verify(hash, 'correct horse')).toBe(true);
@@ -92,7 +95,7 @@ function held() {
 describe('verifying a password', () => {
   // evidence: password-check-equal-work
   test.each(ways(new CountingHashes()).map(([name], index) => [name, index] as const))(
-    'returns false for %s after exactly one verification with the parameters in use',
+    'verifying a password returns false for %s after exactly one verification with the parameters in use',
     async (_name, index) => {
       const hashes = new CountingHashes();
       const passwords = new Passwords(hashes);
@@ -106,7 +109,7 @@ describe('verifying a password', () => {
     },
   );
 
-  test('returns true for the right password of an active user, after one verification too', async () => {
+  test('verifying a password returns true for the right password of an active user, after one verification too', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await passwords.prepare([slow]);
@@ -118,21 +121,21 @@ describe('verifying a password', () => {
     expect(hashes.verified).toEqual([slow, slow]);
   });
 
-  test('passes on at most the longest accepted password', async () => {
+  test('verifying a password passes on at most the longest accepted password', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await passwords.verify(hashes.of('right', slow), 'é'.repeat(maxPasswordBytes));
     expect(hashes.tried).toEqual(['']);
   });
 
-  test('works before anything was prepared', async () => {
+  test('verifying a password works before anything was prepared', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     expect(await passwords.verify(undefined, 'x')).toBe(false);
     expect(hashes.verified).toEqual([preferred]);
   });
 
-  test('for an unknown user uses the slowest parameters currently in use', async () => {
+  test('verifying a password for an unknown user uses the slowest parameters currently in use', async () => {
     const clock = new FakeClock();
     const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200, [preferred]: 50 } });
     const passwords = new Passwords(hashes, clock);
@@ -153,26 +156,29 @@ describe('verifying a password', () => {
     ['a wrong password', 'wrong', true],
     ['the right password of a disabled user', 'right', false],
     ['a password that is too long', 'x'.repeat(2_000), true],
-  ])('against a cheaper hash fails no sooner than against the slowest: %s', async (_what, password, active) => {
-    const clock = new FakeClock();
-    const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200 } });
-    const passwords = new Passwords(hashes, clock);
-    await passwords.prepare([fast, slow]);
-    const started = clock.now();
-    let response: boolean | undefined;
-    const verified = passwords
-      .verify(hashes.of('right', fast), password, { active })
-      .then((value) => (response = value));
-    await settle();
-    expect(response).toBeUndefined();
-    await clock.advance(started + 199 - clock.now());
-    expect(response).toBeUndefined();
-    await clock.advance(1);
-    await verified;
-    expect(response).toBe(false);
-  });
+  ])(
+    'verifying a password against a cheaper hash fails no sooner than against the slowest: %s',
+    async (_what, password, active) => {
+      const clock = new FakeClock();
+      const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200 } });
+      const passwords = new Passwords(hashes, clock);
+      await passwords.prepare([fast, slow]);
+      const started = clock.now();
+      let response: boolean | undefined;
+      const verified = passwords
+        .verify(hashes.of('right', fast), password, { active })
+        .then((value) => (response = value));
+      await settle();
+      expect(response).toBeUndefined();
+      await clock.advance(started + 199 - clock.now());
+      expect(response).toBeUndefined();
+      await clock.advance(1);
+      await verified;
+      expect(response).toBe(false);
+    },
+  );
 
-  test('against a cheaper hash succeeds at once', async () => {
+  test('verifying a password against a cheaper hash succeeds at once', async () => {
     const clock = new FakeClock();
     const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200 } });
     const passwords = new Passwords(hashes, clock);
@@ -184,7 +190,7 @@ describe('verifying a password', () => {
   const retryLater = { headers: { 'Retry-After': '1' } };
 
   // evidence: hash-queue-overflow
-  test('responds 429 to an address with too many pending verifications, but not to others, and recovers', async () => {
+  test('verifying a password responds 429 to an address with too many pending verifications, but not to others, and recovers', async () => {
     const { release, hashes, passwords, hash, verify } = held();
     const all = Array.from({ length: 500 }, (_, index) => verify(`2001:db8:1:2::${index.toString(16)}`));
     expect(await Promise.race(all)).toMatchObject({ reason: 'TooManyRequests', code: 429, ...retryLater });
@@ -199,7 +205,7 @@ describe('verifying a password', () => {
     expect(await passwords.verify(hash, 'right')).toBe(true);
   });
 
-  test('responds 429 when the queue is full, to the address with the most pending verifications', async () => {
+  test('verifying a password responds 429 when the queue is full, to the address with the most pending verifications', async () => {
     const { release, verify } = held();
     const all = Array.from({ length: 1_000 }, (_, index) => verify(`192.0.2.${index % 10}`));
     const other = verify('198.51.100.1');
@@ -210,7 +216,7 @@ describe('verifying a password', () => {
   });
 
   // evidence: hash-queue-fairness
-  test('waits for at most one verification of each other address', async () => {
+  test('verifying a password waits for at most one verification of each other address', async () => {
     const ends: (() => void)[] = [];
     const passwords = new Passwords({
       hash: () => Promise.reject(new Error('nothing is hashed')),
@@ -238,7 +244,7 @@ describe('verifying a password', () => {
     await Promise.all([...flood, other]);
   });
 
-  test('leaves no state behind when it fails, neither in prepare nor in the decoys', async () => {
+  test('verifying a password leaves no state behind when it fails, neither in prepare nor in the decoys', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     hashes.failure = new Error('out of memory');
@@ -253,7 +259,7 @@ describe('verifying a password', () => {
   });
 
   // evidence: password-check-correct
-  test('returns true only for the password itself, whatever the input', async () => {
+  test('verifying a password returns true only for the password itself, whatever the input', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await fc.assert(

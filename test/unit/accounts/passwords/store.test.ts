@@ -61,7 +61,7 @@ const failing = (method: string, failure: Error): void => {
 };
 
 describe('a new password', () => {
-  test('replaces the old one of a User, and this replica knows it on return', async () => {
+  test('a new password replaces the old one of a User, and this replica knows it on return', async () => {
     const uid = await accounts.putUser('bob');
     await accounts.passwordStore.change(changeable('bob'), 'new password', false);
     expect(await logIn('bob', 'new password')).toBe(true);
@@ -69,7 +69,7 @@ describe('a new password', () => {
     expect(parametersOf(valuesOf(passwordSecretOf(uid).name)['passwordHash'] ?? '')).toBe(preferred);
   });
 
-  test('of a User without one is stored in a Secret that only the User owns', async () => {
+  test('a new password of a User without one is stored in a Secret that only the User owns', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     await accounts.passwordStore.change(changeable('bob'), 'new password', true);
     expect(await logIn('bob', 'new password')).toBe(true);
@@ -81,7 +81,7 @@ describe('a new password', () => {
     expect(Object.keys(valuesOf(name))).toEqual(['passwordHash']);
   });
 
-  test('of a configured user without one is stored in an Opaque Secret without an owner', async () => {
+  test('a new password of a configured user without one is stored in an Opaque Secret without an owner', async () => {
     await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(await logIn('alice', 'new password')).toBe(true);
     const secret = accounts.cluster.get(secrets, 'alice');
@@ -90,21 +90,21 @@ describe('a new password', () => {
     expect(Object.keys(valuesOf('alice'))).toEqual(['hash']);
   });
 
-  test('of a configured user keeps the other keys of the Secret, but no record of an earlier hash', async () => {
+  test('a new password of a configured user keeps the other keys of the Secret, but no record of an earlier hash', async () => {
     await putSecret('alice', { hash: accounts.hashes.of('old', 'bcrypt:4'), 'hash.rehashed': 'a b', other: 'kept' });
     await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(Object.keys(valuesOf('alice')).toSorted()).toEqual(['hash', 'other']);
     expect(valuesOf('alice')).toMatchObject({ other: 'kept' });
   });
 
-  test('is marked with the time when the user chose it, but not when an administrator set it', async () => {
+  test('a new password is marked with the time when the user chose it, but not when an administrator set it', async () => {
     await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(Object.keys(valuesOf('alice'))).toEqual(['hash']);
     await accounts.passwordStore.change(changeable('alice'), 'another password', true);
     expect(Date.parse(valuesOf('alice')['hash.changed'] ?? '')).toBe(accounts.clock.now());
   });
 
-  test('of the first administrator removes the generated one in plain text', async () => {
+  test('a new password of the first administrator removes the generated one in plain text', async () => {
     await putSecret('platform-admin', {
       password: 'generated',
       passwordHash: accounts.hashes.of('generated', preferred),
@@ -113,7 +113,7 @@ describe('a new password', () => {
     expect(Object.keys(valuesOf('platform-admin')).toSorted()).toEqual(['passwordHash', 'passwordHash.changed']);
   });
 
-  test('of another user does not touch a key named `password`', async () => {
+  test('a new password of another user does not touch a key named `password`', async () => {
     await putSecret('alice', { password: 'mine', hash: accounts.hashes.of('old', preferred) });
     await accounts.passwordStore.change(changeable('alice'), 'new password', true);
     expect(valuesOf('alice')).toMatchObject({ password: 'mine' });
@@ -122,23 +122,26 @@ describe('a new password', () => {
   test.each([
     ['its user chose it', true, false],
     ['an administrator set it', false, true],
-  ])('that was due for a change is still due unless the user chose it: %s', async (_, byUser, stillRequired) => {
-    const uid = await accounts.putUser('bob', { passwordChangeRequired: true });
-    await accounts.passwordStore.change(changeable('bob'), 'new password', byUser);
-    expect(requiresChange('bob')).toBe(stillRequired);
-    expect(accounts.directory.account('bob')?.passwordChangeRequired).toBe(stillRequired);
-    // The uid keeps the write away from a user of the same name.
-    for (const { body } of accounts.client.requestsTo('PATCH', '/users/bob'))
-      expect(body).toMatchObject({ metadata: { uid } });
-  });
+  ])(
+    'a new password that was due for a change is still due unless the user chose it: %s',
+    async (_, byUser, stillRequired) => {
+      const uid = await accounts.putUser('bob', { passwordChangeRequired: true });
+      await accounts.passwordStore.change(changeable('bob'), 'new password', byUser);
+      expect(requiresChange('bob')).toBe(stillRequired);
+      expect(accounts.directory.account('bob')?.passwordChangeRequired).toBe(stillRequired);
+      // The uid keeps the write away from a user of the same name.
+      for (const { body } of accounts.client.requestsTo('PATCH', '/users/bob'))
+        expect(body).toMatchObject({ metadata: { uid } });
+    },
+  );
 
-  test('does not write to the User if no change was due', async () => {
+  test('a new password does not write to the User if no change was due', async () => {
     await accounts.putUser('bob');
     await accounts.passwordStore.change(changeable('bob'), 'new password', true);
     expect(accounts.client.requestsTo('PATCH', '/users/bob')).toEqual([]);
   });
 
-  test('is set even if another replica creates the Secret at the same time', async () => {
+  test('a new password is set even if another replica creates the Secret at the same time', async () => {
     const { name } = passwordSecretOf(await accounts.putUser('bob', {}, false));
     accounts.client.before = ({ method }) => {
       if (method === 'POST') accounts.cluster.put(secrets, { metadata: { name }, type: passwordSecretType, data: {} });
@@ -147,7 +150,7 @@ describe('a new password', () => {
     expect(await logIn('bob', 'new password')).toBe(true);
   });
 
-  test('is reported as set only when this replica sees it', async () => {
+  test('a new password is reported as set only when this replica sees it', async () => {
     await accounts.putUser('bob');
     accounts.client.holdWatches();
     let isDone = false;
@@ -165,7 +168,7 @@ describe('a password write that fails', () => {
     ['unreachable', unreachable(new Error('reset'))],
     ['a timeout', new KubeError(504, {})],
     ['an internal error', new KubeError(500, {})],
-  ])('may have taken effect after %s, as the 503 says', async (_, failure) => {
+  ])('a password write that fails may have taken effect after %s, as the 503 says', async (_, failure) => {
     await accounts.putUser('bob');
     failing('PATCH', failure);
     await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toMatchObject({
@@ -175,14 +178,17 @@ describe('a password write that fails', () => {
     });
   });
 
-  test.each(['PATCH', 'POST'])('is reported with the rejection of the %s', async (method) => {
-    await accounts.putUser('bob', {}, false);
-    const failure = new KubeError(403, { message: 'no' });
-    failing(method, failure);
-    await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toBe(failure);
-  });
+  test.each(['PATCH', 'POST'])(
+    'a password write that fails is reported with the rejection of the %s',
+    async (method) => {
+      await accounts.putUser('bob', {}, false);
+      const failure = new KubeError(403, { message: 'no' });
+      failing(method, failure);
+      await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toBe(failure);
+    },
+  );
 
-  test('is reported as rejected if the error is not one of the cluster', async () => {
+  test('a password write that fails is reported as rejected if the error is not one of the cluster', async () => {
     await accounts.putUser('bob');
     const failure = new Error('a bug');
     failing('PATCH', failure);
@@ -216,13 +222,13 @@ describe('unlocking', () => {
     });
   });
 
-  test('keeps the password', async () => {
+  test('unlocking keeps the password', async () => {
     await accounts.putUser('bob');
     await accounts.passwordStore.unlock(changeable('bob'));
     expect(await logIn('bob', rightPassword)).toBe(true);
   });
 
-  test('returns when this replica has reset the failures', async () => {
+  test('unlocking returns when this replica has reset the failures', async () => {
     await accounts.putUser('bob');
     accounts.client.holdWatches();
     let isDone = false;
@@ -242,23 +248,26 @@ describe('a login with the right password', () => {
     ['bcrypt, with 72 bytes', 'bcrypt:12', 'é'.repeat(36)],
     ['argon2id with less memory', 'argon2id:8192:2:1', rightPassword],
     ['argon2id with fewer passes, and a long password', 'argon2id:19456:1:1', long],
-  ])('replaces a weaker hash, %s, and keeps its sessions', async (_, parameters, password) => {
-    await putSecret('alice', { hash: accounts.hashes.of(password, parameters), other: 'kept' });
-    const before = changeable('alice');
-    await accounts.passwordStore.refresh(before, password);
-    await settle();
-    expect(parametersOf(hashOf('alice'))).toBe(preferred);
-    expect(await logIn('alice', password)).toBe(true);
-    expect(accounts.directory.account('alice')?.credentialID).toBe(before.credentialID);
-    expect(valuesOf('alice')).toMatchObject({ other: 'kept' });
-  });
+  ])(
+    'a login with the right password replaces a weaker hash, %s, and keeps its sessions',
+    async (_, parameters, password) => {
+      await putSecret('alice', { hash: accounts.hashes.of(password, parameters), other: 'kept' });
+      const before = changeable('alice');
+      await accounts.passwordStore.refresh(before, password);
+      await settle();
+      expect(parametersOf(hashOf('alice'))).toBe(preferred);
+      expect(await logIn('alice', password)).toBe(true);
+      expect(accounts.directory.account('alice')?.credentialID).toBe(before.credentialID);
+      expect(valuesOf('alice')).toMatchObject({ other: 'kept' });
+    },
+  );
 
   test.each([
     ['is as strong as new hashes', preferred, rightPassword],
     ['is stronger', 'argon2id:65536:3:4', rightPassword],
     ['is bcrypt of more than 72 bytes, the most that bcrypt reads', 'bcrypt:12', long],
     ['is bcrypt of more than 72 bytes in fewer characters', 'bcrypt:12', 'é'.repeat(37)],
-  ])('keeps a hash that %s', async (_, parameters, password) => {
+  ])('a login with the right password keeps a hash that %s', async (_, parameters, password) => {
     await putSecret('alice', { hash: accounts.hashes.of(password, parameters) });
     const before = hashOf('alice');
     accounts.hashes.hashed.length = 0;
@@ -268,14 +277,14 @@ describe('a login with the right password', () => {
     expect(accounts.hashes.hashed).toEqual([]);
   });
 
-  test('creates no hash where there is none', async () => {
+  test('a login with the right password creates no hash where there is none', async () => {
     await accounts.passwordStore.refresh(changeable('alice'), rightPassword);
     await settle();
     expect(accounts.cluster.get(secrets, 'alice')).toBeUndefined();
     expect(warnings()).toEqual([]);
   });
 
-  test('keeps the hash of a user in the configuration', async () => {
+  test('a login with the right password keeps the hash of a user in the configuration', async () => {
     accounts.configure({ users: [{ username: 'carol' }] });
     const carol = accounts.directory.account('carol');
     if (carol === undefined) throw new Error('there is no carol');
@@ -287,7 +296,7 @@ describe('a login with the right password', () => {
   test.each([
     ['was changed before it is read', 'GET'],
     ['is changed while it is written', 'PATCH'],
-  ])('never restores a password that %s', async (_, at) => {
+  ])('a login with the right password never restores a password that %s', async (_, at) => {
     await putSecret('alice', { hash: accounts.hashes.of(rightPassword, 'bcrypt:12') });
     const other = accounts.hashes.of('another', 'bcrypt:12');
     accounts.client.before = async ({ method, path }) => {
@@ -299,7 +308,7 @@ describe('a login with the right password', () => {
     expect(warnings()).toEqual([]);
   });
 
-  test('succeeds, with a warning, if the hash cannot be replaced', async () => {
+  test('a login with the right password succeeds, with a warning, if the hash cannot be replaced', async () => {
     await putSecret('alice', { hash: accounts.hashes.of(rightPassword, 'bcrypt:12') });
     failing('PATCH', new KubeError(403, { message: 'no' }));
     await accounts.passwordStore.refresh(changeable('alice'), rightPassword);

@@ -46,7 +46,7 @@ describe('a request to an OpenID provider', () => {
     ['a form', new URLSearchParams({ code: 'a b' }), 'code=a+b'],
     ['no body', undefined, ''],
     ['an empty form', new URLSearchParams(), ''],
-  ])('sends its method, path, headers and %s', async (_, body, sent) => {
+  ])('a request to an OpenID provider sends its method, path, headers and %s', async (_, body, sent) => {
     const received = Promise.withResolvers<unknown>();
     respond = async (req, res) => {
       const { method, url: path, headers } = req;
@@ -70,27 +70,30 @@ describe('a request to an OpenID provider', () => {
     expect(requests).toBe(0);
   });
 
-  test('is not sent without TLS', async () => {
+  test('a request to an OpenID provider is not sent without TLS', async () => {
     const response = fetchOverTLS(ca)('http://127.0.0.1:1/', { method: 'GET', headers: {} });
     await expect(response).rejects.toThrow('127.0.0.1:1 must be requested over https');
   });
 
-  test.each(['before', 'during'])('is aborted with its signal %s the response', async (when) => {
-    const controller = new AbortController();
-    const arrived = Promise.withResolvers<void>();
-    respond = (_, res) => {
-      if (when === 'during') res.write('{');
-      arrived.resolve();
-    };
-    const response = get({ signal: controller.signal });
-    await arrived.promise;
-    controller.abort();
-    await expect(response).rejects.toMatchObject({ name: 'AbortError' });
-  });
+  test.each(['before', 'during'])(
+    'a request to an OpenID provider is aborted with its signal %s the response',
+    async (when) => {
+      const controller = new AbortController();
+      const arrived = Promise.withResolvers<void>();
+      respond = (_, res) => {
+        if (when === 'during') res.write('{');
+        arrived.resolve();
+      };
+      const response = get({ signal: controller.signal });
+      await arrived.promise;
+      controller.abort();
+      await expect(response).rejects.toMatchObject({ name: 'AbortError' });
+    },
+  );
 });
 
 describe('a response of an OpenID provider', () => {
-  test('returns its status, headers and body', async () => {
+  test('a response of an OpenID provider returns its status, headers and body', async () => {
     respond = (_, res) => {
       res.writeHead(418, { 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
       res.write('{"a":');
@@ -102,24 +105,24 @@ describe('a response of an OpenID provider', () => {
     await expect(response.json()).resolves.toEqual({ a: 'ö' });
   });
 
-  test('that redirects is not followed', async () => {
+  test('a response of an OpenID provider that redirects is not followed', async () => {
     respond = (_, res) => res.writeHead(302, { location: '/elsewhere' }).end();
     expect((await get()).status).toBe(302);
     expect(requests).toBe(1);
   });
 
-  test.each([200, 204, 304])('with the status %i may lack a body', async (status) => {
+  test.each([200, 204, 304])('a response of an OpenID provider with the status %i may lack a body', async (status) => {
     respond = (_, res) => res.writeHead(status).end();
     const response = await get();
     expect({ status: response.status, body: response.body }).toEqual({ status, body: null });
   });
 
-  test('may have a body of 1 MiB', async () => {
+  test('a response of an OpenID provider may have a body of 1 MiB', async () => {
     respond = (_, res) => res.end('x'.repeat(1_048_576));
     expect(await (await get()).text()).toHaveLength(1_048_576);
   });
 
-  test('is rejected beyond 1 MiB, however much follows', async () => {
+  test('a response of an OpenID provider is rejected beyond 1 MiB, however much follows', async () => {
     const closed = Promise.withResolvers<void>();
     respond = (_, res) => {
       res.once('close', () => closed.resolve());
@@ -134,7 +137,7 @@ describe('a response of an OpenID provider', () => {
     ['has an invalid status', 'HTTP/1.1 999 No\r\nContent-Length: 2\r\n\r\n{}', 'status'],
     ['has a status below 200', 'HTTP/1.1 000 No\r\nContent-Length: 2\r\n\r\n{}', 'statusCode'],
     ['has the status 205 and a body', 'HTTP/1.1 205 Reset\r\nContent-Length: 2\r\n\r\n{}', 'status code 205'],
-  ])('that %s fails only this request', async (_, bytes, message) => {
+  ])('a response of an OpenID provider that %s fails only this request', async (_, bytes, message) => {
     respond = raw(bytes);
     await expect(get()).rejects.toThrow(message);
   });

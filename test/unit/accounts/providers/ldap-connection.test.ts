@@ -81,7 +81,7 @@ describe('a connection to an LDAP server', () => {
         { isSecure: true, serverName: 'localhost' },
       ],
     ],
-  ])('to %s://%s with startTLS %s', async (scheme, host, startTLS, security) => {
+  ])('a connection to an LDAP server to %s://%s with startTLS %s', async (scheme, host, startTLS, security) => {
     const port = await server.listen(certificate, scheme === 'ldaps');
     await bind({ url: `${scheme}://${host}:${port}`, startTLS });
     expect(server.security).toEqual(security);
@@ -93,11 +93,11 @@ describe('a connection to an LDAP server', () => {
   test.each([
     ['ldap://127.0.0.77', 389],
     ['ldaps://127.0.0.77', 636],
-  ])('to %s without a port uses port %i', async (url, port) => {
+  ])('a connection to an LDAP server to %s without a port uses port %i', async (url, port) => {
     await expect(bind({ url })).rejects.toMatchObject({ code: 'ECONNREFUSED', address: '127.0.0.77', port });
   });
 
-  test('goes to an IPv6 address in brackets', async () => {
+  test('a connection to an LDAP server goes to an IPv6 address in brackets', async () => {
     // Port 1 is closed; without IPv6 the connection fails as well.
     await expect(bind({ url: 'ldap://[::1]:1' })).rejects.toMatchObject({ syscall: 'connect', address: '::1' });
   });
@@ -120,13 +120,13 @@ describe('a connection to an LDAP server', () => {
         () => authority.issue({ commonName: 'directory', server: ['127.0.0.2', 'directory.example'] }),
         'does not match certificate',
       ],
-    ])('refuses a certificate of %s', async (_, issue, message) => {
+    ])('a connection to an LDAP server with startTLS refuses a certificate of %s', async (_, issue, message) => {
       const url = await start(await issue());
       await expect(bind({ url, startTLS })).rejects.toThrow(message);
       expectNothingSent();
     });
 
-    test('rejects a certificate of a private CA if no CA is configured', async () => {
+    test('a connection to an LDAP server with startTLS rejects a certificate of a private CA if no CA is configured', async () => {
       const url = await start(certificate);
       await expect(bind({ url, startTLS, caCertificate: undefined })).rejects.toThrow('unable to verify');
       expectNothingSent();
@@ -136,14 +136,14 @@ describe('a connection to an LDAP server', () => {
   test.each<[string, ReturnType<LDAPServer['fault']>, object]>([
     ['refuses TLS', 2, { code: 2 }],
     ['closes the connection', 'close', {}],
-  ])('is not used without TLS when the server %s', async (_, fault, error) => {
+  ])('a connection to an LDAP server is not used without TLS when the server %s', async (_, fault, error) => {
     const port = await server.listen(certificate);
     server.fault = () => fault;
     await expect(bind({ url: `ldap://127.0.0.1:${port}`, startTLS: true })).rejects.toMatchObject(error);
     expect(server.requests).toEqual([startTLSRequest]);
   });
 
-  test('ignores responses received before TLS, which anybody may have sent', async () => {
+  test('a connection to an LDAP server ignores responses received before TLS, which anybody may have sent', async () => {
     const port = await server.listen(certificate);
     server.passwords.set('cn=a', 'another');
     // The response to a bind that the client has not sent yet, right after the response to StartTLS.
@@ -161,17 +161,20 @@ describe('a connection to an LDAP server', () => {
     ['a bind', 'ldap', false],
     ['a TLS handshake', 'ldaps', false],
     ['StartTLS', 'ldap', true],
-  ])('fails after the timeout when the server does not respond to %s', async (_, scheme, startTLS) => {
-    const port = await server.listen();
-    server.isSilent = true;
-    const login = bind({ url: `${scheme}://127.0.0.1:${port}`, startTLS, timeout: 50 });
-    await expect(login).rejects.toMatchObject({
-      message: 'no response within 50 ms',
-      cause: expect.any(Error) as unknown,
-    });
-  });
+  ])(
+    'a connection to an LDAP server fails after the timeout when the server does not respond to %s',
+    async (_, scheme, startTLS) => {
+      const port = await server.listen();
+      server.isSilent = true;
+      const login = bind({ url: `${scheme}://127.0.0.1:${port}`, startTLS, timeout: 50 });
+      await expect(login).rejects.toMatchObject({
+        message: 'no response within 50 ms',
+        cause: expect.any(Error) as unknown,
+      });
+    },
+  );
 
-  test('fails after the timeout when the server does not respond to the TLS handshake after StartTLS', async () => {
+  test('a connection to an LDAP server fails after the timeout when the server does not respond to the TLS handshake after StartTLS', async () => {
     const port = await server.listen();
     server.fault = (_, id) => {
       server.isSilent = true;
@@ -182,16 +185,19 @@ describe('a connection to an LDAP server', () => {
     );
   });
 
-  test.each(['ldap', 'ldaps'])('to %s ends when it is closed, and when a request fails', async (scheme) => {
-    const url = `${scheme}://127.0.0.1:${await server.listen(certificate, scheme === 'ldaps')}`;
-    await bind({ url });
-    server.passwords.set('cn=a', 'another');
-    await expect(bind({ url })).rejects.toMatchObject({ code: 49 });
-    expect(server.sockets).toHaveLength(2);
-    for (const socket of server.sockets) if (!socket.closed) await once(socket, 'close');
-  });
+  test.each(['ldap', 'ldaps'])(
+    'a connection to an LDAP server to %s ends when it is closed, and when a request fails',
+    async (scheme) => {
+      const url = `${scheme}://127.0.0.1:${await server.listen(certificate, scheme === 'ldaps')}`;
+      await bind({ url });
+      server.passwords.set('cn=a', 'another');
+      await expect(bind({ url })).rejects.toMatchObject({ code: 49 });
+      expect(server.sockets).toHaveLength(2);
+      for (const socket of server.sockets) if (!socket.closed) await once(socket, 'close');
+    },
+  );
 
-  test('that is lost is not reopened, perhaps without TLS', async () => {
+  test('a connection to an LDAP server that is lost is not reopened, perhaps without TLS', async () => {
     const port = await server.listen(certificate, true);
     server.fault = () => 'close';
     const connection = await open({ url: `ldaps://127.0.0.1:${port}` });

@@ -84,7 +84,7 @@ const description = (response: AppResponse): unknown => response.json()['error_d
 const usual = 'incorrect username or password';
 
 describe('an LDAP login', () => {
-  test('logs in the User linked to the entry, whatever its name', async () => {
+  test('an LDAP login logs in the User linked to the entry, whatever its name', async () => {
     const made = await lab('lookup');
     const uid = await made.putUser('e.miller', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     const response = await as(made, 'erin');
@@ -92,7 +92,7 @@ describe('an LDAP login', () => {
     expect(made.sessions.ofUser(uid)).toHaveLength(1);
   });
 
-  test('is refused while two Users are linked to the entry, or the link is to another provider or subject', async () => {
+  test('an LDAP login is refused while two Users are linked to the entry, or the link is to another provider or subject', async () => {
     const made = await lab('lookup');
     await made.putUser('a', { identities: [{ provider: 'other', subject: '1' }] }, false);
     await made.putUser('b', { identities: [{ provider: 'corp', subject: '2' }] }, false);
@@ -103,28 +103,28 @@ describe('an LDAP login', () => {
     expect(description(await as(made, 'erin'))).toContain('more than one user');
   });
 
-  test('never selects a User by name or e-mail address', async () => {
+  test('an LDAP login never selects a User by name or e-mail address', async () => {
     const made = await lab('lookup');
     made.ldap.entries.set('erin', { subject: '1', email: 'alice@example.org', username: 'bob' });
     await made.putUser('bob', { email: 'alice@example.org' });
     expect(description(await as(made, 'erin'))).toContain('no user is linked');
   });
 
-  test('is refused if the typed name is that of a User with another link', async () => {
+  test('an LDAP login is refused if the typed name is that of a User with another link', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '7' }] }, false);
     await made.putUser('other', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);
   });
 
-  test('requires a due password change of the linked User first', async () => {
+  test('an LDAP login requires a due password change of the linked User first', async () => {
     const made = await lab('lookup');
     const identities = [{ provider: 'corp', subject: '1' }];
     await made.putUser('e.miller', { identities, passwordChangeRequired: true }, false);
     expect(description(await as(made, 'erin'))).toContain('must change your password first');
   });
 
-  test('of a disabled User fails like one with a wrong password', async () => {
+  test('an LDAP login of a disabled User fails like one with a wrong password', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '1' }], state: 'Disabled' }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);
@@ -132,7 +132,7 @@ describe('an LDAP login', () => {
 });
 
 describe('a first LDAP login', () => {
-  test('creates a User from the entry, and later logins use it', async () => {
+  test('a first LDAP login creates a User from the entry, and later logins use it', async () => {
     const made = await lab();
     made.ldap.entries.set('erin', { subject: '1', displayName: 'Erin', email: 'e@example.org' });
     expect((await as(made, 'erin')).status).toBe(200);
@@ -152,7 +152,7 @@ describe('a first LDAP login', () => {
     ['a configured user', 'ALICE'],
     ['a User', 'bob'],
     ['no username', '爱丽丝'],
-  ])('is refused if the name is that of %s', async (_, username) => {
+  ])('a first LDAP login is refused if the name is that of %s', async (_, username) => {
     const made = await lab();
     await made.putUser('bob');
     made.ldap.entries.set('erin', { subject: '1', username });
@@ -164,7 +164,7 @@ describe('a first LDAP login', () => {
     expect(made.cluster.list(usersPath)).toHaveLength(1);
   });
 
-  test('does not use an e-mail address that another user needs to log in', async () => {
+  test('a first LDAP login does not use an e-mail address that another user needs to log in', async () => {
     const made = await lab();
     await made.putUser('bob', { email: 'Bob@example.org' });
     made.ldap.entries.set('erin', { subject: '1', email: 'bob@example.org' });
@@ -179,7 +179,7 @@ describe('an e-mail address that an administrator has set', () => {
     ['stays if the provider returns that of another user', { email: 'bob@example.org' }, 'set@example.org'],
     ['is replaced by the one that the provider returns', { email: 'e@example.org' }, 'e@example.org'],
     ['is removed if the provider reports that there is none', {}, undefined],
-  ])('%s', async (_, claims, expected) => {
+  ])('an e-mail address that an administrator has set %s', async (_, claims, expected) => {
     const made = await lab();
     await made.putUser('bob', { email: 'bob@example.org' });
     await made.putUser('erin', { ...linked, email: 'set@example.org' }, false);
@@ -198,7 +198,7 @@ const begin = async (made: Lab & { ldap: Fake }): Promise<() => Promise<readonly
 };
 
 describe('the session of an LDAP login', () => {
-  test('has the groups of the login and those of the User', async () => {
+  test('the session of an LDAP login has the groups of the login and those of the User', async () => {
     const made = await lab();
     const groups = await begin(made);
     expect(await groups()).toEqual(['corp:engineers']);
@@ -218,7 +218,7 @@ describe('the session of an LDAP login', () => {
     ['linked twice', (made) => made.putUser('second', linked, false)],
     ['deleted', (made) => made.cluster.delete(usersPath, 'erin')],
     ['without a provider', (made) => made.configure({ identityProviders: [] })],
-  ])('ends when the User is %s', async (_, change) => {
+  ])('the session of an LDAP login ends when the User is %s', async (_, change) => {
     const made = await lab();
     const groups = await begin(made);
     await change(made);
@@ -226,7 +226,7 @@ describe('the session of an LDAP login', () => {
     expect(await groups()).toBeUndefined();
   });
 
-  test('continues with its refresh token until it is too old', async () => {
+  test('the session of an LDAP login continues with its refresh token until it is too old', async () => {
     const made = await lab();
     await begin(made);
     const first = await as(made, 'erin');
@@ -236,7 +236,7 @@ describe('the session of an LDAP login', () => {
     expect((await made.token(refreshWith(second.json()['refresh_token']))).status).toBe(400);
   });
 
-  test('continues when a local password is set, with which the user logs in from then on', async () => {
+  test('the session of an LDAP login continues when a local password is set, with which the user logs in from then on', async () => {
     const made = await lab();
     const groups = await begin(made);
     const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
@@ -251,7 +251,7 @@ const linked = { identities: [{ provider: 'corp', subject: '1' }] };
 
 describe('a user with a local password', () => {
   test.each(['alice', 'Alice', 'ALICE', 'alice@example.org', 'bob'])(
-    'is never looked up at LDAP providers, nor is the password sent there: %s',
+    'a user with a local password is never looked up at LDAP providers, nor is the password sent there: %s',
     async (name) => {
       const made = await lab();
       made.configure({
@@ -265,7 +265,7 @@ describe('a user with a local password', () => {
     },
   );
 
-  test('is not looked up at LDAP providers by an e-mail address that several users have', async () => {
+  test('a user with a local password is not looked up at LDAP providers by an e-mail address that several users have', async () => {
     const made = await lab();
     const email = 'both@example.org';
     made.configure({ identityProviders: [provider('corp')] });
@@ -284,7 +284,7 @@ describe('the audit event of a failed login', () => {
     ['erin', 'WrongPassword'],
     ['alice', 'WrongPassword'],
     ['passwordless', 'NoPassword'],
-  ])('of %s has the outcome %s', async (name, outcome) => {
+  ])('the audit event of a failed login of %s has the outcome %s', async (name, outcome) => {
     const made = await lab();
     await made.putUser('erin', linked, false);
     await made.putUser('passwordless', {}, false);
@@ -292,7 +292,7 @@ describe('the audit event of a failed login', () => {
     expect(outcomeOf(made)).toBe(outcome);
   });
 
-  test('has no outcome while a provider is unavailable, unless the user has a local password', async () => {
+  test('the audit event of a failed login has no outcome while a provider is unavailable, unless the user has a local password', async () => {
     const made = await lab();
     await made.putUser('erin', linked, false);
     made.ldap.isDown = true;
@@ -320,7 +320,7 @@ test('a username from the provider that begins with "system:" is refused with th
 });
 
 describe('the password of a login', () => {
-  test('is sent only to the first provider that knows the name', async () => {
+  test('the password of a login is sent only to the first provider that knows the name', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two'), provider('three')] });
     made.ldap.entries.clear();
@@ -333,7 +333,7 @@ describe('the password of a login', () => {
     expect(made.ldap.shown).toEqual(['ldaps://one.example erin']);
   });
 
-  test('is sent to no provider after an unavailable one, which may know the name', async () => {
+  test('the password of a login is sent to no provider after an unavailable one, which may know the name', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     made.ldap.isDown = true;
@@ -342,7 +342,7 @@ describe('the password of a login', () => {
     expect(made.ldap.shown).toEqual([]);
   });
 
-  test('of a linked user is sent only to the providers of the links', async () => {
+  test('the password of a login of a linked user is sent only to the providers of the links', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
@@ -355,19 +355,19 @@ describe('the password of a login', () => {
     ['is empty', ''],
     ['has 1,025 bytes', 'x'.repeat(1_025)],
     ['has 513 characters in 1,026 bytes', 'ö'.repeat(513)],
-  ])('causes no request to an LDAP server if it %s', async (_, password) => {
+  ])('the password of a login causes no request to an LDAP server if it %s', async (_, password) => {
     const made = await lab();
     expect((await as(made, 'erin', password)).status).toBe(400);
     expect(made.ldap.requests).toEqual([]);
   });
 
-  test('is sent to the LDAP server if it has 1,024 bytes', async () => {
+  test('the password of a login is sent to the LDAP server if it has 1,024 bytes', async () => {
     const made = await lab();
     await as(made, 'erin', 'x'.repeat(1_024));
     expect(made.ldap.lookedUp).toEqual(['ldaps://corp.example erin']);
   });
 
-  test('causes no request to an LDAP server without a username', async () => {
+  test('the password of a login causes no request to an LDAP server without a username', async () => {
     const made = await lab();
     expect((await as(made, '')).status).toBe(400);
     expect(made.ldap.requests).toEqual([]);
@@ -378,7 +378,7 @@ const atBoth = (...requests: string[]): string[] =>
   ['one', 'two'].flatMap((name) => requests.map((request) => `ldaps://${name}.example ${request}`));
 
 describe('failed LDAP logins', () => {
-  test('are counted for one name regardless of case', async () => {
+  test('failed LDAP logins are counted for one name regardless of case', async () => {
     const made = await lab();
     const statuses: number[] = [];
     for (const name of ['erin', 'ERIN', 'Erin', 'eRin']) statuses.push((await as(made, name, 'wrong')).status);
@@ -386,7 +386,7 @@ describe('failed LDAP logins', () => {
     expect((await as(made, 'erIn')).status).toBe(429);
   });
 
-  test('cost the same work as failed local logins', async () => {
+  test('failed LDAP logins cost the same work as failed local logins', async () => {
     const made = await lab();
     const before = made.hashes.verified.length;
     await as(made, 'erin', 'wrong');
@@ -395,7 +395,7 @@ describe('failed LDAP logins', () => {
 
   // evidence: ldap-unavailable-counts
   test.each(['alice', 'erin', 'nobody'])(
-    'are counted while a provider is unavailable, get a temporary error, and do not affect other users: %s',
+    'failed LDAP logins are counted while a provider is unavailable, get a temporary error, and do not affect other users: %s',
     async (name) => {
       const made = await lab();
       await made.putUser('bob');
@@ -416,36 +416,39 @@ describe('failed LDAP logins', () => {
     ['respond', {}, atBoth('authenticate', 'look up')],
     ['are down', { isDown: true }, atBoth('look up')],
     ['reject bindDN', { rejectsBindDN: true }, atBoth('look up')],
-  ])('look the same and cost the same requests for every name while the providers %s', async (_, state, requests) => {
-    const made = await lab();
-    made.configure({
-      users: [{ username: 'alice', email: 'alice@example.org' }],
-      identityProviders: [provider('one'), provider('two')],
-      loginLimit: { perAddress: 10_000 },
-    });
-    await made.putUser('disabled', { state: 'Disabled' });
-    await made.putUser('passwordless', {}, false);
-    await made.putUser('linked', { identities: [{ provider: 'two', subject: '2' }] }, false);
-    made.ldap.entries.set('linked', { subject: '2' });
-    Object.assign(made.ldap, state);
-    const names = ['nobody', 'nobody@example.org', 'erin', 'linked', 'alice', 'ALICE', 'alice@example.org'];
-    const seen: object[] = [];
-    for (const name of [...names, 'disabled', 'passwordless']) {
-      made.ldap.requests.length = 0;
-      const hashed = made.hashes.verified.length;
-      const { status, headers, text } = await as(made, name, 'wrong');
-      seen.push({
-        response: [status, headers['retry-after'], text],
-        requests: made.ldap.requests.toSorted(),
-        hashed: made.hashes.verified.length - hashed,
+  ])(
+    'failed LDAP logins look the same and cost the same requests for every name while the providers %s',
+    async (_, state, requests) => {
+      const made = await lab();
+      made.configure({
+        users: [{ username: 'alice', email: 'alice@example.org' }],
+        identityProviders: [provider('one'), provider('two')],
+        loginLimit: { perAddress: 10_000 },
       });
-    }
-    for (const one of seen) expect(one).toEqual(seen[0]);
-    expect(seen[0]).toMatchObject({ requests, hashed: 1 });
-  });
+      await made.putUser('disabled', { state: 'Disabled' });
+      await made.putUser('passwordless', {}, false);
+      await made.putUser('linked', { identities: [{ provider: 'two', subject: '2' }] }, false);
+      made.ldap.entries.set('linked', { subject: '2' });
+      Object.assign(made.ldap, state);
+      const names = ['nobody', 'nobody@example.org', 'erin', 'linked', 'alice', 'ALICE', 'alice@example.org'];
+      const seen: object[] = [];
+      for (const name of [...names, 'disabled', 'passwordless']) {
+        made.ldap.requests.length = 0;
+        const hashed = made.hashes.verified.length;
+        const { status, headers, text } = await as(made, name, 'wrong');
+        seen.push({
+          response: [status, headers['retry-after'], text],
+          requests: made.ldap.requests.toSorted(),
+          hashed: made.hashes.verified.length - hashed,
+        });
+      }
+      for (const one of seen) expect(one).toEqual(seen[0]);
+      expect(seen[0]).toMatchObject({ requests, hashed: 1 });
+    },
+  );
 
   // evidence: ldap-silent-provider
-  test('wait for a silent provider, for every name; a right password of a local user does not', async () => {
+  test('failed LDAP logins wait for a silent provider, for every name; a right password of a local user does not', async () => {
     const made = await lab();
     const names = ['alice', 'erin', 'nobody'];
     const all = Promise.withResolvers<void>();
@@ -462,7 +465,7 @@ describe('failed LDAP logins', () => {
     for (const failure of failures) expect((await failure).status).toBe(503);
   });
 
-  test('at an unavailable provider do not affect users linked to another provider', async () => {
+  test('failed LDAP logins at an unavailable provider do not affect users linked to another provider', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
@@ -473,7 +476,7 @@ describe('failed LDAP logins', () => {
     expect((await as(made, 'erin', 'wrong')).status).toBe(503);
   });
 
-  test('are not counted if the password is right but no User is linked', async () => {
+  test('failed LDAP logins are not counted if the password is right but no User is linked', async () => {
     const made = await lab('lookup');
     for (let tries = 0; tries < 10; tries += 1)
       expect(description(await as(made, 'erin'))).toContain('no user is linked');
@@ -485,7 +488,7 @@ describe('the log names the User that could be linked and the subject for the li
   const hintsIn = (lines: readonly string[]): Record<string, unknown>[] =>
     lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['message'] === message);
 
-  test('if no User is linked', async () => {
+  test('the log names the User that could be linked and the subject for the link if no User is linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     await as(made, 'erin', 'wrong');
@@ -496,7 +499,7 @@ describe('the log names the User that could be linked and the subject for the li
     ]);
   });
 
-  test('if two Users are linked', async () => {
+  test('the log names the User that could be linked and the subject for the link if two Users are linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     for (const name of ['b', 'a']) await made.putUser(name, linked, false);
@@ -507,7 +510,7 @@ describe('the log names the User that could be linked and the subject for the li
     });
   });
 
-  test('if the name belongs to another User', async () => {
+  test('the log names the User that could be linked and the subject for the link if the name belongs to another User', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('auto', log);
     await made.putUser(

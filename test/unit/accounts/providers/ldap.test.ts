@@ -136,7 +136,7 @@ describe('the entry of an LDAP login', () => {
       ],
     ],
     ['the entry has no DN, so that a bind would be anonymous', [{ dn: '', attributes: erin }]],
-  ])('is unknown, and the password is not sent, if %s', async (_, entries) => {
+  ])('the entry of an LDAP login is unknown, and the password is not sent, if %s', async (_, entries) => {
     server.entries.set('(uid=erin)', entries);
     await expect(attemptLogin()).resolves.toBeUndefined();
     expect(server.requests.filter((request) => request.operation === 'bind').map((request) => request.dn)).toEqual([
@@ -149,12 +149,15 @@ describe('the entry of an LDAP login', () => {
   test.each([
     ['none', []],
     ['two', ['7', '8']],
-  ])('is rejected if it has %s of the attribute that identifies it', async (_, entryUUID) => {
-    withEntry({ entryUUID });
-    await expect(attemptLogin()).rejects.toThrow(`the entry ${dn} must have exactly one entryUUID`);
-    expect(JSON.stringify(server.requests)).not.toContain(typed);
-    expect(found).toEqual([]);
-  });
+  ])(
+    'the entry of an LDAP login is rejected if it has %s of the attribute that identifies it',
+    async (_, entryUUID) => {
+      withEntry({ entryUUID });
+      await expect(attemptLogin()).rejects.toThrow(`the entry ${dn} must have exactly one entryUUID`);
+      expect(JSON.stringify(server.requests)).not.toContain(typed);
+      expect(found).toEqual([]);
+    },
+  );
 
   test.each<[string, LDAPEntry['attributes'], object]>([
     ['no e-mail address', { mail: [] }, { email: null }],
@@ -162,12 +165,12 @@ describe('the entry of an LDAP login', () => {
     ['no names', { uid: [], cn: [] }, { username: undefined, displayName: undefined }],
     ['attributes that are not UTF-8', { cn: [Buffer.from([0x45, 0xff])] }, { displayName: 'E\uFFFD' }],
     ['a username in several spellings', { uid: ['erin', 'e.miller'] }, { username: 'erin' }],
-  ])('is accepted with %s', async (_, changed, expected) => {
+  ])('the entry of an LDAP login is accepted with %s', async (_, changed, expected) => {
     withEntry(changed);
     await expect(attemptLogin()).resolves.toMatchObject(expected);
   });
 
-  test('is read regardless of the case of its attributes (RFC 4512 section 2.5)', async () => {
+  test('the entry of an LDAP login is read regardless of the case of its attributes (RFC 4512 section 2.5)', async () => {
     server.entries.set('(uid=erin)', [
       { dn, attributes: { ENTRYUUID: ['7'], Uid: ['erin'], MAIL: ['e@a'], CN: ['E'] } },
     ]);
@@ -186,21 +189,21 @@ describe('the entry of an LDAP login', () => {
     ['objectguid', '00112233445566778899aabbccddeeff'],
     // These bytes are also valid UTF-8.
     ['objectGUID', '41424344454647484950515253545556'],
-  ])('is identified by %s in hexadecimal: %s', async (subject, bytes) => {
+  ])('the entry of an LDAP login is identified by %s in hexadecimal: %s', async (subject, bytes) => {
     withEntry({ objectGUID: [Buffer.from(bytes, 'hex')] });
     const userSearch = { base: 'dc=example', filter: '(uid={username})', attributes: { ...attributes, subject } };
     await attemptLogin({}, { userSearch });
     expect(found).toEqual([bytes]);
   });
 
-  test('is not identified by its DN, which changes when the entry moves', async () => {
+  test('the entry of an LDAP login is not identified by its DN, which changes when the entry moves', async () => {
     const userSearch = { base: 'dc=example', filter: '(uid={username})', attributes: { ...attributes, subject: 'dn' } };
     await expect(attemptLogin({}, { userSearch })).rejects.toThrow('must have exactly one dn');
   });
 });
 
 describe('groups of an LDAP login', () => {
-  test('are found by the username of the entry, not by the typed name', async () => {
+  test('groups of an LDAP login are found by the username of the entry, not by the typed name', async () => {
     server.entries.set('(mail=e@example.org)', [{ dn, attributes: erin }]);
     server.entries.set('(memberuid=erin)', asGroups(['engineers']));
     const userSearch = { base: 'dc=example', filter: '(mail={username})', attributes };
@@ -211,12 +214,12 @@ describe('groups of an LDAP login', () => {
     expect(response?.groups).toEqual(['engineers']);
   });
 
-  test('have the first value of the attribute; an entry without a value is skipped', async () => {
+  test('groups of an LDAP login have the first value of the attribute; an entry without a value is skipped', async () => {
     server.entries.set('(member=uid=erin,dc=example)', asGroups(['a', 'b'], [], ['c']));
     expect((await attemptLogin({}, { groupSearch }))?.groups).toEqual(['a', 'c']);
   });
 
-  test('of an entry without a username are searched with an empty name', async () => {
+  test('groups of an LDAP login of an entry without a username are searched with an empty name', async () => {
     withEntry({ uid: [] });
     const filter = '(|(member={dn})(memberUid={username}))';
     await attemptLogin({}, { groupSearch: { ...groupSearch, filter } });
@@ -235,25 +238,25 @@ const isBindOf =
     server.requests.filter((one) => one.operation === 'bind' && one.dn === name).length === count;
 
 describe('an LDAP bind', () => {
-  test.each(refusals)('as the entry that fails with %i means a wrong password', async (code) => {
+  test.each(refusals)('an LDAP bind as the entry that fails with %i means a wrong password', async (code) => {
     server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
     await expect(attemptLogin()).resolves.toBeUndefined();
   });
 
   test.each([1, 2, 8, 32, busy, 52, 80])(
-    'as the entry that fails with %i does not mean a wrong password',
+    'an LDAP bind as the entry that fails with %i does not mean a wrong password',
     async (code) => {
       server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
       await expect(attemptLogin()).rejects.toMatchObject({ code });
     },
   );
 
-  test('as the entry that is cut off does not mean a wrong password', async () => {
+  test('an LDAP bind as the entry that is cut off does not mean a wrong password', async () => {
     server.fault = (request) => (isBindOf(dn)(request) ? 'close' : undefined);
     await expect(attemptLogin()).rejects.toThrow('Connection closed');
   });
 
-  test.each(refusals)('as the service that fails with %i is reported with the Secret', async (code) => {
+  test.each(refusals)('an LDAP bind as the service that fails with %i is reported with the Secret', async (code) => {
     server.fault = (request) => (isBindOf(service.dn)(request) ? code : undefined);
     const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(CredentialsRefused);
@@ -265,21 +268,21 @@ describe('an LDAP bind', () => {
     );
   });
 
-  test.each([busy, 'close'] as const)('as the service that fails with %s is temporary', async (fault) => {
+  test.each([busy, 'close'] as const)('an LDAP bind as the service that fails with %s is temporary', async (fault) => {
     server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
     const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(Error);
     expect(error).not.toBeInstanceOf(CredentialsRefused);
   });
 
-  test('as the service that fails without bindDN is reported as such', async () => {
+  test('an LDAP bind as the service that fails without bindDN is reported as such', async () => {
     server.fault = (request) => (isBindOf('')(request) ? 48 : undefined);
     await expect(attemptLogin({}, { bindDN: undefined, bindPasswordRef: undefined })).rejects.toThrow(
       /^the LDAP server rejects anonymous searches; set bindDN: \w+ \(48\)$/,
     );
   });
 
-  test('as the service that fails after the bind as the entry does not reveal whether the password was right', async () => {
+  test('an LDAP bind as the service that fails after the bind as the entry does not reveal whether the password was right', async () => {
     server.fault = (request) => (isBindOf(service.dn, 2)(request) ? 49 : undefined);
     await expect(attemptLogin()).rejects.toBeInstanceOf(CredentialsRefused);
   });

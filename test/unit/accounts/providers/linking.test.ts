@@ -77,7 +77,7 @@ async function afterWaiting<T>(login: Promise<T>): Promise<T> {
 }
 
 describe('a User that a first login creates', () => {
-  test('is logged with the identity', async () => {
+  test('a User that a first login creates is logged with the identity', async () => {
     await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin', displayName: 'Erin' });
     expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
       { level: 'info', user: 'erin', provider: 'corp', subject: '1' },
@@ -87,31 +87,37 @@ describe('a User that a first login creates', () => {
   test.each<[string, NonNullable<UserSpec['identities']>]>([
     ['this identity', [identity]],
     ['this identity among others', [{ provider: 'other', subject: '2' }, identity]],
-  ])('is the one that a faster replica has created, with %s', async (_, identities) => {
-    before = { POST: () => put('erin', { identities }) };
-    await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin' });
-    expect(requests).toEqual(['POST', 'GET']);
-  });
+  ])(
+    'a User that a first login creates is the one that a faster replica has created, with %s',
+    async (_, identities) => {
+      before = { POST: () => put('erin', { identities }) };
+      await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin' });
+      expect(requests).toEqual(['POST', 'GET']);
+    },
+  );
 
   test.each<[string, UserSpec | undefined]>([
     ['no spec', undefined],
     ['no identities', {}],
     ['the same subject of another provider', { identities: [{ provider: 'other', subject: '1' }] }],
     ['another subject of this provider', { identities: [{ provider: 'corp', subject: '2' }] }],
-  ])('is not merged with a User that was created meanwhile, with %s', async (_, spec) => {
-    before = { POST: () => put('erin', spec) };
-    const login = linking.accountOf(erin);
-    await expect(login).rejects.toBeInstanceOf(PersonRefused);
-    await expect(login).rejects.toThrow('the username erin is already taken');
-  });
+  ])(
+    'a User that a first login creates is not merged with a User that was created meanwhile, with %s',
+    async (_, spec) => {
+      before = { POST: () => put('erin', spec) };
+      const login = linking.accountOf(erin);
+      await expect(login).rejects.toBeInstanceOf(PersonRefused);
+      await expect(login).rejects.toThrow('the username erin is already taken');
+    },
+  );
 
-  test('fails with 503 and nothing else is tried when kube-apiserver fails', async () => {
+  test('a User that a first login creates fails with 503 and nothing else is tried when kube-apiserver fails', async () => {
     before = { POST: failure };
     await expect(linking.accountOf(erin)).rejects.toMatchObject({ code: 503, cause: expect.anything() as unknown });
     expect(requests).toEqual(['POST']);
   });
 
-  test('fails with 503 when the User of the same name cannot be read', async () => {
+  test('a User that a first login creates fails with 503 when the User of the same name cannot be read', async () => {
     before = { POST: () => put('erin', {}), GET: failure };
     await expect(linking.accountOf(erin)).rejects.toMatchObject({ code: 503, cause: expect.anything() as unknown });
   });
@@ -126,7 +132,7 @@ describe('a User that a first login creates', () => {
       },
     ],
     ['is one of two that are linked to the same identity', () => put('second', { identities: [identity] })],
-  ])('fails with 503 when it %s', async (_, post) => {
+  ])('a User that a first login creates fails with 503 when it %s', async (_, post) => {
     before = { POST: post };
     await expect(afterWaiting(linking.accountOf(erin))).rejects.toMatchObject({
       code: 503,
@@ -144,7 +150,7 @@ describe('the User of a later login', () => {
     ['the display name', { email: 'e@example.org', displayName: 'Erin M.' }, { ...linked, displayName: 'Erin M.' }],
     ['the e-mail address', { email: 'm@example.org' }, { ...linked, email: 'm@example.org' }],
     ['the case of its e-mail address', { email: 'E@example.org' }, { ...linked, email: 'E@example.org' }],
-  ])('is returned with %s changed', async (_, changes, expected) => {
+  ])('the User of a later login is returned with %s changed', async (_, changes, expected) => {
     await accounts.putUser('e.miller', linked, false);
     const account = await linking.accountOf({ ...erin, ...changes });
     const { displayName, email } = account;
@@ -153,13 +159,13 @@ describe('the User of a later login', () => {
     expect(requests).toEqual(expected === linked ? [] : ['PATCH']);
   });
 
-  test('is updated by uid, so that kube-apiserver never changes a different User that has the name by then', async () => {
+  test('the User of a later login is updated by uid, so that kube-apiserver never changes a different User that has the name by then', async () => {
     const uid = await accounts.putUser('erin', linked, false);
     await linking.accountOf({ ...erin, displayName: undefined });
     expect(bodies).toEqual([{ metadata: { uid }, spec: { displayName: null, email: null } }]);
   });
 
-  test('can log in when the update fails, and a warning is logged', async () => {
+  test('the User of a later login can log in when the update fails, and a warning is logged', async () => {
     await accounts.putUser('erin', linked, false);
     before = { PATCH: failure };
     await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({
@@ -170,7 +176,7 @@ describe('the User of a later login', () => {
     ]);
   });
 
-  test('is returned unchanged when it is deleted meanwhile', async () => {
+  test('the User of a later login is returned unchanged when it is deleted meanwhile', async () => {
     await accounts.putUser('erin', linked, false);
     before = {
       PATCH: () => {
@@ -182,7 +188,7 @@ describe('the User of a later login', () => {
     await expect(afterWaiting(login)).resolves.toMatchObject({ username: 'erin', displayName: 'Erin' });
   });
 
-  test('is not updated by a provider that is no longer configured', async () => {
+  test('the User of a later login is not updated by a provider that is no longer configured', async () => {
     await accounts.putUser('erin', linked, false);
     accounts.configure({});
     await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({

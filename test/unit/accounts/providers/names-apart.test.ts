@@ -28,7 +28,7 @@ const statusOf = async (...attempt: Parameters<typeof seen>): Promise<unknown> =
 const limited = (limit: object = loginLimit): Promise<Lab> => createLab({ users, loginLimit: limit });
 
 describe('failed logins by e-mail address and by username', () => {
-  test('do not reveal that both names belong to one user', async () => {
+  test('failed logins by e-mail address and by username do not reveal that both names belong to one user', async () => {
     for (const [first, next] of [
       ['alice@example.org', 'alice'],
       ['alice', 'alice@example.org'],
@@ -40,7 +40,7 @@ describe('failed logins by e-mail address and by username', () => {
     }
   });
 
-  test('look the same whether the address is that of the user, of another user, or of nobody', async () => {
+  test('failed logins by e-mail address and by username look the same whether the address is that of the user, of another user, or of nobody', async () => {
     const guess = fc.record({
       isEmail: fc.boolean(),
       isUpper: fc.boolean(),
@@ -73,7 +73,7 @@ describe('failed logins by e-mail address and by username', () => {
   });
 
   test.each(['alice@example.org', 'nobody@example.org', 'alice', 'nobody'])(
-    'are counted by the name regardless of case: %s',
+    'failed logins by e-mail address and by username are counted by the name regardless of case: %s',
     async (name) => {
       const made = await limited();
       const spellings = [name, name.toUpperCase(), `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`];
@@ -82,7 +82,7 @@ describe('failed logins by e-mail address and by username', () => {
     },
   );
 
-  test('are counted for the user even when the address changes, but not for the username', async () => {
+  test('failed logins by e-mail address and by username are counted for the user even when the address changes, but not for the username', async () => {
     const made = await createLab({ loginLimit });
     await made.putUser('carol', { email: 'carol@example.org' });
     for (let time = 0; time < 3; time += 1) expect(await statusOf(made, 'carol@example.org')).toBe(400);
@@ -91,7 +91,7 @@ describe('failed logins by e-mail address and by username', () => {
     expect(await statusOf(made, 'carol')).toBe(400);
   });
 
-  test('are both reset when the user is unlocked', async () => {
+  test('failed logins by e-mail address and by username are both reset when the user is unlocked', async () => {
     const made = await createLab({ loginLimit });
     await made.putUser('carol', { email: 'Carol@example.org' });
     const names = ['carol', 'carol@example.org'];
@@ -148,7 +148,7 @@ describe('failed logins by names of one LDAP entry', () => {
     ['e.miller', 'erin@example.org'],
     ['erin', 'erin@example.org'],
     ['erin@example.org', 'erin'],
-  ])('do not reveal that %s and %s belong together', async (first, next) => {
+  ])('failed logins by names of one LDAP entry do not reveal that %s and %s belong together', async (first, next) => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
     expect(await statusOf(made, first)).toBe(429);
@@ -159,7 +159,7 @@ describe('failed logins by names of one LDAP entry', () => {
     ['erin', 'erin miller'],
     ['erin@example.org', 'miller@example.org'],
   ])(
-    'are counted for the account too, so that other spellings allow no more guesses: %s and %s',
+    'failed logins by names of one LDAP entry are counted for the account too, so that other spellings allow no more guesses: %s and %s',
     async (first, next) => {
       const made = await lab();
       for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
@@ -167,7 +167,7 @@ describe('failed logins by names of one LDAP entry', () => {
     },
   );
 
-  test('beyond the limit are not sent to the LDAP server', async () => {
+  test('failed logins by names of one LDAP entry beyond the limit are not sent to the LDAP server', async () => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
     checked.length = 0;
@@ -175,7 +175,7 @@ describe('failed logins by names of one LDAP entry', () => {
     expect(checked).toEqual([]);
   });
 
-  test('beyond the limit release their connection to the LDAP server', async () => {
+  test('failed logins by names of one LDAP entry beyond the limit release their connection to the LDAP server', async () => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
     // More than the provider has connections and slots in the queue.
@@ -185,7 +185,7 @@ describe('failed logins by names of one LDAP entry', () => {
     expect(await statusOf(made, 'nobody')).toBe(400);
   });
 
-  test('that are concurrent allow no more guesses than sequential ones, whatever the names', async () => {
+  test('failed logins by names of one LDAP entry that are concurrent allow no more guesses than sequential ones, whatever the names', async () => {
     const made = await lab();
     // As many logins as a provider serves concurrently for one address.
     const count = 4;
@@ -200,7 +200,7 @@ describe('failed logins by names of one LDAP entry', () => {
     expect(responses.filter((status) => status === 429)).toHaveLength(count - 3);
   });
 
-  test('are reset when the user is unlocked', async () => {
+  test('failed logins by names of one LDAP entry are reset when the user is unlocked', async () => {
     const made = await lab();
     for (const name of names) for (let time = 0; time < 4; time += 1) await seen(made, name);
     const account = made.directory.account('e.miller');

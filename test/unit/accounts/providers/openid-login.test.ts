@@ -72,7 +72,7 @@ const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
 const now = (): number => Math.floor(Date.now() / 1_000);
 
 describe('the redirect of a browser to an OpenID provider', () => {
-  test('has a state, a nonce, a PKCE challenge and the redirect URI of this provider', async () => {
+  test('the redirect of a browser to an OpenID provider has a state, a nonce, a PKCE challenge and the redirect URI of this provider', async () => {
     const url = new URL(await leave());
     expect(url.href.startsWith(`${server.issuer}/authorization?`)).toBe(true);
     expect(Object.fromEntries(url.searchParams)).toEqual({
@@ -87,12 +87,12 @@ describe('the redirect of a browser to an OpenID provider', () => {
     });
   });
 
-  test('demands a new login with prompt=login', async () => {
+  test('the redirect of a browser to an OpenID provider demands a new login with prompt=login', async () => {
     expect(new URL(await leave(true)).searchParams.get('prompt')).toBe('login');
   });
 
   test.each(['http://127.0.0.1/authorization', 'javascript:alert(1)', undefined])(
-    'never leads to the endpoint %s',
+    'the redirect of a browser to an OpenID provider never leads to the endpoint %s',
     async (endpoint) => {
       server.metadata = { authorization_endpoint: endpoint };
       await expect(leave()).rejects.toMatchObject({ code: 503 });
@@ -101,10 +101,10 @@ describe('the redirect of a browser to an OpenID provider', () => {
   );
 });
 
-describe.each(['directory', 'nowhere'])('the name %s, which is no OpenID provider,', (name) => {
+describe.each(['directory', 'nowhere'])('the name %s', (name) => {
   const unknown = { error: 'invalid_request', code: 404 };
 
-  test('is unknown when a browser is redirected there and when it comes back', async () => {
+  test('a name of no OpenID provider is unknown when a browser is redirected there and when it comes back', async () => {
     expect(providers.all().map((one) => one.name)).toEqual(['sso']);
     await expect(providers.authorizationURL(name, request, false, address)).rejects.toMatchObject(unknown);
     await expect(providers.person(name, new URLSearchParams(), request, address)).rejects.toMatchObject(unknown);
@@ -112,7 +112,7 @@ describe.each(['directory', 'nowhere'])('the name %s, which is no OpenID provide
 });
 
 describe('a login at an OpenID provider', () => {
-  test('has the claims of the id_token and of userinfo, and sends the code with the client secret', async () => {
+  test('a login at an OpenID provider has the claims of the id_token and of userinfo, and sends the code with the client secret', async () => {
     configure({}, { claims: { groups: 'roles' } });
     server.claims = { ...server.claims, preferred_username: 'erin', roles: ['a'] };
     server.userinfo = { sub: '1', preferred_username: 'other', name: 'Erin', email: 'e@a.org', email_verified: true };
@@ -134,19 +134,19 @@ describe('a login at an OpenID provider', () => {
     expect(server.to('/userinfo')).toMatchObject([{ authorization: 'Bearer an-access-token' }]);
   });
 
-  test('has only the claims of the id_token if there is no userinfo endpoint', async () => {
+  test('a login at an OpenID provider has only the claims of the id_token if there is no userinfo endpoint', async () => {
     server.metadata = { userinfo_endpoint: undefined };
     server.claims = { ...server.claims, preferred_username: 'erin' };
     await expect(comeBack()).resolves.toMatchObject({ username: 'erin' });
     expect(server.to('/userinfo')).toEqual([]);
   });
 
-  test('is refused for a reserved name', async () => {
+  test('a login at an OpenID provider is refused for a reserved name', async () => {
     server.claims = { ...server.claims, preferred_username: 'system:admin' };
     await expect(comeBack()).rejects.toBeInstanceOf(PersonRefused);
   });
 
-  test('is refused with the error of the provider', async () => {
+  test('a login at an OpenID provider is refused with the error of the provider', async () => {
     const error = await errorOf(comeBack({ error: 'access_denied' }));
     expect(error).toMatchObject({ error: 'access_denied', code: 403 });
     expect((error as Error).message).toContain('Our SSO');
@@ -157,7 +157,7 @@ describe('a login at an OpenID provider', () => {
   test.each([
     ['has expired within the tolerance', () => ({ exp: now() - 5 })],
     ['is for several clients, this one authorized', () => ({ aud: [clientID, 'other'], azp: clientID })],
-  ])('accepts an id_token that %s', async (_, claims) => {
+  ])('a login at an OpenID provider accepts an id_token that %s', async (_, claims) => {
     server.claims = { ...server.claims, ...claims() };
     await expect(comeBack()).resolves.toMatchObject({ identity: { subject: '1' } });
   });
@@ -234,7 +234,7 @@ describe('a login at an OpenID provider', () => {
         return comeBack();
       },
     ],
-  ])('has to start again after %s', async (_, attempt) => {
+  ])('a login at an OpenID provider has to start again after %s', async (_, attempt) => {
     const error = await errorOf(attempt() as Promise<unknown>);
     expect(error).toMatchObject({ error: 'invalid_request', code: 400 });
     expect((error as Error).message).toContain('Our SSO');
@@ -259,13 +259,13 @@ describe('an OpenID provider', () => {
     ['has a certificate of an unknown CA', () => configure({}, { caCertificate: undefined })],
     ['has no client secret yet', () => void (secret = undefined)],
     ['has stopped', () => server.stop()],
-  ])('is unavailable if it %s', async (_, break_) => {
+  ])('an OpenID provider is unavailable if it %s', async (_, break_) => {
     break_();
     await expect(comeBack()).rejects.toMatchObject({ code: 503 });
     expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([{ level: 'warn', provider: 'sso' }]);
   });
 
-  test('gets no code if it claims to be another issuer', async () => {
+  test('an OpenID provider gets no code if it claims to be another issuer', async () => {
     server.metadata = { issuer: 'https://other.example' };
     await expect(comeBack()).rejects.toMatchObject({
       code: 503,
@@ -274,7 +274,7 @@ describe('an OpenID provider', () => {
     expect(server.to('/token')).toEqual([]);
   });
 
-  test('is called by its name if it has no display name', async () => {
+  test('an OpenID provider is called by its name if it has no display name', async () => {
     configure({ displayName: undefined });
     secret = undefined;
     await expect(leave()).rejects.toThrow('the identity provider "sso" is unavailable');
@@ -286,7 +286,7 @@ describe('an OpenID provider', () => {
 const count = (): number => server.to(discovery).length;
 
 describe('the discovery of an OpenID provider', () => {
-  test('is cached for an hour', async () => {
+  test('the discovery of an OpenID provider is cached for an hour', async () => {
     await leave();
     await clock.advance(hour - 1);
     await leave();
@@ -299,7 +299,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('is shared by concurrent logins', async () => {
+  test('the discovery of an OpenID provider is shared by concurrent logins', async () => {
     await Promise.all([leave(), leave(), leave()]);
     expect(count()).toBe(1);
   });
@@ -307,14 +307,14 @@ describe('the discovery of an OpenID provider', () => {
   test.each<[string, () => void]>([
     ['the secret changes', () => void (secret = 'another')],
     ['the configuration changes', () => configure({}, { clientID: 'another' })],
-  ])('is repeated when %s', async (_, change) => {
+  ])('the discovery of an OpenID provider is repeated when %s', async (_, change) => {
     await leave();
     change();
     await leave();
     expect(count()).toBe(2);
   });
 
-  test('that fails is repeated by the next login', async () => {
+  test('the discovery of an OpenID provider that fails is repeated by the next login', async () => {
     fail(discovery);
     await expect(leave()).rejects.toMatchObject({ code: 503 });
     server.respond = () => undefined;
@@ -322,7 +322,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('that fails leaves the earlier result in use, and each login repeats it', async () => {
+  test('the discovery of an OpenID provider that fails leaves the earlier result in use, and each login repeats it', async () => {
     await leave();
     await clock.advance(hour);
     fail(discovery);
@@ -334,7 +334,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(3);
   });
 
-  test('is repeated when the issuer of this server changes, with the new redirect URI', async () => {
+  test('the discovery of an OpenID provider is repeated when the issuer of this server changes, with the new redirect URI', async () => {
     await leave();
     const { authentication } = live.value;
     live.accept({ ...live.value, authentication: { ...authentication, issuer: 'https://new.example' } });
@@ -343,7 +343,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('that fails after the secret changed leaves no result in use', async () => {
+  test('the discovery of an OpenID provider that fails after the secret changed leaves no result in use', async () => {
     await leave();
     secret = 'another';
     fail(discovery);

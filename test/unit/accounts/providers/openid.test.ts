@@ -33,7 +33,7 @@ test.each<[string, object, object]>([
     { username: undefined, displayName: undefined },
   ],
   ['a subject that is not a string', { sub: 1 }, { subject: undefined }],
-])('reads the claims of an identity: %s', (_, changes, expected) => {
+])('an OpenID login returns the claims of an identity: %s', (_, changes, expected) => {
   expect(statementOf({ ...idToken, ...changes }, { claims })).toEqual({ ...statement, ...expected });
 });
 

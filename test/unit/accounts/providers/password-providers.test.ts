@@ -91,14 +91,14 @@ const logIn = async (changes: Partial<Search> = {}): Promise<Person | undefined>
 const hosts = (): string[] => lookedUp.map(([host]) => host);
 
 describe('LDAP providers', () => {
-  test('are searched in the order of the configuration, first those that may get the password', async () => {
+  test('LDAP providers are searched in the order of the configuration, first those that may get the password', async () => {
     await logIn();
     await logIn({ isAllowed: (name) => name === 'two' });
     expect(hosts()).toEqual(['one.example', 'two.example', 'two.example', 'one.example']);
     expect(lookedUp.map(([, name]) => name === 'erin')).toEqual([true, true, true, false]);
   });
 
-  test('return the identity from the provider that has the name; later providers are not searched', async () => {
+  test('LDAP providers return the identity from the provider that has the name; later providers are not searched', async () => {
     response = async () => result({ subject: '1', authenticate: async () => person });
     const identity = { provider: 'one', subject: '1' };
     await expect(find()).resolves.toMatchObject({ identity });
@@ -106,7 +106,7 @@ describe('LDAP providers', () => {
     expect(hosts()).toEqual(['one.example', 'one.example']);
   });
 
-  test('that follow the one with the name are searched for a random name if the password is wrong', async () => {
+  test('LDAP providers that follow the one with the name are searched for a random name if the password is wrong', async () => {
     response = async () => result({ subject: '1' });
     const candidate = await find();
     expect(hosts()).toEqual(['one.example']);
@@ -115,7 +115,7 @@ describe('LDAP providers', () => {
     expect(lookedUp[1]?.[1]).not.toBe('erin');
   });
 
-  test('get the password of bindDN from its Secret; without bindDN no Secret is read', async () => {
+  test('LDAP providers get the password of bindDN from its Secret; without bindDN no Secret is read', async () => {
     configure(provider('one', { bindDN: 'cn=service', bindPasswordRef }), provider('two'));
     await logIn();
     expect(bindPasswords).toEqual(['of the service', undefined]);
@@ -163,7 +163,7 @@ test('an LDAP provider that is removed while it rejects bindDN leaves no warning
 });
 
 describe('connections to one LDAP provider', () => {
-  test('are limited to 4 per address, with 8 queued logins; further ones are refused until these have ended', async () => {
+  test('connections to one LDAP provider are limited to 4 per address, with 8 queued logins; further ones are refused until these have ended', async () => {
     configure(provider('one'));
     const released = Promise.withResolvers<LookUp>();
     response = () => released.promise;
@@ -175,7 +175,7 @@ describe('connections to one LDAP provider', () => {
     await expect(logIn()).resolves.toBeUndefined();
   });
 
-  test('are free for other addresses while one address uses its whole share', async () => {
+  test('connections to one LDAP provider are free for other addresses while one address uses its whole share', async () => {
     configure(provider('one'));
     response = async () => result({ subject: '1' });
     const held = await Promise.all(Array.from({ length: 4 }, () => find()));
@@ -186,7 +186,7 @@ describe('connections to one LDAP provider', () => {
     (await waiting).close();
   });
 
-  test('are held from the lookup until the login is refused, which frees the slot', async () => {
+  test('connections to one LDAP provider are held from the lookup until the login is refused, which frees the slot', async () => {
     configure(provider('one'));
     response = async () => result({ subject: '1' });
     const candidates = await Promise.all(Array.from({ length: 4 }, () => find()));

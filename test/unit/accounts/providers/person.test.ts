@@ -26,7 +26,7 @@ describe('the username of a first login', () => {
     ['x'.repeat(254), undefined],
     // Takes hours if the length is checked last.
     [`a${'-'.repeat(1_000_000)}a`, undefined],
-  ])('for the claim %.40j is %j', (claims, username) => {
+  ])('the username of a first login for the claim %.40j is %j', (claims, username) => {
     expect(usernameOf(claims)).toBe(username);
     expect(isSubdomain(username ?? 'none')).toBe(true);
   });
@@ -48,7 +48,7 @@ const personWith = (changes: Partial<Statement>): unknown => {
 };
 
 describe('the claims of an identity provider', () => {
-  test('are accepted, and groups get the prefix of the provider', () => {
+  test('the claims of an identity provider are accepted, and groups get the prefix of the provider', () => {
     expect(personOf('corp', { ...claims, groups: ['a', 'b', 'a', 'platform:admins'] })).toEqual({
       identity: { provider: 'corp', subject: '0f1e' },
       username: 'erin',
@@ -75,11 +75,11 @@ describe('the claims of an identity provider', () => {
     ['with a group that no header can carry', { groups: ['a\r\nImpersonate-User: b'] }],
     ['with a group whose name is too long', { groups: ['x'.repeat(249)] }],
     ['with more groups than a session keeps', { groups: Array.from({ length: 201 }, (_, one) => `g${one}`) }],
-  ])('are rejected %s', (_, changes) => {
+  ])('the claims of an identity provider are rejected %s', (_, changes) => {
     expect(personWith(changes)).toBeInstanceOf(PersonRefused);
   });
 
-  test('are accepted up to the longest names and the most groups', () => {
+  test('the claims of an identity provider are accepted up to the longest names and the most groups', () => {
     const longest = {
       subject: 'x'.repeat(255),
       email: `${'x'.repeat(250)}@a.b`,
@@ -98,7 +98,7 @@ describe('the claims of an identity provider', () => {
     ['a display name with a line end', { displayName: 'Erin\nMiller ' }, { displayName: 'Erin Miller' }],
     ['a display name that is too long', { displayName: 'x'.repeat(300) }, { displayName: 'x'.repeat(256) }],
     ['an empty display name', { displayName: ' ' }, { displayName: undefined }],
-  ])('with %s are accepted without it', (_, changes, expected) => {
+  ])('the claims of an identity provider with %s are accepted without it', (_, changes, expected) => {
     expect(personWith(changes)).toMatchObject(expected);
   });
 });

@@ -49,11 +49,11 @@ describe('the projection of an object', () => {
     ['status.phase.deeper', { ...identity, status: {} }],
     ['__proto__', identity],
     [String.raw`a<b.\"\\`, { ...identity, 'a<b': { '"\\': 1 } }],
-  ])('keeps %s', (fields, expected) => {
+  ])('the projection of an object keeps %s', (fields, expected) => {
     expect(cut(node, fields)).toEqual(expected);
   });
 
-  test('never has more than the object, and keeps its order', () => {
+  test('the projection of an object never has more than the object, and keeps its order', () => {
     const key = fc.constantFrom('a', 'b', 'c', '0', '1', '2');
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof({ maxDepth: 4 }, fc.integer(), fc.string(), fc.constant(null), tie('object'), tie('array')),

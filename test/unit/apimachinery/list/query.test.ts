@@ -103,22 +103,22 @@ describe('a list of /kapis', () => {
     ['fieldSelector=status.conditions.1.type=DiskPressure', 'delta'],
     ['fieldSelector=status.conditions=', 'alpha gamma delta beta'],
     ['name=a&status=running&limit=1', 'alpha'],
-  ])('returns the expected items for ?%s', async (query, expected) => {
+  ])('a list of /kapis returns the expected items for ?%s', async (query, expected) => {
     expect((await names(query)).join(' ')).toBe(expected);
   });
 
-  test('counts before paging', async () => {
+  test('a list of /kapis counts before paging', async () => {
     expect((await paged('limit=1')).total).toBe(4);
     expect((await paged('limit=0&name=l')).total).toBe(2);
   });
 
-  test('accepts thousands of names', async () => {
+  test('a list of /kapis accepts thousands of names', async () => {
     const others = Array.from({ length: 5_000 }, (_, index) => `other-${index}`).join(',');
     expect(await names(`names=${others},beta`)).toEqual(['beta']);
   });
 
   test.each(['fieldSelector=spec.x!=1', 'sortBy=.metadata.name', 'label=!x&sortBy=.spec.x'])(
-    'with ?%s shows the objects of one moment, even if they change during the request',
+    'a list of /kapis with ?%s shows the objects of one moment, even if they change during the request',
     async (query) => {
       const changing = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
       const turns = jest.spyOn(performance, 'now').mockImplementation(() => (changes += 1));
@@ -137,7 +137,7 @@ describe('a list of /kapis', () => {
     },
   );
 
-  test('yields after every few objects, and stops when the client is gone', async () => {
+  test('a list of /kapis yields after every few objects, and stops when the client is gone', async () => {
     const large = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
     let looked = 0;
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looked += 1));
@@ -190,33 +190,33 @@ describe('a list of /kapis', () => {
     ['continue=abc', 'continue: not supported on /kapis; use page and limit, or use /apis'],
     ['lable=a', 'lable: unknown parameter; did you mean label?'],
     ['__proto__=a', '__proto__: unknown parameter'],
-  ])('with ?%s is rejected with 400', (query, message) => {
+  ])('a list of /kapis with ?%s is rejected with 400', (query, message) => {
     const parse = (): unknown => listOf(query);
     expect(parse).toThrow(StatusError);
     expect(parse).toThrow(message);
   });
 
-  test('as a watch rejects pages and an order', () => {
+  test('a list of /kapis as a watch rejects pages and an order', () => {
     expect(() => watchOf('watch=true&page=1')).toThrow('page: not supported by a watch');
     expect(() => watchOf('watch=true&ascending=true')).toThrow('ascending: ');
     expect(watchOf('watch=true&name=a&resourceVersion=1')).toMatchObject({ managedFields: false });
   });
 
   test.each(['watch=maybe', 'watch=yes', 'watch=TRUE', 'watch=1&timeoutSeconds=-1', 'watch=1&timeoutSeconds=1.5'])(
-    'with ?%s is rejected with 400 as a watch',
+    'a list of /kapis with ?%s is rejected with 400 as a watch',
     (query) => {
       expect(() => watchOf(query)).toThrow(expect.objectContaining({ code: 400 }));
     },
   );
 
   test.each(['watch=true&allowWatchBookmarks=yes', 'watch=true&sendInitialEvents=maybe'])(
-    'with the ambiguous ?%s is rejected with 400',
+    'a list of /kapis with the ambiguous ?%s is rejected with 400',
     (query) => {
       expect(() => watchOf(query)).toThrow('must be true (or 1) or false (or 0)');
     },
   );
 
-  test('accepts other parameters than a single object', () => {
+  test('a list of /kapis accepts other parameters than a single object', () => {
     expect(getParameters.parse(new URLSearchParams('managedFields=true&pretty=1'))).toEqual({
       managedFields: true,
       pretty: true,
@@ -228,18 +228,18 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('applies filters that search the bytes of objects last', () => {
+  test('a list of /kapis applies filters that search the bytes of objects last', () => {
     const { filters } = listOf('annotation=a&alias=b&fieldSelector=spec.x=1&status=running&labelSelector=c');
     expect(filters.map(({ isLookUp = false }) => isLookUp)).toEqual([false, false, true, true, true]);
   });
 
-  test('shares one schema among all kinds without own parameters', () => {
+  test('a list of /kapis shares one schema among all kinds without own parameters', () => {
     const plain = { ...nodes, statuses: [] };
     expect(parametersOf(plain)).toBe(parametersOf({ ...plain }));
     expect(parametersOf(nodes)).not.toBe(parametersOf(plain));
   });
 
-  test('is paged like a naive model', () => {
+  test('a list of /kapis is paged like a naive model', () => {
     const item = fc.record({ second: fc.nat(4), rack: fc.option(fc.constantFrom('9', '10', 'a', 'Z', 'é')) });
     return fc.assert(
       fc.asyncProperty(

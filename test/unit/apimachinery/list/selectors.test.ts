@@ -90,7 +90,7 @@ describe('a label selector', () => {
     expect(parse).toThrow(message);
   });
 
-  test('for annotations accepts any value', () => {
+  test('a label selector for annotations accepts any value', () => {
     expect(matches(parseLabelSelector('a=https://x/?y', true), { a: 'https://x/?y' })).toBe(true);
     expect(matches(parseLabelSelector('a=https://x/', true), { a: 'https://x/' })).toBe(true);
   });
@@ -107,7 +107,7 @@ describe('a label selector', () => {
     }),
   );
 
-  test('is parsed from every notation', () => {
+  test('a label selector is parsed from every notation', () => {
     fc.assert(
       fc.property(fc.uniqueArray(requirement, { selector: JSON.stringify }), space, (requirements, gap) => {
         expect(parseLabelSelector(requirements.map((one) => write(one, gap)).join(','))).toEqual(requirements);
@@ -115,7 +115,7 @@ describe('a label selector', () => {
     );
   });
 
-  test('selects the same objects as a naive parser', () => {
+  test('a label selector selects the same objects as a naive parser', () => {
     fc.assert(
       fc.property(fc.array(requirement, { maxLength: 3 }), fc.dictionary(name, name), (requirements, object) => {
         const has = (key: string): boolean => Object.keys(object).includes(key);
@@ -128,7 +128,7 @@ describe('a label selector', () => {
     );
   });
 
-  test('accepts or rejects any text, and never fails otherwise', () => {
+  test('a label selector accepts or rejects any text, and never fails otherwise', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[ab/!=<>(), innot]*$/)), (selector) => {
         let refusal: unknown;
@@ -178,7 +178,7 @@ describe('a field selector', () => {
     expect(() => parseFieldSelector(selector)).toThrow(message);
   });
 
-  test('matches any value when it is escaped', () => {
+  test('a field selector matches any value when it is escaped', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), (values) => {
         const text = values.map((value, index) => `p${index}=${value.replace(/[\\,=]/g, '\\$&')}`).join(',');
@@ -198,7 +198,7 @@ describe('the size limit of selectors', () => {
   test.each<[string, (selector: string) => readonly unknown[], (index: number) => string, number]>([
     ['a selector has at most 64 requirements, not 65', parseLabelSelector, aRequirement, 64],
     ['a field selector has at most 32 terms, not 33', parseFieldSelector, aTerm, 32],
-  ])('%s', (message, parse, part, max) => {
+  ])('the size limit of selectors %s', (message, parse, part, max) => {
     expect(parse(many(max, part))).toHaveLength(max);
     expect(() => parse(many(max + 1, part))).toThrow(StatusError);
     expect(() => parse(many(max + 1, part))).toThrow(message);

@@ -59,14 +59,14 @@ const modify = (name: string, resourceVersion: number, labels: Record<string, st
   resource.store.apply('MODIFIED', node(name, { resourceVersion, labels }));
 
 describe('a watch', () => {
-  test('sends its response head at once, before the first event', async () => {
+  test('a watch sends its response head at once, before the first event', async () => {
     const { response } = await watch('resourceVersion=10');
     expect(response.headersSent).toBe(true);
     expect(response.headers).toEqual({ 'content-type': 'application/json', 'cache-control': 'no-cache, private' });
     expect(response.text).toBe('');
   });
 
-  test('yields to other requests while it scans existing objects, even if few of them match', async () => {
+  test('a watch yields to other requests while it scans existing objects, even if few of them match', async () => {
     const names = Array.from({ length: 20 }, (_, index) => `n${index + 10}`);
     resource.store.replace(
       names.map((name) => node(name, { resourceVersion: 5 })),
@@ -80,7 +80,7 @@ describe('a watch', () => {
     clock.mockRestore();
   });
 
-  test.each(['', 'resourceVersion=0'])('with ?%s starts with the existing objects', async (query) => {
+  test.each(['', 'resourceVersion=0'])('a watch with ?%s starts with the existing objects', async (query) => {
     const begun = await watch(query);
     expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6']);
     modify('a', 11);
@@ -92,7 +92,7 @@ describe('a watch', () => {
     });
   });
 
-  test('from a past resourceVersion starts with the changes since then', async () => {
+  test('a watch from a past resourceVersion starts with the changes since then', async () => {
     modify('a', 11);
     resource.store.apply('DELETED', node('b', { resourceVersion: 12 }));
     resource.store.apply('ADDED', node('c', { resourceVersion: 13 }));
@@ -102,7 +102,7 @@ describe('a watch', () => {
     expect(eventsOf(begun)).toEqual(['DELETED b@12', 'ADDED c@13', 'MODIFIED c@14']);
   });
 
-  test('from a future resourceVersion sends only the changes after it', async () => {
+  test('a watch from a future resourceVersion sends only the changes after it', async () => {
     const begun = await watch('resourceVersion=12');
     modify('a', 11);
     modify('a', 12);
@@ -111,7 +111,7 @@ describe('a watch', () => {
     expect(eventsOf(begun)).toEqual(['MODIFIED a@13']);
   });
 
-  test('sends ADDED and DELETED when objects start and stop matching its selector', async () => {
+  test('a watch sends ADDED and DELETED when objects start and stop matching its selector', async () => {
     const begun = await watch('resourceVersion=10&labelSelector=env');
     modify('a', 11, { env: 'prod' });
     modify('a', 12, { env: 'dev' });
@@ -126,7 +126,7 @@ describe('a watch', () => {
     expect(begun.response.events[2]?.object.metadata.labels).toEqual({ env: 'dev' });
   });
 
-  test('of one object, by its name or in the old form of a watch, sends no other object', async () => {
+  test('a watch of one object, by its name or in the old form of a watch, sends no other object', async () => {
     const oldPath = path.replace('/nodes', '/watch/nodes/a');
     const byName = await watch('resourceVersion=10&fieldSelector=metadata.name%3Da');
     const old = await watch('resourceVersion=10', {}, oldPath);
@@ -139,7 +139,7 @@ describe('a watch', () => {
     expect(error).toMatchObject({ code: 400, message: "fieldSelector metadata.name doesn't match requested name" });
   });
 
-  test('that is a streaming list marks the end of the initial objects', async () => {
+  test('a watch that is a streaming list marks the end of the initial objects', async () => {
     const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true');
     expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
     expect(begun.response.events[2]?.object).toEqual({
@@ -154,22 +154,25 @@ describe('a watch', () => {
     expect(resource.confirmations).toEqual(['list']);
   });
 
-  test('without initial events starts with the next change', async () => {
+  test('a watch without initial events starts with the next change', async () => {
     const begun = await watch('sendInitialEvents=false&resourceVersionMatch=NotOlderThan');
     modify('a', 11);
     await settle();
     expect(eventsOf(begun)).toEqual(['MODIFIED a@11']);
   });
 
-  test.each(['', 'resourceVersion=0'])('with ?%s and bookmarks marks the end of the initial objects', async (query) => {
-    const begun = await watch(`${query}&allowWatchBookmarks=true`);
-    expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
-    expect(begun.response.events[2]?.object).toMatchObject({
-      metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } },
-    });
-  });
+  test.each(['', 'resourceVersion=0'])(
+    'a watch with ?%s and bookmarks marks the end of the initial objects',
+    async (query) => {
+      const begun = await watch(`${query}&allowWatchBookmarks=true`);
+      expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
+      expect(begun.response.events[2]?.object).toMatchObject({
+        metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } },
+      });
+    },
+  );
 
-  test('too short for a bookmark before its end has none', async () => {
+  test('a watch too short for a bookmark before its end has none', async () => {
     const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2');
     await jest.advanceTimersByTimeAsync(2000);
     await settle();
@@ -177,7 +180,7 @@ describe('a watch', () => {
     expect(begun.response.writableEnded).toBe(true);
   });
 
-  test('sends no bookmark right after its start, whatever second of the minute that is', async () => {
+  test('a watch sends no bookmark right after its start, whatever second of the minute that is', async () => {
     const begun: Call[] = [];
     for (let second = 0; second < 60; second += 1) {
       begun.push(await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2'));
@@ -188,7 +191,7 @@ describe('a watch', () => {
     expect(begun.map(eventsOf)).toEqual(begun.map(() => []));
   });
 
-  test('from a resourceVersion ahead of the cache sends no earlier bookmark', async () => {
+  test('a watch from a resourceVersion ahead of the cache sends no earlier bookmark', async () => {
     const begun = await watch('resourceVersion=20&allowWatchBookmarks=true&timeoutSeconds=200');
     for (const version of [10, 19, 20]) {
       resource.store.bookmark(version);
@@ -198,7 +201,7 @@ describe('a watch', () => {
     expect(eventsOf(begun)).toEqual(['BOOKMARK @20']);
   });
 
-  test('sends bookmarks each minute and before its end on request', async () => {
+  test('a watch sends bookmarks each minute and before its end on request', async () => {
     const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
     const plain = await watch('resourceVersion=10&timeoutSeconds=200');
     for (const version of [20, 30, 40]) {
@@ -222,7 +225,7 @@ describe('a watch', () => {
     expect(eventsOf(plain)).toEqual([]);
   });
 
-  test('ends by itself after 30 to 60 minutes', async () => {
+  test('a watch ends by itself after 30 to 60 minutes', async () => {
     const begun = await watch('resourceVersion=10');
     await jest.advanceTimersByTimeAsync(1_799_000);
     expect(begun.response.writableEnded).toBe(false);
@@ -231,7 +234,7 @@ describe('a watch', () => {
     expect(begun.response.writableEnded).toBe(true);
   });
 
-  test('from an expired resourceVersion sends one ERROR, and ends', async () => {
+  test('a watch from an expired resourceVersion sends one ERROR, and ends', async () => {
     const begun = await watch('resourceVersion=9');
     await begun.done;
     expect(begun.response.statusCode).toBe(200);
@@ -253,42 +256,45 @@ describe('a watch', () => {
       { accept: 'text/event-stream', 'last-event-id': '7' },
       '/kapis/resources.platform.io/v1alpha3/nodes',
     ],
-  ])('with ?%s and %o at %s starts before the history if nothing has changed there', async (query, headers, of) => {
-    routes = [...routes, ...kapisRoutes({ authorizer, resources: [resource], ...emptyCluster })];
-    const { promise, resolve } = Promise.withResolvers<void>();
-    resource.onRecall = (resourceVersion) => {
-      expect(resourceVersion).toBe(7);
-      return promise;
-    };
-    const begun = await watch(query, headers, of);
-    expect(begun.response.headersSent).toBe(false);
-    modify('a', 11);
-    resource.store.history.recall(resource.store.history.oldestPosition, { floor: 0, since: 7 });
-    modify('a', 12);
-    resolve();
-    await settle();
-    const versions = begun.response.text.matchAll(/"type":"(\w+)".*?"resourceVersion":"(\d+)"/g);
-    expect([...versions].map(([, type, version]) => `${type} ${version}`)).toEqual(['MODIFIED 11', 'MODIFIED 12']);
-    // From now on the version is known.
-    resource.onRecall = () => Promise.reject(new Error('it is requested again'));
-    expect((await watch('resourceVersion=8')).response.events).toHaveLength(2);
-  });
+  ])(
+    'a watch with ?%s and %o at %s starts before the history if nothing has changed there',
+    async (query, headers, of) => {
+      routes = [...routes, ...kapisRoutes({ authorizer, resources: [resource], ...emptyCluster })];
+      const { promise, resolve } = Promise.withResolvers<void>();
+      resource.onRecall = (resourceVersion) => {
+        expect(resourceVersion).toBe(7);
+        return promise;
+      };
+      const begun = await watch(query, headers, of);
+      expect(begun.response.headersSent).toBe(false);
+      modify('a', 11);
+      resource.store.history.recall(resource.store.history.oldestPosition, { floor: 0, since: 7 });
+      modify('a', 12);
+      resolve();
+      await settle();
+      const versions = begun.response.text.matchAll(/"type":"(\w+)".*?"resourceVersion":"(\d+)"/g);
+      expect([...versions].map(([, type, version]) => `${type} ${version}`)).toEqual(['MODIFIED 11', 'MODIFIED 12']);
+      // From now on the version is known.
+      resource.onRecall = () => Promise.reject(new Error('it is requested again'));
+      expect((await watch('resourceVersion=8')).response.events).toHaveLength(2);
+    },
+  );
 
-  test('that is a streaming list sends one ERROR if the required version does not arrive', async () => {
+  test('a watch that is a streaming list sends one ERROR if the required version does not arrive', async () => {
     const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99');
     await jest.advanceTimersByTimeAsync(3000);
     await begun.done;
     expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 504, reason: 'Timeout' } }]);
   });
 
-  test('ends with an ERROR when the cluster was restored from a backup', async () => {
+  test('a watch ends with an ERROR when the cluster was restored from a backup', async () => {
     const begun = await watch('resourceVersion=10');
     resource.store.replace([], 3);
     await begun.done;
     expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   });
 
-  test('ends when its user loses the right to watch, and continues while that cannot be checked', async () => {
+  test('a watch ends when its user loses the right to watch, and continues while that cannot be checked', async () => {
     const begun = await watch('resourceVersion=10');
     authorizer.authorize = () => Promise.reject(serviceUnavailable('kube-apiserver cannot be reached'));
     await begun.recheck();
@@ -299,14 +305,14 @@ describe('a watch', () => {
     expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } }]);
   });
 
-  test('ends when the server drains', async () => {
+  test('a watch ends when the server drains', async () => {
     const begun = await watch('resourceVersion=10');
     begun.abort();
     await begun.done;
     expect(begun.response.writableEnded).toBe(true);
   });
 
-  test('waits for a slow reader, and closes when the next change for the reader is no longer in the history', async () => {
+  test('a watch waits for a slow reader, and closes when the next change for the reader is no longer in the history', async () => {
     const begun = await watch('resourceVersion=10');
     begun.response.stalled = true;
     for (let version = 11; version < 20; version += 1) modify('a', version);
@@ -325,7 +331,7 @@ describe('a watch', () => {
     expect(eventsOf(begun).at(-1)).toBe('MODIFIED a@99');
   });
 
-  test('is closed if its reader is so slow with the initial objects that it could not continue from there', async () => {
+  test('a watch is closed if its reader is so slow with the initial objects that it could not continue from there', async () => {
     for (let index = 0; index < 500; index += 1)
       resource.store.apply('ADDED', node(`n${index}`, { resourceVersion: 11 + index }));
     const begun = call(routes, `${path}?watch=true`);
@@ -341,7 +347,7 @@ describe('a watch', () => {
     await until(() => response.destroyed);
   });
 
-  test('handles many changes at once', async () => {
+  test('a watch handles many changes at once', async () => {
     const begun = await watch('resourceVersion=10');
     for (let version = 11; version <= 20_010; version += 1) modify('a', version);
     await until(() => eventsOf(begun).length >= 20_000);
@@ -349,7 +355,7 @@ describe('a watch', () => {
     expect(eventsOf(begun)).toHaveLength(20_000);
   });
 
-  test('as tables sends the column definitions once', async () => {
+  test('a watch as tables sends the column definitions once', async () => {
     const begun = await watch('', { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
     modify('a', 11);
     await settle();
@@ -365,7 +371,7 @@ describe('a watch', () => {
     ]);
   });
 
-  test('of metadata only sends nothing else', async () => {
+  test('a watch of metadata only sends nothing else', async () => {
     const begun = await watch('', { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' });
     expect(begun.response.events.map(({ object }) => Object.keys(object))).toEqual([
       ['kind', 'apiVersion', 'metadata'],
@@ -373,7 +379,7 @@ describe('a watch', () => {
     ]);
   });
 
-  test('of some fields shares its events with watches of the same fields only', async () => {
+  test('a watch of some fields shares its events with watches of the same fields only', async () => {
     routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
     const of = '/kapis/resources.platform.io/v1alpha3/nodes';
     const queries = ['metadata.uid,spec', 'spec,metadata.uid', 'status', 'spec', 'spec&managedFields=true'];
@@ -403,7 +409,7 @@ describe('a watch', () => {
       return watch(query, { accept, ...headers }, '/kapis/resources.platform.io/v1alpha3/nodes');
     };
 
-    test('sends an event ID after the initial objects, even if there are none', async () => {
+    test('a watch of server-sent events sends an event ID after the initial objects, even if there are none', async () => {
       const all = await follow('fields=metadata.name');
       expect(all.response.text).toMatch(/^data: .*"a".*\n\ndata: .*"b".*\n\nid: 10\n\n$/);
       expect((await follow('name=zzz')).response.text).toBe('id: 10\n\n');
@@ -412,7 +418,7 @@ describe('a watch', () => {
     });
 
     test.each(['name=a', 'fieldSelector=metadata.uid%3Duid-a'])(
-      'by %s sends a keep-alive after 15 seconds without an event',
+      'a watch of server-sent events by %s sends a keep-alive after 15 seconds without an event',
       async (filter) => {
         const begun = await follow(`resourceVersion=10&${filter}`);
         await jest.advanceTimersByTimeAsync(10_000);
@@ -433,7 +439,7 @@ describe('a watch', () => {
       },
     );
 
-    test('sends no keep-alive to a client that does not read', async () => {
+    test('a watch of server-sent events sends no keep-alive to a client that does not read', async () => {
       const begun = await follow('resourceVersion=10');
       begun.response.stalled = true;
       resource.store.apply('MODIFIED', node('a', { resourceVersion: 11, annotations: { x: 'x'.repeat(20_000) } }));
@@ -444,7 +450,7 @@ describe('a watch', () => {
       expect(begun.response.text).not.toContain('keep-alive');
     });
 
-    test('stops a client from repeatedly requesting an expired version', async () => {
+    test('a watch of server-sent events stops a client from repeatedly requesting an expired version', async () => {
       routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
       const of = '/kapis/resources.platform.io/v1alpha3/nodes';
       const error = await refused(routes, `${of}?watch=true&resourceVersion=1`, { headers: { accept } });
@@ -466,7 +472,7 @@ describe('a watch', () => {
     expect(await refused(routes, `${path}?watch=true&${query}`)).toMatchObject({ code });
   });
 
-  test('follows the store through random changes', async () => {
+  test('a watch follows the store through random changes', async () => {
     const begun = await watch('resourceVersion=10&labelSelector=odd');
     const seen = new Map<string, number>();
     let version = 10;

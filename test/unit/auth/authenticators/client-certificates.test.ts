@@ -61,14 +61,17 @@ describe('a client certificate whose CA has several certificates is verified', (
   test.each<[string, () => Entity]>([
     ['an unknown CA', () => stranger],
     ['itself', () => issuing],
-  ])('even if one of them is signed by %s', async (_, other) => {
-    const leaf = await certify(client, issuing, []);
-    const [useless, useful] = await Promise.all([certify(issuing, other()), certify(issuing, root)]);
-    const trusted = await certify(root, root);
-    expect(isVerified(leaf, [useless, useful], [trusted])).toBe(true);
-    expect(isVerified(leaf, [useful, useless], [trusted])).toBe(true);
-    expect(isVerified(leaf, [useless], [trusted])).toBe(false);
-  });
+  ])(
+    'a client certificate whose CA has several certificates is verified even if one of them is signed by %s',
+    async (_, other) => {
+      const leaf = await certify(client, issuing, []);
+      const [useless, useful] = await Promise.all([certify(issuing, other()), certify(issuing, root)]);
+      const trusted = await certify(root, root);
+      expect(isVerified(leaf, [useless, useful], [trusted])).toBe(true);
+      expect(isVerified(leaf, [useful, useless], [trusted])).toBe(true);
+      expect(isVerified(leaf, [useless], [trusted])).toBe(false);
+    },
+  );
 });
 
 test('a client certificate is verified while the request-header CA rotates to a new key under the same name', async () => {
@@ -95,7 +98,7 @@ describe('the form check of a certificate', () => {
     ['is a CA', [constraints('30030101ff')], false],
     ['has basicConstraints of an indefinite length', [constraints('30800000')], false],
     ['has basicConstraints that end early', [constraints('3005')], false],
-  ])('accepts or rejects a leaf that %s', async (_, extensions, accepted) => {
+  ])('the form check of a certificate accepts or rejects a leaf that %s', async (_, extensions, accepted) => {
     const leaf = await certify(client, root, extensions);
     expect(isVerified(leaf, [], [await certify(root, root)])).toBe(accepted);
   });
@@ -104,12 +107,12 @@ describe('the form check of a certificate', () => {
     ['basicConstraints in DER', '30030101ff', true],
     ['basicConstraints that OpenSSL reads and DER forbids', '30800101ff0000', false],
     ['basicConstraints that state explicitly that it is not a CA', '3003010100', false],
-  ])('accepts or rejects an authority with %s', async (_, hex, accepted) => {
+  ])('the form check of a certificate accepts or rejects an authority with %s', async (_, hex, accepted) => {
     const authority = await certify(root, root, [constraints(hex)]);
     expect(isVerified(await certify(client, root, []), [], [authority])).toBe(accepted);
   });
 
-  test('accepts a certificate without extensions, as openssl x509 -req makes it', async () => {
+  test('the form check of a certificate accepts a certificate without extensions, as openssl x509 -req makes it', async () => {
     const leaf = await withoutExtensions(await certify(client, root, []), root);
     expect(isVerified(leaf, [], [await certify(root, root)])).toBe(true);
     expect(isVerified(leaf, [], [await certify(stranger, stranger)])).toBe(false);
@@ -156,16 +159,19 @@ describe('the certificate chain that a client presents', () => {
     [10, 10],
     [11, 10],
     [1_000, 10],
-  ])('with %d certificates behind the leaf is read up to %d of them', (count, expected) => {
-    const others: Presented[] = [];
-    for (let index = 0; index < count; index += 1) others.unshift({ issuerCertificate: others[0] as Presented });
-    const leaf = { issuerCertificate: others[0] as Presented };
-    const chain = presentedChain(presenting(leaf));
-    expect(chain?.leaf).toBe(leaf);
-    expect(chain?.intermediates).toEqual(others.slice(0, expected));
-  });
+  ])(
+    'the certificate chain that a client presents with %d certificates behind the leaf is read up to %d of them',
+    (count, expected) => {
+      const others: Presented[] = [];
+      for (let index = 0; index < count; index += 1) others.unshift({ issuerCertificate: others[0] as Presented });
+      const leaf = { issuerCertificate: others[0] as Presented };
+      const chain = presentedChain(presenting(leaf));
+      expect(chain?.leaf).toBe(leaf);
+      expect(chain?.intermediates).toEqual(others.slice(0, expected));
+    },
+  );
 
-  test('may be absent', () => {
+  test('the certificate chain that a client presents may be absent', () => {
     expect(presentedChain(presenting(undefined))).toBeUndefined();
   });
 });

@@ -48,7 +48,7 @@ function hold(client: MemoryClient): () => void {
 const refusal = { code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('error="invalid_token"') } };
 
 describe('a token that kube-apiserver accepts', () => {
-  test('authenticates its user with all fields of the review and system:authenticated', async () => {
+  test('a token that kube-apiserver accepts authenticates its user with all fields of the review and system:authenticated', async () => {
     const { authenticate } = lab({ authenticated: true, user: { ...robot, uid: '42', extra: { pod: ['a', 'b'] } } });
     expect(await authenticate(tokenOf('robot'))).toEqual({
       username: robot.username,
@@ -62,7 +62,7 @@ describe('a token that kube-apiserver accepts', () => {
   test.each([
     ['with the audiences that it may be for', ['https://platform.example', issuer]],
     ['without audiences where none are known', []],
-  ])('is reviewed %s', async (_, audiences) => {
+  ])('a token that kube-apiserver accepts is reviewed %s', async (_, audiences) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot }, audiences);
     const token = tokenOf('robot');
     await authenticate(token);
@@ -73,7 +73,7 @@ describe('a token that kube-apiserver accepts', () => {
     });
   });
 
-  test('is reviewed once for concurrent requests', async () => {
+  test('a token that kube-apiserver accepts is reviewed once for concurrent requests', async () => {
     const { authenticate, reviews } = lab({ authenticated: true, user: robot });
     const users = await Promise.all(Array.from({ length: 40 }, () => authenticate(tokenOf('robot'))));
     expect(new Set(users).size).toBe(1);
@@ -137,7 +137,7 @@ describe('review results are cached', () => {
   test.each([
     ['accepted', { authenticated: true, user: robot }, 10],
     ['refused', { authenticated: false }, 5],
-  ])('when the token was %s', async (_, status, seconds) => {
+  ])('review results are cached when the token was %s', async (_, status, seconds) => {
     const { authenticate, reviews } = lab(status);
     const attempt = (): Promise<unknown> => authenticate(tokenOf('robot')).catch(() => undefined);
     await attempt();
@@ -175,7 +175,7 @@ describe('a failure of kube-apiserver', () => {
       `status ${code}`,
       new KubeError(code, { message: 'no' }),
     ]),
-  ])('is reported as 503 instead of 401, and is not cached: %s', async (_, failure) => {
+  ])('a failure of kube-apiserver is reported as 503 instead of 401, and is not cached: %s', async (_, failure) => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     client.before = () => {
       throw failure;
@@ -282,7 +282,7 @@ describe('when many unknown tokens arrive', () => {
     });
   });
 
-  test('beyond 2,000 waiting tokens further ones are refused with 429, except those of another source', async () => {
+  test('tokens beyond 2,000 waiting ones are refused with 429, except those of another source', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 2_100 }, (_, index) => authenticate(forged(index), `192.0.2.${index % 25}`));
@@ -435,18 +435,18 @@ describe('a token that is not a JWT', () => {
     ['invalid JSON', `${Buffer.from('{').toString('base64url')}.${payload}.c2ln`],
     ['base64 of another alphabet', `${part({ alg: 'RS256' })}.${payload}.c+/=`],
     ['too long', craftJWT({ alg: 'RS256' }, { iss: issuer, padding: 'x'.repeat(20_000) })],
-  ])('never reaches kube-apiserver: %s', async (_, token) => {
+  ])('a token that is not a JWT never reaches kube-apiserver: %s', async (_, token) => {
     const { authenticate, reviews } = lab({ authenticated: true, user: robot });
     expect(await authenticate(token)).toBeUndefined();
     expect(reviews()).toBe(0);
   });
 
-  test('includes any token longer than 16 KiB', () => {
+  test('a token that is not a JWT includes any token longer than 16 KiB', () => {
     const token = tokenOf('robot');
     expect([16_384, 16_385].map((length) => issuerOf(token.padEnd(length, 'A')))).toEqual([issuer, undefined]);
   });
 
-  test('never yields an issuer or an exception when it is random text', () => {
+  test('a token that is not a JWT never yields an issuer or an exception when it is random text', () => {
     fc.assert(fc.property(fc.string(), (text) => issuerOf(text) === undefined));
     fc.assert(
       fc.property(fc.array(fc.json(), { minLength: 3, maxLength: 3 }), (parts) => {

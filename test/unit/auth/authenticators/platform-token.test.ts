@@ -58,7 +58,7 @@ const refusal = {
 };
 
 describe('an access token of this server', () => {
-  test('authenticates its user in the current state of the directory', async () => {
+  test('an access token of this server authenticates its user in the current state of the directory', async () => {
     const { accounts, session, token, authenticate } = await logIn();
     const user = await authenticate(token);
     expect(user).toEqual({
@@ -74,7 +74,7 @@ describe('an access token of this server', () => {
     expect(await authenticate(token)).toMatchObject({ groups: ['b', 'system:authenticated'] });
   });
 
-  test('is cached once it was verified', async () => {
+  test('an access token of this server is cached once it was verified', async () => {
     const { token, authenticate, isKnown } = await logIn();
     expect(isKnown(token)).toBe(false);
     await authenticate(token);
@@ -111,7 +111,7 @@ describe('an access token of this server', () => {
       ({ accounts }) => accounts.configure({ clients: [{ name: 'another', secret: 'x', grantTypes: ['password'] }] }),
     ],
     ['the token has expired', ({ accounts }) => accounts.clock.advance(3 * 3_600_000)],
-  ])('is rejected with 401 as soon as %s', async (_, change) => {
+  ])('an access token of this server is rejected with 401 as soon as %s', async (_, change) => {
     const lab = await logIn();
     await expect(lab.authenticate(lab.token)).resolves.toBeDefined();
     await change(lab);
@@ -120,7 +120,7 @@ describe('an access token of this server', () => {
   });
 
   // evidence: session-state-unknown
-  test('gets 503 while the state of its session cannot be read', async () => {
+  test('an access token of this server gets 503 while the state of its session cannot be read', async () => {
     const { accounts, token, authenticate } = await logIn();
     await settle();
     await authenticate(token);
@@ -129,7 +129,7 @@ describe('an access token of this server', () => {
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('for a user or client other than that of its session is rejected with 401', async () => {
+  test('an access token of this server for a user or client other than that of its session is rejected with 401', async () => {
     const { accounts, session, authenticate } = await logIn();
     accounts.configure({
       users: [{ username: 'alice' }, { username: 'bob' }],
@@ -217,7 +217,7 @@ async function identityToken(clientID: string): Promise<LoggedIn & { readonly id
 
 describe('an id_token of a listed client', () => {
   // evidence: id-token-bearer-ends
-  test('authenticates its user until the session is revoked, and is then refused with the reason', async () => {
+  test('an id_token of a listed client authenticates its user until the session is revoked, and is then refused with the reason', async () => {
     const { accounts, session, identity, authenticate } = await identityToken('platform-cli');
     expect(await authenticate(identity)).toMatchObject({ username: 'alice', sessionID: session.metadata.name });
     expect(await authenticate(identity)).toMatchObject({ username: 'alice' });
@@ -228,7 +228,7 @@ describe('an id_token of a listed client', () => {
     });
   });
 
-  test('is refused for another client, with the reason', async () => {
+  test('an id_token of a listed client is refused for another client, with the reason', async () => {
     const { identity, authenticate } = await identityToken('platform');
     await expect(authenticate(identity)).rejects.toMatchObject({
       message: expect.stringContaining('the token is an id_token of the client "platform"'),

@@ -45,7 +45,7 @@ describe('the request-header configuration is rejected', () => {
       /requestheader-allowed-names is empty/,
     ],
     ['without a request-header CA', () => ({ 'client-ca-file': clientCA }), /has no requestheader-client-ca-file/],
-  ])('%s', (_, given, why) => {
+  ])('the request-header configuration is rejected %s', (_, given, why) => {
     expect(readRequestHeaderConfig(given()).refused ?? '').toMatch(why ?? /^$/);
   });
 });
@@ -78,7 +78,7 @@ describe('the ConfigMap of the request-header configuration', () => {
     return started;
   }
 
-  test('is watched, and no header is trusted before it is read', async () => {
+  test('the ConfigMap of the request-header configuration is watched, and no header is trusted before it is read', async () => {
     const cluster = new MemoryCluster();
     const headers = await source(cluster);
     expect([headers.value, headers.problem()]).toEqual([undefined, 'not read yet']);
@@ -98,16 +98,19 @@ describe('the ConfigMap of the request-header configuration', () => {
         'requestheader-client-ca-file': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
       },
     ],
-  ])('with %s leaves the last valid one in force and reports why', async (_, bad) => {
-    const cluster = new MemoryCluster();
-    await put(cluster, data());
-    const headers = await source(cluster);
-    await put(cluster, data(bad));
-    expect(headers.value?.allowedNames).toEqual(['front-proxy-client']);
-    expect(headers.problem()).toContain('ConfigMap kube-system/extension-apiserver-authentication');
-  });
+  ])(
+    'the ConfigMap of the request-header configuration with %s leaves the last valid one in force and reports why',
+    async (_, bad) => {
+      const cluster = new MemoryCluster();
+      await put(cluster, data());
+      const headers = await source(cluster);
+      await put(cluster, data(bad));
+      expect(headers.value?.allowedNames).toEqual(['front-proxy-client']);
+      expect(headers.problem()).toContain('ConfigMap kube-system/extension-apiserver-authentication');
+    },
+  );
 
-  test('that would trust any client is not applied, and no header is trusted any more', async () => {
+  test('the ConfigMap of the request-header configuration that would trust any client is not applied, and no header is trusted any more', async () => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);
@@ -116,7 +119,7 @@ describe('the ConfigMap of the request-header configuration', () => {
     expect(headers.problem()).toContain('any client could claim any identity');
   });
 
-  test('is no longer watched after a stop', async () => {
+  test('the ConfigMap of the request-header configuration is no longer watched after a stop', async () => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);
@@ -125,7 +128,7 @@ describe('the ConfigMap of the request-header configuration', () => {
     expect(headers.value?.allowedNames).toEqual(['front-proxy-client']);
   });
 
-  test('that is deleted leaves the last one in force', async () => {
+  test('the ConfigMap of the request-header configuration that is deleted leaves the last one in force', async () => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);

@@ -69,7 +69,7 @@ function identify(attempt: Attempt): UserInfo | undefined {
 }
 
 describe('the request headers are trusted', () => {
-  test('from the aggregator: user, uid, every group and system:authenticated', () => {
+  test('the request headers are trusted from the aggregator: user, uid, every group and system:authenticated', () => {
     const headers = [
       ['x-remote-user', 'alice'],
       ['X-Remote-Uid', '42'],
@@ -85,7 +85,7 @@ describe('the request headers are trusted', () => {
     });
   });
 
-  test('under the configured names, with the first value of the first header that is not empty', () => {
+  test('the request headers are trusted under the configured names, with the first value of the first header that is not empty', () => {
     const config = configured({
       'requestheader-username-headers': '["X-First","X-Second"]',
       'requestheader-group-headers': '["X-G","X-H"]',
@@ -105,7 +105,7 @@ describe('the request headers are trusted', () => {
     });
   });
 
-  test('for any certificate name when the configuration allows every name', () => {
+  test('the request headers are trusted for any certificate name when the configuration allows every name', () => {
     const config = configured({ 'requestheader-allowed-names': '[]' });
     expect(identify({ shows: 'other', config })).toMatchObject({ username: 'alice' });
   });
@@ -128,7 +128,7 @@ describe('extra values', () => {
       },
     ],
     ['may have an empty key', [': v'], { '': ['v'] }],
-  ])('%s', (_, lines, extra) => {
+  ])('extra values %s', (_, lines, extra) => {
     const headers = lines.map((line) => {
       const [key = '', value = ''] = line.split(': ');
       return [`X-Remote-Extra-${key}`, value] as const;
@@ -158,7 +158,7 @@ describe('the request headers are ignored', () => {
       'without a configured username header',
       () => ({ config: configured({ 'requestheader-username-headers': '[]' }) }),
     ],
-  ])('%s', (_, attempt) => {
+  ])('the request headers are ignored %s', (_, attempt) => {
     expect(identify(attempt())).toBeUndefined();
   });
 });
@@ -218,7 +218,7 @@ describe('the signature of the certificate of a connection', () => {
   test.each<[string, keyof typeof made, number, number]>([
     ['once if it is good', 'proxy', 1, 60_000],
     ['again after 10 s if it is not', 'foreign', 2, 10_001],
-  ])('is verified %s', (_, shows, times, later) => {
+  ])('the signature of the certificate of a connection is verified %s', (_, shows, times, later) => {
     const signatures = jest.spyOn(X509Certificate.prototype, 'verify');
     let now = Date.now();
     const config = configured();
@@ -236,7 +236,7 @@ describe('the signature of the certificate of a connection', () => {
     expect(signatures).toHaveBeenCalledTimes(times);
   });
 
-  test('is verified once per connection with its intermediates, which Node provides only then', () => {
+  test('the signature of the certificate of a connection is verified once per connection with its intermediates, which Node provides only then', () => {
     const getCertificate = jest.fn(() => certificate('proxy'));
     const request = {
       rawHeaders: alice.flat(),

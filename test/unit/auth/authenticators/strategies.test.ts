@@ -42,11 +42,14 @@ describe('a bearer token', () => {
     ['BEARER two', robot],
     ['Bearer  one', alice],
     ['bearer    two', robot],
-  ])('is authenticated by the first authenticator that recognizes it: %s', async (authorization, user) => {
-    expect(await authenticate(request(authorization), from)).toBe(user);
-  });
+  ])(
+    'a bearer token is authenticated by the first authenticator that recognizes it: %s',
+    async (authorization, user) => {
+      expect(await authenticate(request(authorization), from)).toBe(user);
+    },
+  );
 
-  test('is verified with the address of the client', async () => {
+  test('a bearer token is verified with the address of the client', async () => {
     const sources: Source[] = [];
     const verifying = gatewayAuthenticator([
       async (_, source) => {
@@ -69,7 +72,7 @@ describe('a bearer token', () => {
     ],
     ['Bearer ', `${challenge}, error_description="the Authorization header has no token after 'Bearer'"`],
   ])(
-    'that is unknown or malformed is rejected with 401, and only what is malformed is described: %j',
+    'a bearer token that is unknown or malformed is rejected with 401, and only what is malformed is described: %j',
     async (text, expected) => {
       await expect(authenticate(request(text), from)).rejects.toMatchObject({
         code: 401,
@@ -79,31 +82,31 @@ describe('a bearer token', () => {
   );
 
   test.each([[undefined], ['Basic b25lOm9uZQ=='], ['Bearer'], ['Bearer\tone'], ['BearerX one'], ['']])(
-    'that is missing in %j makes the request anonymous',
+    'a bearer token that is missing in %j makes the request anonymous',
     async (text) => {
       expect(await authenticate(request(text), from)).toBeUndefined();
     },
   );
 
   test.each([[{ query: { access_token: 'one' } }], [{ body: { access_token: 'one' } }]])(
-    'is ignored in %j',
+    'a bearer token is ignored in %j',
     async (parts) => {
       expect(await authenticate(request(undefined, parts), from)).toBeUndefined();
     },
   );
 
   test.each([['Bearer three'], ['Bearer one one'], ['Bearer ']])(
-    'in a WebSocket subprotocol does not replace the header %j',
+    'a bearer token in a WebSocket subprotocol does not replace the header %j',
     async (authorization) => {
       await expect(authenticate(webSocket('one', authorization), from)).rejects.toMatchObject({ code: 401 });
     },
   );
 
-  test('in a WebSocket subprotocol is used if the header has another scheme', async () => {
+  test('a bearer token in a WebSocket subprotocol is used if the header has another scheme', async () => {
     expect(await authenticate(webSocket('one', 'Basic b25lOm9uZQ=='), from)).toBe(alice);
   });
 
-  test('that was verified before is authenticated synchronously, in the header and in a WebSocket subprotocol', async () => {
+  test('a bearer token that was verified before is authenticated synchronously, in the header and in a WebSocket subprotocol', async () => {
     const verified: string[] = [];
     const knowing = gatewayAuthenticator([
       knows('two', robot),
@@ -123,7 +126,7 @@ describe('a bearer token', () => {
     await expect(knowing(request('Bearer one one'), from)).rejects.toMatchObject({ code: 401 });
   });
 
-  test('that cannot be verified now fails with the error of its authenticator', async () => {
+  test('a bearer token that cannot be verified now fails with the error of its authenticator', async () => {
     const failure = serviceUnavailable('not now');
     const failing = gatewayAuthenticator([() => Promise.reject(failure), knows('one', alice)]);
     await expect(failing(request('Bearer one'), from)).rejects.toBe(failure);
@@ -133,13 +136,13 @@ describe('a bearer token', () => {
 describe('the authenticator of the aggregated listener', () => {
   const proxied: UserInfo = { username: 'proxied', groups: [], via: 'request-header' };
 
-  test('prefers the identity of the front proxy to a token', async () => {
+  test('the authenticator of the aggregated listener prefers the identity of the front proxy to a token', async () => {
     const both = aggregatedAuthenticator(() => proxied, [knows('one', alice)]);
     expect(await both(request('Bearer one'), from)).toBe(proxied);
     expect(await both(request('Bearer wrong'), from)).toBe(proxied);
   });
 
-  test('accepts a token without the front proxy', async () => {
+  test('the authenticator of the aggregated listener accepts a token without the front proxy', async () => {
     const both = aggregatedAuthenticator(() => undefined, [knows('one', alice)]);
     expect(await both(request('Bearer one'), from)).toBe(alice);
     expect(await both(request(), from)).toBeUndefined();

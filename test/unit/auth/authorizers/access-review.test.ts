@@ -64,7 +64,7 @@ describe('the access review names the user:', () => {
       { ...alice, extra: { scopes: ['x', 'y'] } },
       { user: 'alice', uid: '42', groups: ['a', 'b'], extra: { scopes: ['x', 'y'] } },
     ],
-  ])('%s', async (_, user, expected) => {
+  ])('the access review names the user %s', async (_, user, expected) => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(user, listNodes);
     const { spec, ...rest } = reviewed();
@@ -83,7 +83,7 @@ describe('the access review names the request:', () => {
       { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'ns', name: 'p' },
       { subresource: 'log', namespace: 'ns', name: 'p' },
     ],
-  ])('%j', async (attributes, expected) => {
+  ])('the access review contains %j', async (attributes, expected) => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(alice, attributes);
     expect(reviewed()).toMatchObject({
@@ -91,7 +91,7 @@ describe('the access review names the request:', () => {
     });
   });
 
-  test('a path', async () => {
+  test('the access review names a path', async () => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(alice, { verb: 'get', path: '/metrics' });
     const { spec } = reviewed();
@@ -143,7 +143,7 @@ describe('an authorization decision', () => {
     jest.useRealTimers();
   });
 
-  test.each([[true], [false]])('is cached for ten seconds, allowed: %j', async (allowed) => {
+  test.each([[true], [false]])('an authorization decision is cached for ten seconds, allowed: %j', async (allowed) => {
     const { authorizer, reviews } = lab(() => ({ allowed }));
     await authorizer.authorize(alice, listNodes);
     jest.advanceTimersByTime(9_900);
@@ -155,7 +155,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('for a recheck is at most a second old, and is cached for requests too', async () => {
+  test('an authorization decision for a recheck is at most a second old, and is cached for requests too', async () => {
     const { authorizer, reviews } = lab();
     const recheck = rechecking(authorizer);
     await authorizer.authorize(alice, listNodes);
@@ -170,7 +170,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('of exactly the maximum age is reviewed again', async () => {
+  test('an authorization decision of exactly the maximum age is reviewed again', async () => {
     const { authorizer, reviews } = lab();
     await authorizer.authorize(alice, listNodes);
     jest.advanceTimersByTime(1_000);
@@ -178,7 +178,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('counts its age from the request, since the right may be lost before the response', async () => {
+  test('an authorization decision counts its age from the request, since the right may be lost before the response', async () => {
     const { authorizer, client, reviews } = lab();
     client.before = () => new Promise((resolve) => setTimeout(resolve, 3_000));
     const first = authorizer.authorize(alice, listNodes);
@@ -190,7 +190,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('for a recheck does not wait for reviews that requests of the user wait for', async () => {
+  test('an authorization decision for a recheck does not wait for reviews that requests of the user wait for', async () => {
     const { authorizer, client } = lab();
     const first = Promise.withResolvers<void>();
     client.before = () => first.promise;
@@ -206,7 +206,7 @@ describe('an authorization decision', () => {
     await Promise.all(ofRequests);
   });
 
-  test('is requested once for concurrent requests, which all get a failure', async () => {
+  test('an authorization decision is requested once for concurrent requests, which all get a failure', async () => {
     const { authorizer, client, reviews } = lab();
     const authorizeAll = (): Promise<unknown>[] =>
       Array.from({ length: 30 }, () => authorizer.authorize(alice, listNodes));

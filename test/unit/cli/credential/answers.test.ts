@@ -6,7 +6,7 @@ const now = Date.parse('2026-01-01T00:00:00Z');
 const tokens = { access_token: 'a.b-c_d', refresh_token: 'r.e-f', expires_in: 7_200 };
 
 describe('a token response', () => {
-  test('is valid for the lifetime that the server sends, but at most for a day', () => {
+  test('a token response is valid for the lifetime that the server sends, but at most for a day', () => {
     const [accessToken, refreshToken] = [tokens.access_token, tokens.refresh_token];
     expect(tokensOf(tokens, now)).toEqual({ accessToken, refreshToken, obtainedAt: now, expiresAt: now + 7_200_000 });
     for (const expires_in of [1e20, 86_401, Number.MAX_VALUE])
@@ -27,7 +27,7 @@ describe('a token response', () => {
     ['no refresh token', { refresh_token: undefined }],
     ['a refresh token that is not a string', { refresh_token: 5 }],
     ['a refresh token with control characters', { refresh_token: 'a\u001B' }],
-  ])('with %s is rejected', (_, fields) => {
+  ])('a token response with %s is rejected', (_, fields) => {
     expect(tokensOf({ ...tokens, ...fields }, now)).toBeUndefined();
   });
 });
@@ -42,7 +42,7 @@ describe('a device authorization response', () => {
     interval: 7,
   };
 
-  test('is parsed', () => {
+  test('a device authorization response is parsed', () => {
     expect(deviceOf(deviceResponse)).toEqual({
       code: 'dc',
       userCode: 'WDJB-MJHT',
@@ -66,7 +66,7 @@ describe('a device authorization response', () => {
     [0, 5],
     [1e-9, 1],
     [1e20, 60],
-  ])('with the interval %j s is polled every %d s', (interval, expected) => {
+  ])('a device authorization response with the interval %j s is polled every %d s', (interval, expected) => {
     expect(deviceOf({ ...deviceResponse, interval })?.interval).toBe(expected);
   });
 
@@ -75,7 +75,7 @@ describe('a device authorization response', () => {
     ['x', 600],
     [-1, 600],
     [1e20, 3_600],
-  ])('with the lifetime %j s is valid for %d s', (expires_in, expected) => {
+  ])('a device authorization response with the lifetime %j s is valid for %d s', (expires_in, expected) => {
     expect(deviceOf({ ...deviceResponse, expires_in })?.life).toBe(expected);
   });
 
@@ -85,7 +85,7 @@ describe('a device authorization response', () => {
     ['address', { verification_uri: undefined, verification_uri_complete: undefined }],
     ['web address but a file URL', { verification_uri_complete: 'file:///etc/passwd' }],
     ['web address but an escape sequence', { verification_uri_complete: '\u001B[31mhttps://a.example/' }],
-  ])('without %s is rejected', (_, fields) => {
+  ])('a device authorization response without %s is rejected', (_, fields) => {
     expect(deviceOf({ ...deviceResponse, ...fields })).toBeUndefined();
   });
 });

@@ -67,7 +67,7 @@ describe('a token cache file', () => {
     ['expires beyond the range of dates', JSON.stringify({ ...tokens, expiresAt: 1e23 })],
     ['never expires', '{"accessToken":"a","refreshToken":"r","obtainedAt":0,"expiresAt":1e999}'],
     ['expires at a string', JSON.stringify({ ...tokens, expiresAt: 'x' })],
-  ])('that %s is ignored with a message, and overwritten', async (_, content) => {
+  ])('a token cache file that %s is ignored with a message, and overwritten', async (_, content) => {
     await writeTokens(file, tokens);
     writeFileSync(file, content);
     expect(await read()).toBeUndefined();
@@ -77,7 +77,7 @@ describe('a token cache file', () => {
   });
 
   // evidence: plugin-cache-mode
-  test('that others may read is ignored', async () => {
+  test('a token cache file that others may read is ignored', async () => {
     await writeTokens(file, tokens);
     chmodSync(file, 0o640);
     expect(await read()).toBeUndefined();
@@ -85,7 +85,7 @@ describe('a token cache file', () => {
   });
 
   // evidence: plugin-cache-link
-  test('that is a symbolic link is not followed, neither for reading nor for writing', async () => {
+  test('a token cache file that is a symbolic link is not followed, neither for reading nor for writing', async () => {
     const elsewhere = join(home, 'elsewhere');
     writeFileSync(elsewhere, JSON.stringify({ ...tokens, accessToken: 'of another' }), { mode: 0o600 });
     mkdirSync(dirname(file), { recursive: true });
@@ -99,14 +99,14 @@ describe('a token cache file', () => {
 });
 
 describe('a token cache directory', () => {
-  test('that others may enter becomes private', async () => {
+  test('a token cache directory that others may enter becomes private', async () => {
     mkdirSync(dirname(file), { recursive: true });
     chmodSync(dirname(file), 0o777);
     await writeTokens(file, tokens);
     expect(mode(dirname(file))).toBe(0o700);
   });
 
-  test('that is a symbolic link gets no tokens, and the mode of its target is unchanged', async () => {
+  test('a token cache directory that is a symbolic link gets no tokens, and the mode of its target is unchanged', async () => {
     const elsewhere = join(home, 'elsewhere');
     mkdirSync(elsewhere);
     chmodSync(elsewhere, 0o755);
@@ -117,7 +117,7 @@ describe('a token cache directory', () => {
   });
 
   // evidence: plugin-cache-owner
-  test('of another user gets no tokens', async () => {
+  test('a token cache directory of another user gets no tokens', async () => {
     mkdirSync(dirname(file), { recursive: true });
     jest.spyOn(process, 'getuid').mockReturnValue(12_345);
     await expect(writeTokens(file, tokens)).rejects.toThrow(/folder of yours/);

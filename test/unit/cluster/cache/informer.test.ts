@@ -34,7 +34,7 @@ async function lab(): Promise<{
 const event = (type: string, name: string, version: string): unknown => ({ type, object: configMap(name, version) });
 
 describe('an informer', () => {
-  test('holds the objects of the list and the watch', async () => {
+  test('an informer holds the objects of the list and the watch', async () => {
     const { cluster, informer, changes } = await lab();
     const waiting = informer.waitForSync();
     await cluster.last.open();
@@ -50,7 +50,7 @@ describe('an informer', () => {
     await informer.waitForSync();
   });
 
-  test('reports the differences of a second list as changes', async () => {
+  test('an informer reports the differences of a second list as changes', async () => {
     const { cluster, clock, informer, changes } = await lab();
     await cluster.last.open();
     await cluster.last.send(
@@ -82,7 +82,7 @@ describe('an informer', () => {
     expect(informer.list()).toHaveLength(4);
   });
 
-  test('logs a listener that throws, and calls the others', async () => {
+  test('an informer logs a listener that throws, and calls the others', async () => {
     const { cluster, informer, changes } = await lab();
     informer.onChange(() => {
       throw new Error('a listener');
@@ -95,7 +95,7 @@ describe('an informer', () => {
     expect(late).toEqual(['a']);
   });
 
-  test('is not awaited longer than the signal allows', async () => {
+  test('an informer is not awaited longer than the signal allows', async () => {
     const { informer } = await lab();
     const late = AbortSignal.abort(new Error('too late'));
     await expect(informer.waitForSync(late)).rejects.toThrow('too late');

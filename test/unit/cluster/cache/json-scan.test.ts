@@ -17,7 +17,7 @@ const texts = (value: unknown): Buffer[] => [
 ];
 
 describe('scanning JSON', () => {
-  test('finds every member of any object', () => {
+  test('scanning JSON finds every member of any object', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
         for (const text of texts(object)) {
@@ -31,7 +31,7 @@ describe('scanning JSON', () => {
     );
   });
 
-  test('finds every element of any array', () => {
+  test('scanning JSON finds every element of any array', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), (array) => {
         for (const text of texts(array))
@@ -42,7 +42,7 @@ describe('scanning JSON', () => {
     );
   });
 
-  test('finds the value of any key, from any position on', () => {
+  test('scanning JSON finds the value of any key, from any position on', () => {
     const keys = fc.oneof(fc.string(), fc.constantFrom('a', 'ab', '<', '<a>', 'ä', '"', '\\'));
     fc.assert(
       fc.property(fc.dictionary(keys, fc.jsonValue()), keys, (object, absent) => {
@@ -62,11 +62,11 @@ describe('scanning JSON', () => {
     );
   });
 
-  test('stops after the member that was searched', () => {
+  test('scanning JSON stops after the member that was searched', () => {
     expect(membersOf(Buffer.from('{"a":1,"b":2,"c"'), 0, 'b').map(({ key }) => key)).toEqual(['a', 'b']);
   });
 
-  test.each(['{"a":"', '{"a":{', '{"a":}', '{"a"', '{a:1}', '[1]', ''])('rejects %j', (text) => {
+  test.each(['{"a":"', '{"a":{', '{"a":}', '{"a"', '{a:1}', '[1]', ''])('scanning JSON rejects %j', (text) => {
     expect(() => membersOf(Buffer.from(text), 0)).toThrow(MalformedResponseError);
   });
 });
@@ -83,7 +83,7 @@ describe('an object is decoded without managedFields', () => {
     ['that are the only member', { managedFields }, {}],
     ['none', metadata, metadata],
     ['in the middle', { name: 'ä', managedFields, uid: 'ü' }, { name: 'ä', uid: 'ü' }],
-  ])('%s', (_, written, read) => {
+  ])('an object is decoded without managedFields %s', (_, written, read) => {
     const spec = { managedFields, template: { metadata: { managedFields } } };
     expect(decode({ kind: 'Node', metadata: written, spec })).toEqual({ kind: 'Node', metadata: read, spec });
     expect(decode({ type: 'ADDED', object: { metadata: written, spec } })).toEqual({
@@ -93,7 +93,7 @@ describe('an object is decoded without managedFields', () => {
   });
 
   test.each([['{}'], ['{"type":"ERROR","object":{"code":410}}'], ['{"metadata":null}'], ['{"metadata":{}}']])(
-    '%s',
+    'an object is decoded without managedFields %s',
     (text) => {
       expect(decodeWithoutManagedFields(Buffer.from(text))).toEqual(JSON.parse(text));
     },
@@ -101,7 +101,7 @@ describe('an object is decoded without managedFields', () => {
 });
 
 describe('a list response', () => {
-  test('is split into items with its keys in any order', () => {
+  test('a list response is split into items with its keys in any order', () => {
     fc.assert(
       fc.property(fc.array(fc.record({ metadata: fc.dictionary(fc.string(), fc.jsonValue()) })), (items) => {
         const typed = { kind: 'NodeList', apiVersion: 'v1', metadata: { resourceVersion: '7', continue: 'x' }, items };
@@ -117,13 +117,13 @@ describe('a list response', () => {
     );
   });
 
-  test('gives its items their kind and apiVersion', () => {
+  test('a list response gives its items their kind and apiVersion', () => {
     expect(withTypeMeta(Buffer.from('{"metadata":{}}'), 'Node', 'v1').toString()).toBe(
       '{"kind":"Node","apiVersion":"v1","metadata":{}}',
     );
   });
 
-  test('is rejected if it is not a list', () => {
+  test('a list response is rejected if it is not a list', () => {
     expect(() => splitList(Buffer.from('{"kind":"Status"}'))).toThrow('the response is not a list');
   });
 });

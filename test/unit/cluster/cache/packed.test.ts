@@ -15,18 +15,18 @@ const anyBytes = fc
   .map((array) => Buffer.from(array));
 
 describe('packed text', () => {
-  test('is restored exactly, however different from the other texts', () => {
+  test('packed text is restored exactly, however different from the other texts', () => {
     const packer = new Packer();
     fc.assert(fc.property(anyBytes, (bytes) => expect(packer.pack(bytes).bytes.equals(bytes)).toBe(true)));
   });
 
-  test('is small if it resembles the previous text', () => {
+  test('packed text is small if it resembles the previous text', () => {
     const packer = new Packer();
     packer.pack(sixtyFields(1));
     expect(packer.pack(sixtyFields(2)).size).toBeLessThan(sixtyFields(2).length / 5);
   });
 
-  test('of several texts can be restored one by one, in any order', () => {
+  test('packed text of several texts can be restored one by one, in any order', () => {
     fc.assert(
       fc.property(fc.array(anyBytes, { maxLength: 20 }), (all) => {
         const packed = packTogether(all);
@@ -37,7 +37,7 @@ describe('packed text', () => {
     );
   });
 
-  test('of several texts needs little space', () => {
+  test('packed text of several texts needs little space', () => {
     const all = Array.from({ length: 30 }, (_, index) => sixtyFields(index));
     const size = packTogether(all).reduce((sum, one) => sum + one.size, 0);
     expect(size).toBeLessThan(all.reduce((sum, { length }) => sum + length, 0) / 10);
@@ -70,7 +70,7 @@ const ofItsOwn = (index: number): Buffer =>
   managedFields({ time: '', ip: '', uid: '', field: `only-here-${'x'.repeat(300)}-${index}` });
 
 describe('packed managedFields', () => {
-  test('are restored exactly, whatever they contain', () => {
+  test('packed managedFields are restored exactly, whatever they contain', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 20 }),
       fc.constantFrom('', '\0', '"', '\\', '"time":"x"', '10.0.0.1'),
@@ -85,7 +85,7 @@ describe('packed managedFields', () => {
     );
   });
 
-  test('of similar objects store only the differences', () => {
+  test('packed managedFields of similar objects store only the differences', () => {
     const kept = new ManagedFields();
     kept.pack(ofOneMake(0));
     for (let index = 1; index < 10; index += 1) {
@@ -95,7 +95,7 @@ describe('packed managedFields', () => {
     }
   });
 
-  test('without a similar entry are packed on their own', () => {
+  test('packed managedFields without a similar entry are packed on their own', () => {
     const kept = new ManagedFields();
     kept.pack(ofItsOwn(0));
     expect(kept.pack(ofItsOwn(1)).size).toBeLessThan(ofItsOwn(1).length / 2);

@@ -71,7 +71,7 @@ async function hear(resourceVersion: number, ...events: unknown[]): Promise<Fake
 }
 
 describe('recalling changes before the start of a history', () => {
-  test('opens a short watch of metadata', async () => {
+  test('recalling changes before the start of a history opens a short watch of metadata', async () => {
     await startRecall(2137);
     expect(cluster.requests).toHaveLength(1);
     expect(cluster.last.path).toBe(path);
@@ -83,7 +83,7 @@ describe('recalling changes before the start of a history', () => {
     });
   });
 
-  test('waits until kube-apiserver has reported the current version of the resource', async () => {
+  test('recalling changes before the start of a history waits until kube-apiserver has reported the current version of the resource', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     latest = () => promise;
     await startRecall(2137);
@@ -104,7 +104,7 @@ describe('recalling changes before the start of a history', () => {
     ['a deletion', [event('DELETED', 2200), bookmark('2450')], 2200, 2200],
     ['an addition and a deletion', [event('ADDED', 2200), event('DELETED', 2300), event('ADDED', 2450)], 2300, 2300],
     ['a change at the start of the history', [event('MODIFIED', 2200), event('MODIFIED', 2417)], since, since],
-  ])('finds %s', async (_, events, begins, floor) => {
+  ])('recalling changes before the start of a history finds %s', async (_, events, begins, floor) => {
     const request = await hear(2137, ...events);
     expect(store.history.since).toBe(begins);
     expect(store.history.positionAfter(begins)).toBe(store.history.position);
@@ -129,7 +129,7 @@ describe('recalling changes before the start of a history', () => {
     ['some changes arrive and the rest has expired', [event('MODIFIED', 2200), failed(410, 'Expired')], 2200],
     ['the watch sends existing objects instead of changes', [event('ADDED', 2000), bookmark('2450')], 1],
     ['an event has no version', [{ type: 'ADDED', object: { metadata: {} } }, bookmark('2450')], 1],
-  ])('finds nothing when %s', async (_, events, floor) => {
+  ])('recalling changes before the start of a history finds nothing when %s', async (_, events, floor) => {
     const request = await hear(2137, ...events);
     await request.end();
     expect(store.history.since).toBe(since);
@@ -141,7 +141,7 @@ describe('recalling changes before the start of a history', () => {
     expect(cluster.requests).toHaveLength(before + 1);
   });
 
-  test('is not retried within the same call', async () => {
+  test('recalling changes before the start of a history is not retried within the same call', async () => {
     const pending = await startRecall(2137);
     await cluster.last.respond(403, status(403, 'Forbidden'));
     expect(pending.isOver).toBe(true);
@@ -157,19 +157,22 @@ describe('recalling changes before the start of a history', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test.each([0, -1, since, since + 1])('sends no request for version %i', async (resourceVersion) => {
-    expect((await startRecall(resourceVersion)).isOver).toBe(true);
-    expect(cluster.requests).toHaveLength(0);
-  });
+  test.each([0, -1, since, since + 1])(
+    'recalling changes before the start of a history sends no request for version %i',
+    async (resourceVersion) => {
+      expect((await startRecall(resourceVersion)).isOver).toBe(true);
+      expect(cluster.requests).toHaveLength(0);
+    },
+  );
 
-  test('sends no request once old changes were dropped from the history', async () => {
+  test('recalling changes before the start of a history sends no request once old changes were dropped from the history', async () => {
     for (let version = 2418; version < 12_419; version += 1) store.apply('MODIFIED', stored('a', version));
     expect(store.history.since).toBe(2418);
     expect((await startRecall(2417)).isOver).toBe(true);
     expect(cluster.requests).toHaveLength(0);
   });
 
-  test('has no effect when old changes are dropped meanwhile', async () => {
+  test('recalling changes before the start of a history has no effect when old changes are dropped meanwhile', async () => {
     const pending = await startRecall(2137);
     const request = cluster.last;
     await request.open();
@@ -179,7 +182,7 @@ describe('recalling changes before the start of a history', () => {
     expect(store.history.since).toBe(2418);
   });
 
-  test('is repeated when the history is reset meanwhile, even to the same version', async () => {
+  test('recalling changes before the start of a history is repeated when the history is reset meanwhile, even to the same version', async () => {
     store.bookmark(2500);
     const pending = await startRecall(2137);
     const request = cluster.last;
@@ -198,7 +201,7 @@ describe('recalling changes before the start of a history', () => {
     expect((await startRecall(2137)).isOver).toBe(false);
   });
 
-  test('keeps the changes that arrived meanwhile', async () => {
+  test('recalling changes before the start of a history keeps the changes that arrived meanwhile', async () => {
     const request = await hear(2137);
     store.apply('MODIFIED', stored('a', 2420));
     store.apply('DELETED', stored('a', 2421));
@@ -209,7 +212,7 @@ describe('recalling changes before the start of a history', () => {
 });
 
 describe('concurrent recalls', () => {
-  test('share one watch; the next watch starts at the oldest version of the others', async () => {
+  test('concurrent recalls share one watch; the next watch starts at the oldest version of the others', async () => {
     const pending = [
       await startRecall(2200),
       await startRecall(2300),
@@ -231,7 +234,7 @@ describe('concurrent recalls', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('do not fail together when one of them requests an expired version', async () => {
+  test('concurrent recalls do not fail together when one of them requests an expired version', async () => {
     await startRecall(2200);
     const pending = [await startRecall(2100), await startRecall(2150)];
     await cluster.last.open();
@@ -253,7 +256,7 @@ describe('concurrent recalls', () => {
     expect(cluster.requests).toHaveLength(1);
   });
 
-  test('wait at most four seconds, and end earlier with their signals', async () => {
+  test('concurrent recalls wait at most four seconds, and end earlier with their signals', async () => {
     const controller = new AbortController();
     const first = await startRecall(2200, controller.signal);
     await cluster.last.open();

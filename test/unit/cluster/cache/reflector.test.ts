@@ -66,7 +66,7 @@ const bare = (name: string, version: string): unknown => {
 };
 
 describe('the first list of a reflector', () => {
-  test('streams, and is complete at the bookmark that marks its end', async () => {
+  test('the first list of a reflector streams, and is complete at the bookmark that marks its end', async () => {
     const { cluster, reflector, calls } = await lab({ fieldSelector: 'metadata.name=a' });
     expect(cluster.last.path).toBe('/api/v1/configmaps');
     expect(cluster.last.query).toEqual({
@@ -87,7 +87,7 @@ describe('the first list of a reflector', () => {
     expect(cluster.requests).toHaveLength(1);
   });
 
-  test('is paged when streaming is rejected, and items get their kind', async () => {
+  test('the first list of a reflector is paged when streaming is rejected, and items get their kind', async () => {
     const { cluster, reflector, calls } = await lab();
     await cluster.last.respond(422, status(422, 'Invalid'));
     expect(cluster.last.query).toEqual({ limit: 500 });
@@ -104,14 +104,14 @@ describe('the first list of a reflector', () => {
     });
   });
 
-  test('without objects is complete too', async () => {
+  test('the first list of a reflector without objects is complete too', async () => {
     const { cluster, calls } = await lab();
     await cluster.last.respond(400, status(400, 'BadRequest'));
     await cluster.last.respond(200, { ...(list([], { resourceVersion: '3' }) as object), items: null });
     expect(calls).toEqual(['replace  at 3']);
   });
 
-  test('is restarted when it expires between two pages', async () => {
+  test('the first list of a reflector is restarted when it expires between two pages', async () => {
     const { cluster, clock, calls } = await lab();
     await cluster.last.respond(422, status(422, 'Invalid'));
     await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
@@ -122,7 +122,7 @@ describe('the first list of a reflector', () => {
     expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
   });
 
-  test('is a plain list on the next attempt when the stream breaks off', async () => {
+  test('the first list of a reflector is a plain list on the next attempt when the stream breaks off', async () => {
     const { cluster, clock, calls } = await lab();
     await cluster.last.open();
     await cluster.last.send(added('a', '5'));
@@ -133,7 +133,7 @@ describe('the first list of a reflector', () => {
     expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
   });
 
-  test('streams again when the plain list fails too', async () => {
+  test('the first list of a reflector streams again when the plain list fails too', async () => {
     const { cluster, clock } = await lab();
     await cluster.last.open();
     await cluster.last.reset();
@@ -144,7 +144,7 @@ describe('the first list of a reflector', () => {
     expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true' });
   });
 
-  test('never streams again once the cluster rejected it', async () => {
+  test('the first list of a reflector never streams again once the cluster rejected it', async () => {
     const { cluster, clock } = await lab();
     await cluster.last.respond(400, status(400, 'BadRequest'));
     await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10' }));
@@ -153,7 +153,7 @@ describe('the first list of a reflector', () => {
     expect(cluster.last.query).toEqual({ limit: 500 });
   });
 
-  test('recovers from rejections, invalid data and refused connections', async () => {
+  test('the first list of a reflector recovers from rejections, invalid data and refused connections', async () => {
     const { cluster, clock, reflector } = await lab();
     await cluster.last.respond(403, status(403, 'Forbidden'));
     await clock.advance(60_000);
@@ -169,7 +169,7 @@ describe('the first list of a reflector', () => {
 });
 
 describe('the watch of a reflector', () => {
-  test('reports every change in order, however its lines are split', async () => {
+  test('the watch of a reflector reports every change in order, however its lines are split', async () => {
     const { cluster, calls } = await synced();
     const text = Buffer.from(
       [
@@ -185,7 +185,7 @@ describe('the watch of a reflector', () => {
     expect(calls).toEqual(['ADDED ConfigMap/ö@11', 'MODIFIED ConfigMap/ö@12', 'DELETED ConfigMap/ö@13', 'bookmark 20']);
   });
 
-  test('continues from the last resourceVersion at once when it ends', async () => {
+  test('the watch of a reflector continues from the last resourceVersion at once when it ends', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.send(added('b', '11'), bookmark('15'));
     await clock.advance(30_000);
@@ -194,7 +194,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['resourceVersion']).toBe('15');
   });
 
-  test('waits before the next one when it ends at once without events', async () => {
+  test('the watch of a reflector waits before the next one when it ends at once without events', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.end();
     expect(cluster.requests).toHaveLength(2);
@@ -205,7 +205,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.requests).toHaveLength(3);
   });
 
-  test('continues from the last resourceVersion after a reset', async () => {
+  test('the watch of a reflector continues from the last resourceVersion after a reset', async () => {
     const { cluster, clock, reflector } = await synced();
     await cluster.last.send(added('b', '11'));
     await cluster.last.reset();
@@ -224,7 +224,7 @@ describe('the watch of a reflector', () => {
         await it.cluster.last.send({ type: 'ERROR', object: status(410, 'Expired') });
       },
     ],
-  ])('lists again when its resourceVersion has expired: 410 %s', async (_, expire) => {
+  ])('the watch of a reflector lists again when its resourceVersion has expired: 410 %s', async (_, expire) => {
     const it = await synced();
     await it.clock.advance(30_000);
     await it.cluster.last.end();
@@ -237,7 +237,7 @@ describe('the watch of a reflector', () => {
     expect(it.reflector.hasSynced()).toBe(true);
   });
 
-  test('lists again at once when it cannot continue after an outage', async () => {
+  test('the watch of a reflector lists again at once when it cannot continue after an outage', async () => {
     const { cluster, clock, calls } = await synced();
     await cluster.last.reset();
     for (let i = 0; i < 6; i += 1) {
@@ -253,7 +253,7 @@ describe('the watch of a reflector', () => {
     expect(calls).toEqual(['replace ConfigMap/b@25 at 30']);
   });
 
-  test('is resumed at once when no bookmark arrives in time', async () => {
+  test('the watch of a reflector is resumed at once when no bookmark arrives in time', async () => {
     const { cluster, clock } = await synced();
     await clock.advance(70_000);
     await cluster.last.send(bookmark('11'));
@@ -265,7 +265,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['resourceVersion']).toBe('11');
   });
 
-  test('is resumed as often as requested, so that signs of life are fresh', async () => {
+  test('the watch of a reflector is resumed as often as requested, so that signs of life are fresh', async () => {
     const { cluster, clock, reflector } = await synced({ watchSeconds: 5 });
     expect(cluster.last.query['timeoutSeconds']).toBe(5);
     await clock.advance(5000);
@@ -276,7 +276,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.requests[1]?.signal?.aborted).toBe(true);
   });
 
-  test('is restarted once by hurry, at its last resourceVersion and short enough to get a bookmark soon', async () => {
+  test('the watch of a reflector is restarted once by hurry, at its last resourceVersion and short enough to get a bookmark soon', async () => {
     const { cluster, reflector, calls } = await synced();
     await cluster.last.send(added('b', '11'));
     reflector.hurry();
@@ -294,7 +294,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['timeoutSeconds']).toBeGreaterThanOrEqual(300);
   });
 
-  test('is not restarted by hurry while it is not open', async () => {
+  test('the watch of a reflector is not restarted by hurry while it is not open', async () => {
     const { cluster, reflector } = await synced();
     await cluster.last.reset();
     reflector.hurry();
@@ -302,7 +302,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.requests).toHaveLength(1);
   });
 
-  test('starts with a new list after a callback fails', async () => {
+  test('the watch of a reflector starts with a new list after a callback fails', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.sendBytes(Buffer.from('{"type":"ADDED","object":{}}\n'));
     await clock.advance(1000);

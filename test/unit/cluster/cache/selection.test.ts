@@ -77,7 +77,7 @@ const inRack = (index: number, rack: string, version: number): Stored =>
   stored({ name: `n${index}`, namespace: 'a', second: 0, rack }, version);
 
 describe('a selection', () => {
-  test('equals the selection of a naive model, whatever changes before and after, and however often it is requested', async () => {
+  test('a selection equals the selection of a naive model, whatever changes before and after, and however often it is requested', async () => {
     const made = fc.record({
       name: fc.constantFrom('n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7'),
       namespace: fc.constantFrom('a', 'b', 'c'),
@@ -150,7 +150,7 @@ describe('a selection', () => {
     );
   });
 
-  test('is sorted by values that are looked up once in each object', async () => {
+  test('a selection is sorted by values that are looked up once in each object', async () => {
     const store = new Store<null>();
     store.replace(numbered(1), 1);
     let looks = 0;
@@ -167,7 +167,7 @@ describe('a selection', () => {
     expect(sorted.map(short)).toEqual(numbered(1).toSorted(order.compare).map(short));
   });
 
-  test('in an order that is already cached is not sorted again', async () => {
+  test('a selection in an order that is already cached is not sorted again', async () => {
     const store = new Store<null>();
     store.replace(numbered(1), 1);
     let looks = 0;
@@ -200,36 +200,39 @@ describe('a selection', () => {
   test.each([
     ['short', ''],
     ['long', 'x'.repeat(130)],
-  ])('that grows beyond the limit of a store evicts the oldest ones, with %s keys', async (_length, padding) => {
-    const count = 1_000;
-    const store = new Store<null>();
-    store.replace(
-      Array.from({ length: count }, (_, index) => inRack(index, 'none', 1)),
-      count,
-    );
-    let looks = 0;
-    const ofRack = (index: number): ObjectFilter<unknown> =>
-      filter(`full ${index} ${padding}`, ({ labels }) => {
-        looks += 1;
-        return labels['rack'] === 'full';
-      });
-    const indexes = Array.from({ length: 20 }, (_, index) => index);
-    const select = (index: number): Promise<number> =>
-      store.select([ofRack(index)], byRack, wanted, (objects) => objects.length);
-    for (const index of indexes) expect(await select(index)).toBe(0);
-    for (let index = 0; index < count; index += 1) store.apply('MODIFIED', inRack(index, 'full', count + index + 1));
-    looks = 0;
-    // The references of five selections have 40,000 bytes, which is the limit.
-    for (const index of indexes.slice(-5)) expect(await select(index)).toBe(count);
-    expect(looks).toBe(0);
-    for (const index of indexes.slice(0, 10)) {
-      expect(await select(index)).toBe(count);
-      expect(looks).toBeGreaterThan(0);
+  ])(
+    'a selection that grows beyond the limit of a store evicts the oldest ones, with %s keys',
+    async (_length, padding) => {
+      const count = 1_000;
+      const store = new Store<null>();
+      store.replace(
+        Array.from({ length: count }, (_, index) => inRack(index, 'none', 1)),
+        count,
+      );
+      let looks = 0;
+      const ofRack = (index: number): ObjectFilter<unknown> =>
+        filter(`full ${index} ${padding}`, ({ labels }) => {
+          looks += 1;
+          return labels['rack'] === 'full';
+        });
+      const indexes = Array.from({ length: 20 }, (_, index) => index);
+      const select = (index: number): Promise<number> =>
+        store.select([ofRack(index)], byRack, wanted, (objects) => objects.length);
+      for (const index of indexes) expect(await select(index)).toBe(0);
+      for (let index = 0; index < count; index += 1) store.apply('MODIFIED', inRack(index, 'full', count + index + 1));
       looks = 0;
-    }
-  });
+      // The references of five selections have 40,000 bytes, which is the limit.
+      for (const index of indexes.slice(-5)) expect(await select(index)).toBe(count);
+      expect(looks).toBe(0);
+      for (const index of indexes.slice(0, 10)) {
+        expect(await select(index)).toBe(count);
+        expect(looks).toBeGreaterThan(0);
+        looks = 0;
+      }
+    },
+  );
 
-  test('is recomputed after a reset of the store', async () => {
+  test('a selection is recomputed after a reset of the store', async () => {
     const store = new Store<null>();
     store.replace(numbered(10), 10);
     const count = (): Promise<number> =>
@@ -240,7 +243,7 @@ describe('a selection', () => {
     expect(await count()).toBe(150);
   });
 
-  test('is recomputed if the store was reset during the computation', async () => {
+  test('a selection is recomputed if the store was reset during the computation', async () => {
     const store = new Store<null>();
     store.replace(numbered(10), 10);
     const turns = jest.spyOn(performance, 'now').mockImplementation(() => (now += 10));
@@ -257,7 +260,7 @@ describe('a selection', () => {
     );
   });
 
-  test('is abandoned when nobody waits for it any more', async () => {
+  test('a selection is abandoned when nobody waits for it any more', async () => {
     const store = new Store<null>();
     store.replace([stored({ name: 'n', namespace: 'a', second: 0, rack: '1' }, 1)], 1);
     const reason = new Error('gone');

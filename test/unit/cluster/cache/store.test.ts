@@ -35,7 +35,7 @@ const changeText = ({ type, object, previous }: Change<null>): string =>
   `${type} ${short(object)}${previous === undefined ? '' : ` was ${short(previous)}`}`;
 
 describe('the object cache of a resource', () => {
-  test('keeps its orders, history and snapshots like a naive model', () => {
+  test('the object cache of a resource keeps its orders, history and snapshots like a naive model', () => {
     const event = fc.record({
       name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
       second: fc.nat(3),
@@ -113,7 +113,7 @@ describe('the object cache of a resource', () => {
     );
   });
 
-  test('reports the changes of a second list, with deletions at the resourceVersion of the list', () => {
+  test('the object cache of a resource reports the changes of a second list, with deletions at the resourceVersion of the list', () => {
     const store = new Store<null>();
     store.replace([stored('same', 1), stored('changed', 2), stored('gone', 3), stored('again', 4)], 10);
     const changes: string[] = [];
@@ -131,7 +131,7 @@ describe('the object cache of a resource', () => {
     expect(changesAfter(store, 9)).toBeUndefined();
   });
 
-  test('gives deletions found by a list different revisions, so that a watch can continue after each', () => {
+  test('the object cache of a resource gives deletions found by a list different revisions, so that a watch can continue after each', () => {
     const store = new Store<null>();
     store.replace(
       ['a', 'b', 'c', 'd', 'again'].map((name, index) => stored(name, index + 1)),
@@ -150,7 +150,7 @@ describe('the object cache of a resource', () => {
     ]);
   });
 
-  test('applies a list that shows many changes', async () => {
+  test('the object cache of a resource applies a list that shows many changes', async () => {
     const store = new Store<null>();
     const count = 400;
     const name = (index: number): string => `n${(index * 619) % count}`;
@@ -195,7 +195,7 @@ describe('the object cache of a resource', () => {
     expect(store.at(1_000)?.map(short)).toEqual(sorted(first, () => 0));
   });
 
-  test('has one snapshot for all readers until the next change', () => {
+  test('the object cache of a resource has one snapshot for all readers until the next change', () => {
     const store = new Store<null>();
     store.replace([stored('b', 2), stored('a', 1)], 10);
     const first = store.snapshot();
@@ -210,7 +210,7 @@ describe('the object cache of a resource', () => {
     expect(first.map(short)).toEqual(['a@1', 'b@2']);
   });
 
-  test('is reset when a list has more changes than the history can hold', () => {
+  test('the object cache of a resource is reset when a list has more changes than the history can hold', () => {
     const store = new Store<null>();
     store.replace([stored('a', 1)], 10);
     const calls: string[] = [];
@@ -224,7 +224,7 @@ describe('the object cache of a resource', () => {
     expect(store.history.since).toBe(20_000);
   });
 
-  test('is reset when its cluster was restored from a backup', () => {
+  test('the object cache of a resource is reset when its cluster was restored from a backup', () => {
     const store = new Store<null>();
     store.replace([stored('a', 5)], 10);
     let resets = 0;
@@ -237,7 +237,7 @@ describe('the object cache of a resource', () => {
     expect(store.at(10)).toBeUndefined();
   });
 
-  test('drops old changes', () => {
+  test('the object cache of a resource drops old changes', () => {
     const store = new Store<null>();
     store.replace([], 1);
     for (let version = 2; version < 12_500; version += 1) store.apply('MODIFIED', stored('a', version));
@@ -260,7 +260,7 @@ describe('the object cache of a resource', () => {
     expect(store.history.at(12_498)).toBeUndefined();
   });
 
-  test('ignores changes that it already has', () => {
+  test('the object cache of a resource ignores changes that it already has', () => {
     const store = new Store<null>();
     store.replace([stored('a', 5)], 10);
     store.apply('MODIFIED', stored('a', 5));
@@ -269,7 +269,7 @@ describe('the object cache of a resource', () => {
     expect(store.resourceVersion).toBe(11);
   });
 
-  test('reports when it has reached a resourceVersion', async () => {
+  test('the object cache of a resource reports when it has reached a resourceVersion', async () => {
     const store = new Store<null>();
     store.replace([], 10);
     expect(await store.waitFor(10, AbortSignal.abort())).toBe(true);
@@ -292,7 +292,7 @@ describe('a stored object', () => {
     managedFields: new ManagedFields(),
   };
 
-  test('has kind, apiVersion and metadata first, and loses only managedFields', () => {
+  test('a stored object has kind, apiVersion and metadata first, and loses only managedFields', () => {
     const extra = fc.dictionary(
       fc.string().filter((key) => !['kind', 'apiVersion', 'metadata', '__proto__'].includes(key)),
       fc.jsonValue(),
@@ -351,7 +351,7 @@ describe('a stored object', () => {
     ['no metadata', '{"kind":"A"}'],
     ['no resourceVersion', '{"kind":"A","metadata":{"name":"n"}}'],
     ['an invalid resourceVersion', '{"kind":"A","metadata":{"name":"n","resourceVersion":"x"}}'],
-  ])('is rejected with %s', (_, source) => {
+  ])('a stored object is rejected with %s', (_, source) => {
     const object = { metadata: { name: 'n' }, ...(JSON.parse(source) as object) } as KubeObject;
     expect(() => storeObject(object, Buffer.from(source), options)).toThrow(MalformedResponseError);
   });

@@ -49,7 +49,7 @@ const list = (resourceVersion: string): unknown => ({
 });
 
 describe('a cached resource', () => {
-  test('is complete after the first list, and reports its contents', async () => {
+  test('a cached resource is complete after the first list, and reports its contents', async () => {
     const waiting = nodes.waitForSync(never);
     expect(nodes.hasSynced()).toBe(false);
     expect(nodes.figures()).toEqual({ objects: 0, bytes: 0, lastSignOfLife: 0 });
@@ -62,7 +62,7 @@ describe('a cached resource', () => {
     expect(upstream.path).toBe('/api/v1/nodes');
   });
 
-  test('is confirmed at once when the cluster has nothing newer', async () => {
+  test('a cached resource is confirmed at once when the cluster has nothing newer', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     expect(cluster.last.query).toEqual({ limit: 1 });
@@ -70,7 +70,7 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('waits for a change that the cluster already has, and no longer', async () => {
+  test('a cached resource waits for a change that the cluster already has, and no longer', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     await cluster.last.respond(200, list('11'));
@@ -80,7 +80,7 @@ describe('a cached resource', () => {
     expect(nodes.store.get('', 'a')?.resourceVersion).toBe(11);
   });
 
-  test('trusts an open watch without events, as versions of other resources count too', async () => {
+  test('a cached resource trusts an open watch without events, as versions of other resources count too', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     await cluster.last.respond(200, list('500'));
@@ -90,7 +90,7 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('does not trust an interrupted watch', async () => {
+  test('a cached resource does not trust an interrupted watch', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     const request = cluster.last;
@@ -104,7 +104,7 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('gives up on a watch that stays interrupted', async () => {
+  test('a cached resource gives up on a watch that stays interrupted', async () => {
     await sync();
     const refusal = broken(nodes.confirm(never));
     const request = cluster.last;
@@ -116,7 +116,7 @@ describe('a cached resource', () => {
     });
   });
 
-  test('sends one request for all earlier callers', async () => {
+  test('a cached resource sends one request for all earlier callers', async () => {
     await sync();
     const before = cluster.requests.length;
     const first = nodes.confirm(never);
@@ -130,7 +130,7 @@ describe('a cached resource', () => {
     expect(cluster.requests).toHaveLength(before + 2);
   });
 
-  test('sends one request for all callers that wait for one object, and one for each object', async () => {
+  test('a cached resource sends one request for all callers that wait for one object, and one for each object', async () => {
     await sync();
     const before = cluster.requests.length;
     const first = nodes.confirmObject('', 'a', never);
@@ -148,7 +148,7 @@ describe('a cached resource', () => {
     expect(cluster.requests).toHaveLength(before + 3);
   });
 
-  test('reports to each caller that the request to the cluster failed', async () => {
+  test('a cached resource reports to each caller that the request to the cluster failed', async () => {
     await sync();
     const first = broken(nodes.confirm(never));
     const second = nodes.confirm(never);
@@ -158,7 +158,7 @@ describe('a cached resource', () => {
     await second;
   });
 
-  test('restarts the watch to reach a resourceVersion that a quiet resource does not get otherwise', async () => {
+  test('a cached resource restarts the watch to reach a resourceVersion that a quiet resource does not get otherwise', async () => {
     await sync();
     const reaching = nodes.reach(500, never);
     await cluster.last.respond(200, list('501'));
@@ -175,7 +175,7 @@ describe('a cached resource', () => {
     ['is already cached', 10, '10'],
     ['is ahead of the cluster', 500, '499'],
     ['arrives by itself', 11, '11'],
-  ])('does not restart the watch when the version %s', async (_, version, latest) => {
+  ])('a cached resource does not restart the watch when the version %s', async (_, version, latest) => {
     await sync();
     const limit = new AbortController();
     const reaching = nodes.reach(version, limit.signal);
@@ -187,7 +187,7 @@ describe('a cached resource', () => {
     expect(upstream.signal?.aborted).toBe(false);
   });
 
-  test('finds out whether nothing has changed since before its history', async () => {
+  test('a cached resource finds out whether nothing has changed since before its history', async () => {
     await sync();
     const recalling = nodes.recall(8, never);
     expect(cluster.last.query).toEqual({ limit: 1 });
@@ -200,7 +200,7 @@ describe('a cached resource', () => {
     expect(nodes.store.at(8)).toHaveLength(2);
   });
 
-  test('does not wait for the cluster longer than its caller', async () => {
+  test('a cached resource does not wait for the cluster longer than its caller', async () => {
     await sync();
     const controller = new AbortController();
     const refusal = broken(nodes.confirm(controller.signal));
@@ -212,7 +212,7 @@ describe('a cached resource', () => {
 const one = (resourceVersion: string): unknown => ({ kind: 'PartialObjectMetadata', metadata: { resourceVersion } });
 
 describe('a single object in a cached resource', () => {
-  test('is confirmed by a request for its metadata only', async () => {
+  test('a single object in a cached resource is confirmed by a request for its metadata only', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'a', never);
     expect(cluster.last.path).toBe('/api/v1/nodes/a');
@@ -220,7 +220,7 @@ describe('a single object in a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('is awaited when the cluster has a newer state', async () => {
+  test('a single object in a cached resource is awaited when the cluster has a newer state', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'a', never);
     await cluster.last.respond(200, one('12'));
@@ -229,14 +229,14 @@ describe('a single object in a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('is not awaited when neither the cluster nor the cache has it', async () => {
+  test('a single object in a cached resource is not awaited when neither the cluster nor the cache has it', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'x', never);
     await cluster.last.respond(404, status(404, 'NotFound'));
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('is awaited when its deletion has not arrived yet', async () => {
+  test('a single object in a cached resource is awaited when its deletion has not arrived yet', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'a', never);
     await cluster.last.respond(404, status(404, 'NotFound'));
@@ -248,7 +248,7 @@ describe('a single object in a cached resource', () => {
     expect(nodes.store.get('', 'a')).toBeUndefined();
   });
 
-  test('is refused when the cluster refuses it', async () => {
+  test('a single object in a cached resource is refused when the cluster refuses it', async () => {
     await sync();
     const refusal = broken(nodes.confirmObject('', 'a', never));
     await cluster.last.respond(403, status(403, 'Forbidden'));

@@ -128,7 +128,7 @@ const added = (name: string, size: number, version: number): object => ({
 });
 
 describe('a resource name', () => {
-  test('resolves as the cluster resolves it', async () => {
+  test('a resource name resolves as the cluster resolves it', async () => {
     const { definition } = await catalogue.find('deployments', never);
     expect(definition).toMatchObject({
       kind: 'deployment',
@@ -138,11 +138,11 @@ describe('a resource name', () => {
     expect(await catalogue.find('deployments', never)).toBe(await catalogue.find('deployments', never));
   });
 
-  test('that is unknown is 404', async () => {
+  test('a resource name that is unknown is 404', async () => {
     await expect(catalogue.find('gadgets', never)).rejects.toMatchObject({ code: 404 });
   });
 
-  test('cannot be resolved before discovery has succeeded', async () => {
+  test('a resource name cannot be resolved before discovery has succeeded', async () => {
     discovery.synced = false;
     const gone = new AbortController();
     const finding = catalogue.find('pods', gone.signal);
@@ -164,7 +164,7 @@ async function refusedAtStart(): Promise<CacheHandle> {
 }
 
 describe('the cache of a resource', () => {
-  test('starts once at the first use, and is complete after the list', async () => {
+  test('the cache of a resource starts once at the first use, and is complete after the list', async () => {
     const { use: first, upstream } = await begun('configmaps');
     const second = await use('configmaps');
     expect(second?.resource).toBe(first.resource);
@@ -178,12 +178,15 @@ describe('the cache of a resource', () => {
     expect(catalogue.figures().get('configmaps')).toMatchObject({ objects: 1 });
   });
 
-  test.each(['secrets', 'componentstatuses', 'sessions'])('is not created for %s', async (name) => {
-    expect(await use(name)).toBeUndefined();
-    expect(reviews).toBe(0);
-  });
+  test.each(['secrets', 'componentstatuses', 'sessions'])(
+    'the cache of a resource is not created for %s',
+    async (name) => {
+      expect(await use(name)).toBeUndefined();
+      expect(reviews).toBe(0);
+    },
+  );
 
-  test('is not created for a resource that this server may not read, or if that cannot be checked', async () => {
+  test('the cache of a resource is not created for a resource that this server may not read, or if that cannot be checked', async () => {
     allowed = false;
     expect(await use('pods')).toBeUndefined();
     allowed = new KubeError(0, {});
@@ -191,7 +194,7 @@ describe('the cache of a resource', () => {
     expect(cluster.requests).toEqual([]);
   });
 
-  test('that is always kept exists from the start, for good', async () => {
+  test('the cache of a resource that is always kept exists from the start, for good', async () => {
     const kept = catalogue.cachePermanently(nodes);
     kept.start();
     await settle();
@@ -202,7 +205,7 @@ describe('the cache of a resource', () => {
     expect((await use('nodes'))?.resource).toBe(kept);
   });
 
-  test('stays while it is in use', async () => {
+  test('the cache of a resource stays while it is in use', async () => {
     const { use: first } = await begun('configmaps');
     const second = await use('configmaps');
     first.release();
@@ -214,7 +217,7 @@ describe('the cache of a resource', () => {
     expect(second?.resource.ended?.aborted).toBe(true);
   });
 
-  test('is created again after it was dropped', async () => {
+  test('the cache of a resource is created again after it was dropped', async () => {
     const { use: used } = await begun('configmaps');
     used.release();
     await clock.advance(599_000);
@@ -225,7 +228,7 @@ describe('the cache of a resource', () => {
     expect(next.resource).not.toBe(used.resource);
   });
 
-  test('ends with the definition of its resource', async () => {
+  test('the cache of a resource ends with the definition of its resource', async () => {
     const { use: used } = await begun('gizmos');
     const waiting = refusal(used);
     discovery.become('gizmos', {});
@@ -240,7 +243,7 @@ describe('the cache of a resource', () => {
     await expect(use('gizmos')).rejects.toMatchObject({ code: 404 });
   });
 
-  test('is not created for a resource that changes meanwhile', async () => {
+  test('the cache of a resource is not created for a resource that changes meanwhile', async () => {
     const entry = await catalogue.find('gizmos', never);
     const using = catalogue.acquire(entry);
     discovery.become('gizmos', { revision: '2' });
@@ -248,17 +251,20 @@ describe('the cache of a resource', () => {
     expect(await use('gizmos')).toBeDefined();
   });
 
-  test.each([403, 404, 405])('is not available when kube-apiserver rejects it with %i', async (code) => {
-    const { use: used, upstream } = await begun('pods');
-    const waiting = refusal(used);
-    await upstream.respond(code, status(code, 'Whatever'));
-    expect(await waiting).toMatchObject({ code: 503 });
-    expect(await use('pods')).toBeUndefined();
-    await clock.advance(5_000);
-    expect(await use('pods')).toBeDefined();
-  });
+  test.each([403, 404, 405])(
+    'the cache of a resource is not available when kube-apiserver rejects it with %i',
+    async (code) => {
+      const { use: used, upstream } = await begun('pods');
+      const waiting = refusal(used);
+      await upstream.respond(code, status(code, 'Whatever'));
+      expect(await waiting).toMatchObject({ code: 503 });
+      expect(await use('pods')).toBeUndefined();
+      await clock.advance(5_000);
+      expect(await use('pods')).toBeDefined();
+    },
+  );
 
-  test('survives the 403 of a kube-apiserver that is starting', async () => {
+  test('the cache of a resource survives the 403 of a kube-apiserver that is starting', async () => {
     const used = await refusedAtStart();
     allowed = new KubeError(403, { reason: 'Forbidden' });
     await clock.advance(2_000);
@@ -272,7 +278,7 @@ describe('the cache of a resource', () => {
     expect(used.resource.store.get('default', 'a')?.name).toBe('a');
   });
 
-  test('survives two starts of kube-apiserver within a minute', async () => {
+  test('the cache of a resource survives two starts of kube-apiserver within a minute', async () => {
     const used = await refusedAtStart();
     await clock.advance(2_000);
     const upstream = cluster.last;
@@ -286,7 +292,7 @@ describe('the cache of a resource', () => {
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
-  test('survives when kube-apiserver accepts the watch before the review ends, and restarts within a minute', async () => {
+  test('the cache of a resource survives when kube-apiserver accepts the watch before the review ends, and restarts within a minute', async () => {
     const used = await refusedAtStart();
     await clock.advance(1_000);
     const upstream = cluster.last;
@@ -300,7 +306,7 @@ describe('the cache of a resource', () => {
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
-  test('ends when a review after a 403 confirms that the right was revoked', async () => {
+  test('the cache of a resource ends when a review after a 403 confirms that the right was revoked', async () => {
     const used = await refusedAtStart();
     allowed = false;
     await clock.advance(1_999);
@@ -310,7 +316,7 @@ describe('the cache of a resource', () => {
     expect(await use('pods')).toBeUndefined();
   });
 
-  test('ends when the 403 persists after a review that allowed the watch', async () => {
+  test('the cache of a resource ends when the 403 persists after a review that allowed the watch', async () => {
     const used = await refusedAtStart();
     await clock.advance(2_000);
     expect(used.resource.ended?.aborted).toBe(false);
@@ -322,12 +328,12 @@ describe('the cache of a resource', () => {
     expect(await use('pods')).toBeUndefined();
   });
 
-  test('is 503 while kube-apiserver rejects reviews of the rights of this server', async () => {
+  test('the cache of a resource is 503 while kube-apiserver rejects reviews of the rights of this server', async () => {
     allowed = new KubeError(403, { reason: 'Forbidden' });
     await expect(use('pods')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('is not available for objects without a resourceVersion', async () => {
+  test('the cache of a resource is not available for objects without a resourceVersion', async () => {
     const { use: used, upstream } = await begun('pods');
     const waiting = refusal(used);
     await upstream.open();
@@ -338,7 +344,7 @@ describe('the cache of a resource', () => {
 });
 
 describe('cache memory', () => {
-  test('is counted while the first list arrives', async () => {
+  test('cache memory is counted while the first list arrives', async () => {
     const { use: used, upstream } = await begun('configmaps');
     const waiting = refusal(used);
     await upstream.open();
@@ -356,7 +362,7 @@ describe('cache memory', () => {
     expect(await use('configmaps')).toBeDefined();
   });
 
-  test('counts the last attempt only', async () => {
+  test('cache memory counts the last attempt only', async () => {
     const { upstream } = await begun('configmaps');
     await upstream.open();
     await upstream.send(added('a', 600_000, 1));
@@ -377,7 +383,7 @@ describe('cache memory', () => {
     expect(other.resource.ended?.aborted).toBe(false);
   });
 
-  test('is taken from the least recently used cache, and never from one in use', async () => {
+  test('cache memory is taken from the least recently used cache, and never from one in use', async () => {
     const sizes = async (name: string): Promise<CacheHandle> => {
       const { use: used, upstream } = await begun(name);
       await upstream.open();
@@ -400,7 +406,7 @@ describe('cache memory', () => {
     expect(third.resource.ended?.aborted).toBe(false);
   });
 
-  test('is counted as a cache grows', async () => {
+  test('cache memory is counted as a cache grows', async () => {
     const { use: used, upstream } = await begun('configmaps');
     await upstream.open();
     await upstream.send(added('a', 600_000, 1), bookmark('2', true));

@@ -184,7 +184,7 @@ describe('a cached resource', () => {
     cluster.objects['/api/v1/namespaces'] = [object('Namespace', '', 'a')];
   });
 
-  test('is read from the cache, in all namespaces or in one', async () => {
+  test('a cached resource is read from the cache, in all namespaces or in one', async () => {
     const all = (await get(routes, `${base}/configmaps?sortBy=name&ascending=true`)).body;
     expect(all).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1', totalItems: 3 });
     expect(names(all.items)).toEqual(['a/x', 'b/x', 'c/x']);
@@ -199,7 +199,7 @@ describe('a cached resource', () => {
     expect(cluster.impersonated).toEqual([]);
   });
 
-  test('is watched in the namespaces visible to each caller, whatever their names', async () => {
+  test('a cached resource is watched in the namespaces visible to each caller, whatever their names', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     const other = call(routes, `${base}/namespaces/a%2Cb/configmaps?watch=1`);
     await settle();
@@ -221,7 +221,7 @@ describe('a cached resource', () => {
     }
   });
 
-  test('of namespaces shows those that a role in them lets the caller get', async () => {
+  test('a cached resource of namespaces shows those that a role in them lets the caller get', async () => {
     cluster.objects['/api/v1/namespaces'] = ['a', 'b', 'c'].map((name) => object('Namespace', '', name));
     granted = ['a', 'b', 'x'];
     authorizer.authorize = async (_, attributes) => ({
@@ -241,20 +241,20 @@ describe('a cached resource', () => {
     ['deployment', 'deployments'],
     ['deploymets', 'deployments'],
     ['deployments.app', 'deployments.apps'],
-  ])('rejects the name %s and suggests %s', async (name, meant) => {
+  ])('a cached resource rejects the name %s and suggests %s', async (name, meant) => {
     expect(await refused(routes, `${base}/${name}`)).toMatchObject({
       code: 404,
       message: expect.stringMatching(new RegExp(`"${name}"; did you mean "${meant}"\\?$`)) as unknown,
     });
   });
 
-  test('is not served from the cache to a user who may not read it', async () => {
+  test('a cached resource is not served from the cache to a user who may not read it', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, `${base}/configmaps`)).toMatchObject({ code: 403 });
     expect(cluster.requests).toEqual([]);
   });
 
-  test('stays cached while it is watched', async () => {
+  test('a cached resource stays cached while it is watched', async () => {
     const { response, abort } = call(routes, `${base}/namespaces/b/configmaps?watch=1`);
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(response.events).toMatchObject([{ type: 'ADDED', object: { metadata: { namespace: 'b' } } }]);
@@ -302,7 +302,7 @@ describe('a path of /kapis/resources.platform.io', () => {
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) as unknown });
   });
 
-  test('with the parameter status ignores the case of its value', async () => {
+  test('a path of /kapis/resources.platform.io with the parameter status ignores the case of its value', async () => {
     const scaled = { spec: { replicas: 0 }, status: {} };
     cluster.objects['/apis/apps/v1/deployments'] = [
       object('Deployment', 'a', 'stopped', scaled),
@@ -311,7 +311,7 @@ describe('a path of /kapis/resources.platform.io', () => {
     expect(names((await get(routes, `${base}/deployments?status=Stopped`)).body.items)).toEqual(['a/stopped']);
   });
 
-  test('with the parameter alias filters objects by it', async () => {
+  test('a path of /kapis/resources.platform.io with the parameter alias filters objects by it', async () => {
     cluster.objects['/api/v1/configmaps'] = [
       object('ConfigMap', 'a', 'x', alias('The shop')),
       object('ConfigMap', 'a', 'y', alias('The bank')),
@@ -362,25 +362,28 @@ describe('the filter of pods by Service', () => {
     };
   });
 
-  test('works in one namespace and in all, each by the Service of its own namespace', async () => {
+  test('the filter of pods by Service works in one namespace and in all, each by the Service of its own namespace', async () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/front']);
     expect(await listing('serviceName=web')).toEqual(['a/front', 'b/other']);
     expect(await listing('serviceName=web&namespace=b')).toEqual(['b/other']);
     expect(await listing('serviceName=web&name=fro')).toEqual(['a/front']);
   });
 
-  test.each(['bare', 'empty', 'external', 'none', ''])('matches no pods for the Service %j', async (name) => {
-    expect(await listing(`serviceName=${name}`, 'namespaces/a/pods')).toEqual([]);
-    expect(await listing(`serviceName=${name}`)).toEqual([]);
-  });
+  test.each(['bare', 'empty', 'external', 'none', ''])(
+    'the filter of pods by Service matches no pods for the Service %j',
+    async (name) => {
+      expect(await listing(`serviceName=${name}`, 'namespaces/a/pods')).toEqual([]);
+      expect(await listing(`serviceName=${name}`)).toEqual([]);
+    },
+  );
 
-  test('follows a change of the selector of the Service', async () => {
+  test('the filter of pods by Service follows a change of the selector of the Service', async () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/front']);
     await selectOthers();
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/other']);
   });
 
-  test('shows pods to callers who may list the Service, in the namespaces where they may', async () => {
+  test('the filter of pods by Service shows pods to callers who may list the Service, in the namespaces where they may', async () => {
     const reviewed: unknown[] = [];
     let readable = '';
     authorizer.authorize = async (_, attributes) => {
@@ -402,7 +405,7 @@ describe('the filter of pods by Service', () => {
     expect(await listing('serviceName=web')).toEqual(['b/other']);
   });
 
-  test('keeps a watch open as long as the selector of the Service is unchanged', async () => {
+  test('the filter of pods by Service keeps a watch open as long as the selector of the Service is unchanged', async () => {
     const { response, changeUser } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
     await settle();
     expect(response.events).toMatchObject([{ type: 'ADDED', object: { metadata: { name: 'front' } } }]);
@@ -414,7 +417,7 @@ describe('the filter of pods by Service', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test('keeps a watch open while another Service changes, and until its own is deleted', async () => {
+  test('the filter of pods by Service keeps a watch open while another Service changes, and until its own is deleted', async () => {
     const { response } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
     await settle();
     await changeService('MODIFIED', service('b', 'web', { app: 'third' }), '12');
@@ -427,7 +430,7 @@ describe('the filter of pods by Service', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test('keeps a watch open while a Service changes that the caller is not allowed to list', async () => {
+  test('the filter of pods by Service keeps a watch open while a Service changes that the caller is not allowed to list', async () => {
     granted = ['a', 'b'];
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'namespace' in attributes && attributes.namespace === 'a',
@@ -443,7 +446,7 @@ describe('the filter of pods by Service', () => {
     expect(response.events.slice(1)).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   });
 
-  test('applies to no other resource, and not to a single pod', async () => {
+  test('the filter of pods by Service applies to no other resource, and not to a single pod', async () => {
     for (const path of ['configmaps', 'namespaces/a/pods/front'])
       expect(await refused(routes, `${base}/${path}?serviceName=web`)).toMatchObject({
         code: 400,
@@ -470,7 +473,7 @@ describe('a resource that is read as the caller', () => {
     };
   });
 
-  test('is read in pages, and then filtered, ordered and paged', async () => {
+  test('a resource that is read as the caller is read in pages, and then filtered, ordered and paged', async () => {
     const { body } = await get(routes, `${base}/secrets?type=Opaque&sortBy=name&ascending=true&limit=2&page=2`);
     expect(body).toMatchObject({ kind: 'SecretList', totalItems: 4, metadata: { resourceVersion: '9' } });
     expect(names(body.items)).toEqual(['a/z', 'b/z']);
@@ -480,7 +483,7 @@ describe('a resource that is read as the caller', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('shows the namespaces that the caller may list', async () => {
+  test('a resource that is read as the caller shows the namespaces that the caller may list', async () => {
     granted = ['a', 'b', 'c'];
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'namespace' in attributes && attributes.namespace === 'b',
@@ -494,7 +497,7 @@ describe('a resource that is read as the caller', () => {
     expect(await refused(routes, `${base}/secrets?watch=1`)).toMatchObject({ code: 403 });
   });
 
-  test('can be a single object', async () => {
+  test('a resource that is read as the caller can be a single object', async () => {
     const { body } = await get(routes, `${base}/namespaces/a/secrets/x?fields=type`);
     expect(body).toEqual({
       kind: 'Secret',
@@ -505,12 +508,12 @@ describe('a resource that is read as the caller', () => {
     expect(await refused(routes, `${base}/namespaces/a/secrets/none`)).toMatchObject({ code: 404 });
   });
 
-  test('is not older than the requested version', async () => {
+  test('a resource that is read as the caller is not older than the requested version', async () => {
     expect((await get(routes, `${base}/secrets?resourceVersion=9`)).body).toMatchObject({ totalItems: 6 });
     expect(await refused(routes, `${base}/secrets?resourceVersion=10`)).toMatchObject({ code: 504 });
   });
 
-  test('is requested in the namespace of the path, whatever its name', async () => {
+  test('a resource that is read as the caller is requested in the namespace of the path, whatever its name', async () => {
     for (const [name, path] of [
       ['%252e%252e', '/api/v1/namespaces/%252e%252e/secrets'],
       ['a%3Fb', '/api/v1/namespaces/a%3Fb/secrets'],
@@ -525,7 +528,7 @@ describe('a resource that is read as the caller', () => {
     }
   });
 
-  test('may lack a resourceVersion', async () => {
+  test('a resource that is read as the caller may lack a resourceVersion', async () => {
     const bare = object('ComponentStatus', '', 'etcd', { metadata: { resourceVersion: undefined } });
     cluster.objects['/api/v1/componentstatuses'] = [bare];
     expect((await get(routes, `${base}/componentstatuses?name=etc`)).body).toMatchObject({
@@ -539,13 +542,16 @@ describe('a resource that is read as the caller', () => {
     [401, 'Unauthorized', 503],
     [429, 'TooManyRequests', 503],
     [500, 'InternalError', 502],
-  ])('maps the status %i (%s) of kube-apiserver to %i', async (code, reason, expected) => {
-    cluster.refusal = { code, reason };
-    for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
-      expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: expected });
-  });
+  ])(
+    'a resource that is read as the caller maps the status %i (%s) of kube-apiserver to %i',
+    async (code, reason, expected) => {
+      cluster.refusal = { code, reason };
+      for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
+        expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: expected });
+    },
+  );
 
-  test('is 503 with Retry-After when this server may not impersonate, as while kube-apiserver starts', async () => {
+  test('a resource that is read as the caller is 503 with Retry-After when this server may not impersonate, as while kube-apiserver starts', async () => {
     const message =
       'users "alice" is forbidden: User "system:serviceaccount:release:server" cannot impersonate resource "users" in API group "" at the cluster scope';
     cluster.refusal = { code: 403, reason: 'Forbidden', message };
@@ -553,7 +559,7 @@ describe('a resource that is read as the caller', () => {
       expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('has a size limit while it is read', async () => {
+  test('a resource that is read as the caller has a size limit while it is read', async () => {
     maxBytes = 1_000;
     expect(await refused(routes, `${base}/secrets`)).toMatchObject({
       code: 503,
@@ -562,7 +568,7 @@ describe('a resource that is read as the caller', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('takes no memory from caches, however much of it one user leaves unread', async () => {
+  test('a resource that is read as the caller takes no memory from caches, however much of it one user leaves unread', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     cluster.objects[paths[2] ?? ''] = [object('Secret', 'b', 'x', { data: { filling: 'x'.repeat(600_000) } })];
     maxBytes = 8_000_000;
@@ -593,7 +599,7 @@ describe('a resource that is read as the caller', () => {
     watching.abort();
   });
 
-  test('is watched as the caller, in the format of this server', async () => {
+  test('a resource that is read as the caller is watched as the caller, in the format of this server', async () => {
     const { response, abort, done } = call(
       routes,
       `${base}/namespaces/a/secrets/x?watch=1&labelSelector=a=b&label=c&resourceVersion=7&fields=type&allowWatchBookmarks=true`,
@@ -631,7 +637,7 @@ describe('a resource that is read as the caller', () => {
     expect(upstream?.destroyed).toBe(true);
   });
 
-  test('is watched in all namespaces until the caller has the right in single ones only', async () => {
+  test('a resource that is read as the caller is watched in all namespaces until the caller has the right in single ones only', async () => {
     const { response, recheck, done } = call(routes, `${base}/secrets?watch=1`);
     await settle();
     await recheck();
@@ -646,7 +652,7 @@ describe('a resource that is read as the caller', () => {
     expect(response.events).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
   });
 
-  test('is watched by its name, whatever other selectors there are', async () => {
+  test('a resource that is read as the caller is watched by its name, whatever other selectors there are', async () => {
     for (const [name, selector] of [
       ['x', 'metadata.name=x'],
       ['x%2Ctype=Opaque', String.raw`metadata.name=x\,type\=Opaque`],
@@ -660,7 +666,7 @@ describe('a resource that is read as the caller', () => {
     }
   });
 
-  test('sends the fieldSelector of a watch to kube-apiserver without the leading dots of its paths', async () => {
+  test('a resource that is read as the caller sends the fieldSelector of a watch to kube-apiserver without the leading dots of its paths', async () => {
     const selector = String.raw`.type=a\,.b,.metadata.name!=.c`;
     const url = `${base}/namespaces/a/secrets?watch=1&fieldSelector=${encodeURIComponent(selector)}`;
     const { abort, done } = call(routes, url);
@@ -671,7 +677,7 @@ describe('a resource that is read as the caller', () => {
     expect(sent).toMatchObject({ fieldSelector: String.raw`type=a\,.b,metadata.name!=.c` });
   });
 
-  test('is watched as server-sent events too', async () => {
+  test('a resource that is read as the caller is watched as server-sent events too', async () => {
     const { response, abort, done } = call(routes, `${base}/namespaces/a/secrets?watch=1`, {
       headers: { accept: 'text/event-stream', 'last-event-id': '6' },
     });
@@ -685,7 +691,7 @@ describe('a resource that is read as the caller', () => {
     await done;
   });
 
-  test('sends no event ID until all existing objects are sent', async () => {
+  test('a resource that is read as the caller sends no event ID until all existing objects are sent', async () => {
     const initial = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
     const { response, abort, done } = call(routes, `${base}/namespaces/b/secrets?watch=1&${initial}`, {
       headers: { accept: 'text/event-stream' },
@@ -702,7 +708,7 @@ describe('a resource that is read as the caller', () => {
     await done;
   });
 
-  test('has at most 100 concurrent watches, 25 of them by one user', async () => {
+  test('a resource that is read as the caller has at most 100 concurrent watches, 25 of them by one user', async () => {
     const url = `${base}/secrets?watch=1`;
     const all = Array.from({ length: 25 }, () => call(routes, url));
     await settle();
@@ -722,7 +728,7 @@ describe('a resource that is read as the caller', () => {
     await Promise.all([...all, next].map(({ done }) => done));
   });
 
-  test('counts watches and memory of all ServiceAccounts of a namespace as those of one user', async () => {
+  test('a resource that is read as the caller counts watches and memory of all ServiceAccounts of a namespace as those of one user', async () => {
     const url = `${base}/secrets?watch=1`;
     const all = Array.from({ length: 25 }, (_, index) => call(routes, url, bot('a', index)));
     await settle();
@@ -746,7 +752,7 @@ describe('a resource that is read as the caller', () => {
   });
 
   test.each(['name=x', 'sortBy=name', 'limit=1', 'type=Opaque', 'alias=x'])(
-    'cannot be watched with %s',
+    'a resource that is read as the caller cannot be watched with %s',
     async (query) => {
       expect(await refused(routes, `${base}/secrets?watch=1&${query}`)).toMatchObject({ code: 400 });
     },
@@ -792,7 +798,7 @@ describe('the platform components', () => {
     catalogue.cachePermanently(nodes).start();
   });
 
-  test('are its workloads, with their Services and replicas', async () => {
+  test('the platform components are its workloads, with their Services and replicas', async () => {
     const { body } = await get(routes, `${base}/components`);
     expect(body).toMatchObject({ kind: 'ComponentList', apiVersion: 'resources.platform.io/v1alpha3', totalItems: 4 });
     expect(names(body.items)).toEqual(['release/log', 'release/server', 'kube-system/agent', 'kube-system/dns']);
@@ -821,7 +827,7 @@ describe('the platform components', () => {
     });
   });
 
-  test('are summarized with the nodes', async () => {
+  test('the platform components are summarized with the nodes', async () => {
     const { body } = await get(routes, `${base}/componenthealth?pretty=true`);
     expect(body).toEqual({
       kind: 'ComponentHealth',
@@ -837,7 +843,7 @@ describe('the platform components', () => {
     });
   });
 
-  test('are those that the caller may list', async () => {
+  test('the platform components are those that the caller may list', async () => {
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'resource' in attributes && attributes.resource === 'deployments' && attributes.namespace === 'release',
       reason: '',
@@ -859,20 +865,23 @@ describe('the platform components', () => {
       });
   });
 
-  test.each(['components', 'components/server', 'componenthealth'])('respond to %s as described', async (path) => {
-    const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
-    const schema = described?.responses?.[200]?.content?.['application/json'];
-    if (schema === undefined) throw new Error(`${path} is not described`);
-    const validate = new Ajv({ formats: { 'date-time': true } }).compile(jsonSchemaOf(schema));
-    const responses = [(await get(routes, `${base}/${path}`)).body];
-    // Without nodes.
-    authorizer.authorize = async (_, attributes) => ({
-      allowed: !('resource' in attributes) || attributes.resource !== 'nodes',
-      reason: '',
-    });
-    responses.push((await get(routes, `${base}/${path}`)).body);
-    for (const response of responses) expect(validate(response) || validate.errors).toBe(true);
-  });
+  test.each(['components', 'components/server', 'componenthealth'])(
+    'the platform components respond to %s as described',
+    async (path) => {
+      const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
+      const schema = described?.responses?.[200]?.content?.['application/json'];
+      if (schema === undefined) throw new Error(`${path} is not described`);
+      const validate = new Ajv({ formats: { 'date-time': true } }).compile(jsonSchemaOf(schema));
+      const responses = [(await get(routes, `${base}/${path}`)).body];
+      // Without nodes.
+      authorizer.authorize = async (_, attributes) => ({
+        allowed: !('resource' in attributes) || attributes.resource !== 'nodes',
+        reason: '',
+      });
+      responses.push((await get(routes, `${base}/${path}`)).body);
+      for (const response of responses) expect(validate(response) || validate.errors).toBe(true);
+    },
+  );
 
   test.each(['components', 'components/server', 'componenthealth'])(
     'respond to %s in YAML as in JSON',

@@ -76,7 +76,7 @@ describe('the derived status', () => {
     ['volumesnapshots', {}, 'creating'],
     ['volumesnapshots', { status: { readyToUse: true } }, 'ready'],
     ['volumesnapshots', { metadata: { deletionTimestamp: 'now' }, status: { readyToUse: true } }, 'deleting'],
-  ])('of %s with %j is %s', (resource, object, expected) => {
+  ])('the derived status of %s with %j is %s', (resource, object, expected) => {
     const of = kind(resource);
     expect(of.statusOf(stored(of, object))).toBe(expected);
     expect(of.statuses).toContain(expected);
@@ -94,7 +94,7 @@ describe('the filter parameter', () => {
     ['secrets', 'type', {}, 'Opaque', ''],
     ['volumesnapshots', 'volumeSnapshotClassName', { spec: { volumeSnapshotClassName: 'v' } }, 'v', 'w'],
     ['volumesnapshots', 'persistentVolumeClaimName', { spec: { source: { persistentVolumeClaimName: 'c' } } }, 'c', ''],
-  ])('of %s matches the right value of %s only', (resource, name, object, right, wrong) => {
+  ])('the filter parameter of %s matches the right value of %s only', (resource, name, object, right, wrong) => {
     const of = kind(resource);
     const one = stored(of, object);
     expect(of.filters[name]?.matches(one, right)).toBe(true);

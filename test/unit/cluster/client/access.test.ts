@@ -48,11 +48,11 @@ const kubeconfig = ({ cluster = {}, user = {}, context = {} }: Parts = {}): stri
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 describe('a kubeconfig', () => {
-  test('names the server of its current context', () => {
+  test('a kubeconfig names the server of its current context', () => {
     expect(fileAccess(kubeconfig()).server).toBe('https://192.0.2.2:6443');
   });
 
-  test('may be YAML', async () => {
+  test('a kubeconfig may be YAML', async () => {
     const file = put(
       'config',
       `apiVersion: v1
@@ -69,7 +69,7 @@ contexts:
     expect(await fileAccess(file).headers()).toEqual({ Authorization: 'Bearer t' });
   });
 
-  test('may contain certificates', async () => {
+  test('a kubeconfig may contain certificates', async () => {
     const file = kubeconfig({
       cluster: { 'certificate-authority-data': base64('ca'), 'tls-server-name': 'kubernetes' },
       user: { 'client-certificate-data': base64('cert'), 'client-key-data': base64('key') },
@@ -83,7 +83,7 @@ contexts:
     });
   });
 
-  test('may refer to certificate files', async () => {
+  test('a kubeconfig may refer to certificate files', async () => {
     for (const name of ['ca', 'cert', 'key']) put(name, name);
     const file = kubeconfig({
       cluster: { 'certificate-authority': 'ca' },
@@ -97,13 +97,13 @@ contexts:
     });
   });
 
-  test('disables certificate verification only explicitly', async () => {
+  test('a kubeconfig disables certificate verification only explicitly', async () => {
     expect(await fileAccess(kubeconfig()).tls()).toEqual({ rejectUnauthorized: true });
     const file = kubeconfig({ cluster: { 'insecure-skip-tls-verify': true } });
     expect(await fileAccess(file).tls()).toEqual({ rejectUnauthorized: false });
   });
 
-  test('may contain a token, refer to a token file, or have none', async () => {
+  test('a kubeconfig may contain a token, refer to a token file, or have none', async () => {
     put('token', 'from-file');
     expect(await fileAccess(kubeconfig({ user: { token: 't' } })).headers()).toEqual({ Authorization: 'Bearer t' });
     expect(await fileAccess(kubeconfig({ user: { tokenFile: 'token' } })).headers()).toEqual({
@@ -112,14 +112,14 @@ contexts:
     expect(await fileAccess(kubeconfig()).headers()).toEqual({});
   });
 
-  test('may name a plugin that returns a token or a certificate', async () => {
+  test('a kubeconfig may name a plugin that returns a token or a certificate', async () => {
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin({ token: 'from-plugin' }) };
     expect(await fileAccess(kubeconfig({ user: { exec } })).headers()).toEqual({ Authorization: 'Bearer from-plugin' });
     plugin({ clientCertificateData: 'cert', clientKeyData: 'key' });
     expect(await fileAccess(kubeconfig({ user: { exec } })).tls()).toMatchObject({ cert: 'cert', key: 'key' });
   });
 
-  test('whose plugin prints anything other than JSON is rejected without quoting the output', async () => {
+  test('a kubeconfig whose plugin prints anything other than JSON is rejected without quoting the output', async () => {
     const file = put('plugin', '#!/bin/sh\necho hunter2\n');
     chmodSync(file, 0o700);
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: file };
@@ -128,13 +128,13 @@ contexts:
     );
   });
 
-  test('with OpenID Connect sends its id_token', async () => {
+  test('a kubeconfig with OpenID Connect sends its id_token', async () => {
     const token = `e30.${Buffer.from(JSON.stringify({ exp: 9e9 })).toString('base64url')}.c2ln`;
     const user = { 'auth-provider': { name: 'oidc', config: { 'id-token': token } } };
     expect(await fileAccess(kubeconfig({ user })).headers()).toEqual({ Authorization: `Bearer ${token}` });
   });
 
-  test('with an authentication method that is no longer supported is rejected with that reason', async () => {
+  test('a kubeconfig with an authentication method that is no longer supported is rejected with that reason', async () => {
     const user = { 'auth-provider': { name: 'gcp', config: {} } };
     await expect(fileAccess(kubeconfig({ user })).headers()).rejects.toThrow(
       'the user "me" of the kubeconfig has the auth-provider "gcp"',
@@ -144,23 +144,23 @@ contexts:
   test.each<[string, Parts, string]>([
     ['cluster', { context: { cluster: 'nowhere' } }, 'has no current cluster'],
     ['user', { context: { user: 'nobody' } }, 'has no current user'],
-  ])('without a current %s is rejected', (_, parts, message) => {
+  ])('a kubeconfig without a current %s is rejected', (_, parts, message) => {
     expect(() => fileAccess(kubeconfig(parts))).toThrow(message);
   });
 
-  test.each(['as', 'as-uid', 'as-groups', 'as-user-extra'])('whose user has "%s" is rejected', (key) => {
+  test.each(['as', 'as-uid', 'as-groups', 'as-user-extra'])('a kubeconfig whose user has "%s" is rejected', (key) => {
     expect(() => fileAccess(kubeconfig({ user: { token: 't', [key]: 'jane' } }))).toThrow(
       `sets "${key}" for the user "me"`,
     );
   });
 
-  test('with a password in the URL of its server is rejected without repeating it', () => {
+  test('a kubeconfig with a password in the URL of its server is rejected without repeating it', () => {
     expect(() => fileAccess(kubeconfig({ cluster: { server: 'https://erin:hunter2@a.example' } }))).toThrow(
       /^the kubeconfig \S+ has a username or password in the server URL of the cluster "[^"]+"; move the credentials to "users"$/,
     );
   });
 
-  test('that is empty is rejected', () => {
+  test('a kubeconfig that is empty is rejected', () => {
     expect(() => fileAccess(put('config', ''))).toThrow('has no current cluster');
   });
 });
@@ -168,7 +168,7 @@ contexts:
 describe("the pod's ServiceAccount", () => {
   const environment = { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' };
 
-  test('uses the token and the CA that Kubernetes mounts', async () => {
+  test("the pod's ServiceAccount uses the token and the CA that Kubernetes mounts", async () => {
     put('ca.crt', 'ca');
     put('token', 'mounted');
     const access = inClusterAccess(environment, directory);
@@ -177,13 +177,13 @@ describe("the pod's ServiceAccount", () => {
     expect(await access.headers()).toEqual({ Authorization: 'Bearer mounted' });
   });
 
-  test('supports IPv6', () => {
+  test("the pod's ServiceAccount supports IPv6", () => {
     expect(inClusterAccess({ ...environment, KUBERNETES_SERVICE_HOST: 'fd00::1' }).server).toBe(
       'https://[fd00::1]:443',
     );
   });
 
-  test('is not available outside a pod', async () => {
+  test("the pod's ServiceAccount is not available outside a pod", async () => {
     mkdirSync(join(directory, 'empty'));
     expect(() => inClusterAccess({})).toThrow('not running in a pod');
     const access = inClusterAccess(environment, join(directory, 'empty'));

@@ -97,7 +97,7 @@ describe('a user who sends as many requests as possible', () => {
     return { kube, own: await clientOf('opaque', await kube.listen()) };
   }
 
-  test('delays neither requests of the server itself nor those of other users', async () => {
+  test('a user who sends as many requests as possible delays neither requests of the server itself nor those of other users', async () => {
     const { kube, own } = await lab();
     const hogging = new AbortController();
     try {

@@ -10,7 +10,7 @@ const robot: Partial<UpstreamIdentity> & { groups: readonly string[] } = {
 };
 
 describe('the impersonation headers of a user', () => {
-  test('contain everything known about the user', () => {
+  test('the impersonation headers of a user contain everything known about the user', () => {
     expect(impersonationHeaders({ ...anna, uid: 'u-1', extra: { 'example.com/Pod name': ['a', 'b'] } })).toEqual({
       'impersonate-user': 'anna',
       'impersonate-uid': 'u-1',
@@ -59,16 +59,16 @@ describe('the impersonation headers of a user', () => {
       { groups: robot.groups },
       ['system:serviceaccounts', 'system:serviceaccounts:apps'],
     ],
-  ])('omit groups that kube-apiserver adds: %s', (_, more, sent) => {
+  ])('the impersonation headers of a user omit groups that kube-apiserver adds: %s', (_, more, sent) => {
     expect(impersonationHeaders({ ...anna, ...more, proved: true })['impersonate-group']).toEqual(sent);
   });
 
-  test('are encoded in UTF-8', () => {
+  test('the impersonation headers of a user are encoded in UTF-8', () => {
     expect(impersonationHeaders({ ...anna, username: 'änna' })['impersonate-user']).toBe('Ã¤nna');
   });
 
   test.each(['a\r\nimpersonate-group: system:masters', 'a\n', 'a\0', 'a\u007F', ' a', 'a ', '\ta', 'a\uD800', ''])(
-    'reject the name %j',
+    'the impersonation headers of a user reject the name %j',
     (username) => {
       expect(() => impersonationHeaders({ ...anna, username })).toThrow(expect.objectContaining({ code: 400 }));
     },
@@ -79,7 +79,7 @@ describe('the impersonation headers of a user', () => {
     { groups: [' a'] },
     { uid: 'a\r' },
     { extra: { key: ['a\0'] } },
-  ])('reject %j', (more) => {
+  ])('the impersonation headers of a user reject %j', (more) => {
     expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 400 }));
   });
 
@@ -89,10 +89,13 @@ describe('the impersonation headers of a user', () => {
     { username: 'system:serviceaccount:default:a' },
     { groups: ['system:masters'] },
     { groups: ['system:authenticated', 'system:nodes'] },
-  ])('accept reserved names of Kubernetes only if they are verified: %j', (more) => {
-    expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 403 }));
-    expect(impersonationHeaders({ ...anna, ...more, proved: true })).toHaveProperty('impersonate-user');
-  });
+  ])(
+    'the impersonation headers of a user accept reserved names of Kubernetes only if they are verified: %j',
+    (more) => {
+      expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 403 }));
+      expect(impersonationHeaders({ ...anna, ...more, proved: true })).toHaveProperty('impersonate-user');
+    },
+  );
 });
 
 test('asUser rejects a request with impersonation headers of its own, in any case', async () => {

@@ -68,12 +68,12 @@ describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resource
   test.each([
     ['nothing', []],
     ['all features of a definition', [crontabs, things]],
-  ])('is valid for %s', async (_, definitions) => {
+  ])('the OpenAPI document of custom resources is valid for %s', async (_, definitions) => {
     const { valid, errors } = await new Validator().validate(made(form, ...definitions) as never);
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
   });
 
-  test('has the paths of all served versions', () => {
+  test('the OpenAPI document of custom resources has the paths of all served versions', () => {
     const lines = Object.entries(made(form, crontabs, things).paths).map(
       ([path, item]) => `${path} ${Object.keys(item).join()}`,
     );
@@ -93,7 +93,7 @@ describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resource
     ]);
   });
 
-  test('has a unique ID for each operation', () => {
+  test('the OpenAPI document of custom resources has a unique ID for each operation', () => {
     const alike = [like('a.b', 'Cron'), like('a.b', 'CronStatus'), like('a-b', 'Cron'), like('a-b', 'CronStatus')];
     const { paths } = made(form, ...alike);
     const ids = Object.values(paths).flatMap((item) => Object.values(item).map(({ operationId }) => operationId));
@@ -101,7 +101,7 @@ describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resource
     expect(ids).toEqual(expect.arrayContaining(['readABV1NamespacedCronStatus', 'readABV1NamespacedCronStatus_4']));
   });
 
-  test('omits parts that would make it too large, and says so', () => {
+  test('the OpenAPI document of custom resources omits parts that would make it too large, and says so', () => {
     const [first] = [describeDefinition(crontabs)].map(({ fragments }) => fragments[form]);
     const maxBytes = (first?.paths.length ?? 0) + (first?.schemas.length ?? 0);
     const document = JSON.parse(textOf(form, [crontabs, things], { maxBytes })) as Document;

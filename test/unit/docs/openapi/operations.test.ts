@@ -41,7 +41,7 @@ describe('the ID of an operation', () => {
     ['get', '/kapis/iam.platform.io/v1alpha2', 'getKapisIamPlatformIoV1alpha2'],
     ['post', '/oauth/token', 'postOauthToken'],
     ['get', '/livez/:check', 'getLivezCheck'],
-  ] as const)('for %s %s is %s', (method, path, id) => {
+  ] as const)('the ID of an operation for %s %s is %s', (method, path, id) => {
     expect(operationIdOf({ method, path })).toBe(id);
   });
 });
@@ -75,15 +75,15 @@ describe('the error responses of an operation follow from its route', () => {
     ['of a client', route('/oauth/x', { access: { kind: 'client', schemes: ['client'] } }), [401]],
     ['with additional errors', route('/x', { access: anonymous, errors: [409, 502] }), [409, 502]],
     ['removed', route('/x', { access: anonymous, removed: true }), [404]],
-  ])('for a route %s', (_, one, more) => {
+  ])('the error responses of an operation follow from its route for a route %s', (_, one, more) => {
     expect([...errorResponsesOf(one).keys()]).toEqual([...always, ...more].toSorted((a, b) => a - b));
   });
 
-  test('and omit the status codes of the route itself', () => {
+  test('the error responses of an operation follow from its route and omit the status codes of the route itself', () => {
     expect(errorResponsesOf(route('/x', { responses: { 503: { description: 'No' } } })).has(503)).toBe(false);
   });
 
-  test('and have the error format of their area', () => {
+  test('the error responses of an operation follow from its route and have the error format of their area', () => {
     const page = { responses: { 200: { description: 'A page', content: { 'text/html': text } } } };
     const responses = [route('/x'), route('/oauth/x'), route('/oauth/y', page)].map((one) =>
       errorResponsesOf(one).get(429),
@@ -100,7 +100,7 @@ describe('the error responses of an operation follow from its route', () => {
 describe('component schemas', () => {
   const inner = named('Inner', object({ n: count }));
 
-  test('that have a name are listed once, in the order of names', () => {
+  test('component schemas that have a name are listed once, in the order of names', () => {
     const components = new Components('#/x/');
     const outer = named('Outer', object({ one: inner }, { more: list(inner) }));
     expect(components.write(jsonSchemaOf(list(outer)))).toEqual({ type: 'array', items: { $ref: '#/x/Outer' } });
@@ -110,7 +110,7 @@ describe('component schemas', () => {
     });
   });
 
-  test('cannot share a name', () => {
+  test('component schemas cannot share a name', () => {
     const components = new Components('#/x/');
     components.write(jsonSchemaOf(inner));
     expect(() => components.write(jsonSchemaOf(named('Inner', object({ n: text }))))).toThrow(
@@ -118,7 +118,7 @@ describe('component schemas', () => {
     );
   });
 
-  test('are merged into one object in Swagger 2.0 for alternatives', () => {
+  test('component schemas are merged into one object in Swagger 2.0 for alternatives', () => {
     const either = eitherOf(
       object({ kind: oneOf('A'), a: text, same: flag }),
       object({ kind: oneOf('B') }, { b: count, same: flag }),

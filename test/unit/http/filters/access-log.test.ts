@@ -78,13 +78,13 @@ describe('the access log contains no secret', () => {
     'code_verifier',
     'ACCESS_TOKEN',
     'access%5ftoken',
-  ])('from the query, as %s', async (name) => {
+  ])('the access log contains no secret from the query, as %s', async (name) => {
     const value = name === 'id_token_hint' ? 'eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln' : 'hush-hush';
     for (const query of [`?${name}=${value}`, `?a=1&${name}=${value}&${name}=${value}2`])
       expect(JSON.stringify(await logged(`${resourcePath}${query}`, as('alice')))).not.toContain(value);
   });
 
-  test('from a header', async () => {
+  test('the access log contains no secret from a header', async () => {
     const headers = { authorization: 'Bearer hush-hush', cookie: 'hush-hush', 'user-agent': 'x Bearer hush-hush' };
     const lines = await logged(resourcePath, { headers });
     // The user of these tests has the same name as the token.
@@ -92,7 +92,7 @@ describe('the access log contains no secret', () => {
     expect(JSON.stringify(written)).not.toContain('hush-hush');
   });
 
-  test('and no line injected by the caller', async () => {
+  test('the access log contains no secret and no line injected by the caller', async () => {
     const lines = await logged(`${resourcePath}?name=%0A%7B%22level%22%3A%22error%22%7D`, as('alice'));
     expect(lines).toHaveLength(1);
   });

@@ -38,7 +38,7 @@ describe('a request that does not end', () => {
     ['?timeout=32', 60_000],
     ['?timeout=soon', 60_000],
     ['?timeout=', 60_000],
-  ])('with %j gets 504 after %d ms, and its handler is aborted', async (query, limit) => {
+  ])('a request that does not end with %j gets 504 after %d ms, and its handler is aborted', async (query, limit) => {
     const { response, pass } = silent(query);
     expect(await pass(limit - 1)).toBe(false);
     expect(await pass(1)).toBe(true);

@@ -38,7 +38,7 @@ const busy = { status: 429, headers: { 'retry-after': '1' } };
 const watch = `${resourcePath}?watch=true`;
 
 describe('concurrent requests up to the limit', () => {
-  test('are served; the next one gets 429 until one of them has ended', async () => {
+  test('concurrent requests up to the limit are served; the next one gets 429 until one of them has ended', async () => {
     const { open, refused } = lab({ maxInFlight: 2 });
     const [one, two] = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
     const response = await refused('/metrics', as('carol'));
@@ -55,7 +55,7 @@ describe('concurrent requests up to the limit', () => {
     expect([(await two.response).status, (await three.response).status]).toEqual([200, 200]);
   });
 
-  test('do not include watches and probes, which take no slots and need none', async () => {
+  test('concurrent requests up to the limit do not include watches and probes, which take no slots and need none', async () => {
     const { open } = lab({ maxInFlight: 1, maxInFlightPerUser: 1 });
     const all = [
       await open(watch, as('alice')),

@@ -51,7 +51,7 @@ describe('a page over plain HTTP', () => {
     ['/oauth/open', `${base}/oauth/open`],
     ['/oauth/open?next=%2Foauth%2Faccount', `${base}/oauth/open?next=%2Foauth%2Faccount`],
     ['http://elsewhere.example/oauth/open', `${base}/oauth/open`],
-  ])('redirects a browser to HTTPS: %s', async (path, location) => {
+  ])('a page over plain HTTP redirects a browser to HTTPS: %s', async (path, location) => {
     for (const method of ['GET', 'HEAD']) {
       const { status, headers } = await sendRequest(face(options).app, path, { ...overHTTP(), method });
       expect({ status, location: headers.location }).toEqual({ status: 307, location });
@@ -60,7 +60,7 @@ describe('a page over plain HTTP', () => {
   });
 
   test.each([{ host: 'evil.example' }, { 'x-forwarded-host': 'evil.example' }, { forwarded: 'host=evil.example' }])(
-    'never redirects to a host that the client names: %j',
+    'a page over plain HTTP never redirects to a host that the client names: %j',
     async (headers) => {
       const { headers: sent } = await sendRequest(face(options).app, '/oauth/open', overHTTP(headers));
       expect(sent.location).toBe(`${base}/oauth/open`);
@@ -74,11 +74,11 @@ describe('a page over plain HTTP', () => {
     ['behind a proxy that sends Forwarded', '/oauth/open', overHTTP({ forwarded: 'for=192.0.2.1;proto=https' })],
     ['for other paths', '/livez', overHTTP()],
     ['over TLS', '/oauth/open', { ...overHTTP(), secure: true }],
-  ])('is served without a redirect %s', async (_, path, request) => {
+  ])('a page over plain HTTP is served without a redirect %s', async (_, path, request) => {
     expect((await sendRequest(face(options).app, path, request)).status).toBe(200);
   });
 
-  test('is served without a redirect if no public URL is known', async () => {
+  test('a page over plain HTTP is served without a redirect if no public URL is known', async () => {
     const { app } = face({ ...options, publicURL: () => undefined });
     expect((await sendRequest(app, '/oauth/open', overHTTP())).status).toBe(200);
   });

@@ -13,13 +13,13 @@ const from = (origin: string, method = 'GET', headers: Readonly<Record<string, s
 const preflight = { 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization' };
 
 describe('a page of a configured origin', () => {
-  test('may read responses, but never with the cookies of the browser', async () => {
+  test('a page of a configured origin may read responses, but never with the cookies of the browser', async () => {
     const { headers } = await from(known);
     expect(headers).toMatchObject({ 'access-control-allow-origin': known, vary: 'Origin' });
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
   });
 
-  test('learns from a preflight what is allowed, without an identity', async () => {
+  test('a page of a configured origin learns from a preflight what is allowed, without an identity', async () => {
     const { status, headers, text } = await from(known, 'OPTIONS', preflight);
     expect([status, text]).toEqual([204, '']);
     expect(headers['access-control-allow-headers']).toContain('Authorization');
@@ -27,7 +27,7 @@ describe('a page of a configured origin', () => {
   });
 
   // evidence: authorize-no-cors
-  test('may not read the authorization endpoint, which only people visit', async () => {
+  test('a page of a configured origin may not read the authorization endpoint, which only people visit', async () => {
     const { app } = face({ settings: { corsAllowedOrigins: [known] } });
     for (const method of ['GET', 'OPTIONS']) {
       const { headers } = await sendRequest(app, '/oauth/authorize', {
@@ -38,7 +38,7 @@ describe('a page of a configured origin', () => {
     }
   });
 
-  test('gets no preflight response without the headers of a preflight', async () => {
+  test('a page of a configured origin gets no preflight response without the headers of a preflight', async () => {
     expect((await from(known, 'OPTIONS')).status).toBe(401);
   });
 });

@@ -15,7 +15,7 @@ async function policy(gateway: Readonly<Record<string, unknown>>, host: string, 
 // evidence: strict-transport-security
 describe('Strict-Transport-Security', () => {
   test.each(['platform.example', 'Platform.Example', 'platform.example:443', 'platform.example:6443'])(
-    'is sent over TLS to the host of externalURL, as in %s',
+    'Strict-Transport-Security is sent over TLS to the host of externalURL, as in %s',
     async (host) => {
       expect(await policy(year, host)).toBe('max-age=31536000');
     },
@@ -28,11 +28,11 @@ describe('Strict-Transport-Security', () => {
     'a.platform.example',
     'platform.example.evil.example',
     'a b',
-  ])('is not sent to another host, such as %s', async (host) => {
+  ])('Strict-Transport-Security is not sent to another host, such as %s', async (host) => {
     expect(await policy(year, host)).toBeUndefined();
   });
 
-  test('follows the host of each request and configuration changes', async () => {
+  test('Strict-Transport-Security follows the host of each request and configuration changes', async () => {
     let configured = configuration({ gateway: year }).gateway;
     const { app } = face({ strictTransport: () => configured });
     const sentTo = async (host: string): Promise<boolean> =>
@@ -47,21 +47,21 @@ describe('Strict-Transport-Security', () => {
     expect(await sentTo('other.example')).toBe(true);
   });
 
-  test('is not sent over plain HTTP', async () => {
+  test('Strict-Transport-Security is not sent over plain HTTP', async () => {
     expect(await policy(year, 'platform.example', false)).toBeUndefined();
   });
 
-  test('is not sent unless it is configured', async () => {
+  test('Strict-Transport-Security is not sent unless it is configured', async () => {
     expect(await policy({ externalURL: 'https://platform.example' }, 'platform.example')).toBeUndefined();
   });
 
-  test('has a max-age of whole seconds, rounded up', async () => {
+  test('Strict-Transport-Security has a max-age of whole seconds, rounded up', async () => {
     const gateway = { externalURL: 'https://platform.example:6443', strictTransportSecurity: '1ms' };
     expect(await policy(gateway, 'platform.example')).toBe('max-age=1');
   });
 
   test.each(['', 'https://192.0.2.1', 'https://[2001:db8::1]:6443', 'http://platform.example'])(
-    'is rejected in the configuration if externalURL is %j',
+    'Strict-Transport-Security is rejected in the configuration if externalURL is %j',
     (externalURL) => {
       expect(() => configuration({ gateway: { externalURL, strictTransportSecurity: '1h' } })).toThrow(
         'gateway.strictTransportSecurity: requires externalURL with a host name',

@@ -54,7 +54,7 @@ describe('a listener that closes', () => {
     ['with TLS, of silent clients', secure, ''],
     ['without TLS, of clients that never end their request', plain, half],
     ['with TLS, of clients that send plain HTTP', secure, half],
-  ])('ends the connections %s', async (_, listen, firstBytes) => {
+  ])('a listener that closes ends the connections %s', async (_, listen, firstBytes) => {
     const listener = await listen();
     const sockets = await Promise.all(Array.from({ length: 3 }, () => opened(listener.port)));
     for (const socket of sockets) socket.write(firstBytes);
@@ -318,7 +318,7 @@ describe('an HTTP/2 connection', () => {
     jest.useRealTimers();
   });
 
-  test('is closed when it is idle, even if only the TLS handshake took place', async () => {
+  test('an HTTP/2 connection is closed when it is idle, even if only the TLS handshake took place', async () => {
     const listener = await secure();
     const options = { port: listener.port, host: 'localhost', ca: material['ca.crt'], ALPNProtocols: ['h2'] };
     const silent = tls.connect(options);
@@ -337,7 +337,7 @@ describe('an HTTP/2 connection', () => {
     await listener.close(50);
   });
 
-  test('stays open while a request is in flight', async () => {
+  test('an HTTP/2 connection stays open while a request is in flight', async () => {
     const { promise: handled, resolve: handling } = Promise.withResolvers<Response>();
     const { app: slow } = face({ routes: [doing((_, res) => handling(res))] });
     const { 'tls.key': key, 'tls.crt': cert } = material;
@@ -354,7 +354,7 @@ describe('an HTTP/2 connection', () => {
 });
 
 describe('a client that does not read its response', () => {
-  test('holds no slot for a small response', async () => {
+  test('a client that does not read its response holds no slot for a small response', async () => {
     const listener = await secure();
     const client = await unread(listener.port);
     const statuses: unknown[] = [];
@@ -365,7 +365,7 @@ describe('a client that does not read its response', () => {
     await listener.close(50);
   });
 
-  test('holds no slot for a document that is the same for all users', async () => {
+  test('a client that does not read its response holds no slot for a document that is the same for all users', async () => {
     const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
     const { app: shared } = face({
       settings: { maxInFlight: 2, maxInFlightPerUser: 2 },
@@ -387,7 +387,7 @@ describe('a client that does not read its response', () => {
   const late = '/kapis/version?timeout=2s';
   const { app: generous } = face({ settings: { maxInFlight: 8, maxInFlightPerUser: 8 }, routes: [large] });
 
-  test('is cut off after a timeout, which releases the slot of a large response: HTTP/2', async () => {
+  test('a client that does not read its response is cut off after a timeout, which releases the slot of a large response: HTTP/2', async () => {
     const { 'tls.key': key, 'tls.crt': cert } = material;
     const listener = await listenTLS(generous, address, { key, cert }, false);
     const client = await unread(listener.port);
@@ -402,7 +402,7 @@ describe('a client that does not read its response', () => {
     await listener.close(50);
   });
 
-  test('is cut off after a timeout, which releases the slot of a large response: HTTP/1.1', async () => {
+  test('a client that does not read its response is cut off after a timeout, which releases the slot of a large response: HTTP/1.1', async () => {
     const listener = await listenHTTP(generous, address);
     const requestHead = `GET ${late} HTTP/1.1\r\nHost: a\r\n\r\n`;
     const socket = await opened(listener.port);

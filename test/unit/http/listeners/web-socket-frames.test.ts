@@ -100,7 +100,7 @@ describe('an invalid frame of a client closes the connection', () => {
     ['a close with a reserved code', clientFrame(0x88, Buffer.from([3, 237])), 1002],
     ['an oversized message', clientFrame(0x81, Buffer.alloc(65_537)), 1009],
     ['a message of the maximum length', Buffer.concat([Buffer.from([0x81, 0xff]), Buffer.alloc(12, 0xff)]), 1009],
-  ])('%s', (_, bytes, code) => {
+  ])('an invalid frame of a client closes the connection %s', (_, bytes, code) => {
     const frames = new ClientFrames();
     expect(describeReplies(frames.replies(bytes))).toEqual([`close ${code}`]);
     expect(frames.replies(clientFrame(0x89, x))).toEqual([]);

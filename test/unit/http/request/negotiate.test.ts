@@ -3,7 +3,7 @@ import { StatusError } from '../../../../src/runtime/errors.ts';
 import { acceptsGzip, isKnown, negotiate, parseAccept, prefersYAML } from '../../../../src/http/request/negotiate.ts';
 
 describe('the Accept header', () => {
-  test('is parsed with q and parameters, the preferred type first', () => {
+  test('the Accept header is parsed with q and parameters, the preferred type first', () => {
     const clauses = parseAccept(
       'text/html;q=0.5, application/json;as=Table;g="meta.k8s.io";v=v1 , */*;q=0.1,a/b;q=0,c/*',
     );
@@ -23,7 +23,7 @@ describe('the Accept header', () => {
     },
   );
 
-  test('is ignored after its first 100 clauses', () => {
+  test('the Accept header is ignored after its first 100 clauses', () => {
     expect(parseAccept('a/b;q=0.1,'.repeat(10_000))).toHaveLength(100);
   });
 
@@ -33,7 +33,7 @@ describe('the Accept header', () => {
   });
 
   test.each(['text/html', 'application/json;q=0', 'application/vnd.kubernetes.protobuf', 'nonsense', ';', 'a/b/c'])(
-    '%j results in 406',
+    'the Accept header %j results in 406',
     (header) => {
       const choose = (): string => negotiate(header, ['application/json'], (type) => type);
       expect(choose).toThrow(StatusError);
@@ -41,7 +41,7 @@ describe('the Accept header', () => {
     },
   );
 
-  test('falls through to the next clause when the first cannot be served', () => {
+  test('the Accept header falls through to the next clause when the first cannot be served', () => {
     const chosen = negotiate(
       'application/json;as=Unknown,application/json;as=Table',
       ['application/json'],

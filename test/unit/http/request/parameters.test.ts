@@ -33,11 +33,11 @@ function outcomeOf(query: URLSearchParams): string {
 }
 
 describe('query parameters', () => {
-  test('have their defaults when absent', () => {
+  test('query parameters have their defaults when absent', () => {
     expect(parameters.parse(new URLSearchParams())).toEqual({ limit: -1, watch: false });
   });
 
-  test('have typed values', () => {
+  test('query parameters have typed values', () => {
     const query = new URLSearchParams('limit=10&watch=1&name=&exclude=a&exclude=b');
     expect(parameters.parse(query)).toEqual({ limit: 10, watch: true, name: '', exclude: ['a', 'b'] });
   });
@@ -53,21 +53,21 @@ describe('query parameters', () => {
     ['name=a&name=b', ['name: is given more than once']],
     ['lmit=1', ['lmit: unknown parameter; did you mean limit?']],
     ['__proto__=1', ['__proto__: unknown parameter; known parameters are limit, watch, name, exclude']],
-  ])('are rejected with the reason: %s', (query, expected) => {
+  ])('query parameters are rejected with the reason: %s', (query, expected) => {
     expect(problemsOf(query)).toEqual(expected);
   });
 
-  test('are rejected with all problems at once', () => {
+  test('query parameters are rejected with all problems at once', () => {
     expect(problemsOf('watch=2&limit=x&other=1')).toMatchObject([/^watch: /, /^limit: /, /^other: /].map(matching));
   });
 
-  test('are rejected with 20 problems and the count of further ones', () => {
+  test('query parameters are rejected with 20 problems and the count of further ones', () => {
     const query = Array.from({ length: 25 }, (_, at) => `unknown-${at}=1`).join('&');
     expect(problemsOf(query)).toHaveLength(20);
     expect(() => parameters.parse(new URLSearchParams(query))).toThrow(/; and 5 more$/);
   });
 
-  test('of any text are parsed or rejected with 400', () => {
+  test('query parameters of any text are parsed or rejected with 400', () => {
     const name = fc.oneof(fc.constantFrom('limit', 'watch', 'name', 'exclude'), fc.string());
     fc.assert(
       fc.property(fc.array(fc.tuple(name, fc.string())), (pairs) => {

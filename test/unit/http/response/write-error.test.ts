@@ -63,7 +63,7 @@ describe('an error on the API paths', () => {
     expect(response.headers['retry-after']).toBe(seconds?.toString());
   });
 
-  test('that allows to continue a list contains the continue token', async () => {
+  test('an error on the API paths that allows to continue a list contains the continue token', async () => {
     expect((await thrown(errors.expired('too old', 'token'))).json()['metadata']).toEqual({ continue: 'token' });
   });
 });
@@ -88,7 +88,7 @@ describe('an error on the OAuth paths', () => {
   });
 
   // evidence: error-description-characters
-  test('has no character in its description that RFC 6749 forbids', async () => {
+  test('an error on the OAuth paths has no character in its description that RFC 6749 forbids', async () => {
     const { json } = await thrown(new errors.OAuthError('invalid_request', 'a "b" \\ ä\n'), '/oauth/x');
     expect(json()['error_description']).toBe("a 'b' ? ??");
   });
@@ -103,7 +103,7 @@ describe('an unexpected error', () => {
     secret,
     { secret },
     Object.assign(new Error(secret), { status: 400 }),
-  ])('is 500 with only the audit ID of the log line: %s', async (error) => {
+  ])('an unexpected error is 500 with only the audit ID of the log line: %s', async (error) => {
     const response = await thrown(error);
     expect(response.status).toBe(500);
     expect(response.text).not.toMatch(/postgres|srv|\bat\b/);
@@ -113,7 +113,7 @@ describe('an unexpected error', () => {
     });
   });
 
-  test('is logged once with its cause and the audit ID', async () => {
+  test('an unexpected error is logged once with its cause and the audit ID', async () => {
     const { log, lines } = logOfLines();
     const response = await thrown(new Error('the cause'), '/kapis/version', 'GET', log);
     const caused = lines().filter((line) => line.includes('the cause'));

@@ -12,7 +12,7 @@ const large = Array.from({ length: 3000 }, (_, index) => Buffer.from(`${index} $
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
 
 describe('a response', () => {
-  test('has its length and an entity tag', async () => {
+  test('a response has its length and an entity tag', async () => {
     const response = new FakeResponse();
     await write(request(), asResponse(response), {
       status: 201,
@@ -30,14 +30,14 @@ describe('a response', () => {
     });
   });
 
-  test('with JSON ends with a newline', async () => {
+  test('a response with JSON ends with a newline', async () => {
     const response = new FakeResponse();
     await writeJson(request(), asResponse(response), { a: 1 });
     expect(response.text).toBe('{"a":1}\n');
     expect(response.headers['content-type']).toBe('application/json');
   });
 
-  test('is not written a second time', async () => {
+  test('a response is not written a second time', async () => {
     const response = new FakeResponse();
     response.end('late');
     await writeJson(request(), asResponse(response), {});
@@ -45,7 +45,7 @@ describe('a response', () => {
     expect(response.headers).toEqual({});
   });
 
-  test('that is large is sent at the pace of its reader, unchanged', async () => {
+  test('a response that is large is sent at the pace of its reader, unchanged', async () => {
     const response = new FakeResponse();
     response.stalled = true;
     const writing = write(request(), asResponse(response), { contentType: 'text/plain', body: large });
@@ -62,7 +62,7 @@ describe('a response', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test.each([{}, { 'accept-encoding': 'gzip' }])('ends when its reader disconnects: %j', async (headers) => {
+  test.each([{}, { 'accept-encoding': 'gzip' }])('a response ends when its reader disconnects: %j', async (headers) => {
     const response = new FakeResponse();
     response.stalled = true;
     const writing = write(request(headers), asResponse(response), { contentType: 'text/plain', body: large });
@@ -72,7 +72,7 @@ describe('a response', () => {
     expect(response.text.length).toBeLessThan(600_000);
   });
 
-  test('that is large is compressed for a client that accepts gzip', async () => {
+  test('a response that is large is compressed for a client that accepts gzip', async () => {
     const response = new FakeResponse();
     await write(request({ 'accept-encoding': 'gzip' }), asResponse(response), {
       contentType: 'text/plain',
@@ -83,14 +83,14 @@ describe('a response', () => {
     expect(gunzipSync(Buffer.concat(response.chunks)).equals(Buffer.concat(large))).toBe(true);
   });
 
-  test('that is small is not compressed', async () => {
+  test('a response that is small is not compressed', async () => {
     const response = new FakeResponse();
     const body = [Buffer.alloc(128 * 1024, 'x')];
     await write(request({ 'accept-encoding': 'gzip' }), asResponse(response), { contentType: 'text/plain', body });
     expect(response.headers).not.toHaveProperty('content-encoding');
   });
 
-  test('to HEAD has only headers', async () => {
+  test('a response to HEAD has only headers', async () => {
     const response = new FakeResponse();
     await write(request({}, 'HEAD'), asResponse(response), { contentType: 'text/plain', body: large });
     expect(response.text).toBe('');
@@ -142,7 +142,7 @@ describe('a list response', () => {
     });
   });
 
-  test('is not continued when its reader has disconnected', async () => {
+  test('a list response is not continued when its reader has disconnected', async () => {
     const response = new FakeResponse();
     response.stalled = true;
     const { parts, made, ended } = counting();
@@ -158,7 +158,7 @@ describe('a list response', () => {
   test.each([
     ['GET', large.length / part, Buffer.concat(large)],
     ['HEAD', 0, Buffer.alloc(0)],
-  ])('is compressed for a client that accepts it: %s', async (method, wanted, body) => {
+  ])('a list response is compressed for a client that accepts it: %s', async (method, wanted, body) => {
     const response = new FakeResponse();
     const { parts, made } = counting();
     const plain = async (): Promise<Streamed> => ({ length: 1, parts: parts() });

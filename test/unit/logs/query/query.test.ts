@@ -82,7 +82,7 @@ describe('log query times', () => {
     ['0', 0],
     ['1700000000', 1_700_000_000],
     ['01700000000', 1_700_000_000],
-  ])('start_time=%s is accepted', (text, start) => {
+  ])('log query times start_time=%s is accepted', (text, start) => {
     expect(parse(`start_time=${text}`).start_time).toBe(start);
   });
 
@@ -144,20 +144,20 @@ describe('a log query is rejected', () => {
     ['log_query', Array.from({ length: 101 }, (_, i) => i).join(','), /101 items; at most 100 are allowed/],
     ['namespaces', Array.from({ length: 5_001 }, (_, i) => i).join(','), /at most 5000/],
     ['start', '5', /^unknown parameter; did you mean start_time\?$/],
-  ])('with %s=%s', (name, text, message) => {
+  ])('a log query is rejected with %s=%s', (name, text, message) => {
     expect(problems(`${name}=${text}`)[name]).toMatch(message);
   });
 
-  test('with a repeated parameter', () => {
+  test('a log query is rejected with a repeated parameter', () => {
     expect(problems('pods=a&pods=b')).toEqual({ pods: 'is given more than once' });
   });
 
-  test('with from and size beyond the last readable record', () => {
+  test('a log query is rejected with from and size beyond the last readable record', () => {
     expect(problems('from=99990&size=11')['from']).toMatch(/100000/);
     expect(problems('from=99990&size=10')).toEqual({});
   });
 
-  test('with too many buckets, for a histogram only', () => {
+  test('a log query is rejected with too many buckets, for a histogram only', () => {
     expect(problems('operation=histogram&interval=1s&start_time=0&end_time=10001')['interval']).toMatch(
       /10000 buckets/,
     );
@@ -166,24 +166,24 @@ describe('a log query is rejected', () => {
   });
 
   test.each(['query', 'statistics', 'histogram', 'export'])(
-    'but not with parameters that operation=%s ignores',
+    'a log query is rejected but not with parameters that operation=%s ignores',
     (operation) => {
       expect(problems(`operation=${operation}&from=1&size=5&sort=asc&interval=1m`)).toEqual({});
     },
   );
 
-  test('with follow and unsupported values, unless they are the defaults', () => {
+  test('a log query is rejected with follow and unsupported values, unless they are the defaults', () => {
     const wrong = problems('follow=true&from=1&size=5&sort=asc&interval=1m&start_time=1&end_time=2');
     expect(Object.keys(wrong).toSorted()).toEqual(['end_time', 'from', 'interval', 'size', 'sort', 'start_time']);
     expect(problems('follow=true&from=0&size=10&sort=desc&interval=15m')).toEqual({});
   });
 
-  test('with one problem for each invalid parameter', () => {
+  test('a log query is rejected with one problem for each invalid parameter', () => {
     const error = refusalOf('follow=true&size=x&start_time=');
     expect(error?.details?.causes).toHaveLength(2);
   });
 
-  test('with the first invalid item of each list', () => {
+  test('a log query is rejected with the first invalid item of each list', () => {
     const upperCase = Array.from({ length: 50 }, (_, index) => `A${index}`).join(',');
     expect(problems(`workloads=b,${upperCase}&workload_query=a(,b(&size=x`)).toEqual({
       workloads: 'contains an item with characters that are not allowed in names: "A0"',
@@ -192,18 +192,18 @@ describe('a log query is rejected', () => {
     });
   });
 
-  test('with too many items in a list, including equal ones', () => {
+  test('a log query is rejected with too many items in a list, including equal ones', () => {
     expect(problems(`workloads=${Array.from({ length: 101 }, () => 'a').join(',')}`)).toEqual({
       workloads: 'has 101 items; at most 100 are allowed',
     });
   });
 
-  test('with conflicts between parameters once each is valid', () => {
+  test('a log query is rejected with conflicts between parameters once each is valid', () => {
     expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=x'))).toEqual(['size']);
     expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=1'))).toEqual(['start_time', 'from']);
   });
 
-  test('with follow and another operation', () => {
+  test('a log query is rejected with follow and another operation', () => {
     expect(problems('follow=true&operation=export&size=1')).toEqual({
       follow: 'is supported only for operation=query, not for export',
       size: expect.stringContaining('follow'),

@@ -45,7 +45,7 @@ describe('histogram buckets', () => {
     expect(bucketOf(iso(time), interval)).toBe(iso(expected));
   });
 
-  test('are adjacent', () => {
+  test('histogram buckets are adjacent', () => {
     const interval = fc.constantFrom(...intervalUnits).map((unit) => ({ count: 1, unit }));
     fc.assert(
       fc.property(interval, fc.integer({ min: 0, max: 4e12 }), (of, time) => {
@@ -59,7 +59,7 @@ describe('histogram buckets', () => {
     );
   });
 
-  test('are complete between the first and the last', () => {
+  test('histogram buckets are complete between the first and the last', () => {
     const interval: Interval = { count: 1, unit: 's' };
     const counts = new Map([
       [3_000, 2],

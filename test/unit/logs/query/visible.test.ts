@@ -94,7 +94,7 @@ async function see({ bound = [], hasSynced = true, allowed = [], present = {}, .
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 
 describe('a caller sees logs', () => {
-  test('of all namespaces with the right to pods/log in all of them, after one review', async () => {
+  test('a caller sees logs of all namespaces with the right to pods/log in all of them, after one review', async () => {
     const { visible, reviews } = await see({ allowed: [''], hasSynced: false, bound: ['a'] });
     expect(visible).toBeUndefined();
     expect(reviews).toEqual([
@@ -102,7 +102,7 @@ describe('a caller sees logs', () => {
     ]);
   });
 
-  test('of named namespaces from the start with the right to pods/log in all namespaces', async () => {
+  test('a caller sees logs of named namespaces from the start with the right to pods/log in all namespaces', async () => {
     const { visible } = await see({ allowed: [''], namespaces: ['gone', 'shop'], present: { shop: 5 } });
     expect(visible).toEqual(
       new Map([
@@ -112,7 +112,7 @@ describe('a caller sees logs', () => {
     );
   });
 
-  test('of bound namespaces that a review allows, from the creation of each', async () => {
+  test('a caller sees logs of bound namespaces that a review allows, from the creation of each', async () => {
     const { visible, reviews, released } = await see({
       bound: ['blog', 'gone', 'shop'],
       allowed: ['gone', 'shop', 'other'],
@@ -132,7 +132,7 @@ describe('a caller sees logs', () => {
     expect(released).toBe(1);
   });
 
-  test('of named namespaces without a binding too, even before the bindings are read', async () => {
+  test('a caller sees logs of named namespaces without a binding too, even before the bindings are read', async () => {
     const { visible } = await see({
       hasSynced: false,
       bound: ['blog'],
@@ -150,7 +150,7 @@ describe('a caller sees logs', () => {
       ['blog', 'shop-test'],
     ],
     [['nothing'], []],
-  ])('of namespaces whose name contains one of %j', async (words, expected) => {
+  ])('a caller sees logs of namespaces whose name contains one of %j', async (words, expected) => {
     const all = ['blog', 'shop', 'shop-test'];
     const { visible, reviews } = await see({
       bound: all,
@@ -162,15 +162,15 @@ describe('a caller sees logs', () => {
     expect(reviews.slice(1).map(({ namespace }) => namespace)).toEqual(expected);
   });
 
-  test('of no namespace without any right, and no namespace is read', async () => {
+  test('a caller sees logs of no namespace without any right, and no namespace is read', async () => {
     expect(await see({ bound: ['shop'], present: { shop: 5 } })).toMatchObject({ visible: new Map(), released: 0 });
   });
 
-  test('of no namespace before the bindings are read, if none is named', async () => {
+  test('a caller sees logs of no namespace before the bindings are read, if none is named', async () => {
     await expect(see({ hasSynced: false })).rejects.toMatchObject({ code: 503 });
   });
 
-  test('of at most 10,000 bound namespaces', async () => {
+  test('a caller sees logs of at most 10,000 bound namespaces', async () => {
     expect((await see({ bound: names(10_000) })).visible).toEqual(new Map());
     await expect(see({ bound: names(10_001) })).rejects.toMatchObject({
       code: 403,
@@ -179,7 +179,7 @@ describe('a caller sees logs', () => {
     });
   });
 
-  test('of at most 200 named namespaces without a binding', async () => {
+  test('a caller sees logs of at most 200 named namespaces without a binding', async () => {
     const bound = names(50);
     expect((await see({ bound, namespaces: names(250) })).reviews).toHaveLength(251);
     await expect(see({ bound, namespaces: names(251) })).rejects.toMatchObject({ code: 400 });
@@ -216,7 +216,7 @@ describe('a log stream', () => {
     ['the same', since(['shop', born + 5])],
     ['less', since()],
     ['the same from a later second on', since(['shop', born + 6])],
-  ])('continues if the caller saw %s', async (_what, before) => {
+  ])('a log stream continues if the caller saw %s', async (_what, before) => {
     expect(await recheck(before)).toEqual(new Map([['shop', born + 5]]));
   });
 
@@ -225,7 +225,7 @@ describe('a log stream', () => {
     ['one more namespace', since(['shop', born + 5], ['blog', born + 5])],
     // The namespace was deleted and recreated under the same name.
     ['an earlier second', since(['shop', born + 4])],
-  ])('ends with 403 if the caller saw %s', async (_what, before) => {
+  ])('a log stream ends with 403 if the caller saw %s', async (_what, before) => {
     await expect(recheck(before)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining('the namespaces whose logs you may see have changed') as unknown,
@@ -233,7 +233,7 @@ describe('a log stream', () => {
     });
   });
 
-  test('ends with the message of kube-apiserver if the caller saw everything', async () => {
+  test('a log stream ends with the message of kube-apiserver if the caller saw everything', async () => {
     await expect(recheck(undefined)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining(
@@ -242,7 +242,7 @@ describe('a log stream', () => {
     });
   });
 
-  test('of all visible logs ends with 410 when more becomes visible', async () => {
+  test('a log stream of all visible logs ends with 410 when more becomes visible', async () => {
     await expect(recheck(since(), assertSameVisible)).rejects.toMatchObject({ code: 410 });
     await expect(recheck(since(['shop', born + 6]), assertSameVisible)).rejects.toMatchObject({ code: 410 });
     expect(await recheck(since(['shop', born + 5]), assertSameVisible)).toBeUndefined();

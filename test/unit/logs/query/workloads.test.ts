@@ -20,7 +20,7 @@ const name = fc
 const generate = (base: string, suffix: string): string => base.slice(0, 58) + suffix;
 
 describe('the pod names of a workload with any name', () => {
-  test('match for a Deployment', () => {
+  test('the pod names of a workload with any name match for a Deployment', () => {
     fc.assert(
       fc.property(name, hash, random, (workload, templateHash, suffix) => {
         fc.pre(workload.length < 58);
@@ -29,7 +29,7 @@ describe('the pod names of a workload with any name', () => {
     );
   });
 
-  test('match for a DaemonSet, a Job and a ReplicaSet', () => {
+  test('the pod names of a workload with any name match for a DaemonSet, a Job and a ReplicaSet', () => {
     fc.assert(
       fc.property(name, random, (workload, suffix) => {
         expect(named(podPatternOf(workload))(generate(`${workload}-`, suffix))).toBe(true);
@@ -37,7 +37,7 @@ describe('the pod names of a workload with any name', () => {
     );
   });
 
-  test('match for a StatefulSet', () => {
+  test('the pod names of a workload with any name match for a StatefulSet', () => {
     fc.assert(
       fc.property(name, fc.nat(), (workload, index) => {
         expect(named(podPatternOf(workload))(`${workload}-${index}`)).toBe(true);
@@ -45,7 +45,7 @@ describe('the pod names of a workload with any name', () => {
     );
   });
 
-  test('match for a CronJob', () => {
+  test('the pod names of a workload with any name match for a CronJob', () => {
     fc.assert(
       fc.property(name, fc.integer({ min: 20_000_000, max: 99_999_999 }), random, (workload, minute, suffix) => {
         fc.pre(workload.length <= 52);

@@ -79,31 +79,31 @@ async function followed(
 }
 
 describe('a polled log store', () => {
-  test('returns new records once, and none of the earlier ones', async () => {
+  test('a polled log store returns new records once, and none of the earlier ones', async () => {
     expect(await followed([[], [record(1_001, 'a')], [], [record(1_002, 'b')], []], [record(1_001, 'old')])).toEqual([
       'a',
       'b',
     ]);
   });
 
-  test('neither loses nor duplicates records with equal times or equal contents', async () => {
+  test('a polled log store neither loses nor duplicates records with equal times or equal contents', async () => {
     const same = record(1_002, 'same');
     const received = await followed([[same], [same, record(1_002, 'other')], [], [same], []]);
     expect(received.toSorted()).toEqual(['other', 'same', 'same', 'same']);
   });
 
-  test('returns late records', async () => {
+  test('a polled log store returns late records', async () => {
     const arrivals = [[record(1_005, 'first')], [], [], [record(1_003, 'late')], []];
     expect(await followed([...arrivals])).toEqual(['first', 'late']);
   });
 
-  test('returns more records than fit on a page or are remembered', async () => {
+  test('a polled log store returns more records than fit on a page or are remembered', async () => {
     const many = Array.from({ length: 40 }, (_, i) => record(1_002 + Math.floor(i / 8), `r${i}`));
     const received = await followed([many, [], [], [], [], [], [], [], [], [], []]);
     expect(received.toSorted()).toEqual(many.map(({ log }) => log).toSorted());
   });
 
-  test('returns records that are too large for a page', async () => {
+  test('a polled log store returns records that are too large for a page', async () => {
     const many = Array.from({ length: 8 }, (_, i) => record(1_002, `r${i}`));
     expect((await followed([many, [], []], [], 4)).toSorted()).toEqual(many.map(({ log }) => log));
   });

@@ -84,7 +84,7 @@ const twice = (text: string, again = text): Record<string, string> => ({
 
 describe('the authorization code flow', () => {
   // evidence: authorize-code-flow
-  test('leads through login and consent to tokens for the user', async () => {
+  test('the authorization code flow leads through login and consent to tokens for the user', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const login = await browser.open(authorize({ nonce: 'n-1' }));
@@ -123,7 +123,7 @@ describe('the authorization code flow', () => {
     expect(readJWT(String(again.json()['id_token'])).claims).not.toHaveProperty('nonce');
   });
 
-  test('skips a login and consent that the user has already completed, and the consent for a trusted client', async () => {
+  test('the authorization code flow skips a login and consent that the user has already completed, and the consent for a trusted client', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
     expect(responseOf(await browser.open(authorize()))).toHaveProperty('code');
@@ -133,7 +133,7 @@ describe('the authorization code flow', () => {
   });
 
   // evidence: refresh-rotation-public-client
-  test('needs no secret for a public client, and rotates its refresh tokens', async () => {
+  test('the authorization code flow needs no secret for a public client, and rotates its refresh tokens', async () => {
     const made = await lab();
     const at = { client_id: 'spa', redirect_uri: 'https://spa.example/' };
     const code = await codeOf(browserOf(made), at);
@@ -147,7 +147,7 @@ describe('the authorization code flow', () => {
   });
 
   // evidence: loopback-redirect
-  test('redirects a native app to any loopback port, and always requires consent', async () => {
+  test('the authorization code flow redirects a native app to any loopback port, and always requires consent', async () => {
     const made = await lab();
     const browser = browserOf(made);
     for (const redirect_uri of [
@@ -164,7 +164,7 @@ describe('the authorization code flow', () => {
   });
 
   // evidence: redirect-uri-query
-  test('keeps the query of a registered redirect URI', async () => {
+  test('the authorization code flow keeps the query of a registered redirect URI', async () => {
     const redirect_uri = 'https://console.example/other?tab=1';
     const made = await lab();
     const browser = browserOf(made);
@@ -178,7 +178,7 @@ describe('the authorization code flow', () => {
   });
 
   // evidence: authorize-post
-  test('may start with a form of the client', async () => {
+  test('the authorization code flow may start with a form of the client', async () => {
     const browser = browserOf(await lab());
     const { headers } = await browser.open('/oauth/authorize');
     expect(headers['content-type']).toMatch(/html/);
@@ -216,7 +216,7 @@ describe('an authorization request', () => {
     ['an invalid port', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:65536/callback' }],
     ['an invalid port of an IPv6 address', { client_id: 'platform-cli', redirect_uri: 'http://[::1]:99999/callback' }],
     ['the built-in client of the pages', { client_id: 'platform-pages' }],
-  ])('with %s shows an error page instead of redirecting', async (_, fields) => {
+  ])('an authorization request with %s shows an error page instead of redirecting', async (_, fields) => {
     const browser = browserOf(await lab());
     await codeOf(browser);
     const response = await browser.open(authorize(fields));
@@ -227,7 +227,7 @@ describe('an authorization request', () => {
   });
 
   // evidence: redirect-uri-repeated
-  test('with two redirect URIs shows an error page instead of redirecting', async () => {
+  test('an authorization request with two redirect URIs shows an error page instead of redirecting', async () => {
     const response = await browserOf(await lab()).open(
       `${authorize()}&redirect_uri=${encodeURIComponent(redirectURI)}`,
     );
@@ -255,12 +255,12 @@ describe('an authorization request', () => {
     ['a resource that is not listed', { resource: 'https://files.example' }, 'invalid_target'],
     ['a long nonce', { nonce: 'n'.repeat(513) }, 'invalid_request'],
     ['prompt=none without a login', { prompt: 'none' }, 'login_required'],
-  ])('with %s redirects the error to the client', async (_, fields, error) => {
+  ])('an authorization request with %s redirects the error to the client', async (_, fields, error) => {
     const response = responseOf(await browserOf(await lab()).open(authorize(fields)));
     expect(response).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
   });
 
-  test('without PKCE gets an error that names the settings of programs', async () => {
+  test('an authorization request without PKCE gets an error that names the settings of programs', async () => {
     const { error_description: description } = responseOf(
       await browserOf(await lab()).open(authorize({ code_challenge: undefined, code_challenge_method: undefined })),
     );
@@ -269,7 +269,7 @@ describe('an authorization request', () => {
   });
 
   // evidence: authorize-repeated-parameter
-  test('that repeats a parameter redirects the error to the client', async () => {
+  test('an authorization request that repeats a parameter redirects the error to the client', async () => {
     const response = await browserOf(await lab()).open(`${authorize()}&scope=email`);
     expect(responseOf(response)).toMatchObject({
       error: 'invalid_request',
@@ -281,22 +281,25 @@ describe('an authorization request', () => {
   test.each<[string, Fields]>([
     ['quotation marks', { response_type: 'token' }],
     ['text of the client', { 'ä"\\\n': 'x' }],
-  ])('that is rejected because of %s gets a description in the characters of RFC 6749', async (_, fields) => {
-    const { error_description } = responseOf(
-      await browserOf(await lab()).open(`${authorize(fields)}&${queryOf({ ...fields, scope: 'email' })}`),
-    );
-    expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
-  });
+  ])(
+    'an authorization request that is rejected because of %s gets a description in the characters of RFC 6749',
+    async (_, fields) => {
+      const { error_description } = responseOf(
+        await browserOf(await lab()).open(`${authorize(fields)}&${queryOf({ ...fields, scope: 'email' })}`),
+      );
+      expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+    },
+  );
 
   // evidence: authorize-unknown-parameters
-  test('may have unknown parameters, and treats parameters without a value as omitted', async () => {
+  test('an authorization request may have unknown parameters, and treats parameters without a value as omitted', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
     const fields = { unknown: 'x', resource: '', state: '', nonce: '', prompt: '', max_age: '' };
     expect(responseOf(await browser.open(authorize(fields)))).toEqual({ code: expect.any(String), iss: issuer });
   });
 
-  test('with prompt=none needs no interaction once the user is logged in and has consented', async () => {
+  test('an authorization request with prompt=none needs no interaction once the user is logged in and has consented', async () => {
     const browser = browserOf(await lab());
     const login = await browser.open(authorize());
     await browser.submit(login, credentials());
@@ -310,7 +313,7 @@ describe('an authorization request', () => {
     ['prompt=select_account', { prompt: 'select_account' }],
     ['max_age=0', { max_age: '0' }],
     ['a login that is too old', { max_age: '60' }],
-  ])('with %s makes the user log in again, once', async (_, fields) => {
+  ])('an authorization request with %s makes the user log in again, once', async (_, fields) => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -328,7 +331,7 @@ describe('an authorization request', () => {
     [60, 60, 'code'],
     [60, 61, 'login'],
     [undefined, 3_600, 'code'],
-  ])('with max_age=%s after %d seconds leads to the %s', async (maxAge, seconds, next) => {
+  ])('an authorization request with max_age=%s after %d seconds leads to the %s', async (maxAge, seconds, next) => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -337,16 +340,19 @@ describe('an authorization request', () => {
     expect(response.status === 303 ? 'code' : 'login').toBe(next);
   });
 
-  test.each(['1x', '1'.repeat(10)])('with max_age=%s redirects the error to the client', async (max_age) => {
-    const response = await browserOf(await lab()).open(authorize({ max_age }));
-    expect(responseOf(response)).toMatchObject({ error: 'invalid_request' });
-  });
+  test.each(['1x', '1'.repeat(10)])(
+    'an authorization request with max_age=%s redirects the error to the client',
+    async (max_age) => {
+      const response = await browserOf(await lab()).open(authorize({ max_age }));
+      expect(responseOf(response)).toMatchObject({ error: 'invalid_request' });
+    },
+  );
 
-  test('may have a nonce of 512 characters', async () => {
+  test('an authorization request may have a nonce of 512 characters', async () => {
     expect((await browserOf(await lab()).open(authorize({ nonce: 'n'.repeat(512) }))).status).toBe(200);
   });
 
-  test('while the cluster does not respond redirects an error to the client, without internal details', async () => {
+  test('an authorization request while the cluster does not respond redirects an error to the client, without internal details', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -359,7 +365,7 @@ describe('an authorization request', () => {
 
 describe('an authorization code', () => {
   // evidence: code-replay
-  test('that is used again revokes the session that it started', async () => {
+  test('an authorization code that is used again revokes the session that it started', async () => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
     const tokens = (await made.token(exchange(code))).json();
@@ -375,7 +381,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-once-concurrent
-  test('is valid once, even with concurrent requests', async () => {
+  test('an authorization code is valid once, even with concurrent requests', async () => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
     const responses = await Promise.all(Array.from({ length: 5 }, () => made.token(exchange(code))));
@@ -387,7 +393,7 @@ describe('an authorization code', () => {
     ['another verifier', { code_verifier: 'x'.repeat(43) }],
     ['another redirect_uri', { redirect_uri: 'https://console.example/other?tab=1' }],
     ['another client', { client_id: 'ours', client_secret: 'ours' }],
-  ])('with %s is rejected, and stays valid for its own request', async (_, fields) => {
+  ])('an authorization code with %s is rejected, and stays valid for its own request', async (_, fields) => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
     expectRefused(await made.token(exchange(code, fields)), 'invalid_grant');
@@ -400,15 +406,18 @@ describe('an authorization code', () => {
     ['no redirect_uri', { redirect_uri: undefined }, /redirect_uri/],
     ['no verifier', { code_verifier: undefined }, /code_verifier/],
     ['a short verifier', { code_verifier: 'x'.repeat(42) }, /43 to 128/],
-  ])('with %s is rejected with an error that names what is missing', async (_, fields, description) => {
-    const made = await lab();
-    const response = await made.token(exchange('x', fields));
-    expectRefused(response, 'invalid_request');
-    expect(response.json()['error_description']).toMatch(description);
-  });
+  ])(
+    'an authorization code with %s is rejected with an error that names what is missing',
+    async (_, fields, description) => {
+      const made = await lab();
+      const response = await made.token(exchange('x', fields));
+      expectRefused(response, 'invalid_request');
+      expect(response.json()['error_description']).toMatch(description);
+    },
+  );
 
   // evidence: code-expiry
-  test('expires after a minute, and when the user is disabled', async () => {
+  test('an authorization code expires after a minute, and when the user is disabled', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -420,7 +429,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: password-change-code
-  test('of a user who must change the password meanwhile gives no tokens for other audiences', async () => {
+  test('an authorization code of a user who must change the password meanwhile gives no tokens for other audiences', async () => {
     const made = await lab();
     await made.putUser('carol');
     const browser = browserOf(made);
@@ -435,7 +444,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-ends-with-login
-  test('expires with the login that it was issued for, even if that ends at the same moment', async () => {
+  test('an authorization code expires with the login that it was issued for, even if that ends at the same moment', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -455,7 +464,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-as-refresh-token
-  test('is neither a refresh token nor an access token, and a refresh token is not a code', async () => {
+  test('an authorization code is neither a refresh token nor an access token, and a refresh token is not a code', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -474,7 +483,7 @@ describe('an authorization code', () => {
     );
   });
 
-  test('cannot be replaced by a refresh token, whose session continues', async () => {
+  test('an authorization code cannot be replaced by a refresh token, whose session continues', async () => {
     const made = await lab();
     const tokens = (await made.token(exchange(await codeOf(browserOf(made))))).json();
     const refreshToken = String(tokens['refresh_token']);
@@ -489,7 +498,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-count-limit
-  test('is limited in number per login', async () => {
+  test('an authorization code is limited in number per login', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser, { client_id: 'ours' });
@@ -503,7 +512,7 @@ describe('an authorization code', () => {
 
 describe('the login page', () => {
   // evidence: login-form-escaping
-  test('shows what is wrong, and keeps the typed values except the password', async () => {
+  test('the login page shows what is wrong, and keeps the typed values except the password', async () => {
     const browser = browserOf(await lab());
     const login = await browser.open(authorize({ login_hint: '"><script>' }));
     expect(login.text).not.toContain('<script>');
@@ -517,7 +526,7 @@ describe('the login page', () => {
   });
 
   // evidence: page-login-limit
-  test('counts guesses together with those at the token endpoint', async () => {
+  test('the login page counts guesses together with those at the token endpoint', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const login = await browser.open(authorize());
@@ -531,7 +540,7 @@ describe('the login page', () => {
     expect(response.text).toContain('Too many failed logins');
   });
 
-  test('makes a user whose password must be changed do so first', async () => {
+  test('the login page makes a user whose password must be changed do so first', async () => {
     const made = await lab();
     await made.putUser('carol', { groups: ['c'], passwordChangeRequired: true });
     const browser = browserOf(made);
@@ -554,7 +563,7 @@ describe('the login page', () => {
     ['the form token of another browser', { form_token: 'A'.repeat(43) }, {}],
     ['another site', undefined, { 'sec-fetch-site': 'cross-site' }],
     ['another origin of the same site', undefined, { 'sec-fetch-site': 'same-site' }],
-  ])('rejects a form with %s', async (_, fields, headers) => {
+  ])('the login page rejects a form with %s', async (_, fields, headers) => {
     const made = await lab();
     const browser = browserOf(made);
     const page = formIn((await browser.open(authorize())).text).fields;
@@ -566,7 +575,7 @@ describe('the login page', () => {
   });
 
   // evidence: login-cookie-required
-  test('rejects a form of a browser without its cookie, or with two of them', async () => {
+  test('the login page rejects a form of a browser without its cookie, or with two of them', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const page = await browser.open(authorize());
@@ -587,7 +596,7 @@ describe('the login page', () => {
     '/\\evil.example',
     '/oauth/device\r\nx: y',
     '/kapis',
-  ])('does not redirect elsewhere: %j', async (next) => {
+  ])('the login page does not redirect elsewhere: %j', async (next) => {
     const browser = browserOf(await lab());
     const response = await browser.submit(await browser.open(authorize()), { ...credentials(), next });
     expect({ status: response.status, location: response.headers['location'] }).toEqual({
@@ -597,7 +606,7 @@ describe('the login page', () => {
   });
 
   // evidence: login-cookie-attributes
-  test('sets a cookie that scripts, other hosts and other sites cannot access', async () => {
+  test('the login page sets a cookie that scripts, other hosts and other sites cannot access', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const page = await browser.open(authorize());
@@ -620,14 +629,14 @@ describe('the login page', () => {
   });
 
   // evidence: pages-tls-only
-  test('is served only over TLS', async () => {
+  test('the login page is served only over TLS', async () => {
     const response = await sendRequest((await lab()).app, authorize());
     expect(response.status).toBe(404);
     expect(response.json()['error_description']).toContain('https');
   });
 
   // evidence: page-headers
-  test('cannot be framed, runs no script and does not submit to other sites', async () => {
+  test('the login page cannot be framed, runs no script and does not submit to other sites', async () => {
     const { headers, text } = await browserOf(await lab()).open(authorize());
     expect(headers).toMatchObject({
       'cache-control': 'no-store',
@@ -643,20 +652,20 @@ describe('the login page', () => {
 });
 
 describe('the consent page', () => {
-  test('shows the client, the scope and the target of the redirect', async () => {
+  test('the consent page shows the client, the scope and the target of the redirect', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize({ scope: 'openid groups' })), credentials());
     for (const text of ['<strong>alice</strong>', '<strong>console</strong>', 'See your groups', 'console.example'])
       expect(page.text).toContain(text);
   });
 
-  test.each(['deny', 'x', ''])('redirects back with the decision %j', async (decision) => {
+  test.each(['deny', 'x', ''])('the consent page redirects back with the decision %j', async (decision) => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     expect(responseOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
   });
 
-  test('is remembered once for the same client and scope, in any order', async () => {
+  test('the consent page is remembered once for the same client and scope, in any order', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -666,7 +675,7 @@ describe('the consent page', () => {
     expect(logins.map(({ status }) => status.consents)).toEqual([['console openid profile']]);
   });
 
-  test('is shown for a client that needed no consent before', async () => {
+  test('the consent page is shown for a client that needed no consent before', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser, { client_id: 'ours' });
@@ -675,7 +684,7 @@ describe('the consent page', () => {
   });
 
   // evidence: consent-csrf
-  test('accepts no consent from another site or for an unregistered redirect URI', async () => {
+  test('the consent page accepts no consent from another site or for an unregistered redirect URI', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     const { action, fields } = formIn(page.text);
@@ -689,7 +698,7 @@ describe('the consent page', () => {
     });
   });
 
-  test('says what to do when it is opened by itself, as with the back button', async () => {
+  test('the consent page says what to do when it is opened by itself, as with the back button', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open('/oauth/consent');
     expect({ status: page.status, type: page.headers['content-type'] }).toEqual({
@@ -699,7 +708,7 @@ describe('the consent page', () => {
     expect(page.text).toContain('start again');
   });
 
-  test('becomes a login if the user has logged out meanwhile', async () => {
+  test('the consent page becomes a login if the user has logged out meanwhile', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     browser.cookies.delete('__Host-platform-login');

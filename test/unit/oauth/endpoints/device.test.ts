@@ -145,7 +145,7 @@ test.each(['lower case', 'no hyphen', 'spaces'])('a user code may be typed with 
 
 describe('a device', () => {
   // evidence: device-denied
-  test('that is denied gets access_denied', async () => {
+  test('a device that is denied gets access_denied', async () => {
     const all = await waiting();
     const response = await all.browser.submit(await typeIn(all), { decision: 'deny' });
     expect(response.text).toContain('Device denied');
@@ -153,7 +153,7 @@ describe('a device', () => {
   });
 
   // evidence: device-slow-down
-  test('that polls too often must slow down, more each time', async () => {
+  test('a device that polls too often must slow down, more each time', async () => {
     const { made, poll } = await waiting();
     await poll();
     expect(errorOf(await poll())).toBe('400 slow_down');
@@ -199,7 +199,7 @@ describe('a device', () => {
         [8_999, 'slow_down'],
       ],
     ],
-  ])('that polls after %s gets the response of RFC 8628 section 3.5', async (_, polls) => {
+  ])('a device that polls after %s gets the response of RFC 8628 section 3.5', async (_, polls) => {
     const { made, poll } = await waiting();
     const errors: unknown[] = [];
     for (const [wait] of polls) {
@@ -209,14 +209,14 @@ describe('a device', () => {
     expect(errors).toEqual(polls.map(([, error]) => error));
   });
 
-  test('that must slow down gets the new interval', async () => {
+  test('a device that must slow down gets the new interval', async () => {
     const { poll } = await waiting();
     await poll();
     expect((await poll()).json()['error_description']).toBe('wait 10 seconds between requests');
     expect((await poll()).json()['error_description']).toBe('wait 15 seconds between requests');
   });
 
-  test('gets the same error each time for an unknown code, and the server stores nothing about it', async () => {
+  test('a device gets the same error each time for an unknown code, and the server stores nothing about it', async () => {
     const { poll } = await waiting();
     const forged = { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` };
     const long = { device_code: `\u20ac${'x'.repeat(60_000)}` };
@@ -224,7 +224,7 @@ describe('a device', () => {
   });
 
   // evidence: device-expiry
-  test('that nobody authorizes for ten minutes must start again', async () => {
+  test('a device that nobody authorizes for ten minutes must start again', async () => {
     const all = await waiting();
     const consentPage = await typeIn(all);
     await all.made.clock.advance(600 * second);
@@ -233,7 +233,7 @@ describe('a device', () => {
   });
 
   // evidence: device-code-once
-  test('gets its tokens once, and keeps them when it polls again', async () => {
+  test('a device gets its tokens once, and keeps them when it polls again', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     const responses = await Promise.all([all.poll(), all.poll()]);
@@ -244,7 +244,7 @@ describe('a device', () => {
     expect(await all.made.accessTokens.validate(token)).toBeDefined();
   });
 
-  test('whose session another request changes meanwhile gets its tokens, and not slow_down', async () => {
+  test('a device whose session another request changes meanwhile gets its tokens, and not slow_down', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     overtakeNextWrite(all.made);
@@ -256,13 +256,13 @@ describe('a device', () => {
     ['of another client', { client_id: 'tv', client_secret: 'tv' }],
     ['that is invalid', { device_code: 'x' }],
     ['with a wrong seal', { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` }],
-  ])('cannot use a code %s', async (_, fields) => {
+  ])('a device cannot use a code %s', async (_, fields) => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     expect(errorOf(await all.poll(fields))).toBe('400 invalid_grant');
   });
 
-  test('cannot be authorized by a user who was disabled meanwhile', async () => {
+  test('a device cannot be authorized by a user who was disabled meanwhile', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     all.made.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] });
@@ -270,7 +270,7 @@ describe('a device', () => {
   });
 
   // evidence: device-login-ended
-  test('cannot be authorized in a login that has ended meanwhile', async () => {
+  test('a device cannot be authorized in a login that has ended meanwhile', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     await all.browser.submit(await all.browser.open('/oauth/logout'), {});
@@ -278,14 +278,14 @@ describe('a device', () => {
   });
 
   // evidence: device-client-grant
-  test('of a client without the grant gets an error that says so', async () => {
+  test('a device of a client without the grant gets an error that says so', async () => {
     const response = await begin(await lab(), { client_id: 'platform', client_secret: 'platform' });
     expect(errorOf(response)).toBe('400 unauthorized_client');
     expect(errorOf(await begin(await lab(), { client_id: 'nobody' }))).toBe('401 invalid_client');
   });
 
   // evidence: device-limit
-  test('may have a limited number of pending codes per address and in total', async () => {
+  test('a device may have a limited number of pending codes per address and in total', async () => {
     const made = await lab();
     for (let count = 0; count < 20; count += 1) expect((await begin(made)).status).toBe(200);
     const refused = await begin(made);
@@ -300,7 +300,7 @@ describe('a device', () => {
   test.each([
     ['one address', () => '192.0.2.1'],
     ['one /64', (index: number) => `2001:db8:1:1::${index.toString(16)}`],
-  ])('may have a limited number of pending codes for %s, even with concurrent requests', async (_, from) => {
+  ])('a device may have a limited number of pending codes for %s, even with concurrent requests', async (_, from) => {
     const made = await lab();
     const responses = await Promise.all(Array.from({ length: 60 }, (__, index) => begin(made, {}, from(index + 1))));
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(20);
@@ -309,7 +309,7 @@ describe('a device', () => {
     expect((await begin(made, {}, '2001:db8:1:2::1')).status).toBe(200);
   });
 
-  test('may have 40 pending codes for one /48, which do not affect others', async () => {
+  test('a device may have 40 pending codes for one /48, which do not affect others', async () => {
     const made = await lab();
     const statuses: number[] = [];
     for (let index = 1; index <= 41; index += 1)
@@ -320,14 +320,14 @@ describe('a device', () => {
 });
 
 describe('the device page', () => {
-  test('shows at most 20 characters of a code in the address', async () => {
+  test('the device page shows at most 20 characters of a code in the address', async () => {
     const { browser } = await waiting();
     const login = await browser.open(`/oauth/device?user_code=${'B'.repeat(100)}`);
     const page = await browser.submit(login, { username: 'alice', password: rightPassword });
     expect(formIn(page.text).fields['user_code']).toBe('B'.repeat(20));
   });
 
-  test('says that the code has expired when it expires while the user decides', async () => {
+  test('the device page says that the code has expired when it expires while the user decides', async () => {
     const all = await waiting();
     const consentPage = await typeIn(all);
     all.made.client.before = ({ method, path }) => {
@@ -339,7 +339,7 @@ describe('the device page', () => {
   });
 
   // evidence: device-login-required
-  test('shows nothing about a device without a login', async () => {
+  test('the device page shows nothing about a device without a login', async () => {
     const { browser, device } = await waiting();
     const page = await browser.open('/oauth/device');
     const { form_token = '' } = formIn(page.text).fields;
@@ -353,7 +353,7 @@ describe('the device page', () => {
   });
 
   // evidence: user-code-guesses
-  test('limits guesses at user codes', async () => {
+  test('the device page limits guesses at user codes', async () => {
     const all = await waiting();
     let page = await typeIn(all, 'BBBB-BBBB');
     expect(page.status).toBe(400);
@@ -368,7 +368,7 @@ describe('the device page', () => {
     expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
   });
 
-  test('is not affected by failed logins, whatever the typed name', async () => {
+  test('the device page is not affected by failed logins, whatever the typed name', async () => {
     const all = await waiting();
     for (let count = 0; count < 4; count += 1)
       await all.made.token(
@@ -385,7 +385,7 @@ describe('the device page', () => {
   });
 
   // evidence: device-csrf
-  test('accepts no decision from another site', async () => {
+  test('the device page accepts no decision from another site', async () => {
     const all = await waiting();
     const { fields } = formIn((await typeIn(all)).text);
     const response = await all.browser.send(

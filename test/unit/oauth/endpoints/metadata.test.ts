@@ -12,7 +12,7 @@ type Key = JsonWebKey & { readonly kid: string; readonly alg: string };
 
 describe('the server metadata', () => {
   // evidence: metadata-paths
-  test.each(documents)('is served at %s', async (path) => {
+  test.each(documents)('the server metadata is served at %s', async (path) => {
     const response = await sendRequest((await createLab()).app, path, { headers: { host: 'evil.example' } });
     expect(response.status).toBe(200);
     expect(response.headers).toMatchObject({
@@ -33,7 +33,7 @@ describe('the server metadata', () => {
   });
 
   // evidence: metadata-endpoints-served
-  test('contains only endpoints that exist', async () => {
+  test('the server metadata contains only endpoints that exist', async () => {
     const lab = await createLab();
     const members = Object.entries((await sendRequest(lab.app, documents[0] ?? '')).json());
     const addresses = members.flatMap(([name, value]) => (/_(endpoint|uri)$/.test(name) ? [String(value)] : []));
@@ -41,7 +41,7 @@ describe('the server metadata', () => {
     for (const address of addresses) expect(routesOf(lab).map(({ path }) => issuer + path)).toContain(address);
   });
 
-  test('lists exactly the grants of the token endpoint', async () => {
+  test('the server metadata lists exactly the grants of the token endpoint', async () => {
     const { app, token } = await createLab();
     const named = (await sendRequest(app, documents[0] ?? '')).json()['grant_types_supported'];
     const refusal = (await token({ ...login, grant_type: 'magic' })).json()['error_description'];
@@ -49,7 +49,7 @@ describe('the server metadata', () => {
   });
 
   // evidence: metadata-issuer-config
-  test('follows the issuer when the configuration changes', async () => {
+  test('the server metadata follows the issuer when the configuration changes', async () => {
     const { app, configure } = await createLab();
     configure({ issuer: 'https://other.example/base' });
     expect((await sendRequest(app, documents[0] ?? '')).json()).toMatchObject({
@@ -59,7 +59,7 @@ describe('the server metadata', () => {
   });
 
   // evidence: metadata-issuer-path
-  test('of an issuer with a path is at the location of RFC 8414 section 3.1, and at no other path', async () => {
+  test('the server metadata of an issuer with a path is at the location of RFC 8414 section 3.1, and at no other path', async () => {
     const { app, configure } = await createLab();
     const names = ['openid-configuration', 'oauth-authorization-server'];
     const ofPath = (path: string) => Promise.all(names.map((name) => sendRequest(app, `/.well-known/${name}${path}`)));
@@ -72,7 +72,7 @@ describe('the server metadata', () => {
   });
 
   // evidence: metadata-members
-  test('contains what clients need for secure use, and no empty list', async () => {
+  test('the server metadata contains what clients need for secure use, and no empty list', async () => {
     const metadata = (await sendRequest((await createLab()).app, documents[0] ?? '')).json();
     const withSecret = ['client_secret_basic', 'client_secret_post'];
     expect(metadata).toMatchObject({
@@ -99,14 +99,14 @@ describe('the server metadata', () => {
     expect(addresses.filter((address) => !address.startsWith('https://'))).toEqual([]);
   });
 
-  test('rejects POST', async () => {
+  test('the server metadata rejects POST', async () => {
     const response = await sendRequest((await createLab()).app, documents[0] ?? '', { method: 'POST' });
     expect(response).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
 });
 
 describe('the key set', () => {
-  test('contains public keys only, one for each algorithm', async () => {
+  test('the key set contains public keys only, one for each algorithm', async () => {
     const response = await sendRequest((await createLab()).app, '/oauth/keys');
     expect(response.status).toBe(200);
     expect(response.headers).toMatchObject({
@@ -122,7 +122,7 @@ describe('the key set', () => {
   });
 
   // evidence: jwks-verification
-  test.each(['access_token', 'id_token'])('verifies the %s', async (name) => {
+  test.each(['access_token', 'id_token'])('the key set verifies the %s', async (name) => {
     const { app, token } = await createLab();
     const text = String((await token({ ...login, scope: 'openid' })).json()[name]);
     const { header } = readJWT(text);
@@ -138,7 +138,7 @@ describe('the key set', () => {
     expect(isRight).toBe(true);
   });
 
-  test('has no body for HEAD', async () => {
+  test('the key set has no body for HEAD', async () => {
     const response = await sendRequest((await createLab()).app, '/oauth/keys', { method: 'HEAD' });
     expect(response).toMatchObject({ status: 200, text: '' });
     expect(Number(response.headers['content-length'])).toBeGreaterThan(100);

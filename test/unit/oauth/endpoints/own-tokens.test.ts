@@ -51,7 +51,7 @@ const inactive = { active: false };
 
 describe('revocation', () => {
   // evidence: revocation-ends-session
-  test.each(['access', 'refresh'] as const)('of the %s token revokes the session', async (kind) => {
+  test.each(['access', 'refresh'] as const)('revocation of the %s token revokes the session', async (kind) => {
     const lab = await logIn();
     const response = await revoke(lab, lab[kind]);
     expect(response).toMatchObject({
@@ -63,7 +63,7 @@ describe('revocation', () => {
   });
 
   // evidence: revocation-hint
-  test('accepts any token_type_hint', async () => {
+  test('revocation accepts any token_type_hint', async () => {
     for (const hint of ['access_token', 'refresh_token', 'nonsense']) {
       const lab = await logIn();
       expect((await revoke(lab, lab.refresh, { ...asClient, token_type_hint: hint })).status).toBe(200);
@@ -71,14 +71,14 @@ describe('revocation', () => {
     }
   });
 
-  test('of a used refresh token revokes the session too', async () => {
+  test('revocation of a used refresh token revokes the session too', async () => {
     const lab = await logIn();
     await lab.token(refreshWith(lab.refresh));
     await revoke(lab, lab.refresh);
     expect(await accepted(lab)).toEqual([false, false]);
   });
 
-  test('works for a client that may introspect', async () => {
+  test('revocation works for a client that may introspect', async () => {
     const lab = await logIn();
     await revoke(lab, lab.access, by('resource'));
     expect(await accepted(lab)).toEqual([false, false]);
@@ -91,13 +91,13 @@ describe('revocation', () => {
     ["another client's access token", ({ access }) => access, by('other')],
     ["another client's refresh token", ({ refresh }) => refresh, by('other')],
     ['a forged access token', ({ access }) => craftJWT(readJWT(access).header, readJWT(access).claims), asClient],
-  ])('of %s changes nothing, with the same response', async (_, token, client) => {
+  ])('revocation of %s changes nothing, with the same response', async (_, token, client) => {
     const lab = await logIn();
     expect(await revoke(lab, token(lab), client)).toMatchObject({ status: 200, text: '' });
     expect(await accepted(lab)).toEqual([true, true]);
   });
 
-  test('needs no secret for own tokens of a public client', async () => {
+  test('revocation needs no secret for own tokens of a public client', async () => {
     const lab = await logIn();
     const asCLI = { client_id: 'platform-cli' };
     const refused = await revoke(lab, lab.access, asCLI);
@@ -114,13 +114,13 @@ describe('revocation', () => {
   });
 
   // evidence: revocation-twice
-  test('can be repeated', async () => {
+  test('revocation can be repeated', async () => {
     const lab = await logIn();
     for (let time = 0; time < 2; time += 1) expect((await revoke(lab, lab.refresh)).status).toBe(200);
   });
 
   // evidence: revocation-unavailable
-  test('that cannot be written is 503, so that the client retries', async () => {
+  test('revocation that cannot be written is 503, so that the client retries', async () => {
     const lab = await logIn();
     lab.client.before = ({ method }) => {
       if (method === 'PUT') throw unreachable(new Error('reset'));
@@ -130,7 +130,7 @@ describe('revocation', () => {
     expect(response.json()['error']).toBe('temporarily_unavailable');
   });
 
-  test('does not log the token', async () => {
+  test('revocation does not log the token', async () => {
     const { log, lines } = logOfLines();
     const lab = await logIn({}, { log });
     await revoke(lab, lab.refresh);
@@ -143,33 +143,36 @@ describe('revocation', () => {
 
 describe('introspection', () => {
   // evidence: introspection-active
-  test.each([asClient, by('resource')])('of an access token by %j returns its properties', async (client) => {
-    const lab = await logIn();
-    const { claims } = readJWT(lab.access);
-    const response = await introspect(lab, lab.access, client);
-    expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' });
-    const { iat, exp, jti, sub } = claims;
-    expect(response.json()).toEqual({
-      active: true,
-      token_type: 'Bearer',
-      client_id: 'platform',
-      scope: 'openid profile',
-      iss: issuer,
-      aud: issuer,
-      iat,
-      exp,
-      jti,
-      sub,
-      username: 'alice',
-      groups: ['a'],
-    });
-  });
+  test.each([asClient, by('resource')])(
+    'introspection of an access token by %j returns its properties',
+    async (client) => {
+      const lab = await logIn();
+      const { claims } = readJWT(lab.access);
+      const response = await introspect(lab, lab.access, client);
+      expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' });
+      const { iat, exp, jti, sub } = claims;
+      expect(response.json()).toEqual({
+        active: true,
+        token_type: 'Bearer',
+        client_id: 'platform',
+        scope: 'openid profile',
+        iss: issuer,
+        aud: issuer,
+        iat,
+        exp,
+        jti,
+        sub,
+        username: 'alice',
+        groups: ['a'],
+      });
+    },
+  );
 
   test.each<[string, Fields, Record<string, string>]>([
     ['in the form', { client_id: 'platform-cli' }, {}],
     ['in the form with an empty secret', { client_id: 'platform-cli', client_secret: '' }, {}],
     ['by HTTP Basic', {}, { authorization: `Basic ${btoa('platform-cli:')}` }],
-  ])('is not available to a client without a secret, named %s', async (_, fields, headers) => {
+  ])('introspection is not available to a client without a secret, named %s', async (_, fields, headers) => {
     const lab = await logIn();
     const response = await lab.post('/oauth/introspect', { token: lab.access, ...fields }, { headers });
     expect({ status: response.status, error: response.json()['error'] }).toEqual({
@@ -178,13 +181,13 @@ describe('introspection', () => {
     });
   });
 
-  test('returns the current groups, not those of the login', async () => {
+  test('introspection returns the current groups, not those of the login', async () => {
     const lab = await logIn();
     lab.configure({ clients, users: [{ username: 'alice', groups: ['b'] }] });
     expect((await introspect(lab, lab.access)).json()['groups']).toEqual(['b']);
   });
 
-  test('of a refresh token returns that it is active, and nothing that would make it pass as a bearer token', async () => {
+  test('introspection of a refresh token returns that it is active, and nothing that would make it pass as a bearer token', async () => {
     const lab = await logIn();
     const body = (await introspect(lab, lab.refresh)).json();
     const iat = Math.floor(lab.clock.now() / 1_000);
@@ -196,7 +199,7 @@ describe('introspection', () => {
   });
 
   // evidence: introspection-hint
-  test('accepts any token_type_hint', async () => {
+  test('introspection accepts any token_type_hint', async () => {
     const lab = await logIn();
     for (const token_type_hint of ['access_token', 'refresh_token', 'nonsense'])
       for (const token of [lab.access, lab.refresh]) {
@@ -205,7 +208,7 @@ describe('introspection', () => {
       }
   });
 
-  test('does not consume a refresh token', async () => {
+  test('introspection does not consume a refresh token', async () => {
     const lab = await logIn();
     await introspect(lab, lab.refresh);
     expect(await accepted(lab)).toEqual([true, true]);
@@ -219,7 +222,7 @@ describe('introspection', () => {
     ['of a removed client', (lab) => lab.configure({ clients: clients.slice(1), users })],
   ];
   // evidence: introspection-revoked
-  test.each(endings)('of tokens %s returns only that they are inactive', async (_, end) => {
+  test.each(endings)('introspection of tokens %s returns only that they are inactive', async (_, end) => {
     const lab = await logIn();
     await end(lab);
     for (const token of [lab.access, lab.refresh])
@@ -227,7 +230,7 @@ describe('introspection', () => {
   });
 
   // evidence: introspection-expired
-  test('of an expired access token returns only that it is inactive', async () => {
+  test('introspection of an expired access token returns only that it is inactive', async () => {
     const lab = await logIn();
     // The session itself continues.
     await lab.clock.advance(121 * minute);
@@ -246,7 +249,7 @@ describe('introspection', () => {
       ({ access }) => craftJWT({ alg: 'none', typ: 'at+jwt' }, readJWT(access).claims),
       asClient,
     ],
-  ])('of %s returns only that it is inactive', async (_, token, client) => {
+  ])('introspection of %s returns only that it is inactive', async (_, token, client) => {
     const lab = await logIn();
     const response = await introspect(lab, token(lab), client);
     expect({ status: response.status, body: response.json() }).toEqual({ status: 200, body: inactive });
@@ -281,7 +284,7 @@ describe('introspection', () => {
 });
 
 describe('userinfo', () => {
-  test.each(['GET', 'POST'])('by %s returns the claims of the scope', async (method) => {
+  test.each(['GET', 'POST'])('userinfo by %s returns the claims of the scope', async (method) => {
     const lab = await logIn({ scope: 'openid profile email groups' });
     const response = await sendRequest(lab.app, '/oauth/userinfo', {
       method,
@@ -298,7 +301,7 @@ describe('userinfo', () => {
     });
   });
 
-  test('returns only the subject for the scope openid', async () => {
+  test('userinfo returns only the subject for the scope openid', async () => {
     const lab = await logIn({ scope: 'openid' });
     expect(Object.keys((await userinfo(lab, lab.access)).json())).toEqual(['sub']);
   });
@@ -309,7 +312,7 @@ describe('userinfo', () => {
     ["a client's credentials", { authorization: 'Basic eDp5' }, 401, undefined],
     ['no token', { authorization: 'Bearer ' }, 401, undefined],
     ['nonsense', { authorization: 'Bearer x y' }, 401, 'invalid_token'],
-  ])('with %s gets a challenge', async (_, headers, status, error) => {
+  ])('userinfo with %s gets a challenge', async (_, headers, status, error) => {
     const lab = await logIn();
     const response = await sendRequest(lab.app, '/oauth/userinfo', { headers });
     expect(response.status).toBe(status);
@@ -318,7 +321,7 @@ describe('userinfo', () => {
     expect(response.headers['cache-control']).toBe('no-store');
   });
 
-  test('explains how to send a token', async () => {
+  test('userinfo explains how to send a token', async () => {
     const lab = await logIn();
     expect((await sendRequest(lab.app, '/oauth/userinfo')).json()['error_description']).toMatch(
       /'Authorization: Bearer <token>'$/,
@@ -340,20 +343,20 @@ describe('userinfo', () => {
   });
 
   // evidence: userinfo-error-codes
-  test.each(['refresh', 'identity'] as const)('rejects the %s token', async (kind) => {
+  test.each(['refresh', 'identity'] as const)('userinfo rejects the %s token', async (kind) => {
     const lab = await logIn();
     const response = await userinfo(lab, lab[kind]);
     expect(response.status).toBe(401);
     expect(response.headers['www-authenticate']).toMatch(/error="invalid_token"$/);
   });
 
-  test('requires a scope', async () => {
+  test('userinfo requires a scope', async () => {
     const lab = await logIn({ scope: undefined });
     expect((await userinfo(lab, lab.access)).json()['error']).toBe('insufficient_scope');
   });
 
   // evidence: userinfo-scope
-  test('requires the scope openid', async () => {
+  test('userinfo requires the scope openid', async () => {
     const lab = await logIn({ scope: 'profile' });
     const response = await userinfo(lab, lab.access);
     expect({ status: response.status, error: response.json()['error'] }).toEqual({
@@ -363,14 +366,14 @@ describe('userinfo', () => {
     expect(response.headers['www-authenticate']).toMatch(/error="insufficient_scope", scope="openid"$/);
   });
 
-  test('by GET ignores a media type without a body', async () => {
+  test('userinfo by GET ignores a media type without a body', async () => {
     const lab = await logIn({ scope: 'openid' });
     const headers = { authorization: `Bearer ${lab.access}`, 'content-type': 'application/json' };
     expect((await sendRequest(lab.app, '/oauth/userinfo', { headers })).status).toBe(200);
   });
 
   // evidence: userinfo-header-only
-  test('accepts no token in the form or in the URL', async () => {
+  test('userinfo accepts no token in the form or in the URL', async () => {
     const lab = await logIn();
     const inForm = await lab.post('/oauth/userinfo', { access_token: lab.access });
     const inURL = await sendRequest(lab.app, `/oauth/userinfo?access_token=${lab.access}`);

@@ -24,7 +24,7 @@ const kept = (until: number, to: string): string => `a.sso.${until}.${Buffer.fro
 const titleOf = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
 
 describe('the login page with OpenID providers', () => {
-  test('has a button for each provider, in the order of the configuration', async () => {
+  test('the login page with OpenID providers has a button for each provider, in the order of the configuration', async () => {
     const made = await lab();
     const { text } = await browserOf(made).open(device);
     expect([...text.matchAll(/action="([^"]*)"/g)].map(([, action]) => action)).toEqual([
@@ -52,7 +52,7 @@ describe('starting a login at a provider', () => {
       400,
     ],
     ['with a provider whose secret is missing', 'sso', {}, 503],
-  ])('is rejected: %s', async (_, name, changes, status) => {
+  ])('starting a login at a provider is rejected: %s', async (_, name, changes, status) => {
     const browser = browserOf(await lab());
     const { fields } = formIn((await browser.open(device)).text);
     const { form_token = '', next = '' } = fields;
@@ -63,7 +63,7 @@ describe('starting a login at a provider', () => {
 });
 
 describe('a user whose login failed', () => {
-  test('at the provider returns to the page that required it', async () => {
+  test('a user whose login failed at the provider returns to the page that required it', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open(withCode);
     const { form_token = '' } = formIn(page.text).fields;
@@ -76,7 +76,7 @@ describe('a user whose login failed', () => {
     ['after the timeout', withCode, withCode],
     ['with a target on another site', 'https://evil.example/', undefined],
     ['without a target', undefined, undefined],
-  ])('at the callback %s can start again at %s', async (_, to, expected) => {
+  ])('a user whose login failed at the callback %s can start again at %s', async (_, to, expected) => {
     const browser = browserOf(await lab());
     await browser.open(device);
     if (to !== undefined) browser.cookies.set('__Host-platform-provider', kept(1, to));
@@ -90,7 +90,7 @@ describe('the callback of a provider', () => {
     ['without its cookie', {}],
     ['with an invalid cookie', { '__Host-platform-provider': 'a.b' }],
     ['with an expired cookie', { '__Host-platform-provider': `a.sso.1.${btoa('/oauth/device')}` }],
-  ])('is rejected %s', async (_, cookies) => {
+  ])('the callback of a provider is rejected %s', async (_, cookies) => {
     const browser = browserOf(await lab());
     await browser.open(device);
     for (const [name, value] of Object.entries(cookies)) browser.cookies.set(name, value);
@@ -100,7 +100,7 @@ describe('the callback of a provider', () => {
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
   });
 
-  test('is available only over TLS', async () => {
+  test('the callback of a provider is available only over TLS', async () => {
     const { app } = await lab();
     expect((await sendRequest(app, '/oauth/callback/sso?state=a&code=b')).status).toBe(404);
   });
@@ -130,7 +130,7 @@ describe('a successful login at a provider', () => {
   const identity = { provider: 'sso', subject: '1' };
   const erin = { identity, username: 'erin', email: undefined, displayName: undefined, groups: [] };
 
-  test('starts a login session here and continues to the requested page', async () => {
+  test('a successful login at a provider starts a login session here and continues to the requested page', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     const uid = await made.putUser('erin', { identities: [identity] }, false);
     person.mockResolvedValue(erin);
@@ -145,7 +145,7 @@ describe('a successful login at a provider', () => {
     ]);
   });
 
-  test('of a disabled user is rejected and sets no login cookie', async () => {
+  test('a successful login at a provider of a disabled user is rejected and sets no login cookie', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await made.putUser('erin', { identities: [identity], state: 'Disabled' }, false);
     person.mockResolvedValue(erin);
@@ -156,7 +156,7 @@ describe('a successful login at a provider', () => {
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
   });
 
-  test('is rejected at the callback of another provider', async () => {
+  test('a successful login at a provider is rejected at the callback of another provider', async () => {
     const { browser, person, leave } = await labWithProvider();
     const state = await leave();
     expect((await browser.open(`/oauth/callback/two?state=${state}&code=guess`)).status).toBe(400);
@@ -170,7 +170,7 @@ describe('the page that redirects to a provider', () => {
   test.each([
     ['sso', 'Our &lt;SSO&gt;'],
     ['two', 'two'],
-  ])('redirects by itself, and names the provider: %s', async (name, shown) => {
+  ])('the page that redirects to a provider redirects by itself, and names the provider: %s', async (name, shown) => {
     jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/?a=1&b=2');
     const browser = browserOf(await lab());
     const { form_token = '', next = '' } = formIn((await browser.open(device)).text).fields;
@@ -190,17 +190,20 @@ describe('the page that redirects to a provider', () => {
     ['?prompt=consent%20select_account', true],
     ['?prompt=consent', false],
     ['?state=login', false],
-  ])('for /oauth/authorize%s makes the provider ask for a new login: %s', async (query, isAgain) => {
-    const options = jest
-      .spyOn(RedirectProviders.prototype, 'authorizationURL')
-      .mockResolvedValue('https://sso.example/');
-    const browser = browserOf(await lab());
-    const { form_token = '' } = formIn((await browser.open(device)).text).fields;
-    await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
-    expect(options.mock.calls.map((call) => call[2])).toEqual([isAgain]);
-  });
+  ])(
+    'the page that redirects to a provider for /oauth/authorize%s makes the provider ask for a new login: %s',
+    async (query, isAgain) => {
+      const options = jest
+        .spyOn(RedirectProviders.prototype, 'authorizationURL')
+        .mockResolvedValue('https://sso.example/');
+      const browser = browserOf(await lab());
+      const { form_token = '' } = formIn((await browser.open(device)).text).fields;
+      await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
+      expect(options.mock.calls.map((call) => call[2])).toEqual([isAgain]);
+    },
+  );
 
-  test('supports a target of 2,800 characters', async () => {
+  test('the page that redirects to a provider supports a target of 2,800 characters', async () => {
     jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
     const browser = browserOf(await lab());
     const { form_token = '' } = formIn((await browser.open(device)).text).fields;
@@ -214,7 +217,7 @@ describe('the callback of a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
 
   // evidence: provider-login-state
-  test('requires a login that this server has started, so that nobody can forge its cookie and state', async () => {
+  test('the callback of a provider requires a login that this server has started, so that nobody can forge its cookie and state', async () => {
     const { made, person } = await labWithProvider();
     const browser = browserOf(made);
     const until = made.clock.now() + 600_000;
@@ -231,7 +234,7 @@ describe('the callback of a provider', () => {
     ['a later expiry', ([secret = '', name = '', until = '', ...next]) => [secret, name, `${until}0`, ...next]],
     ['another destination', (parts) => [...parts.slice(0, 3), btoa('/oauth/account')]],
     ['another secret', ([, ...others]) => ['own-secret', ...others]],
-  ])('rejects %s in the cookie', async (_, change) => {
+  ])('the callback of a provider rejects %s in the cookie', async (_, change) => {
     const { browser, person, leave, comeBack } = await labWithProvider();
     await leave();
     const away = browser.cookies.get('__Host-platform-provider') ?? '';
@@ -243,7 +246,7 @@ describe('the callback of a provider', () => {
     expect(person).toHaveBeenCalledTimes(1);
   });
 
-  test('is rejected ten minutes after the login was started', async () => {
+  test('the callback of a provider is rejected ten minutes after the login was started', async () => {
     const { made, person, leave, comeBack } = await labWithProvider();
     await leave();
     await made.clock.advance(600_000);
@@ -252,7 +255,7 @@ describe('the callback of a provider', () => {
   });
 
   // evidence: provider-login-once
-  test('is valid once per browser', async () => {
+  test('the callback of a provider is valid once per browser', async () => {
     const { person, leave, comeBack } = await labWithProvider();
     await leave();
     expect((await comeBack()).status).toBe(503);
@@ -261,7 +264,7 @@ describe('the callback of a provider', () => {
   });
 
   // evidence: provider-login-limit
-  test('is limited by address when it fails, even with the cookie of one login, separately from passwords', async () => {
+  test('the callback of a provider is limited by address when it fails, even with the cookie of one login, separately from passwords', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await leave();
     const away = browser.cookies.get('__Host-platform-provider') ?? '';
@@ -279,7 +282,7 @@ describe('the callback of a provider', () => {
     expect((await comeBack('198.51.100.2')).status).toBe(503);
   });
 
-  test('is not limited for users who logged in at the provider and are rejected here', async () => {
+  test('the callback of a provider is not limited for users who logged in at the provider and are rejected here', async () => {
     const { leave, comeBack } = await labWithProvider(new PersonRefused('no user is linked'));
     for (let logins = 0; logins < 5; logins += 1) {
       await leave();

@@ -43,7 +43,7 @@ const asShort = { client_id: 'short', client_secret: 'short' };
 
 describe('a login at the token endpoint', () => {
   // evidence: token-response-members
-  test('returns the response of RFC 6749 section 5.1, and nothing more', async () => {
+  test('a login at the token endpoint returns the response of RFC 6749 section 5.1, and nothing more', async () => {
     const response = await (await createLab()).token(login);
     expect(response.status).toBe(200);
     expectUncached(response);
@@ -60,28 +60,31 @@ describe('a login at the token endpoint', () => {
     ['openid', 'openid', true],
     ['groups', 'groups', false],
     ['openid profile unknown', 'openid profile', true],
-  ])('for the scope %j is granted %j, with an id_token: %j', async (scope, granted, isIdentity) => {
-    const body = (await (await createLab()).token({ ...login, scope })).json();
-    expect(body['scope']).toBe(granted);
-    expect(readJWT(String(body['access_token'])).claims['scope']).toBe(granted);
-    expect('id_token' in body).toBe(isIdentity);
-  });
+  ])(
+    'a login at the token endpoint for the scope %j is granted %j, with an id_token: %j',
+    async (scope, granted, isIdentity) => {
+      const body = (await (await createLab()).token({ ...login, scope })).json();
+      expect(body['scope']).toBe(granted);
+      expect(readJWT(String(body['access_token'])).claims['scope']).toBe(granted);
+      expect('id_token' in body).toBe(isIdentity);
+    },
+  );
 
-  test('of a client that cannot refresh gets no refresh token', async () => {
+  test('a login at the token endpoint of a client that cannot refresh gets no refresh token', async () => {
     const { token } = await createLab({ clients });
     const response = await token({ ...login, ...asShort });
     expect(response.status).toBe(200);
     expect(response.json()).not.toHaveProperty('refresh_token');
   });
 
-  test('may authenticate its client by HTTP Basic', async () => {
+  test('a login at the token endpoint may authenticate its client by HTTP Basic', async () => {
     const { token } = await createLab();
     const authorization = `Basic ${Buffer.from('platform:platform').toString('base64')}`;
     const fields = { ...login, client_id: undefined, client_secret: undefined };
     expect((await token(fields, { headers: { authorization } })).status).toBe(200);
   });
 
-  test('revokes the other sessions of the user with multipleLogin disabled', async () => {
+  test('a login at the token endpoint revokes the other sessions of the user with multipleLogin disabled', async () => {
     const { token, tokens, sessions } = await createLab({ multipleLogin: false });
     const sid = async (): Promise<string> =>
       tokens.verifyAccess(String((await token(login)).json()['access_token']))?.sid ?? '';
@@ -135,7 +138,7 @@ describe('a token request is rejected', () => {
   ];
   // evidence: token-endpoint-errors
   test.each(refusals.map(([how, fields, status, error, why = /./]) => ({ how, fields, status, error, why })))(
-    '$how',
+    'a token request is rejected $how',
     async ({ fields, status, error, why }) => {
       const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
       const response = await (await createLab({ clients, users })).token(fields);
@@ -147,7 +150,7 @@ describe('a token request is rejected', () => {
 
   // evidence: token-repeated-parameter
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'other'])(
-    'for repeating %s',
+    'a token request is rejected for repeating %s',
     async (name) => {
       const { token } = await createLab();
       const body = `${new URLSearchParams({ scope: 'openid', other: 'x', ...login }).toString()}&${name}=again`;
@@ -170,23 +173,23 @@ describe('a token request is rejected', () => {
       { ...short, audience: 'x' },
     ],
     ['a wrong audience, before missing fields of the grant', 'invalid_target', { ...refreshWith(''), audience: 'x' }],
-  ])('for its first problem: %s', async (_, error, fields) => {
+  ])('a token request is rejected for its first problem: %s', async (_, error, fields) => {
     const { token } = await createLab({ clients });
     expect((await token(fields)).json()['error']).toBe(error);
   });
 
-  test('for a repeated field before its client authenticates', async () => {
+  test('a token request is rejected for a repeated field before its client authenticates', async () => {
     const { token } = await createLab();
     expectRefused(await token({}, { body: 'scope=a&scope=a' }), 400, 'invalid_request', /repeated/);
   });
 
-  test('for every missing field of the grant at once', async () => {
+  test('a token request is rejected for every missing field of the grant at once', async () => {
     const { token } = await createLab();
     const { error_description } = (await token({ ...asClient, grant_type: 'password' })).json();
     expect(error_description).toBe("the parameter 'username' is missing; the parameter 'password' is missing");
   });
 
-  test('for authenticating its client twice', async () => {
+  test('a token request is rejected for authenticating its client twice', async () => {
     const { token } = await createLab();
     expectRefused(await token(login, { headers: { authorization: both } }), 400, 'invalid_request', /twice/);
   });
@@ -198,30 +201,36 @@ describe('a token request is rejected', () => {
     ['a broken encoding', { body: 'a=%' }, 400],
     ['an unknown compression', { headers: { 'content-encoding': 'magic' }, body: 'a=1' }, 415],
     ['a compressed form', { headers: { 'content-encoding': 'gzip' }, body: gzipSync('a=1') }, 415],
-  ])('for a body with %s', async (_, options, status) => {
+  ])('a token request is rejected for a body with %s', async (_, options, status) => {
     expectRefused(await (await createLab()).token({}, options), status, 'invalid_request');
   });
 
   // evidence: token-method
-  test.each(['GET', 'PUT', 'DELETE', 'PATCH'])('for the method %s, with a 405 that names POST', async (method) => {
-    const { token } = await createLab();
-    const response = await token({}, { method, body: '' });
-    expectRefused(response, 405, 'invalid_request');
-    expect(response.headers.allow).toBe('POST');
-  });
+  test.each(['GET', 'PUT', 'DELETE', 'PATCH'])(
+    'a token request is rejected for the method %s, with a 405 that names POST',
+    async (method) => {
+      const { token } = await createLab();
+      const response = await token({}, { method, body: '' });
+      expectRefused(response, 405, 'invalid_request');
+      expect(response.headers.allow).toBe('POST');
+    },
+  );
 
   // evidence: token-url-parameters
-  test.each(['?grant_type=password', '?access_token=x', '?x'])('for parameters in the URL: %s', async (query) => {
-    const { app } = await createLab();
-    const response = await sendRequest(app, `/oauth/token${query}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: new URLSearchParams(login).toString(),
-    });
-    expectRefused(response, 400, 'invalid_request');
-  });
+  test.each(['?grant_type=password', '?access_token=x', '?x'])(
+    'a token request is rejected for parameters in the URL: %s',
+    async (query) => {
+      const { app } = await createLab();
+      const response = await sendRequest(app, `/oauth/token${query}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams(login).toString(),
+      });
+      expectRefused(response, 400, 'invalid_request');
+    },
+  );
 
-  test('while the cluster cannot be written, with a 503 to be retried', async () => {
+  test('a token request is rejected while the cluster cannot be written, with a 503 to be retried', async () => {
     const { token, client } = await createLab();
     client.before = () => {
       throw unreachable(new Error('the socket hung up'));
@@ -232,7 +241,7 @@ describe('a token request is rejected', () => {
     expect(response.text).not.toContain('socket');
   });
 
-  test('after an internal error, with a 500 without the cause', async () => {
+  test('a token request is rejected after an internal error, with a 500 without the cause', async () => {
     const { token, hashes } = await createLab();
     hashes.failure = new Error('out of memory at /srv/hash.js');
     const response = await token(login);
@@ -322,7 +331,7 @@ async function tokensOf(made: Lab, fields: Fields = login): Promise<{ access: st
 }
 
 describe('a token refresh', () => {
-  test('returns new tokens for the same session', async () => {
+  test('a token refresh returns new tokens for the same session', async () => {
     const made = await createLab();
     const first = await tokensOf(made);
     const second = await tokensOf(made, refreshWith(first.refresh));
@@ -332,7 +341,7 @@ describe('a token refresh', () => {
   });
 
   // evidence: refresh-narrower-scope
-  test('may request a narrower scope, and a later one the full scope again', async () => {
+  test('a token refresh may request a narrower scope, and a later one the full scope again', async () => {
     const made = await createLab();
     const first = await tokensOf(made, { ...login, scope: 'openid profile groups' });
     const narrowed = (await made.token({ ...refreshWith(first.refresh), scope: 'openid' })).json();
@@ -344,21 +353,21 @@ describe('a token refresh', () => {
   });
 
   // evidence: refresh-wider-scope
-  test('for a wider scope is 400 invalid_scope and does not consume the token', async () => {
+  test('a token refresh for a wider scope is 400 invalid_scope and does not consume the token', async () => {
     const made = await createLab();
     const { refresh } = await tokensOf(made, { ...login, scope: 'openid' });
     expectRefused(await made.token({ ...refreshWith(refresh), scope: 'openid groups' }), 400, 'invalid_scope');
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
   });
 
-  test('whose session another request changes meanwhile gets its tokens', async () => {
+  test('a token refresh whose session another request changes meanwhile gets its tokens', async () => {
     const made = await createLab();
     const { refresh } = await tokensOf(made);
     overtakeNextWrite(made);
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
   });
 
-  test('reads the cluster only after another request changed the session', async () => {
+  test('a token refresh reads the cluster only after another request changed the session', async () => {
     const made = await createLab();
     const methods = async (token: string): Promise<[string, string[]]> => {
       await settle();
@@ -373,7 +382,7 @@ describe('a token refresh', () => {
   });
 
   // evidence: refresh-reuse-grace
-  test('with a used token revokes the session after the grace period', async () => {
+  test('a token refresh with a used token revokes the session after the grace period', async () => {
     const made = await createLab({ refreshGrace: '10s' });
     const { refresh } = await tokensOf(made);
     const next = await tokensOf(made, refreshWith(refresh));
@@ -401,7 +410,7 @@ describe('a token refresh', () => {
   });
 
   // evidence: refresh-client-binding
-  test('by another client is 400 invalid_grant, and the token stays valid for its own client', async () => {
+  test('a token refresh by another client is 400 invalid_grant, and the token stays valid for its own client', async () => {
     const made = await createLab({
       clients: [...clients, { name: 'other', secret: 'x', grantTypes: ['refresh_token'] }],
     });

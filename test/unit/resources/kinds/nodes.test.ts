@@ -6,7 +6,7 @@ const ready = (status: string): object => ({ type: 'Ready', status });
 const now = 1_700_000_000_000 + 3 * 86_400_000;
 
 describe('the table cells of a node', () => {
-  test('equal those of kube-apiserver', () => {
+  test('the table cells of a node equal those of kube-apiserver', () => {
     const full = node('a', {
       labels: { 'node-role.kubernetes.io/worker': '', 'node-role.kubernetes.io/': '', 'kubernetes.io/role': 'edge' },
       unschedulable: true,
@@ -41,7 +41,7 @@ describe('the table cells of a node', () => {
     ]);
   });
 
-  test('of a node without a status', () => {
+  test('the table cells of a node of a node without a status', () => {
     expect(nodes.cells(node('a'), now)).toEqual([
       'a',
       'Unknown',
@@ -61,7 +61,7 @@ describe('the table cells of a node', () => {
     ['True', 'Ready'],
     ['False', 'NotReady'],
     ['Unknown', 'NotReady'],
-  ])('with Ready=%s show %s', (status, cell) => {
+  ])('the table cells of a node with Ready=%s show %s', (status, cell) => {
     expect(nodes.cells(node('a', { status: { conditions: [ready(status)] } }), now)[1]).toBe(cell);
   });
 });

@@ -64,7 +64,7 @@ async function approve(): Promise<boolean> {
 }
 
 describe('an authorization code', () => {
-  test('starts an active session with a refresh token', async () => {
+  test('an authorization code starts an active session with a refresh token', async () => {
     const code = await newCode();
     expect(phases()).toEqual(['Pending']);
     const redeemed = await use(code);
@@ -73,7 +73,7 @@ describe('an authorization code', () => {
     expect(await granted(replica.sessions, (redeemed as Redeemed).refreshToken ?? '')).toEqual(expect.any(String));
   });
 
-  test('starts a session without a refresh token if none is allowed, and that session does not idle', async () => {
+  test('an authorization code starts a session without a refresh token if none is allowed, and that session does not idle', async () => {
     const code = await replica.sessions.codes.create({ ...login, code: { redirectURI } }, minute, false);
     const redeemed = (await redeem(replica.sessions, code, { isRefreshable: false })) as Redeemed;
     expect(redeemed).not.toHaveProperty('refreshToken');
@@ -94,26 +94,26 @@ describe('an authorization code', () => {
     expect(reads()).toBe(before);
   });
 
-  test('of a deleted session has expired', async () => {
+  test('an authorization code of a deleted session has expired', async () => {
     expect(await use(tokens.first(newSessionID()))).toBe('ended');
   });
 
   test.each([
     ['a sealed token of the same session', (code: string) => tokens.first(tokens.sessionOf(code) ?? '')],
     ['its successor', (code: string) => tokens.successor(code)],
-  ])('is not redeemed by %s, and stays valid', async (_, other) => {
+  ])('an authorization code is not redeemed by %s, and stays valid', async (_, other) => {
     const code = await newCode();
     expect(await use(other(code))).toBe('unknown');
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('is not a refresh token, and a refresh token is not a code', async () => {
+  test('an authorization code is not a refresh token, and a refresh token is not a code', async () => {
     const { refreshToken } = await replica.sessions.create(login);
     expect(await use(refreshToken)).toBe('unknown');
     expect(typeof (await refresh(replica.sessions, await newCode()))).toBe('string');
   });
 
-  test('is valid for its lifetime', async () => {
+  test('an authorization code is valid for its lifetime', async () => {
     const [one, other] = [await newCode(), await newCode()];
     await made.clock.advance(minute - 1);
     expect(await use(one)).toMatchObject({ session: {} });
@@ -121,13 +121,13 @@ describe('an authorization code', () => {
     expect(await use(other)).toBe('ended');
   });
 
-  test('of another client is unknown, and stays valid', async () => {
+  test('an authorization code of another client is unknown, and stays valid', async () => {
     const code = await newCode();
     expect(await use(code, 'another')).toBe('unknown');
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('is not consumed by a lookup, and is consumed once however often it was looked up', async () => {
+  test('an authorization code is not consumed by a lookup, and is consumed once however often it was looked up', async () => {
     const code = await newCode();
     const find = () => replica.sessions.codes.find(code, login.clientID, false);
     const [one, other] = (await Promise.all([find(), find()])) as [FoundCode, FoundCode];
@@ -137,7 +137,7 @@ describe('an authorization code', () => {
     expect(phases()).toEqual(['Active']);
   });
 
-  test('that is reused by a browser revokes the session that it started', async () => {
+  test('an authorization code that is reused by a browser revokes the session that it started', async () => {
     const code = await newCode();
     const { session, refreshToken = '' } = (await use(code)) as Redeemed;
     expect(await use(code)).toBe('reused');
@@ -146,7 +146,7 @@ describe('an authorization code', () => {
     expect(typeof (await refresh(replica.sessions, refreshToken))).toBe('string');
   });
 
-  test('that is reused by a device revokes nothing', async () => {
+  test('an authorization code that is reused by a device revokes nothing', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     const { session } = (await use(code)) as Redeemed;
@@ -154,7 +154,7 @@ describe('an authorization code', () => {
     expect(await replica.sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('that was revoked has expired', async () => {
+  test('an authorization code that was revoked has expired', async () => {
     const code = await newCode();
     await replica.sessions.revoke(tokens.sessionOf(code) ?? '');
     expect(await use(code)).toBe('ended');
@@ -164,7 +164,7 @@ describe('an authorization code', () => {
     ['is revoked', (sid) => replica.sessions.revoke(sid)],
     ['is gone', async (sid) => made.cluster.delete(path, sid)],
     ['has expired', () => made.clock.advance(lives.refreshTokenIdle)],
-  ])('of a login that %s has expired', async (_, end) => {
+  ])('an authorization code of a login that %s has expired', async (_, end) => {
     const { session } = await replica.sessions.create(login);
     const { name } = session.metadata;
     const code = await replica.sessions.codes.create(
@@ -176,12 +176,12 @@ describe('an authorization code', () => {
     expect(await use(code)).toBe('ended');
   });
 
-  test('of an active login starts a session', async () => {
+  test('an authorization code of an active login starts a session', async () => {
     const { session } = await replica.sessions.create(login);
     expect(await use(await newCode({ redirectURI, login: session.metadata.name }))).toMatchObject({ session: {} });
   });
 
-  test('starts at most one session if two replicas redeem it concurrently', async () => {
+  test('an authorization code starts at most one session if two replicas redeem it concurrently', async () => {
     const other = await made.replica();
     const code = await newCode();
     const all = await Promise.all([replica, other].map((one) => redeem(one.sessions, code)));
@@ -202,19 +202,19 @@ function disturb(times: number): void {
 }
 
 describe('a code whose session others change', () => {
-  test('is redeemed at the fifth attempt', async () => {
+  test('a code whose session others change is redeemed at the fifth attempt', async () => {
     const code = await newCode();
     disturb(4);
     expect(await use(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
   });
 
-  test('is 503 after five attempts', async () => {
+  test('a code whose session others change is 503 after five attempts', async () => {
     const code = await newCode();
     disturb(5);
     await expect(use(code)).rejects.toMatchObject({ code: 503 });
   });
 
-  test('revokes the session at a reuse, however many attempts that takes', async () => {
+  test('a code whose session others change revokes the session at a reuse, however many attempts that takes', async () => {
     const code = await newCode();
     await use(code);
     disturb(1);
@@ -224,18 +224,18 @@ describe('a code whose session others change', () => {
 });
 
 describe('a device code', () => {
-  test('that is polled is pending, without a read of the cluster', async () => {
+  test('a device code that is polled is pending, without a read of the cluster', async () => {
     const code = await newDevice();
     const before = reads();
     expect(await use(code)).toBe('waiting');
     expect(reads()).toBe(before);
   });
 
-  test('that is polled by the wrong client is unknown', async () => {
+  test('a device code that is polled by the wrong client is unknown', async () => {
     expect(await use(await newDevice(), 'another')).toBe('unknown');
   });
 
-  test('that is polled while the watch is silent causes a read of the cluster', async () => {
+  test('a device code that is polled while the watch is silent causes a read of the cluster', async () => {
     const code = await replica.sessions.devices.create({ clientID: login.clientID }, { ...device, life: 60 * minute });
     await settle();
     replica.client.holdWatches();
@@ -245,27 +245,27 @@ describe('a device code', () => {
     expect(reads()).toBe(before + 1);
   });
 
-  test('that has expired is reported as expired', async () => {
+  test('a device code that has expired is reported as expired', async () => {
     const code = await newDevice();
     await made.clock.advance(minute);
     expect(await use(code)).toBe('ended');
   });
 
-  test('that was denied is reported as denied', async () => {
+  test('a device code that was denied is reported as denied', async () => {
     const code = await newDevice();
     await replica.sessions.revoke((await waitingDevice()).metadata.name);
     await settle();
     expect(await use(code)).toBe('refused');
   });
 
-  test('that was approved and then revoked is not reported as denied', async () => {
+  test('a device code that was approved and then revoked is not reported as denied', async () => {
     const code = await newDevice();
     await approve();
     await replica.sessions.revoke(tokens.sessionOf(code) ?? '');
     expect(await use(code)).toBe('ended');
   });
 
-  test('starts a session of the user who approves it, and of no one else', async () => {
+  test('a device code starts a session of the user who approves it, and of no one else', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     await settle();

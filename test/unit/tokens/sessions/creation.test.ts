@@ -18,7 +18,7 @@ import {
 } from '../../../labs/sessions.ts';
 
 describe('a new session', () => {
-  test('is in the cluster before the login gets its response, and contains no token', async () => {
+  test('a new session is in the cluster before the login gets its response, and contains no token', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create({ ...login, scope: 'openid' });
@@ -34,7 +34,7 @@ describe('a new session', () => {
     expect(JSON.stringify(stored(cluster))).not.toContain(refreshToken.split('.')[1]);
   });
 
-  test('is known at once on its own replica, and after one read on another, before any watch event', async () => {
+  test('a new session is known at once on its own replica, and after one read on another, before any watch event', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     for (const { client } of [one, two]) client.holdWatches();
@@ -46,7 +46,7 @@ describe('a new session', () => {
     expect(two.client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('is read once for concurrent requests, and not again for a moment if it does not exist', async () => {
+  test('a new session is read once for concurrent requests, and not again for a moment if it does not exist', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
@@ -56,7 +56,7 @@ describe('a new session', () => {
     expect(client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('causes only a 503 when the cluster fails or does not respond', async () => {
+  test('a new session causes only a 503 when the cluster fails or does not respond', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     for (const failure of [unreachable(new Error('reset')), new KubeError(403, { message: 'forbidden' })]) {
@@ -88,7 +88,7 @@ describe('the sessions of one user', () => {
   const bob = { ...login, userName: 'bob', userUID: 'uid-bob' };
 
   // evidence: session-limit
-  test('are at most a hundred: one more revokes the least recently used one', async () => {
+  test('the sessions of one user are at most a hundred: one more revokes the least recently used one', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session: other } = await one.sessions.create(bob);
@@ -110,7 +110,7 @@ describe('the sessions of one user', () => {
     for (const { ended } of [one, two]) expect(ended).toEqual([oldest?.session.metadata.name]);
   });
 
-  test('that are evicted end at once on the replica of the login, before any watch event', async () => {
+  test('the sessions of one user that are evicted end at once on the replica of the login, before any watch event', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session: oldest } = await sessions.create(login);
@@ -123,7 +123,7 @@ describe('the sessions of one user', () => {
     expect(await sessions.active(oldest.metadata.name)).toBeUndefined();
   });
 
-  test('are not evicted while they are used: a concurrent refresh keeps a session', async () => {
+  test('the sessions of one user are not evicted while they are used: a concurrent refresh keeps a session', async () => {
     const { log, lines } = logOfLines();
     const { clock, cluster, replica } = lab(lives, log);
     const [one, two] = [await replica(), await replica()];
@@ -141,7 +141,7 @@ describe('the sessions of one user', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
   });
 
-  test('are not revoked if the new one fails, and the new one succeeds if none can be revoked', async () => {
+  test('the sessions of one user are not revoked if the new one fails, and the new one succeeds if none can be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, clock, replica } = lab(lives, log);
     const { sessions, client } = await replica();

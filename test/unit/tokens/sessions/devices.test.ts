@@ -39,14 +39,14 @@ async function fill(number: number, addressOf: (index: number) => string): Promi
 const tooMany = { code: 429, reason: 'TooManyRequests', headers: { 'Retry-After': '6' } };
 
 describe('pending devices', () => {
-  test('are at most 20 per address', async () => {
+  test('pending devices are at most 20 per address', async () => {
     await fill(20, () => '192.0.2.1');
     await expect(newDevice()).rejects.toMatchObject({ ...tooMany, message: expect.stringContaining('address') });
     expect(await newDevice('192.0.2.2')).toBeDefined();
     expect(stored(made.cluster)).toHaveLength(21);
   });
 
-  test('are at most 20 per IPv6 host and 40 per IPv6 network', async () => {
+  test('pending devices are at most 20 per IPv6 host and 40 per IPv6 network', async () => {
     await fill(20, () => '2001:db8:0:1::1');
     await expect(newDevice('2001:db8:0:1::2')).rejects.toMatchObject(tooMany);
     await fill(20, (index) => `2001:db8:0:${(index + 2).toString(16)}::1`);
@@ -57,7 +57,7 @@ describe('pending devices', () => {
     expect(await newDevice('2001:db8:1:1::1')).toBeDefined();
   });
 
-  test('are at most 1,000 in total', async () => {
+  test('pending devices are at most 1,000 in total', async () => {
     const addresses = Array.from({ length: 1_100 }, (_, index) => `10.0.${index >> 8}.${index % 256}`);
     await Promise.allSettled(addresses.map((address) => newDevice(address)));
     await settle();
@@ -65,7 +65,7 @@ describe('pending devices', () => {
     expect(stored(made.cluster)).toHaveLength(1_000);
   });
 
-  test('are limited with concurrent requests too', async () => {
+  test('pending devices are limited with concurrent requests too', async () => {
     const all = await Promise.allSettled(Array.from({ length: 30 }, () => newDevice()));
     expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
     expect(stored(made.cluster)).toHaveLength(20);
@@ -87,21 +87,21 @@ describe('pending devices', () => {
         for (const { metadata } of stored(made.cluster)) await replica.sessions.revoke(metadata.name);
       },
     ],
-  ])('make room for others when they %s', async (_, end) => {
+  ])('pending devices make room for others when they %s', async (_, end) => {
     await fill(20, () => '192.0.2.1');
     await end();
     await settle();
     expect(await newDevice()).toBeDefined();
   });
 
-  test('are not counted when they could not be written', async () => {
+  test('pending devices are not counted when they could not be written', async () => {
     replica.client.before = failing('POST');
     for (let index = 0; index < 30; index += 1) await expect(newDevice()).rejects.toMatchObject({ code: 503 });
     replica.client.before = () => undefined;
     expect(await newDevice()).toBeDefined();
   });
 
-  test('have unique user codes: one that is in use yields no device code, on any replica', async () => {
+  test('pending devices have unique user codes: one that is in use yields no device code, on any replica', async () => {
     const other = await made.replica();
     expect(await newDevice('192.0.2.1', 'SAME')).toBeDefined();
     replica = other;
@@ -109,12 +109,12 @@ describe('pending devices', () => {
     expect(stored(made.cluster)).toHaveLength(1);
   });
 
-  test('are 503 when the cluster refuses them for another reason', async () => {
+  test('pending devices are 503 when the cluster refuses them for another reason', async () => {
     replica.client.before = failing('POST', new KubeError(403, { message: 'no' }));
     await expect(newDevice()).rejects.toMatchObject({ code: 503 });
   });
 
-  test('have no user, and record the address of the request', async () => {
+  test('pending devices have no user, and record the address of the request', async () => {
     await newDevice('192.0.2.7');
     expect(stored(made.cluster)).toMatchObject([
       { spec: { userName: '', userUID: '', clientID: 'platform-cli', code: { sourceIP: '192.0.2.7' } } },
@@ -123,7 +123,7 @@ describe('pending devices', () => {
 });
 
 describe('a user code', () => {
-  test('identifies its pending device, and no other session', async () => {
+  test('a user code identifies its pending device, and no other session', async () => {
     await newDevice('192.0.2.1', 'SAME');
     expect(await replica.sessions.devices.findPending('SAME')).toMatchObject({ spec: { clientID: 'platform-cli' } });
     expect(await replica.sessions.devices.findPending('OTHER')).toBeUndefined();
@@ -135,7 +135,7 @@ describe('a user code', () => {
   test.each<[string, (sid: string) => Promise<void>]>([
     ['expires', () => made.clock.advance(minute)],
     ['is denied', (sid) => replica.sessions.revoke(sid)],
-  ])('identifies nothing when the device %s', async (_, end) => {
+  ])('a user code identifies nothing when the device %s', async (_, end) => {
     await newDevice('192.0.2.1', 'SAME');
     await end(tokens.sessionFor('SAME'));
     expect(await replica.sessions.devices.findPending('SAME')).toBeUndefined();
@@ -153,7 +153,7 @@ const approve = async (change: () => Promise<void> | void): Promise<boolean> => 
 };
 
 describe('the approval of a device', () => {
-  test('keeps the requested scope and client', async () => {
+  test('the approval of a device keeps the requested scope and client', async () => {
     expect(await approve(() => undefined)).toBe(true);
     expect(stored(made.cluster)).toMatchObject([
       {
@@ -167,11 +167,11 @@ describe('the approval of a device', () => {
     ['the code has expired', () => made.clock.advance(minute)],
     ['the device was denied', () => replica.sessions.revoke(tokens.sessionFor('SAME'))],
     ['the session was deleted', () => made.cluster.delete(path, tokens.sessionFor('SAME'))],
-  ])('fails when %s', async (_, change) => {
+  ])('the approval of a device fails when %s', async (_, change) => {
     expect(await approve(change)).toBe(false);
   });
 
-  test('applies to devices only: a session without a code cannot be taken over', async () => {
+  test('the approval of a device applies to devices only: a session without a code cannot be taken over', async () => {
     const { session } = await replica.sessions.create(login);
     const bob = { ...holder, userName: 'bob', userUID: 'uid-bob', authenticatedAt: session.spec.createdAt, login: 'x' };
     expect(await replica.sessions.devices.approve(session, bob)).toBe(false);

@@ -82,7 +82,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe('any sequence of operations on the tokens of a session', () => {
-  test('gives the same results on two replicas, one of which may lag behind, as in the model', async () => {
+  test('any sequence of operations on the tokens of a session gives the same results on two replicas, one of which may lag behind, as in the model', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
         const { clock, replica } = lab(short);

@@ -65,7 +65,7 @@ const onlySession = ({ cluster }: Lab): Session => cluster.list(sessionsPath)[0]
 
 describe('a client_credentials token', () => {
   // evidence: client-credentials-token
-  test('belongs to the client itself, with its groups and no refresh token', async () => {
+  test('a client_credentials token belongs to the client itself, with its groups and no refresh token', async () => {
     const made = await lab();
     const response = await made.token({ ...asItself, scope: 'groups openid offline_access' });
     expect({ status: response.status, body: response.json() }).toEqual({
@@ -89,7 +89,7 @@ describe('a client_credentials token', () => {
   test.each<[string, () => Fields]>([
     ['client_credentials', () => asItself],
     [exchange, () => exchangeOf(craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.example', exp: 9_999_999_999 }))],
-  ])('of the grant %s stores a requested scope in its session', async (_, fields) => {
+  ])('a client_credentials token of the grant %s stores a requested scope in its session', async (_, fields) => {
     for (const scope of ['groups', undefined]) {
       const made = await lab();
       expect((await made.token({ ...fields(), scope })).json()['scope']).toBe(scope);
@@ -97,7 +97,7 @@ describe('a client_credentials token', () => {
     }
   });
 
-  test('has the current groups of the client', async () => {
+  test('a client_credentials token has the current groups of the client', async () => {
     const made = await lab();
     const response = await made.token(asItself);
     made.configure({ clients: [{ ...ci, groups: ['others'] }] });
@@ -107,7 +107,7 @@ describe('a client_credentials token', () => {
   test.each([
     ['its client is removed', []],
     ['its client loses the grant', [{ ...ci, grantTypes: ['password'] }]],
-  ])('is no longer valid when %s', async (_, clients) => {
+  ])('a client_credentials token is no longer valid when %s', async (_, clients) => {
     const made = await lab();
     const response = await made.token(asItself);
     expect(await isGood(made, response)).toBe(true);
@@ -115,7 +115,7 @@ describe('a client_credentials token', () => {
     expect(await isGood(made, response)).toBe(false);
   });
 
-  test('ends when it expires; there is no idle timeout', async () => {
+  test('a client_credentials token ends when it expires; there is no idle timeout', async () => {
     const made = await lab();
     made.configure({ clients: [ci], refreshTokenIdle: '10m' });
     const response = await made.token(asItself);
@@ -126,7 +126,7 @@ describe('a client_credentials token', () => {
   });
 
   // evidence: client-credentials-grant
-  test('is not issued to a client without the grant', async () => {
+  test('a client_credentials token is not issued to a client without the grant', async () => {
     const made = await lab({ ...ci, grantTypes: ['password'] });
     const response = await made.token(asItself);
     expect({ status: response.status, error: response.json()['error'] }).toEqual({
@@ -135,7 +135,7 @@ describe('a client_credentials token', () => {
     });
   });
 
-  test('can be revoked', async () => {
+  test('a client_credentials token can be revoked', async () => {
     const made = await lab();
     const response = await made.token(asItself);
     await made.post('/oauth/revoke', { token: String(response.json()['access_token']), ...asCI });
@@ -145,7 +145,7 @@ describe('a client_credentials token', () => {
 
 describe('token exchange', () => {
   // evidence: token-exchange-identity
-  test('belongs to the ServiceAccount that kube-apiserver names, with its groups', async () => {
+  test('token exchange belongs to the ServiceAccount that kube-apiserver names, with its groups', async () => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock)));
     expect({ status: response.status, body: response.json() }).toEqual({
@@ -170,7 +170,7 @@ describe('token exchange', () => {
   test.each([
     [10 * minute, 600],
     [600 * minute, 7200],
-  ])('of a token that expires in %d ms is valid for %d s', async (life, expiresIn) => {
+  ])('token exchange of a token that expires in %d ms is valid for %d s', async (life, expiresIn) => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock, life)));
     expect(response.json()['expires_in']).toBe(expiresIn);
@@ -181,7 +181,7 @@ describe('token exchange', () => {
     expect(await isGood(made, response)).toBe(false);
   });
 
-  test('uses no directory, not even one with a user of the same name', async () => {
+  test('token exchange uses no directory, not even one with a user of the same name', async () => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock)));
     made.configure({ clients: [ci], users: [{ username: 'bob' }] });
@@ -195,7 +195,7 @@ describe('token exchange', () => {
     ['kube-apiserver refuses', undefined],
     ['belongs to a user', { username: 'jane', uid: 'uid-jane', groups: ['system:masters'] }],
     ['has no uid', { username: account.username, groups: account.groups }],
-  ])('of a token that %s is rejected', async (_, user) => {
+  ])('token exchange of a token that %s is rejected', async (_, user) => {
     const made = await createLab({ clients: [ci] });
     made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({
       status: { authenticated: user !== undefined, ...(user === undefined ? {} : { user }) },
@@ -209,7 +209,7 @@ describe('token exchange', () => {
   });
 
   // evidence: token-exchange-own-token
-  test('of a token of this server is rejected without a TokenReview', async () => {
+  test('token exchange of a token of this server is rejected without a TokenReview', async () => {
     const made = await lab();
     const own = String((await made.token({ ...login, ...asCI })).json()['access_token']);
     const response = await made.token(exchangeOf(own));
@@ -236,7 +236,7 @@ describe('token exchange', () => {
     ['an actor without a type', { actor_token: 'x' }, /actor_token/],
     ['a type of an actor', { actor_token_type: jwtType }, /actor_token/],
     ['an opaque token', { subject_token: 'opaque' }, /must be a valid token of a ServiceAccount/],
-  ])('with %s is rejected before any request', async (_, fields, why) => {
+  ])('token exchange with %s is rejected before any request', async (_, fields, why) => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock), fields));
     const error = 'audience' in fields ? 'invalid_target' : 'invalid_request';
@@ -244,7 +244,7 @@ describe('token exchange', () => {
     expect(reviews(made)).toHaveLength(0);
   });
 
-  test('is 503 while kube-apiserver cannot be reached', async () => {
+  test('token exchange is 503 while kube-apiserver cannot be reached', async () => {
     const made = await lab();
     made.client.before = ({ path }) => {
       if (path.endsWith('/tokenreviews')) throw new KubeError(503, {});
@@ -253,7 +253,7 @@ describe('token exchange', () => {
     expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
   });
 
-  test('logs neither token', async () => {
+  test('token exchange logs neither token', async () => {
     const { log, lines } = logOfLines();
     const made = await lab(ci, account, { log });
     const subject = serviceToken(made.clock);

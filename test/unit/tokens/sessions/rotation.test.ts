@@ -30,7 +30,7 @@ async function lost() {
 }
 
 describe('a refresh', () => {
-  test('returns the successor and extends the idle timeout', async () => {
+  test('a refresh returns the successor and extends the idle timeout', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -41,7 +41,7 @@ describe('a refresh', () => {
     expect(stored(cluster)).toHaveLength(1);
   });
 
-  test('repeated within the grace period returns the same successor, on any replica, and writes nothing', async () => {
+  test('a refresh repeated within the grace period returns the same successor, on any replica, and writes nothing', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);
@@ -58,7 +58,7 @@ describe('a refresh', () => {
   test.each([
     ['the watch has sent', false],
     ['the watch has not sent yet', true],
-  ])('without a grace period rotates a session that %s, and does not revoke it', async (_what, isUnknown) => {
+  ])('a refresh without a grace period rotates a session that %s, and does not revoke it', async (_what, isUnknown) => {
     const { cluster, clock, replica } = lab({ ...lives, refreshGrace: 0 });
     const [one, two] = [await replica(), await replica()];
     if (isUnknown) two.client.holdWatches();
@@ -77,7 +77,7 @@ describe('a refresh', () => {
   });
 
   // evidence: refresh-reuse
-  test('repeated after the grace period revokes the session everywhere', async () => {
+  test('a refresh repeated after the grace period revokes the session everywhere', async () => {
     const { clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -92,7 +92,7 @@ describe('a refresh', () => {
     }
   });
 
-  test('with the token before the previous one revokes the session, even within the grace period', async () => {
+  test('a refresh with the token before the previous one revokes the session, even within the grace period', async () => {
     const { replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -102,7 +102,7 @@ describe('a refresh', () => {
     expect(await sessions.active(session.metadata.name)).toBeUndefined();
   });
 
-  test('on a replica whose watch lags is decided by the state in the cluster', async () => {
+  test('a refresh on a replica whose watch lags is decided by the state in the cluster', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -117,7 +117,7 @@ describe('a refresh', () => {
     expect(await refresh(two.sessions, tokens.successor(fourth))).toBe('ended');
   });
 
-  test('whose response was lost is repeated with the same successor', async () => {
+  test('a refresh whose response was lost is repeated with the same successor', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -131,7 +131,7 @@ describe('a refresh', () => {
 
   describe('whose response was lost for longer than the grace period', () => {
     // evidence: refresh-lost-grace
-    test('is repeated by the replica that lost it, and the grace period starts then, everywhere', async () => {
+    test('a refresh whose response was lost for longer than the grace period is repeated by the replica that lost it, and the grace period starts then, everywhere', async () => {
       const { one, two, clock, refreshToken } = await lost();
       const successor = await granted(one, refreshToken);
       expect(successor).toBe(tokens.successor(refreshToken));
@@ -143,14 +143,14 @@ describe('a refresh', () => {
     });
 
     // evidence: refresh-lost-successor-used
-    test('revokes the session once the successor was used', async () => {
+    test('a refresh whose response was lost for longer than the grace period revokes the session once the successor was used', async () => {
       const { one, two, refreshToken } = await lost();
       await granted(two, tokens.successor(refreshToken));
       expect(await refresh(one, refreshToken)).toBe('reused');
     });
 
     // evidence: refresh-lost-other-replica
-    test('revokes the session on other replicas, and after ten minutes', async () => {
+    test('a refresh whose response was lost for longer than the grace period revokes the session on other replicas, and after ten minutes', async () => {
       const elsewhere = await lost();
       expect(await refresh(elsewhere.two, elsewhere.refreshToken)).toBe('reused');
       const late = await lost();
@@ -158,7 +158,7 @@ describe('a refresh', () => {
       expect(await refresh(late.one, late.refreshToken)).toBe('reused');
     });
 
-    test('can still be repeated after a lookup or another lost response', async () => {
+    test('a refresh whose response was lost for longer than the grace period can still be repeated after a lookup or another lost response', async () => {
       const { one, client, clock, refreshToken } = await lost();
       expect(await one.rotation.inspect(refreshToken)).toMatchObject({ isCurrent: true });
       client.before = ({ method }) => {
@@ -172,7 +172,7 @@ describe('a refresh', () => {
     });
   });
 
-  test('without a response of the cluster is given up while an honest client may still repeat it', async () => {
+  test('a refresh without a response of the cluster is given up while an honest client may still repeat it', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -186,7 +186,7 @@ describe('a refresh', () => {
     expect(await Promise.race([response, settle()])).toMatchObject({ code: 503 });
   });
 
-  test('by another client is unknown, and revokes nothing, even with a used token', async () => {
+  test('a refresh by another client is unknown, and revokes nothing, even with a used token', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -198,7 +198,7 @@ describe('a refresh', () => {
     expect(stored(cluster)).toEqual(before);
   });
 
-  test('that looks up its token consumes nothing, and does not read what the watch has sent', async () => {
+  test('a refresh that looks up its token consumes nothing, and does not read what the watch has sent', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -212,7 +212,7 @@ describe('a refresh', () => {
     expect(client.requests.map(({ method }) => method)).toEqual(['PUT']);
   });
 
-  test('that was overtaken since the lookup must be retried, and then gets the same successor', async () => {
+  test('a refresh that was overtaken since the lookup must be retried, and then gets the same successor', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);
@@ -224,7 +224,7 @@ describe('a refresh', () => {
     expect(await again.use()).toMatchObject({ refreshToken: tokens.successor(refreshToken) });
   });
 
-  test('with a used token revokes its session, even while others change it', async () => {
+  test('a refresh with a used token revokes its session, even while others change it', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -239,7 +239,7 @@ describe('a refresh', () => {
     expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Revoked']);
   });
 
-  test('with a token that was never issued reads nothing', async () => {
+  test('a refresh with a token that was never issued reads nothing', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -251,7 +251,7 @@ describe('a refresh', () => {
     expect(await sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('repeated concurrently on two replicas returns the same successor to all', async () => {
+  test('a refresh repeated concurrently on two replicas returns the same successor to all', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -275,7 +275,7 @@ describe('a refresh', () => {
     );
   });
 
-  test('gives up with 503 when others change the session continuously', async () => {
+  test('a refresh gives up with 503 when others change the session continuously', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session, refreshToken } = await sessions.create(login);

@@ -10,7 +10,7 @@ describe('a session ends', () => {
   test.each([
     ['when it was not refreshed within the idle timeout', lives.refreshTokenIdle - 1],
     ['at its maximum age, however often it is refreshed', lives.sessionMaxAge - 1],
-  ])('%s, and not a millisecond before', async (_what, life) => {
+  ])('a session ends %s, and not a millisecond before', async (_what, life) => {
     const { clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -28,7 +28,7 @@ describe('a session ends', () => {
   });
 
   // evidence: session-revocation
-  test('by revocation: at once on this replica, and elsewhere with the watch event', async () => {
+  test('a session ends by revocation: at once on this replica, and elsewhere with the watch event', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -43,7 +43,7 @@ describe('a session ends', () => {
     await one.sessions.revoke(newSessionID());
   });
 
-  test('by revocation even if others change it concurrently', async () => {
+  test('a session ends by revocation even if others change it concurrently', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -57,7 +57,7 @@ describe('a session ends', () => {
   });
 
   test.each(['deleted', 'revoked and deleted'])(
-    'when its object was %s, even if it had just been created',
+    'a session ends when its object was %s, even if it had just been created',
     async (how) => {
       const { cluster, replica } = lab();
       const { sessions, ended } = await replica();
@@ -72,7 +72,7 @@ describe('a session ends', () => {
     },
   );
 
-  test("when its object was deleted before the response to the replica's own write arrived", async () => {
+  test("a session ends when its object was deleted before the response to the replica's own write arrived", async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -86,7 +86,7 @@ describe('a session ends', () => {
   });
 
   test.each([{ status: {} }, { spec: {} }, { status: { phase: 'Active' }, spec: { ...login, expiresAt: 'never' } }])(
-    'when somebody made it unreadable: %j',
+    'a session ends when somebody made it unreadable: %j',
     async (damage) => {
       const { cluster, clock, replica } = lab();
       const { sessions } = await replica();
@@ -100,7 +100,7 @@ describe('a session ends', () => {
 });
 
 describe('a replica that is stopped', () => {
-  test('sends no more requests, and leaves no timer behind', async () => {
+  test('a replica that is stopped sends no more requests, and leaves no timer behind', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     await sessions.create(login);
@@ -113,7 +113,7 @@ describe('a replica that is stopped', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('during a sweep deletes nothing more', async () => {
+  test('a replica that is stopped during a sweep deletes nothing more', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     for (let index = 0; index < 5; index += 1) {
@@ -133,7 +133,7 @@ const reads = ({ requests }: MemoryClient): number => requests.filter(({ method 
 
 describe('a session ID', () => {
   test.each(['', 'x', '../secrets/platform-admin', 'A'.repeat(32), `${'a'.repeat(32)}\n`])(
-    'that is invalid, %j, never reaches the cluster',
+    'a session ID that is invalid, %j, never reaches the cluster',
     async (sid) => {
       const { replica } = lab();
       const { sessions, client } = await replica();
@@ -143,7 +143,7 @@ describe('a session ID', () => {
     },
   );
 
-  test('that is unknown causes one read in two seconds, however many requests carry it', async () => {
+  test('a session ID that is unknown causes one read in two seconds, however many requests carry it', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
@@ -157,7 +157,7 @@ describe('a session ID', () => {
     expect(client.requestsTo('GET', sid)).toHaveLength(before + 2);
   });
 
-  test('that the watch has not sent is read each time, so that a revocation takes effect at once', async () => {
+  test('a session ID that the watch has not sent is read each time, so that a revocation takes effect at once', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     one.client.holdWatches();
@@ -170,7 +170,7 @@ describe('a session ID', () => {
 });
 
 describe('the dismissal of sessions', () => {
-  test('revokes the others if one cannot be revoked, with a warning', async () => {
+  test('the dismissal of sessions revokes the others if one cannot be revoked, with a warning', async () => {
     const { log, lines } = logOfLines();
     const { cluster, replica } = lab(lives, log);
     const { sessions, client } = await replica();
@@ -185,7 +185,7 @@ describe('the dismissal of sessions', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
   });
 
-  test('does not write sessions that have already ended', async () => {
+  test('the dismissal of sessions does not write sessions that have already ended', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -199,7 +199,7 @@ describe('the dismissal of sessions', () => {
     expect(writes()).toBe(before);
   });
 
-  test('skips a session that is deleted meanwhile, and later dismissals work', async () => {
+  test('the dismissal of sessions skips a session that is deleted meanwhile, and later dismissals work', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const begun = [await sessions.create(login), await sessions.create(login)];

@@ -40,7 +40,7 @@ describe('authorizationCode rejects', () => {
       { code: undefined, error: 'access_denied', iss: 'https://evil.example' },
       /not from/,
     ],
-  ])('%s', (_, change, message) => {
+  ])('authorizationCode rejects %s', (_, change, message) => {
     const query = new URLSearchParams(
       Object.entries({ ...good, ...change }).filter((one): one is [string, string] => one[1] !== undefined),
     );
@@ -48,12 +48,12 @@ describe('authorizationCode rejects', () => {
     expect(() => authorizationCode(query, pending, issuer)).toThrow(message);
   });
 
-  test.each(['code', 'state', 'iss', 'error'])('a repeated %s', (name) => {
+  test.each(['code', 'state', 'iss', 'error'])('authorizationCode rejects a repeated %s', (name) => {
     const query = new URLSearchParams([...Object.entries(good), [name, 'x'], [name, 'x']]);
     expect(() => authorizationCode(query, pending, issuer)).toThrow(new RegExp(`repeats ${name}`));
   });
 
-  test('a response without a pending login', () => {
+  test('authorizationCode rejects a response without a pending login', () => {
     expect(() => authorizationCode(new URLSearchParams(good), undefined, issuer)).toThrow(/not started in this tab/);
   });
 });

@@ -47,7 +47,7 @@ const wordsOf = (command: string, env: Readonly<Record<string, string>> = {}): s
 const command = (of: ShownOperation, filled: FilledIn): string => write('curl', requestOf(of, filled));
 
 describe('curl', () => {
-  test('takes the token from a variable', () => {
+  test('curl takes the token from a variable', () => {
     const text = command(operation('get', '/x'), filledIn([], { withToken: true }));
     expect(text).toContain('-H "Authorization: Bearer $TOKEN"');
     expect(wordsOf(text, { TOKEN: 'a token' })).toEqual([
@@ -67,18 +67,18 @@ describe('curl', () => {
     ['post', undefined, true],
     ['delete', undefined, true],
     ['put', '{}', true],
-  ])('names the method %s with the body %s if curl would choose another: %s', (method, text, isNamed) => {
+  ])('curl names the method %s with the body %s if curl would choose another: %s', (method, text, isNamed) => {
     const body = text === undefined ? undefined : ({ kind: 'text', type: 'application/json', text } as const);
     const words = wordsOf(command(operation(method, '/x'), filledIn([], { body })));
     expect(words.includes('-X') && words[words.indexOf('-X') + 1] === method.toUpperCase()).toBe(isNamed);
   });
 
-  test('does not buffer a stream', () => {
+  test('curl does not buffer a stream', () => {
     const text = command(operation('get', '/x', [['query', 'watch']]), filledIn(['true']));
     expect(wordsOf(text)[0]).toBe('-sSN');
   });
 
-  test('takes secrets of a form from variables', () => {
+  test('curl takes secrets of a form from variables', () => {
     const fields = [
       { name: 'grant_type', value: 'password' },
       { name: 'password', value: 'not to be seen' },
@@ -96,14 +96,14 @@ describe('curl', () => {
     ]);
   });
 
-  test('reads a body with a secret from standard input', () => {
+  test('curl reads a body with a secret from standard input', () => {
     const body = { kind: 'input', type: 'application/json', text: '{"password":"not to be seen"}' } as const;
     const text = command(operation('put', '/x'), filledIn([], { body }));
     expect(text).not.toContain('not to be seen');
     expect(wordsOf(text).slice(-2)).toEqual(['--data-binary', '@-']);
   });
 
-  test('passes any request through a shell unchanged', () => {
+  test('curl passes any request through a shell unchanged', () => {
     fc.assert(
       fc.property(anything, line, line, (text, header, value) => {
         const body = { kind: 'text', type: 'application/json', text: text.replaceAll('\0', '') } as const;

@@ -104,11 +104,11 @@ describe('exampleOf', () => {
     ],
     [{ default: {}, type: 'object', properties: { a: { type: 'string' } } }, { a: 'string' }],
     [{}, {}],
-  ])('of %j', (schema, example) => {
+  ])('exampleOf returns an example of %j', (schema, example) => {
     expect(exampleOf(schema, none)).toEqual(example);
   });
 
-  test('gives a Kubernetes object its kind and a name', () => {
+  test('exampleOf gives a Kubernetes object its kind and a name', () => {
     const properties = {
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
@@ -125,7 +125,7 @@ describe('exampleOf', () => {
     });
   });
 
-  test('ends for a recursive schema', () => {
+  test('exampleOf ends for a recursive schema', () => {
     expect(JSON.stringify(exampleOf(ref('Tree'), schemas)).length).toBeLessThan(200);
     expect(exampleOf(ref('Circle'), schemas)).toEqual({});
   });

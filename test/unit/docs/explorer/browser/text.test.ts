@@ -9,13 +9,13 @@ describe('Excerpt', () => {
     ['beginning', ['abcd', ''], 'abcd', false],
     ['end', ['ab\n', 'cd\n'], 'ab\ncd\n', false],
     ['end', ['abcd\n', 'efg\n', 'h\n'], 'h\n', true],
-  ] as const)('keeps the %s of %j as %j, cut: %s', (keeps, pieces, text, isCut) => {
+  ] as const)('Excerpt keeps the %s of %j as %j, cut: %s', (keeps, pieces, text, isCut) => {
     const excerpt = new Excerpt(4, keeps);
     for (const piece of pieces) excerpt.add(piece);
     expect([excerpt.text, excerpt.isCut]).toEqual([text, isCut]);
   });
 
-  test('keeps at most twice the limit of a stream, in whole lines', () => {
+  test('Excerpt keeps at most twice the limit of a stream, in whole lines', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ maxLength: 30 })), (lines) => {
         const excerpt = new Excerpt(40, 'end');
@@ -72,7 +72,7 @@ describe('blocksOf', () => {
     ['no code without an end', 'a `b', [[false, ['a `b']]]],
     ['no other markup', '<b>*x*</b> [y](z)', [[false, ['<b>*x*</b> [y](z)']]]],
     ['nothing at all', ' \n\n ', []],
-  ])('reads %s', (_, text, expected) => {
+  ])('blocksOf reads %s', (_, text, expected) => {
     expect(shape(text)).toEqual(expected);
   });
 
@@ -80,7 +80,7 @@ describe('blocksOf', () => {
     ['blanks', ' '],
     ['backticks', '`a`'],
     ['words', 'word '],
-  ])('cuts very many %s', (_, part) => {
+  ])('blocksOf cuts very many %s', (_, part) => {
     const [block] = blocksOf(`x${part.repeat(300_000)}y`);
     const spans = block?.items[0] ?? [];
     expect(spans.map(({ text }) => text).join('').length).toBeLessThanOrEqual(10_001);

@@ -39,11 +39,11 @@ describe('a selection as LogQL', () => {
       { keywords: { ...none, log: ['a"b', 'c\\d'] } },
       String.raw`{namespace=~".+"} |~ "(?i:a\"b)|(?i:c\\\\d)"`,
     ],
-  ])('for %s', (_what, selection, query) => {
+  ])('a selection as LogQL for %s', (_what, selection, query) => {
     expect(queriesOf(selection)).toEqual([query]);
   });
 
-  test('filters a namespace by time if it becomes visible within the range', () => {
+  test('a selection as LogQL filters a namespace by time if it becomes visible within the range', () => {
     const namespaces = new Map([
       ['old', 0],
       ['new', 10],
@@ -53,7 +53,7 @@ describe('a selection as LogQL', () => {
     ]);
   });
 
-  test('searches the text of JSON objects in their field', () => {
+  test('a selection as LogQL searches the text of JSON objects in their field', () => {
     const [query = ''] = queriesOf({ keywords: { ...none, log: ['x'] } }, 'log');
     expect(query.indexOf('json platform_text="[\\"log\\"]"')).toBeGreaterThan(0);
     expect(query.indexOf('|~')).toBeGreaterThan(query.indexOf('line_format'));
@@ -61,12 +61,12 @@ describe('a selection as LogQL', () => {
 });
 
 describe('the shares of containers for a query', () => {
-  test('contain a limited number of containers', () => {
+  test('the shares of containers for a query contain a limited number of containers', () => {
     const known = ['a', 'b', 'c'].flatMap((namespace) => ['x', 'y'].map((pod) => container(namespace, pod, 'app')));
     expect(sharesOfContainers(known, labels, 4)).toEqual([{ namespaces: ['a', 'b'] }, { namespaces: ['c'] }]);
   });
 
-  test('split a namespace with more containers by pods', () => {
+  test('the shares of containers for a query split a namespace with more containers by pods', () => {
     const known = [container('a', 'x', 'app'), ...['1', '2', '3'].map((pod) => container('b', pod, 'app'))];
     expect(sharesOfContainers(known, labels, 2)).toEqual([
       { namespaces: ['a'] },
@@ -75,7 +75,7 @@ describe('the shares of containers for a query', () => {
     ]);
   });
 
-  test('count each container once, however many streams it has', () => {
+  test('the shares of containers for a query count each container once, however many streams it has', () => {
     const known = ['stdout', 'stderr'].map((stream) => ({ ...container('a', 'x', 'app'), stream }));
     expect(sharesOfContainers([...known, container('a', 'y', 'app')], labels, 2)).toEqual([{ namespaces: ['a'] }]);
   });

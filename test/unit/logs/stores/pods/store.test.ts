@@ -101,18 +101,21 @@ test.each([
 });
 
 describe('an export from pods', () => {
-  test.each<TimeOrder>(['asc', 'desc'])('has all records in order, %s, with any memory limit', async (order) => {
-    put('a', many(300, 'a'));
-    put('b', many(300, 'b'));
-    const whole = await exported(storeWith(), order);
-    expect(whole.records).toHaveLength(600);
-    expect(whole.partial).toBeUndefined();
-    const times = whole.records.map(({ time }) => time);
-    expect(times).toEqual(order === 'asc' ? times.toSorted() : times.toSorted().toReversed());
-    expect(await exported(storeWith({ exportBytes: 8_000 }), order)).toEqual(whole);
-  });
+  test.each<TimeOrder>(['asc', 'desc'])(
+    'an export from pods has all records in order, %s, with any memory limit',
+    async (order) => {
+      put('a', many(300, 'a'));
+      put('b', many(300, 'b'));
+      const whole = await exported(storeWith(), order);
+      expect(whole.records).toHaveLength(600);
+      expect(whole.partial).toBeUndefined();
+      const times = whole.records.map(({ time }) => time);
+      expect(times).toEqual(order === 'asc' ? times.toSorted() : times.toSorted().toReversed());
+      expect(await exported(storeWith({ exportBytes: 8_000 }), order)).toEqual(whole);
+    },
+  );
 
-  test('reports the records of a single second that did not fit', async () => {
+  test('an export from pods reports the records of a single second that did not fit', async () => {
     put(
       'a',
       Array.from({ length: 100 }, () => [1, 'x'.repeat(100)] as const),
@@ -122,7 +125,7 @@ describe('an export from pods', () => {
     expect(partial?.reason).toBe('only 6000 bytes of the records around second 1700000001 were read');
   });
 
-  test('stops reading when its reader leaves', async () => {
+  test('an export from pods stops reading when its reader leaves', async () => {
     put('a', many(5_000, 'a'));
     for await (const records of storeWith({ exportBytes: 50_000 }).export(selection, 'asc', never))
       if (records.length > 0) break;
@@ -132,13 +135,13 @@ describe('an export from pods', () => {
 });
 
 describe('a query of pods', () => {
-  test('reads a limited number of logs concurrently', async () => {
+  test('a query of pods reads a limited number of logs concurrently', async () => {
     for (let i = 0; i < 30; i += 1) put(`p${i}`, [[i, 'x']]);
     expect((await storeWith({ atOnce: 4 }).query(selection, page('asc', 0, 100), never)).records).toHaveLength(30);
     expect(cluster.podLogs.mostOpen).toBeLessThanOrEqual(4);
   });
 
-  test('of everything reads a limited number of containers, and says so', async () => {
+  test('a query of pods of everything reads a limited number of containers, and says so', async () => {
     for (let i = 0; i < 12; i += 1) put(`p${i}`, [[i, 'x']]);
     const wide = await storeWith({ wide: 5 }).query(
       { ...selection, namespaces: undefined },
@@ -156,14 +159,14 @@ describe('a query of pods', () => {
     ]);
   });
 
-  test('of a long log reads the newest lines, and says so', async () => {
+  test('a query of pods of a long log reads the newest lines, and says so', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ lines: 100 }).query(selection, page('asc', 0, 1), never);
     expect([found.total, found.partial?.reason]).toEqual([100, 'only the newest 100 lines of n/a/c were read']);
     expect((await storeWith({ lines: 300 }).query(selection, page('asc', 0, 1), never)).total).toBe(300);
   });
 
-  test('of a large log reads a limited number of bytes in whole lines, and says so', async () => {
+  test('a query of pods of a large log reads a limited number of bytes in whole lines, and says so', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ bytes: 5_000 }).query(selection, page('asc', 0, 100), never);
     expect(found.total).toBeLessThan(40);
@@ -171,7 +174,7 @@ describe('a query of pods', () => {
     expect(found.partial?.reason).toMatch(/^only the oldest 5000 bytes of n\/a\/c were read/);
   });
 
-  test('holds a limited amount of memory, and says so', async () => {
+  test('a query of pods holds a limited amount of memory, and says so', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ queryBytes: 10_000 }).query(selection, page('desc', 0, 300), never);
     expect(found.total).toBe(300);
@@ -181,7 +184,7 @@ describe('a query of pods', () => {
     expect(found.records[0]?.time).toBe(timeText(begin + 29).replace('.0', '.9'));
   });
 
-  test('does not wait forever for nodes', async () => {
+  test('a query of pods does not wait forever for nodes', async () => {
     put('a', [[1, 'x']]);
     put('b', [[2, 'y']]);
     const log = cluster.podLogs.logs.get('n/b/c');
@@ -193,7 +196,7 @@ describe('a query of pods', () => {
     ]);
   });
 
-  test('ends at once when it is aborted', async () => {
+  test('a query of pods ends at once when it is aborted', async () => {
     put('a', [[1, 'x']]);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.hangs = true;
@@ -203,7 +206,7 @@ describe('a query of pods', () => {
     await expect(found).rejects.toThrow('gone');
   });
 
-  test('returns records of up to a megabyte and truncates lines longer than two', async () => {
+  test('a query of pods returns records of up to a megabyte and truncates lines longer than two', async () => {
     put('a', [
       [1, 'y'.repeat(2 ** 20)],
       [2, 'z'.repeat(3 * 2 ** 20)],
@@ -212,7 +215,7 @@ describe('a query of pods', () => {
     expect(records.map(({ log }) => log.length)).toEqual([2 ** 20, 2 ** 21 - timeText(0).length - 1]);
   });
 
-  test('reports a log whose file the node has lost', async () => {
+  test('a query of pods reports a log whose file the node has lost', async () => {
     put('a', [[1, 'x']]);
     put('b', []);
     cluster.podLogs.put('n/b/c', { time: 'unable', log: 'to retrieve container logs for containerd://abc' });
@@ -220,7 +223,7 @@ describe('a query of pods', () => {
     expect([found.total, found.partial?.reason]).toEqual([1, 'the logs of n/b/c are not available from the nodes']);
   });
 
-  test('treats containers that have not started or are gone as empty, and reports rejected ones', async () => {
+  test('a query of pods treats containers that have not started or are gone as empty, and reports rejected ones', async () => {
     put('a', [[1, 'x']]);
     for (const [name, code, reason] of [
       ['waits', 400, 'BadRequest'],
@@ -237,7 +240,7 @@ describe('a query of pods', () => {
     expect([found.total, found.partial?.reason]).toEqual([1, 'you may not read the logs of n/secret/c']);
   });
 
-  test('sorts times of other time zones correctly', async () => {
+  test('a query of pods sorts times of other time zones correctly', async () => {
     put('a', []);
     cluster.podLogs.put('n/a/c', { time: '2023-11-15T03:43:25.5+05:30', log: 'east' });
     const { records } = await storeWith().query(selection, page('asc', 0, 10), never);
@@ -257,13 +260,13 @@ async function followed(signal = never) {
 }
 
 describe('following pods', () => {
-  test('is rejected for too many containers', async () => {
+  test('following pods is rejected for too many containers', async () => {
     for (let i = 0; i < 4; i += 1) put(`p${i}`, []);
     const following = storeWith({ followed: 3 }).follow?.(selection, never);
     await expect(following?.next()).rejects.toThrow('at most 3 containers can be followed at once');
   });
 
-  test('is 429 when the followed containers of the user reach the limit; another user can still follow', async () => {
+  test('following pods is 429 when the followed containers of the user reach the limit; another user can still follow', async () => {
     put('a', []);
     const storeOf = storesWith({ followedPerUser: 2, allFollowed: 3, lookInterval: 5 });
     const follow = (user: string) => storeOf(user).follow?.(selection, never);
@@ -287,7 +290,7 @@ describe('following pods', () => {
     for (const one of [first, second, other]) await one?.return({});
   });
 
-  test('ends when it is aborted while its reader is busy with the last records', async () => {
+  test('following pods ends when it is aborted while its reader is busy with the last records', async () => {
     const aborted = new AbortController();
     const following = await followed(aborted.signal);
     aborted.abort(new Error('the client has gone'));
@@ -295,7 +298,7 @@ describe('following pods', () => {
     while (cluster.podLogs.open > 0) await sleep(1);
   });
 
-  test('reports a failure that occurs while its reader is busy with the last records', async () => {
+  test('following pods reports a failure that occurs while its reader is busy with the last records', async () => {
     const following = await followed();
     await new Promise<void>((looked) => {
       const containers = (): never => {
@@ -308,7 +311,7 @@ describe('following pods', () => {
     await expect(following?.next()).rejects.toThrow('the containers are unknown');
   });
 
-  test('continues where a stream broke off, without loss or duplicates', async () => {
+  test('following pods continues where a stream broke off, without loss or duplicates', async () => {
     put('a', [[1, 'old']]);
     const following = storeWith({ lookInterval: 5 }).follow?.(selection, never);
     const next = following?.next();
@@ -329,7 +332,7 @@ describe('following pods', () => {
     await until(0);
   });
 
-  test('starts a pod that gets its node meanwhile from the beginning of its log', async () => {
+  test('following pods starts a pod that gets its node meanwhile from the beginning of its log', async () => {
     put('a', []);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.refusal = { code: 204, reason: '' };
@@ -345,7 +348,7 @@ describe('following pods', () => {
     await following?.return({});
   });
 
-  test('starts a restarted container from the beginning of its log', async () => {
+  test('following pods starts a restarted container from the beginning of its log', async () => {
     put('a', [[1, 'old']]);
     const following = storeWith({ lookInterval: 5 }).follow?.(selection, never);
     const next = following?.next();
