@@ -10,7 +10,7 @@ export const etcdFlags = (dir: string, port: number, peerPort: number): string[]
   `--listen-peer-urls=http://127.0.0.1:${peerPort}`,
   `--initial-advertise-peer-urls=http://127.0.0.1:${peerPort}`,
   `--initial-cluster=platform=http://127.0.0.1:${peerPort}`,
-  '--unsafe-no-fsync', // its data need not survive a crash of the machine
+  '--unsafe-no-fsync', // The data need not survive a crash of the machine
   `--quota-backend-bytes=${8 * 2 ** 30}`,
   '--log-level=warn',
 ];

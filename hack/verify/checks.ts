@@ -24,10 +24,13 @@ export async function goFormat(): Promise<string[]> {
   return unformatted === '' ? [] : unformatted.split('\n');
 }
 
-/** Its code is vetted together with the generated code that it uses (test/labs/integration/generated.ts). */
+/** Folder whose code is vetted together with the generated code that it uses (test/labs/integration/generated.ts). */
 const generated = 'test/clients/generated/';
 
-/** In every module that has code of its own, with the flags that the programs are built with, so that the compiler's cache serves both. */
+/**
+ * Runs `go vet` in every module that contains code, with the flags that the programs are built with, so that the
+ * compiler's cache serves both.
+ */
 export async function goVet(): Promise<string[]> {
   const sources = await tracked('*.go');
   const modules = (await tracked('*go.mod'))

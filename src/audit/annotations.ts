@@ -7,7 +7,7 @@ export const annotations = {
   session: 'oauth.platform.io/session',
   /** The user who logs in, if there is one of this name. */
   username: 'oauth.platform.io/username',
-  /** The decision of the user, now or earlier, whether the client may act for them: Allowed or Refused. */
+  /** The decision of the user, now or earlier, whether the client is allowed to act for them: Allowed or Refused. */
   authorization: 'oauth.platform.io/authorization',
   /** Result of a login: LoggedIn, WrongPassword, NoPassword, Disabled or Limited. */
   login: 'oauth.platform.io/login',

@@ -3,7 +3,9 @@ import { gunzipSync } from 'node:zlib';
 import { redactedJSON } from '../runtime/redaction.ts';
 import { isSensitive } from './body-level.ts';
 
-/** Maximum bytes of a body that is shown. Parsing and redacting more would block the event loop for longer than 10 ms. */
+/**
+ * Maximum bytes of a body that is shown. Parsing and redacting more would block the event loop for longer than 10 ms.
+ */
 export const maxShown = 64 * 1024;
 /** Maximum bytes of a response in which the name of the created object is searched. */
 export const maxNaming = 512 * 1024;
@@ -67,7 +69,10 @@ export class AuditBody {
     this.#length = length;
   }
 
-  /** At least doubles the buffer, so that each byte is copied about once more. Returns false if there is not enough memory. */
+  /**
+   * Doubles the buffer or more, so that each byte is copied about once more. Returns false if there is not enough
+   * memory.
+   */
   #grow(minSize: number): boolean {
     const size = Math.min(this.#maxSize, Math.max(minSize, this.#bytes.length * 2, 4096));
     if (!this.#budget.reserve(size - this.#bytes.length)) return false;

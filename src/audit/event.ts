@@ -30,7 +30,7 @@ export interface Audited {
   };
   readonly sourceIP: string;
   readonly userAgent: string;
-  /** Undefined if the caller is not authenticated. */
+  /** Caller, undefined if not authenticated. */
   readonly user: AuditedUser | undefined;
   /** The impersonated user. */
   readonly impersonated?: AuditedUser | undefined;
@@ -54,7 +54,9 @@ export const maxUserAgent = 1024;
 /** User of unauthenticated requests. */
 export const anonymousUser: AuditedUser = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
 
-/** Encodes a user without redaction: the event must have the name that was authorized, even if it looks like a token. */
+/**
+ * Encodes a user without redaction: the event must have the name that was authorized, even if it looks like a token.
+ */
 function userText({ username, uid, groups, extra }: AuditedUser): string {
   const shown = extra === undefined || Object.keys(extra).length === 0 ? undefined : extra;
   return JSON.stringify({ username, uid, groups, extra: shown });
@@ -71,8 +73,9 @@ function objectRef({ info }: Audited, created: string): string {
 }
 
 /**
- * Returns the start of an Event as JSON, with the fields that all stages of a request have in common. It is joined as text, because the
- * bodies of `endEvent` are JSON already. `received`: milliseconds since the epoch. `created`: name of the created object, if it is known.
+ * Returns the start of an Event as JSON, with the fields that all stages of a request have in common. It is joined as
+ * text, because the bodies of `endEvent` are JSON already. `received`: milliseconds since the epoch. `created`: name of
+ * the created object, if it is known.
  */
 export function beginEvent(
   request: Audited,

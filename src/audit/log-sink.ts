@@ -26,7 +26,7 @@ export interface FileSinkOptions {
   /** Number of rotated files. `path.1` is the newest one. */
   readonly maxBackups: number;
   readonly log: Logger;
-  /** Called with the number of dropped events. */
+  /** Receives the number of dropped events. */
   readonly dropped: (events: number) => void;
 }
 
@@ -89,7 +89,9 @@ export class FileSink implements Sink {
     this.#writing = undefined;
   }
 
-  /** Waits before the events are written again. A line may then be in the file twice, and an incomplete line may remain. */
+  /**
+   * Waits before the events are written again. A line may then be in the file twice, and an incomplete line may remain.
+   */
   async #fail(cause: Error): Promise<void> {
     const { log, path, dropped } = this.#options;
     log.error('audit log write failed', { path, events: this.#waiting.length, error: cause });
@@ -116,7 +118,10 @@ export class FileSink implements Sink {
     this.#file.size += bytes.length;
   }
 
-  /** Opens the next file. If rotation fails, continues with the same file and tries again when it has grown by `maxSize`. */
+  /**
+   * Opens the next file. If rotation fails, continues with the same file and tries again when it has grown by
+   * `maxSize`.
+   */
   async #next(): Promise<OpenFile> {
     const { path, maxSize, log } = this.#options;
     try {

@@ -10,7 +10,7 @@ interface Parts {
   readonly config: LiveConfiguration;
   readonly secrets: Pick<SecretRefs, 'read'>;
   readonly log: Logger;
-  /** Called with the number of events dropped by a sink, 'log' or 'webhook'. */
+  /** Receives the number of events dropped by a sink, 'log' or 'webhook'. */
   readonly dropped: (sink: string, events: number) => void;
 }
 
@@ -32,7 +32,10 @@ interface ConfiguredSink {
   readonly sink: Sink | undefined;
 }
 
-/** Returns the old sink if its settings are unchanged. Otherwise creates a new one, and the old one still delivers its events. */
+/**
+ * Returns the old sink if its settings are unchanged. Otherwise creates a new one, and the old one still delivers its
+ * events.
+ */
 function updated(old: ConfiguredSink | undefined, next: unknown, make: () => Sink | undefined): ConfiguredSink {
   const settings = JSON.stringify(next);
   if (old?.settings === settings) return old;

@@ -1,4 +1,7 @@
-/** Sends events to an HTTP receiver as EventLists of audit.k8s.io/v1 (k8s.io/apiserver plugin/pkg/audit/webhook and buffered). */
+/**
+ * Sends events to an HTTP receiver as EventLists of audit.k8s.io/v1 (k8s.io/apiserver plugin/pkg/audit/webhook and
+ * buffered).
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../runtime/logger.ts';
 import { OutgoingClient, OutgoingError } from '../runtime/outgoing.ts';
@@ -16,7 +19,7 @@ export interface WebhookSinkOptions {
   /** Maximum number of waiting events. */
   readonly bufferSize: number;
   readonly log: Logger;
-  /** Called with the number of dropped events. */
+  /** Receives the number of dropped events. */
   readonly dropped: (events: number) => void;
   /** Milliseconds before the second attempt. The pause doubles after each attempt. */
   readonly firstPause?: number;
@@ -54,8 +57,8 @@ export class WebhookSink implements Sink {
   }
 
   /**
-   * Sends waiting events once more, but drops all that are left after the first failure: a receiver that does not respond must not delay
-   * the shutdown.
+   * Sends waiting events once more, but drops all that are left after the first failure: a receiver that does not
+   * respond must not delay the shutdown.
    */
   async close(): Promise<void> {
     this.#closing.abort();

@@ -8,7 +8,7 @@ import { KubeError } from './client/kube-error.ts';
 /** A value of a kind. Without members, additional members and elements it is a scalar. */
 export interface FieldSchema {
   readonly members: ReadonlyMap<string, FieldSchema>;
-  /** Any other member. */
+  /** Schema of all other members. */
   readonly additional: FieldSchema | undefined;
   /** An element of an array. */
   readonly element: FieldSchema | undefined;
@@ -43,7 +43,7 @@ interface OpenAPISchema {
 type OpenAPISchemas = Readonly<Record<string, OpenAPISchema>>;
 
 interface Known {
-  /** Undefined if the document cannot be read, or does not describe the kind. */
+  /** Fields, undefined if the document cannot be read, or does not describe the kind. */
   readonly schema: FieldSchema | undefined;
   readonly bytes: number;
 }
@@ -59,7 +59,7 @@ const nodeBytes = 200;
 
 const refPrefix = '#/components/schemas/';
 
-/** Whether a schema says nothing about the members of its value. */
+/** Returns true if a schema states nothing about the members of its value. */
 const isUnlimited = (schema: OpenAPISchema): boolean =>
   schema['x-kubernetes-preserve-unknown-fields'] === true ||
   schema['x-kubernetes-embedded-resource'] === true ||

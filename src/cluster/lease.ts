@@ -1,6 +1,6 @@
 /**
- * Leader election between replicas with a coordination.k8s.io/v1 Lease (k8s.io/client-go tools/leaderelection). Two replicas may briefly
- * both believe that they hold the Lease, so the work of the leader must tolerate that.
+ * Leader election between replicas with a coordination.k8s.io/v1 Lease (k8s.io/client-go tools/leaderelection). Two
+ * replicas may briefly both believe that they hold the Lease, so the work of the leader must tolerate that.
  */
 import { repeat, rfc3339, type Clock } from '../runtime/time.ts';
 import type { KubeClient } from './client/client.ts';
@@ -22,7 +22,7 @@ export interface LeaseOptions {
   readonly client: Pick<KubeClient, 'json'>;
   readonly namespace: string;
   readonly name: string;
-  /** Unique per replica. */
+  /** Name that is unique per replica. */
   readonly identity: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -35,7 +35,10 @@ export class Lease {
   readonly #options: LeaseOptions;
   readonly #leases: Objects<LeaseObject>;
   readonly #clock: Clock;
-  /** Last observed version of the Lease and the local time of its first observation. Clocks of other machines are not trusted. */
+  /**
+   * Last observed version of the Lease and the local time of its first observation. Clocks of other machines are not
+   * trusted.
+   */
   #observed: { readonly version: string | undefined; readonly at: number } | undefined;
   #heldUntil = 0;
   #failing = false;

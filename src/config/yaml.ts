@@ -1,11 +1,14 @@
-/** Reads YAML. The library's messages quote the text, which may contain a secret. These messages have only a position and a kind. */
+/**
+ * Reads YAML. The library's messages quote the text, which may contain a secret. These messages have only a position
+ * and a kind.
+ */
 import { CST, Lexer, LineCounter, parseDocument, visit, type Document, type ErrorCode, stringify } from 'yaml';
 
 /** Formats a value as YAML without folding lines. */
 export const toYAML = (value: unknown): string => stringify(value, { lineWidth: 0 });
 
 export interface YAMLProblem {
-  /** Such as `line 3, column 9`. */
+  /** Position, such as `line 3, column 9`. */
   readonly position: string;
   /** Follows the position. */
   readonly message: string;

@@ -1,6 +1,6 @@
 /**
- * `/openapi/v2` and `/openapi/v3` of the aggregated API (k8s.io/kube-openapi pkg/handler and handler3): kube-apiserver merges the first
- * and proxies the second, and kubectl explain reads them.
+ * `/openapi/v2` and `/openapi/v3` of the aggregated API (k8s.io/kube-openapi pkg/handler and handler3): kube-apiserver
+ * merges the first and proxies the second, and kubectl explain reads them.
  */
 import { createHash } from 'node:crypto';
 import { StatusError } from '../runtime/errors.ts';
@@ -41,7 +41,7 @@ interface Document {
 
 interface Documents {
   readonly v2: Document;
-  /** By path of the group and version. */
+  /** Documents by path of the group and version. */
   readonly v3: ReadonlyMap<string, Document>;
   readonly root: Document;
 }
@@ -146,7 +146,8 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       }
       const { body, hash } = choose(await documents.current());
       const etag = `"${hash}"`;
-      // A different hash comes from another replica or an older document. kube-apiserver would turn a redirect to the current one into a 502.
+      // A different hash comes from another replica or an older document. kube-apiserver would turn a redirect to the
+      // current one into a 502.
       const isImmutable = hashed && query.get('hash') === hash;
       const headers = {
         ETag: etag,

@@ -1,6 +1,7 @@
 /**
- * `/swagger/custom-resources.json` and `/swagger/custom-resources.v3.json`: the custom resources of the cluster in Swagger 2.0 and OpenAPI
- * 3.1, generated from their CustomResourceDefinitions. A request first reads the definitions that have changed.
+ * `/swagger/custom-resources.json` and `/swagger/custom-resources.v3.json`: the custom resources of the cluster in
+ * Swagger 2.0 and OpenAPI 3.1, generated from their CustomResourceDefinitions. A request first reads the definitions
+ * that have changed.
  */
 import { serviceUnavailable } from '../runtime/errors.ts';
 import { authenticated } from '../http/access.ts';
@@ -46,7 +47,7 @@ const maxBytes = 64 * 1024 * 1024;
 /** Builds the documents of the current definitions. */
 class CustomResourceDocuments {
   readonly #options: CustomResourcesOptions;
-  /** By name of the definition. */
+  /** Fragments by name of the definition. */
   readonly #cached = new Map<string, CachedDefinition>();
   #built: { readonly key: string; readonly documents: Readonly<Record<DocumentForm, PreparedDocument>> } | undefined;
   #building: Promise<void> | undefined;

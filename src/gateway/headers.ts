@@ -1,6 +1,9 @@
 /** Headers that the gateway forwards in each direction. Lists alternate names and values, as in `rawHeaders`. */
 
-/** Hop-by-hop headers of RFC 9110 section 7.6.1 and their older forms: they apply to one connection and are never forwarded. */
+/**
+ * Hop-by-hop headers of RFC 9110 section 7.6.1 and their older forms: they apply to one connection and are never
+ * forwarded.
+ */
 const hopByHop = [
   'connection',
   'keep-alive',
@@ -42,7 +45,7 @@ const blockedDown = new Set([
   // It would direct clients around this server.
   'alt-svc',
 ]);
-/** Only `corsAllowedOrigins` determines which origins may read responses. */
+/** CORS headers: only `corsAllowedOrigins` determines which origins may read responses. */
 const cors = 'access-control-';
 
 const protocols = 'sec-websocket-protocol';
@@ -65,7 +68,8 @@ export interface RequestOrigin {
 }
 
 /**
- * Returns the request headers for kube-apiserver: those of the caller without connection and identity headers, and those of this server.
+ * Returns the request headers for kube-apiserver: those of the caller without connection and identity headers, and
+ * those of this server.
  */
 export function headersUp(raw: readonly string[], { auditID, sourceIP }: RequestOrigin): string[] {
   const named = namedByConnection(raw);

@@ -34,14 +34,16 @@ export function callerOf({ user, impersonated = user }: RequestContext): Upstrea
 }
 
 /**
- * kube-apiserver flushes a response every 2 to 4 KB, and each write here costs a system call. Data is therefore collected until there are
- * `writeSize` bytes or `writeDelay` milliseconds have passed. Streams write all data of one event-loop turn at once.
+ * kube-apiserver flushes a response every 2 to 4 KB, and each write here costs a system call. Data is therefore
+ * collected until there are `writeSize` bytes or `writeDelay` milliseconds have passed. Streams write all data of one
+ * event-loop turn at once.
  */
 const writeSize = 64 * 1024;
 const writeDelay = 5;
 
 /**
- * Returns the error of a request that this server aborted: the session was revoked, the user's groups changed or the server is stopping.
+ * Returns the error of a request that this server aborted: the session was revoked, the user's groups changed or the
+ * server is stopping.
  */
 export const requestAborted = (request: Pick<Request, 'method'>): StatusError =>
   isChange(request)
@@ -49,8 +51,8 @@ export const requestAborted = (request: Pick<Request, 'method'>): StatusError =>
     : serviceUnavailable('this request was aborted; try again', 1);
 
 /**
- * Forwards a request. `buffered` is its body, if that was already read. Resolves at the end of the response. Throws StatusError if kube-apiserver
- * does not respond.
+ * Forwards a request. `buffered` is its body, if that was already read. Resolves at the end of the response. Throws
+ * StatusError if kube-apiserver does not respond.
  */
 export function forward(
   upstream: Upstream,
@@ -133,7 +135,7 @@ class ResponseForwarder implements ResponseHandler {
     context.signal.addEventListener('abort', () => this.#abort());
   }
 
-  /** Called when the request is sent. */
+  /** Records that the request is sent. */
   started(flow: ResponseFlow): void {
     this.#flow = flow;
     if (this.#isOver) flow.abort();
@@ -199,7 +201,10 @@ class ResponseForwarder implements ResponseHandler {
     this.#settle(error);
   }
 
-  /** Ends a watch normally, because its client starts another one. Any other response is cut off, so that it does not look complete. */
+  /**
+   * Ends a watch normally, because its client starts another one. Any other response is cut off, so that it does not
+   * look complete.
+   */
   #abort(): void {
     if (this.#isOver) return;
     if (this.#res.headersSent && this.#context.info.verb === 'watch') {
@@ -210,7 +215,10 @@ class ResponseForwarder implements ResponseHandler {
   }
 }
 
-/** Returns the error for a 401 of kube-apiserver. The caller is authenticated, so the 401 concerns this server's own credential. */
+/**
+ * Returns the error for a 401 of kube-apiserver. The caller is authenticated, so the 401 concerns this server's own
+ * credential.
+ */
 export function ownRefusal(upstream: Upstream, status: number, { info }: RequestContext): StatusError | undefined {
   // Behind a proxy subresource is another server, which may request credentials of its own.
   if (status !== 401 || info.subresource === 'proxy') return undefined;
@@ -267,7 +275,10 @@ function pairsOf(headers: readonly string[]): [string, string[]][] {
 /** Characters of a reason phrase (RFC 9112 section 4). Node reads others, but does not write them. */
 const phrase = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Writes the response head of kube-apiserver instead of the prepared one. Throws StatusError 502 if it cannot be written. */
+/**
+ * Writes the response head of kube-apiserver instead of the prepared one. Throws StatusError 502 if it cannot be
+ * written.
+ */
 export function writeHead(res: Response, status: number, message: string | undefined, headers: string[]): void {
   for (const name of ['Cache-Control', 'X-Content-Type-Options']) res.removeHeader(name);
   try {

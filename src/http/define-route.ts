@@ -1,6 +1,6 @@
 /**
- * Defines a route in one place: its schemas describe and parse the request and type the handler. A request is authorized before any of it
- * is parsed.
+ * Defines a route in one place: its schemas describe and parse the request and type the handler. A request is
+ * authorized before any of it is parsed.
  */
 import type { Request, Response } from 'express';
 import type { UserInfo } from '../auth/user.ts';
@@ -54,7 +54,7 @@ export interface RouteDefinition<P extends string, A extends Access, Q, B, G> ex
   readonly access: A;
   /** Descriptions by name. */
   readonly pathParameters?: Readonly<Record<PathNames<P>, string>>;
-  /** If undefined, the query is ignored. */
+  /** Parameters of the query; if undefined, the query is ignored. */
   readonly query?: QueryParameters<Q>;
   readonly headers?: readonly ParameterDescription[];
   readonly body?: RequestBody<B>;

@@ -42,7 +42,10 @@ export const inQuery = (name: string, description: string, schema: Schema = text
   schema,
 });
 
-/** A path segment as filters/request-info.ts accepts it: neither `.` nor `..`. The pattern uses only syntax that Go's regexp supports. */
+/**
+ * A path segment as filters/request-info.ts accepts it: neither `.` nor `..`. The pattern uses only syntax that Go's
+ * regexp supports.
+ */
 const segment = text.regex(
   // oxlint-disable-next-line no-control-regex -- the pattern excludes control characters
   /^(?:[^./\\\x00-\x1f\x7f-\x9f]|\.[^./\\\x00-\x1f\x7f-\x9f]|\.\.[^/\\\x00-\x1f\x7f-\x9f])[^/\\\x00-\x1f\x7f-\x9f]*$/,
@@ -80,15 +83,18 @@ export const json = (schema: Schema, description = 'OK'): ResponseDescriptions =
 });
 
 /**
- * Parsed URL of a request (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). Nothing else parses the path.
- * For `/kapis/resources.platform.io/v1alpha3/nodes/n1`: prefix 'kapis', group 'resources.platform.io', version 'v1alpha3',
+ * Parsed URL of a request (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). Nothing else parses the path. For
+ * `/kapis/resources.platform.io/v1alpha3/nodes/n1`: prefix 'kapis', group 'resources.platform.io', version 'v1alpha3',
  * resource 'nodes', name 'n1', verb 'get'.
  */
 export interface RequestInfo {
   /** The path without the query, still percent-encoded. */
   readonly path: string;
   readonly isResourceRequest: boolean;
-  /** 'get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'; else the method in lower case. */
+  /**
+   * Verb: 'get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'; else the method in lower
+   * case.
+   */
   readonly verb: string;
   readonly prefix: string;
   readonly group: string;
@@ -98,13 +104,16 @@ export interface RequestInfo {
   readonly subresource: string;
   readonly name: string;
   /**
-   * A watch, a log stream, or a stream to or from a pod. It has its own limits and no deadline (longRunningRequestCheck of
-   * k8s.io/apiserver).
+   * A watch, a log stream, or a stream to or from a pod. It has its own limits and no deadline (longRunningRequestCheck
+   * of k8s.io/apiserver).
    */
   readonly isLongRunning: boolean;
 }
 
-/** Moves a request to separate slots while its body arrives, and back. Both methods throw StatusError 429 if no slot is free. */
+/**
+ * Moves a request to separate slots while its body arrives, and back. Both methods throw StatusError 429 if no slot is
+ * free.
+ */
 export interface Arrival {
   awaitBody(): void;
   bodyArrived(): void;
@@ -119,15 +128,21 @@ export interface RequestContext {
   /** The header User-Agent; '' if there is none. */
   readonly userAgent: string;
   readonly log: Logger;
-  /** Aborted when the client disconnects, when the deadline passes and when the server drains. */
+  /** Signal that is aborted when the client disconnects, when the deadline passes and when the server drains. */
   readonly signal: AbortSignal;
-  /** Undefined only if `access` of the route requires no identity. */
+  /** Caller, undefined only if `access` of the route requires no identity. */
   readonly user: UserInfo | undefined;
   /** The impersonated user. The caller is allowed to impersonate this user. */
   readonly impersonated: UserInfo | undefined;
-  /** Frees the slots of the request before the client has read the response. Call it only if the rest of the response takes no memory. */
+  /**
+   * Frees the slots of the request before the client has read the response. Call it only if the rest of the response
+   * takes no memory.
+   */
   freeSlots(): void;
-  /** Runs `cleanup` when the response is handed to the network or the client has disconnected; at once if that has happened. */
+  /**
+   * Runs `cleanup` when the response is handed to the network or the client has disconnected; at once if that has
+   * happened.
+   */
   onEnd(cleanup: () => void): void;
   /** Slots of a login; undefined for other requests. */
   readonly arrival: Arrival | undefined;
@@ -136,8 +151,8 @@ export interface RequestContext {
   /** Calls `listener` when `user` changes while a stream is open, for example its groups. */
   onUserChange(listener: () => void): void;
   /**
-   * Guards an open stream: calls `check` every 10 s and when `user` changes, and `refuse` with a StatusError 4xx that `check` throws. The
-   * stream goes on while there is no decision.
+   * Guards an open stream: calls `check` every 10 s and when `user` changes, and `refuse` with a StatusError 4xx that
+   * `check` throws. The stream goes on while there is no decision.
    */
   onRecheck(check: () => Promise<void>, refuse: (error: StatusError) => void): void;
 }

@@ -1,4 +1,7 @@
-/** Recognizes a change of only the displayName, which users may make to their own User by PUT, merge patch or JSON patch. */
+/**
+ * Recognizes a change of only the displayName, which users may make to their own User by PUT, merge patch or JSON
+ * patch.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { User } from '../accounts/directory/users.ts';
 import { recordOf, type JSONValue } from '../http/request/json-body.ts';
@@ -7,7 +10,7 @@ export const mergePatch = 'application/merge-patch+json';
 export const jsonPatch = 'application/json-patch+json';
 
 export interface DisplayName {
-  /** Null removes it. */
+  /** New displayName; null removes it. */
   readonly displayName: string | null;
   /** Required version of the object; '' if any is accepted. */
   readonly resourceVersion: string;
@@ -36,7 +39,10 @@ export function displayNameIn({ contentType, value }: JSONValue, current: User):
     : undefined;
 }
 
-/** Compares the object with that of a PUT. Ignores fields that kube-apiserver sets, and the status, which PUT does not write. */
+/**
+ * Compares the object with that of a PUT. Ignores fields that kube-apiserver sets, and the status, which PUT does not
+ * write.
+ */
 function isUnchanged(
   { metadata, spec = {} }: User,
   newMetadata: Readonly<Record<string, unknown>>,

@@ -1,4 +1,4 @@
-/** `users/{u}/loginrecords`: logins and failed attempts of a user. Users may read their own. */
+/** `users/{u}/loginrecords`: logins and failed attempts of a user. Users are allowed to read their own. */
 import { iamAPIVersion } from '../config/names.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginHistories } from '../accounts/logins/history.ts';

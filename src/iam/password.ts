@@ -1,7 +1,7 @@
 /**
- * `users/{u}/password`. Changing your own password requires the current one, regardless of your rights: a stolen token must not lock out
- * its owner. Setting the password of another user gives access to that user. It therefore requires the right to it, the right to
- * impersonate each group of the user, and the rights that the user has by name.
+ * `users/{u}/password`. Changing your own password requires the current one, regardless of your rights: a stolen token
+ * must not lock out its owner. Setting the password of another user gives access to that user. It therefore requires
+ * the right to it, the right to impersonate each group of the user, and the rights that the user has by name.
  */
 import { iamGroup } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
@@ -91,7 +91,10 @@ export function passwordRoute(parts: PasswordParts): Route {
   });
 }
 
-/** Throws 403 unless the caller may impersonate each group of the user: setting the password gives access to the groups. */
+/**
+ * Throws 403 unless the caller is allowed to impersonate each group of the user: setting the password gives access to
+ * the groups.
+ */
 async function assertGroupRights(
   authorizer: Authorizer,
   caller: UserInfo,

@@ -12,7 +12,9 @@ import { notFound } from '../runtime/errors.ts';
 export const usersResource = { group: iamGroup, resource: 'users' };
 export const usernameInPath = { name: 'Username; `~` is your own' };
 
-/** Returns the account of the caller; undefined if another issuer authenticated the caller, even with the same username. */
+/**
+ * Returns the account of the caller; undefined if another issuer authenticated the caller, even with the same username.
+ */
 export function ownAccount(directory: Directory, caller: UserInfo): Account | undefined {
   if (caller.via !== 'token') return undefined;
   const account = directory.account(caller.username);
@@ -71,7 +73,7 @@ export const authorizeOn =
     return target;
   };
 
-/** Like `authorizeOn`, but callers need no right to their own user. */
+/** Authorizes like `authorizeOn`, but callers need no right to their own user. */
 export const authorizeOnOthers =
   (parts: AuthorizeParts) =>
   async (request: UserRequest): Promise<TargetUser> => {

@@ -14,7 +14,7 @@ const served = { group: iamGroup, version: iamVersion, resource: 'users' };
 interface UserFields {
   readonly state: string;
   readonly groups: readonly string[];
-  /** In lower case, or ''. */
+  /** E-mail address in lower case, or ''. */
   readonly email: string;
 }
 
@@ -54,7 +54,10 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
   },
 };
 
-/** Returns a configured user as a User object. It is not stored in the cluster, so it has no version and no creation time. */
+/**
+ * Returns a configured user as a User object. It is not stored in the cluster, so it has no version and no creation
+ * time.
+ */
 export function objectOf(account: Account): User {
   const { username: name, uid, displayName, email, groups, active, passwordChangeRequired } = account;
   return {

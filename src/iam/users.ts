@@ -1,6 +1,7 @@
 /**
- * `users` of iam.platform.io: reads come from the cache. Writes are sent as the caller, so that kube-apiserver authorizes and audits the
- * person. Users may read their own user and change its displayName, which is written as this server.
+ * `users` of iam.platform.io: reads come from the cache. Writes are sent as the caller, so that kube-apiserver
+ * authorizes and audits the person. Users are allowed to read their own user and change its displayName, which is
+ * written as this server.
  */
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { Users } from '../accounts/directory/users.ts';

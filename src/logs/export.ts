@@ -11,7 +11,7 @@ export interface Exporting {
   readonly selection: Selection;
   /** Throws the reason to end the export if the caller's rights have changed. */
   readonly recheck: () => Promise<void>;
-  /** Aborted with the reason when the timeout expires. */
+  /** Signal that is aborted with the reason when the timeout expires. */
   readonly ended: AbortSignal;
 }
 

@@ -18,7 +18,7 @@ export interface Following {
   readonly selection: Selection;
   /** Throws the reason to end the tail if the caller's rights have changed. */
   readonly recheck: () => Promise<void>;
-  /** Aborted with the reason when the timeout expires or the configured store changes. */
+  /** Signal that is aborted with the reason when the timeout expires or the configured store changes. */
   readonly ended: AbortSignal;
 }
 
@@ -51,7 +51,10 @@ function newRecords(
   return store.follow === undefined ? followByPolling(store, selection, signal) : store.follow(selection, signal);
 }
 
-/** Yields nothing until aborted, for callers who may see nothing. If the tail ended at once, clients would keep requesting it. */
+/**
+ * Yields nothing until aborted, for callers who are not allowed to see anything. If the tail ended at once, clients would
+ * keep requesting it.
+ */
 // oxlint-disable-next-line require-yield -- there are no records
 async function* emptyTail(signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
   if (!signal.aborted) await once(signal, 'abort');

@@ -9,7 +9,7 @@ const resources = [{ name: 'logs', singularName: 'log', namespaced: false, kind,
 
 const logsOf = (name: string): ApiGroupVersion => ({ group: name, version, resources });
 
-/** Served to the aggregation layer of kube-apiserver. */
+/** Version served to the aggregation layer of kube-apiserver. */
 export const loggingGroupVersion: ApiGroupVersion = logsOf(group);
-/** Served by the gateway below /kapis. */
+/** Versions served by the gateway below /kapis. */
 export const loggingGroups: readonly ApiGroupVersion[] = [loggingGroupVersion, logsOf(tenantGroup)];

@@ -1,4 +1,7 @@
-/** Serves log queries: restricts each one to the logs that the caller may see, and reads them from the configured store. */
+/**
+ * Serves log queries: restricts each one to the logs that the caller is allowed to see, and reads them from the
+ * configured store.
+ */
 import type { Request, Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { holderOf, type UserInfo } from '../auth/user.ts';
@@ -47,7 +50,7 @@ export type ResponseHead = Readonly<Record<string, string>>;
 type Result = { query: Found } | { statistics: Statistics } | { histogram: Histogram };
 type Readable = Pick<LogStore, 'query' | 'statistics' | 'histogram' | 'export'>;
 
-/** Replaces the store for callers who may see nothing. */
+/** Replaces the store for callers who are not allowed to see anything. */
 const emptyStore: Readable = {
   query: async () => ({ total: 0, records: [] }),
   statistics: async () => ({ containers: 0, logs: 0 }),

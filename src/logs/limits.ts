@@ -1,9 +1,12 @@
-/** Limits on log queries: concurrent requests to the log store (stores/with-limit.ts), and resources per caller (handler.ts). */
+/**
+ * Limits on log queries: concurrent requests to the log store (stores/with-limit.ts), and resources per caller
+ * (handler.ts).
+ */
 import { HolderSlots, Slots } from '../runtime/slots.ts';
 
 /**
- * Maximum concurrent queries, queries waiting for a slot, and exports and tails (`streams`). Exports and tails take long, so they do not
- * wait for a slot. LogsBounds limits them per user.
+ * Maximum concurrent queries, queries waiting for a slot, and exports and tails (`streams`). Exports and tails take
+ * long, so they do not wait for a slot. LogsBounds limits them per user.
  */
 export const storeLimits = { queries: 16, queriesPerUser: 8, waiting: 200, waitingPerUser: 50, streams: 64 };
 
@@ -16,7 +19,7 @@ export const smallResponse = 256 * 1024;
 
 /** Limits on the streams and memory of callers, for /kapis and /apis together. */
 export class LogsBounds {
-  /** Counted in bytes, so that clients that read slowly or not at all cannot occupy all memory. */
+  /** Memory for unread responses, in bytes, so that clients that read slowly or not at all cannot occupy all memory. */
   readonly responses = new Slots({
     what: 'bytes of unread log responses',
     total: 128 * mebi,

@@ -17,7 +17,7 @@ export interface LogsOptions {
 /** Use of a store, which stays open until `release` is called. */
 export interface StoreUse {
   readonly storeFor: StoreFor;
-  /** Aborted when the configuration selects another store. */
+  /** Signal that is aborted when the configuration selects another store. */
   readonly replaced: AbortSignal;
   readonly release: () => void;
 }
@@ -59,7 +59,10 @@ export class ConfiguredLogStore {
     if (this.#opened !== undefined) this.#checkLater();
   }
 
-  /** Returns why the store is unavailable; '' if no problem is known. The server stays ready while the store is unavailable. */
+  /**
+   * Returns why the store is unavailable; '' if no problem is known. The server stays ready while the store is
+   * unavailable.
+   */
   warning(): string {
     return this.#warning;
   }

@@ -20,8 +20,8 @@ interface Credentials {
 }
 
 /**
- * Parses HTTP Basic. Clients form-encode the name and the secret before they join them (RFC 6749 section 2.3.1), which the library
- * basic-auth does not decode. Names contain no characters that need encoding.
+ * Parses HTTP Basic. Clients form-encode the name and the secret before they join them (RFC 6749 section 2.3.1), which
+ * the library basic-auth does not decode. Names contain no characters that need encoding.
  */
 function basic(header: string): Credentials {
   const text = Buffer.from(header.slice('basic '.length), 'base64').toString('utf8');
@@ -35,8 +35,8 @@ function basic(header: string): Credentials {
 }
 
 /**
- * Returns the secret decoded and as sent, because many clients do not encode it. The number of readings depends only on the text that was
- * sent, so it reveals nothing about the right secret.
+ * Returns the secret decoded and as sent, because many clients do not encode it. The number of readings depends only on
+ * the text that was sent, so it reveals nothing about the right secret.
  */
 function readingsOf(secret: string): readonly string[] {
   try {
@@ -49,13 +49,14 @@ function readingsOf(secret: string): readonly string[] {
 export interface ClientAuthentication {
   readonly directory: { readonly clients: Pick<Clients, 'get' | 'authenticate'> };
   readonly limiter: Pick<LoginLimiter, 'during' | 'failed' | 'succeeded'>;
-  /** Whether public clients are accepted by their name. */
+  /** True if public clients are accepted by their name. */
   readonly mayBePublic?: boolean;
 }
 
 /**
- * Authenticates a client by HTTP Basic, or by client_id and client_secret in the form. Throws 400 for both at once (RFC 6749 section 2.3).
- * An unknown client and a wrong secret get the same 401 after the same work, and 429 after too many attempts.
+ * Authenticates a client by HTTP Basic, or by client_id and client_secret in the form. Throws 400 for both at once (RFC
+ * 6749 section 2.3). An unknown client and a wrong secret get the same 401 after the same work, and 429 after too many
+ * attempts.
  */
 export async function authenticateClient(
   req: Request,

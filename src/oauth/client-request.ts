@@ -10,13 +10,16 @@ import { authenticateClient, type ClientAuthentication } from './client-authenti
 import { formBody, type Form } from './form.ts';
 import { oauthParameters, optional } from './parameters.ts';
 
-/** Returns whether the client is allowed to inspect or revoke a token: its own, or any with `introspection: true` in the configuration. */
+/**
+ * Returns whether the client is allowed to inspect or revoke a token: its own, or any with `introspection: true` in the
+ * configuration.
+ */
 export const canInspect = (client: Client, clientID: string): boolean =>
   client.introspection || client.name === clientID;
 
 export interface ClientRequest<F> {
   readonly form: Form;
-  /** Parsed from the form. */
+  /** Fields parsed from the form. */
   readonly fields: F;
   readonly client: Client;
   readonly context: RequestContext;
@@ -57,7 +60,10 @@ export const queryOfClients = (descriptions: readonly ParameterDescription[] = [
   },
 });
 
-/** Serves forms of clients: 1 reject parameters in the URL, 2 read the form, 3 authenticate the client, 4 parse the fields. */
+/**
+ * Serves forms of clients: 1 reject parameters in the URL, 2 read the form, 3 authenticate the client, 4 parse the
+ * fields.
+ */
 export function clientRoute<const S extends Shape>({
   path,
   summary,

@@ -68,9 +68,9 @@ interface Target {
 }
 
 interface ProviderResult extends Target {
-  /** Undefined if no provider that is allowed to get the password knows the name. */
+  /** Identity at the provider, undefined if no provider that is allowed to get the password knows the name. */
   readonly identity?: Identity | undefined;
-  /** Undefined for a wrong password. */
+  /** Person, undefined for a wrong password. */
   readonly person?: Person | undefined;
   readonly outage?: StatusError;
 }
@@ -89,9 +89,9 @@ export class PasswordLogin {
   }
 
   /**
-   * Authenticates a user. An unknown user, a wrong password and a disabled user get the same response after the same work: one verification
-   * of a hash, then the same requests to every identity provider. The right password of a local user needs no provider. Concurrent guesses
-   * are limited like consecutive ones.
+   * Authenticates a user. An unknown user, a wrong password and a disabled user get the same response after the same
+   * work: one verification of a hash, then the same requests to every identity provider. The right password of a local
+   * user needs no provider. Concurrent guesses are limited like consecutive ones.
    */
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
@@ -137,7 +137,8 @@ export class PasswordLogin {
     const isRight = await passwords.verify(named?.passwordHash, password, { active: named?.active, source: sourceIP });
     const result: ProviderResult = isRight ? entered : await this.#authenticateElsewhere(credentials, entered);
     const { attempt, identity, person, outage } = result;
-    // Other attempts may have failed meanwhile. For a wrong password, nothing is awaited between this check and `failed`.
+    // Other attempts may have failed meanwhile. For a wrong password, nothing is awaited between this check and
+    // `failed`.
     if (identity !== undefined) this.#checkLimit(result, credentials);
     const account = person === undefined ? result.account : await linking.accountOf(person).catch(asRefusal);
     // If the username exists here, the identity at the provider must be linked to that user.
@@ -159,8 +160,8 @@ export class PasswordLogin {
   }
 
   /**
-   * Authenticates at the identity providers. The account that a provider finds may have other attempts in progress, so its limit is checked
-   * before the provider gets the password.
+   * Authenticates at the identity providers. The account that a provider finds may have other attempts in progress, so
+   * its limit is checked before the provider gets the password.
    */
   async #authenticateElsewhere(credentials: Credentials, entered: Target): Promise<ProviderResult> {
     const { username, password, context } = credentials;
@@ -192,7 +193,10 @@ export class PasswordLogin {
     return { account, attempt: name === normalizedLogin(username) ? attempt : { ...attempt, account: name } };
   }
 
-  /** Returns which providers are allowed to get the password: none for a local user, and only linked ones for any other user. */
+  /**
+   * Returns which providers are allowed to get the password: none for a local user, and only linked ones for any other
+   * user.
+   */
   #allowedProviders(username: string, named: Account | undefined): (provider: string) => boolean {
     const { directory } = this.#parts;
     // Providers ignore case, so a name that differs from a local user's only in case belongs to that user.
@@ -202,7 +206,10 @@ export class PasswordLogin {
     return (name) => owner === undefined || owner.identities.some(({ provider }) => provider === name);
   }
 
-  /** Starts a session for a verified user. Revokes the user's other sessions before it returns if the configuration allows only one. */
+  /**
+   * Starts a session for a verified user. Revokes the user's other sessions before it returns if the configuration
+   * allows only one.
+   */
   async startSession(
     { account, person }: Verified,
     {
@@ -232,7 +239,7 @@ export class PasswordLogin {
     return { ...created, subject: loggedIn(account, session) };
   }
 
-  /** If this fails, the new session is revoked, because the client does not get its tokens. */
+  /** Revokes the new session if this fails, because the client does not get its tokens. */
   async #revokeOthers(session: Session): Promise<void> {
     const { sessions } = this.#parts;
     try {
@@ -244,7 +251,10 @@ export class PasswordLogin {
   }
 }
 
-/** Converts the refusal of a person who has authenticated. The reason is disclosed, because the person has proven who they are. */
+/**
+ * Converts the refusal of a person who has authenticated. The reason is disclosed, because the person has proven who
+ * they are.
+ */
 function asRefusal(error: unknown): never {
   throw error instanceof PersonRefused ? new OAuthError('invalid_grant', error.message) : error;
 }

@@ -25,7 +25,7 @@ import type { Lanes } from '../apimachinery/watch/lanes.ts';
 import type { WatchRequest } from '../apimachinery/watch/watch.ts';
 import { Watches } from '../apimachinery/watch/watches.ts';
 
-/** Returns filters for the path of the request and for the objects that the caller may see. */
+/** Returns filters for the path of the request and for the objects that the caller is allowed to see. */
 function scopeFilters<F>(
   { namespaced }: ResourceDefinition<F>,
   info: Pick<RequestContext['info'], 'namespace' | 'name'>,
@@ -56,8 +56,8 @@ function onClosed(res: Response, release: () => void): void {
 }
 
 /**
- * Follows the objects that select those of the request, such as a Service. `outdated` is aborted when the selection changes; `check`
- * checks it now.
+ * Follows the objects that select those of the request, such as a Service. `outdated` is aborted when the selection
+ * changes; `check` checks it now.
  */
 async function followSelection(
   access: ReadAccess,
@@ -102,7 +102,8 @@ export class CachedReads<F> implements ReadHandlers {
     const query = this.#queries.list.parse(context.query);
     await this.#synced(context);
     await waitForVersion(this.#resource, query.oldest, context);
-    // A list of one name requires only the right to that name. The selector is part of the query, so the scope has no name.
+    // A list of one name requires only the right to that name. The selector is part of the query, so the scope has no
+    // name.
     const scope = [...scopeFilters(definition, { ...context.info, name: '' }, granted.visible), ...granted.selected];
     const scoped = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
     await this.#responses.list(req, res, context, scoped, { store, lasting: true });
@@ -148,7 +149,7 @@ export class CachedReads<F> implements ReadHandlers {
       recheck: async () => {
         const visible = await visibleNamespaces(this.#recheckAccess, context, definition);
         if (!sameNamespaces(granted.visible, visible))
-          throw expired('the namespaces that you may watch have changed: list again');
+          throw expired('the namespaces that you are allowed to watch have changed: list again');
         await selection.check(this.#recheckAccess);
       },
       onRecheck: (...guard) => context.onRecheck(...guard),

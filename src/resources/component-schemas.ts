@@ -62,7 +62,7 @@ const componentsHealth = named(
 
 const nodesHealth = named(
   'NodesHealth',
-  described('Only for callers who may list nodes', object({ total: count, healthy: count })),
+  described('Only for callers who are allowed to list nodes', object({ total: count, healthy: count })),
 );
 
 export const componentHealthSchema = named(
@@ -71,7 +71,7 @@ export const componentHealthSchema = named(
     {
       ...typeMeta('ComponentHealth'),
       metadata: nothing,
-      healthy: described('Whether all components and nodes that the caller may list are healthy', flag),
+      healthy: described('Whether all components and nodes that the caller is allowed to list are healthy', flag),
       components: componentsHealth,
     },
     { nodes: nodesHealth, partial },

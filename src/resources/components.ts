@@ -1,7 +1,7 @@
 /**
- * Components of the platform and their health: Deployments, StatefulSets and DaemonSets in the release's namespace and kube-system that are
- * labelled as part of the platform, and the add-ons of the cluster in kube-system. Callers see only the kinds that they may list in each
- * namespace.
+ * Components of the platform and their health: Deployments, StatefulSets and DaemonSets in the release's namespace and
+ * kube-system that are labelled as part of the platform, and the add-ons of the cluster in kube-system. Callers see
+ * only the kinds that they are allowed to list in each namespace.
  */
 import { assertAllowed, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
@@ -89,7 +89,7 @@ const selectsPodsOf = (service: KubeObject, { spec: workload, metadata }: Worklo
   );
 };
 
-/** Reads the components that a caller may see. */
+/** Reads the components that a caller is allowed to see. */
 class ComponentReader {
   readonly #deps: ComponentsDeps;
   readonly #namespaces: readonly string[];
@@ -100,7 +100,8 @@ class ComponentReader {
   }
 
   /**
-   * Returns components sorted by namespace, that of the release first, then by name. Throws 403 if the caller may list none of the kinds.
+   * Returns components sorted by namespace, that of the release first, then by name. Throws 403 if the caller is
+   * allowed to list none of the kinds.
    */
   async list(context: RequestContext, hidden: string[] = []): Promise<PlatformComponent[]> {
     const { authorizer, namespace } = this.#deps;
@@ -130,14 +131,14 @@ class ComponentReader {
       );
   }
 
-  /** Returns the nodes; undefined if the caller may not list them. */
+  /** Returns the nodes; undefined if the caller is not allowed to list them. */
   async nodes(context: RequestContext, hidden: string[]): Promise<readonly StoredObject<NodeFields>[] | undefined> {
     return (await this.#read('nodes', [''], context, hidden)) as readonly StoredObject<NodeFields>[] | undefined;
   }
 
   /**
-   * Returns the objects that the caller may list in these namespaces, or at cluster scope (''); undefined if the caller has none of the
-   * rights. Adds the missing rights to `hidden`.
+   * Returns the objects that the caller is allowed to list in these namespaces, or at cluster scope (''); undefined if
+   * the caller has none of the rights. Adds the missing rights to `hidden`.
    */
   async #read(
     name: string,
@@ -274,7 +275,9 @@ const isHealthy = ({ fields }: StoredObject<NodeFields>): boolean =>
 
 /** Returns the part of a response that names the missing rights. */
 const partial = (hidden: readonly string[]): { readonly partial?: { readonly reason: string } } =>
-  hidden.length === 0 ? {} : { partial: { reason: `you may not list ${[...hidden].toSorted().join(', ')}` } };
+  hidden.length === 0
+    ? {}
+    : { partial: { reason: `you are not allowed to list ${[...hidden].toSorted().join(', ')}` } };
 
 async function writeResponse(
   {

@@ -1,4 +1,6 @@
-/** Forwards a watch of a resource that is not cached: the events of kube-apiserver, with objects as /kapis returns them. */
+/**
+ * Forwards a watch of a resource that is not cached: the events of kube-apiserver, with objects as /kapis returns them.
+ */
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { expired, forbidden, type StatusError } from '../runtime/errors.ts';
 import { untilAborted } from '../runtime/promises.ts';
@@ -166,7 +168,7 @@ export async function forwardWatch(
   const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
   const recheck = async (): Promise<void> => {
     if ((await visibleNamespaces(recheckAccess, context, definition)) !== undefined)
-      throw expired('the namespaces that you may watch have changed: list again');
+      throw expired('the namespaces that you are allowed to watch have changed: list again');
   };
   let refusal: StatusError | undefined;
   context.onRecheck(recheck, (error) => {

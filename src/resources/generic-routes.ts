@@ -101,7 +101,10 @@ class GenericReads {
     return { entry, granted: await authorizeRead(this.#access, entry.definition, request) };
   }
 
-  /** Never throws: without a path, the error only names the allowed methods. */
+  /**
+   * Returns the path of kube-apiserver that accepts the method, and never throws: without a path, the error only names
+   * the allowed methods.
+   */
   async writtenAt({ info, signal }: RequestContext): Promise<string | undefined> {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(maxHintWait)]);
     const entry = await this.#parts.catalogue.find(info.resource, limited).catch(() => undefined);

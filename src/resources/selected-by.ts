@@ -11,8 +11,8 @@ import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-name
 type Labels = readonly (readonly [string, string])[];
 
 /**
- * Returns filters for the selecting objects that the query names. They are looked up in the namespaces in which the caller may list them.
- * Throws 403 if there are none. An object that does not exist selects nothing.
+ * Returns filters for the selecting objects that the query names. They are looked up in the namespaces in which the
+ * caller is allowed to list them. Throws 403 if there are none. An object that does not exist selects nothing.
  */
 export async function selectedBy(
   access: ReadAccess,
@@ -67,8 +67,8 @@ function selecting(selectors: ReadonlyMap<string, Labels>): ObjectFilter<unknown
 }
 
 /**
- * Calls `changed` when a selecting object that the query names changes its selector, in any namespace, and `lost` when it can no longer be
- * followed. The returned function stops this.
+ * Calls `changed` when a selecting object that the query names changes its selector, in any namespace, and `lost` when
+ * it can no longer be followed. The returned function stops this.
  */
 export async function followSelecting(
   { catalogue }: ReadAccess,

@@ -17,7 +17,10 @@ import type { Visible } from '../apimachinery/visible-namespaces.ts';
 const pageSize = 500;
 /** Maximum concurrent lists of single namespaces. */
 const maxConcurrent = 8;
-/** Maximum bytes of an object. Objects in etcd have at most 1.5 MiB; only those that another server generates are larger. */
+/**
+ * Maximum bytes of an object. Objects in etcd have at most 1.5 MiB; only those that another server generates are
+ * larger.
+ */
 const maxObjectBytes = 16 * 1024 * 1024;
 
 export interface Listed {
@@ -102,7 +105,7 @@ export class UncachedResource {
       throw forbidden(
         underlying,
         '',
-        `${underlying.resource} are not cached, and you may not list all of them: name one`,
+        `${underlying.resource} are not cached, and you are not allowed to list all of them: name one`,
       );
     let bytes = 0;
     const count: Count = (more) => {

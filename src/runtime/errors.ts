@@ -1,6 +1,6 @@
 /**
- * The two kinds of API errors: metav1.Status and OAuth errors. The caller receives `message` and `details`; `cause` is only for the log.
- * `http/response/write-error.ts` is the only place that serializes them.
+ * The two kinds of API errors: metav1.Status and OAuth errors. The caller receives `message` and `details`; `cause` is
+ * only for the log. `http/response/write-error.ts` is the only place that serializes them.
  */
 
 import { maxMessage, maxProblems, shortened } from './problems.ts';
@@ -56,7 +56,7 @@ export interface Status {
 
 interface StatusOptions {
   readonly details?: StatusDetails;
-  /** Only for the log. */
+  /** Cause, only for the log. */
   readonly cause?: unknown;
   /** Token that continues an expired paged list (410). */
   readonly continueToken?: string;
@@ -143,8 +143,8 @@ export const unauthorized = (problem = 'the request has no credentials'): Status
   });
 
 /**
- * RFC 6750 section 3: the challenge names the error only if the request has a token. `problem`: why it is malformed or, if this server
- * signed it, why it is invalid. Every other token gets the same message whatever the reason.
+ * RFC 6750 section 3: the challenge names the error only if the request has a token. `problem`: why it is malformed or,
+ * if this server signed it, why it is invalid. Every other token gets the same message whatever the reason.
  */
 export const invalidToken = (problem?: string): StatusError => {
   const description = problem === undefined ? '' : `, error_description="${describable(problem)}"`;
@@ -172,7 +172,7 @@ export const alreadyExists = (resource: GroupResource, name: string): StatusErro
     details: about(resource, name),
   });
 
-/** The caller may not access a non-resource URL. */
+/** Reports that the caller is not allowed to access a non-resource URL. */
 export const forbiddenPath = (why: string): StatusError =>
   new StatusError('Forbidden', 403, `forbidden: ${why}`, { details: {} });
 
@@ -181,7 +181,7 @@ export const notFound = (resource: GroupResource, name: string): StatusError =>
     details: about(resource, name),
   });
 
-/** No route serves the path. */
+/** Reports that no route serves the path. */
 export const noSuchPath = (message: string): StatusError => new StatusError('NotFound', 404, message);
 
 /** `hint` names the nearest path. */
@@ -293,8 +293,8 @@ interface OAuthOptions {
 }
 
 /**
- * Replaces the characters that RFC 6749 sections 4.1.2.1 and 5.2 do not allow in error_description: only printable ASCII without quotation
- * mark and backslash is allowed.
+ * Replaces the characters that RFC 6749 sections 4.1.2.1 and 5.2 do not allow in error_description: only printable
+ * ASCII without quotation mark and backslash is allowed.
  */
 export const describable = (text: string): string => text.replaceAll('"', "'").replace(/[^\x20-\x5b\x5d-\x7e]/g, '?');
 

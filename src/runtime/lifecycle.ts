@@ -18,9 +18,9 @@ export interface Component {
   problem?(): string;
   /** Returns a problem that does not make the server unready, or ''. */
   warning?(): string;
-  /** Called when the server is about to stop but still accepts requests. */
+  /** Prepares for a stop of the server, which still accepts requests. */
   drain?(): void;
-  /** Called only after `start`, even if `start` failed. */
+  /** Stops the component, only after `start`, even if `start` failed. */
   stop?(times: StopTimes): Promise<void> | void;
 }
 
@@ -99,7 +99,10 @@ export class Lifecycle {
   }
 }
 
-/** Event that a component publishes. Components that are built later subscribe to it, so no component refers to a later one. */
+/**
+ * Event that a component publishes. Components that are built later subscribe to it, so no component refers to a later
+ * one.
+ */
 export class Topic<T = void> {
   readonly #listeners = new Set<(value: T) => void>();
 

@@ -8,7 +8,7 @@ export interface SlotsOptions {
   readonly total: number;
   /** Maximum slots per user or address. Default: `total`. */
   readonly perUser?: number;
-  /** Without a queue, `wait` fails immediately when no slot is free. */
+  /** Limits of the queue; without one, `wait` fails immediately when no slot is free. */
   readonly queue?: QueueOptions;
 }
 
@@ -30,9 +30,10 @@ interface Line {
 }
 
 /**
- * Slots of a limited resource, shared fairly. Each user or address holds at most `perUser` slots and has its own line of waiting requests.
- * The lines are served in turn, so a long line delays only its own holder. When the queue is over its limit, the network with the most
- * waiting requests loses the last request of its longest line. p-queue and p-limit have one queue for all users and refuse no request.
+ * Slots of a limited resource, shared fairly. Each user or address holds at most `perUser` slots and has its own line
+ * of waiting requests. The lines are served in turn, so a long line delays only its own holder. When the queue is over
+ * its limit, the network with the most waiting requests loses the last request of its longest line. p-queue and p-limit
+ * have one queue for all users and refuse no request.
  */
 export class Slots {
   readonly #options: Required<Omit<SlotsOptions, 'queue'>> & Pick<SlotsOptions, 'queue'>;
@@ -140,8 +141,8 @@ export class Slots {
   }
 
   /**
-   * Returns the longest line of the network with the most waiting requests; the newest line if several are equally long. A network can have
-   * a line for each of its 65,536 hosts.
+   * Returns the longest line of the network with the most waiting requests; the newest line if several are equally
+   * long. A network can have a line for each of its 65,536 hosts.
    */
   #longest(): Line {
     const lines = [...this.#lines].map(([, line]) => ({ line, ofNetwork: this.#awaited.countOfWidest(line.holder) }));
@@ -164,7 +165,10 @@ export class Slots {
   }
 }
 
-/** Slots without a total and without a queue: each `take` passes its limit per user or address, because configuration can change it. */
+/**
+ * Slots without a total and without a queue: each `take` passes its limit per user or address, because configuration
+ * can change it.
+ */
 export class HolderSlots {
   readonly #what: string;
   readonly #setting: string | undefined;
@@ -176,7 +180,10 @@ export class HolderSlots {
     this.#setting = setting;
   }
 
-  /** Takes a slot and returns the function that frees it. Throws 429, with the first word of the key that has no slot left. */
+  /**
+   * Takes a slot and returns the function that frees it. Throws 429, with the first word of the key that has no slot
+   * left.
+   */
   take(holder: ShareHolder, share: number): () => void {
     const keys = keysOf(holder);
     const full = this.#taken.exceeded(keys, 1, share);

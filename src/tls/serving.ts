@@ -1,6 +1,7 @@
 /**
- * The certificate of the TLS listeners. It comes from files, such as those of cert-manager, or from the Secret platform-serving-cert, which
- * all replicas share. The first replica that finds no Secret creates it, and the first that finds it due renews it.
+ * The certificate of the TLS listeners. It comes from files, such as those of cert-manager, or from the Secret
+ * platform-serving-cert, which all replicas share. The first replica that finds no Secret creates it, and the first
+ * that finds it due renews it.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -20,7 +21,7 @@ export interface Serving {
   readonly cert: string;
   /** CAs to publish, as concatenated PEM texts; undefined if they are unknown. */
   readonly ca: string | undefined;
-  /** Whether this server manages the CA, and therefore the caBundle of the APIServices. */
+  /** True if this server manages the CA, and therefore the caBundle of the APIServices. */
   readonly own: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Rotates the signing keys. The next keys are published before they sign, so that every replica and every client that caches the key set
- * knows them by then. A retired key verifies until the last of its tokens has expired; only its public half is kept. One replica
- * rotates. If two try, the resourceVersion of the Secret lets only one write.
+ * Rotates the signing keys. The next keys are published before they sign, so that every replica and every client that
+ * caches the key set knows them by then. A retired key verifies until the last of its tokens has expired; only its
+ * public half is kept. One replica rotates. If two try, the resourceVersion of the Secret lets only one write.
  */
 import type { PlatformConfiguration } from '../config/schema.ts';
 import { parseMilliseconds, repeat, rfc3339, type Clock } from '../runtime/time.ts';
@@ -23,7 +23,10 @@ interface Plan {
   readonly command?: string;
 }
 
-/** Milliseconds between publication and first use: clients cache the key set for five minutes, and a replica may lag behind. */
+/**
+ * Milliseconds between publication and first use: clients cache the key set for five minutes, and a replica may lag
+ * behind.
+ */
 const lead = 10 * 60_000;
 /** Milliseconds for which a replica that lags behind may still sign with a retired key. */
 const margin = 5 * 60_000;
@@ -34,7 +37,7 @@ const interval = 5_000;
 interface KeyRotationOptions {
   readonly keys: SigningKeys;
   readonly settings: () => Settings;
-  /** Whether this replica rotates the keys. */
+  /** Returns true if this replica rotates the keys. */
   readonly isLeader: () => boolean;
   readonly clock: Clock;
   readonly log: Logger;

@@ -31,7 +31,7 @@ export interface Comparison {
   /** Medians of the milliseconds of CPU per request. */
   readonly before: number;
   readonly after: number;
-  /** After ÷ before. */
+  /** Ratio after ÷ before. */
   readonly change: Ratio;
   /** One server of this build ÷ another. */
   readonly equal: Ratio;

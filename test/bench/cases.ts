@@ -14,7 +14,7 @@ export interface Subject {
   readonly server: Server;
   /** Label in the output. */
   readonly label: string;
-  /** Undefined for the raw hash. */
+  /** Job of the load generator, undefined for the raw hash. */
   readonly job?: Job;
 }
 
@@ -29,7 +29,7 @@ export interface Case {
   readonly first?: { readonly target: Target; readonly text: string };
   /** Number of filter terms per object, if any. */
   readonly terms?: number;
-  /** No changes meanwhile, because the case is not about cached objects. */
+  /** True if there are no changes meanwhile, because the case is not about cached objects. */
   readonly quiet?: boolean;
 }
 
@@ -233,8 +233,8 @@ export function casesOf(stand: Stand): Case[] {
     (caller) => [path(podNamespace((caller * podsPerNamespace) % pods)), { items: Math.min(pageSize, pods) }];
 
   /**
-   * Sent with a value that no request had before, and with a constant one; kube-apiserver supports only label
-   * selectors.
+   * Creates the cases of a filter: with a value that no request had before, and with a constant one; kube-apiserver
+   * supports only label selectors.
    */
   const filter = (
     name: Name,

@@ -5,7 +5,7 @@ import { figure } from './table.ts';
 
 /** Results of a run, as far as measured. */
 export interface Findings {
-  /** By case and subject. */
+  /** Figures by case and subject. */
   readonly cases: Readonly<Record<string, Readonly<Record<string, Figures>>>>;
   /** Nanoseconds per object and term, by case. */
   readonly terms: Readonly<Record<string, number>>;
@@ -19,7 +19,7 @@ export interface Goal {
   /** The limit is a minimum instead of a maximum. */
   readonly atLeast?: boolean;
   readonly unit?: string;
-  /** Undefined if not measured. */
+  /** Returns the figure, undefined if not measured. */
   readonly of: (found: Findings) => number | undefined;
 }
 

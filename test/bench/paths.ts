@@ -18,7 +18,7 @@ export const paths = {
   token: '/oauth/token',
   list: `/kapis${nodes}`,
   node: (index: number) => `/kapis${nodes}/${nodeName(index)}`,
-  /** Sorted by name by default. */
+  /** Order of the list, by name by default. */
   page: (page: number, parameters: Readonly<Record<string, string>> = {}) =>
     `/kapis${nodes}?${query({ sortBy: 'name', ascending: 'true', ...parameters, limit: pageSize, page })}`,
   podsOf: (namespace: string) =>

@@ -70,7 +70,7 @@ export class Run {
     this.#signal = signal;
   }
 
-  /** No response was wrong, and nothing failed. */
+  /** True if no response was wrong and nothing failed. */
   get right(): boolean {
     return this.#right;
   }

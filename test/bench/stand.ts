@@ -22,7 +22,7 @@ export const few = 10;
 
 export interface Stand {
   readonly site: Site;
-  /** Empty cluster. */
+  /** Server with an empty cluster. */
   readonly small: Site;
   readonly users: Users;
   readonly nginx: Nginx;

@@ -18,7 +18,7 @@ const columns: readonly [title: string, key: keyof Figures, scale: number][] = [
 ];
 const compared = ['cpu', 'perSecond', 'p50', 'p99', 'rss'] as const;
 
-/** If the load generator is busier than this, it limited the requests. */
+/** Share of time above which the load generator limited the requests. */
 const busy = 0.95;
 
 const line = (label: string, cells: readonly string[]): string =>

@@ -19,7 +19,7 @@ export interface WatchersJob {
 }
 
 export interface Inquiry {
-  /** Sorted by resourceVersion; each must have been received once by every watch. */
+  /** Changes sorted by resourceVersion; each must have been received once by every watch. */
   readonly changes: readonly Change[];
   /** Time range in which CPU was measured, in milliseconds of `now`. */
   readonly from: number;

@@ -147,7 +147,7 @@ export class ResponseReader {
     this.#handler.onHead({ status, headers: headersOf(fields) });
     if (isInformational || this.#method === 'HEAD' || status === 204 || status === 304) return this.#finish();
     if (length === undefined && codings.length === 0)
-      throw new FramingError('neither Content-Length nor Transfer-Encoding tells where the body ends');
+      throw new FramingError('neither Content-Length nor Transfer-Encoding determines where the body ends');
     this.#announced = length === undefined ? undefined : Number(length);
     this.#left = this.#announced ?? 0;
     if (this.#announced === undefined) this.#state = 'chunkSize';

@@ -126,7 +126,7 @@ function requestsOf({ access, path }: Route): readonly Request[] {
 
 const refused: readonly number[] = [400, 401, 403];
 
-/** Reports whether the caller may get this status, whatever the handler does. */
+/** Reports whether the caller is allowed to get this status, whatever the handler does. */
 function isExpected(status: number, access: Access, caller: Caller, { isVerbose, isOther }: Request): boolean {
   const isServed = status !== 401 && status !== 403;
   const isUser = caller === 'a password-change token' || caller === 'no rights';

@@ -398,7 +398,7 @@ describe('a Warning header', () => {
     expect(await warningsFor(`${nodes}?${query}`)).toEqual([200, undefined]);
   });
 
-  test('a Warning header is not sent for a resource without a schema, nor to callers who may not read the resource', async () => {
+  test('a Warning header is not sent for a resource without a schema, nor to callers who are not allowed to read the resource', async () => {
     expect(await warningsFor(`${resources}/namespaces/shop/deployments?fields=nothing`)).toEqual([200, undefined]);
     expect(await warningsFor(`${nodes}?fields=nothing`, 'unknown')).toEqual([401, undefined]);
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: false } }));

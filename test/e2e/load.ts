@@ -5,7 +5,7 @@ import type { KubeClient } from '../../src/cluster/client/client.ts';
 import type { Client } from './curl.ts';
 
 interface LoadResponse {
-  /** '200', or the status and the error. */
+  /** Result: '200', or the status and the error. */
   readonly result: string;
   readonly milliseconds: number;
 }

@@ -65,7 +65,7 @@ const masked = (text: string): string =>
 
 const absentName = (name: string): string => `${name.slice(0, -8)}${'0'.repeat(8)}`;
 
-/** Reports whether the caller may read the object of this name, but not a missing object of the same kind. */
+/** Reports whether the caller is allowed to read the object of this name, but not a missing object of the same kind. */
 async function hasRightTo(
   name: string,
   oracle: Oracle,

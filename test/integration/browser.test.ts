@@ -34,7 +34,7 @@ import { createUserWithPassword, removeUser } from '../labs/integration/user-obj
 const undo: (() => Promise<unknown>)[] = [];
 /** An origin of an attacker. */
 const evil = 'https://evil.example';
-/** Another origin of the same site, such as another application beside the platform. */
+/** Origin of the same site, such as another application beside the platform. */
 const sibling = 'https://app.platform-system.svc';
 
 let sites: Sites;

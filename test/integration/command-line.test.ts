@@ -159,7 +159,7 @@ describe('a wrong command line', () => {
     [['check-config'], 'FILE'],
     [['check-config', '--nonsense'], 'nonsense'],
     [['hash-password', 'nonsense'], 'hash-password'],
-  ])('%j exits with 2 and names the problem and the help', async (args, named) => {
+  ])('a wrong command line %j exits with 2 and names the problem and the help', async (args, named) => {
     const { code, stderr } = await platformApiserver(args);
     expect(code).toBe(2);
     expect(stderr).toContain(named);

@@ -379,7 +379,7 @@ describe('a forged login response', () => {
     ['with a made-up code', { code: 'made-up', iss: issuer }, /Your session has ended/],
   ];
 
-  test.each(attempts)('%s is rejected', async (_, query, message) => {
+  test.each(attempts)('a forged login response %s is rejected', async (_, query, message) => {
     const page = await openDocs('#listNodes');
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByLabel('Username').waitFor();

@@ -63,7 +63,7 @@ async function fuzz(
   return { code, output: `${stdout}${stderr}`.slice(-20_000) };
 }
 
-/** With a short budget, an administrator tries edge cases and the others random requests. */
+/** Phases of a run: with a short budget, an administrator tries edge cases and the others random requests. */
 const everything = ['coverage', 'fuzzing', 'stateful'];
 const edges = long === undefined ? ['coverage'] : everything;
 const some = long === undefined ? ['fuzzing'] : everything;

@@ -125,7 +125,7 @@ describe.each([
     [['get', ours, '--field-selector', 'spec.providerID=x'], 'field label not supported: spec.providerID'],
     [['get', '--raw', `${apisPath}/nodes?limit=x`], '(BadRequest): limit'],
     [['explain', 'nodes.spec.nothing', `--api-version=${apiVersion}`], 'field "nothing" does not exist'],
-  ])('%j fails with %s', async (args, message) => {
+  ])('kubectl %j fails with %s', async (args, message) => {
     const { code, stderr } = await client(...args);
     expect(stderr).toContain(message);
     expect(code).toBe(1);
@@ -196,7 +196,7 @@ describe.each([
       [['replace', '-f', 'MANIFEST']],
       [['apply', '-f', 'MANIFEST']],
       [['apply', '-f', 'MANIFEST', '--server-side']],
-    ])('%j fails with MethodNotAllowed', async (args) => {
+    ])('kubectl %j fails with MethodNotAllowed', async (args) => {
       const { code, stderr } = await client(...args.map((arg) => (arg === 'MANIFEST' ? manifest() : arg)));
       expect(stderr).toContain('(MethodNotAllowed)');
       expect(stderr).toContain('the server does not allow this method on the requested resource');

@@ -12,7 +12,7 @@ import { expectStatus } from '../labs/integration/status.ts';
 
 interface Listener {
   readonly url: string;
-  /** Served to everyone. */
+  /** Path that is served to everyone. */
   readonly open: string;
   readonly nodes: string;
 }

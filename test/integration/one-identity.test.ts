@@ -135,7 +135,7 @@ async function expectOneIdentity(token: string, expected: Partial<Identity>, isB
       expect(await nodesStatus(`${base}${path}`, { token })).toBe(isBound ? 200 : 403);
 }
 
-/** Also compares the Session and the introspection of a token of this server. */
+/** Compares the same, and also the Session and the introspection of a token of this server. */
 async function expectOneOwnIdentity(token: string, expected: Partial<Identity>, isBound: boolean): Promise<void> {
   await expectOneIdentity(token, expected, isBound);
   const { sid, sub, username, groups } = readJWT(token).claims as Record<string, string> & { groups: string[] };
@@ -282,18 +282,18 @@ afterAll(async () => {
 const withAuthenticated = (...groups: string[]): string[] => [...groups, authenticated].toSorted();
 
 describe('an access token has the same identity everywhere', () => {
-  test('an access token has the same identity everywhere with odd groups', async () => {
+  test('an access token with odd groups has the same identity everywhere', async () => {
     const { access_token: token } = await tokens(passwordForm('odd', password));
     const groups = withAuthenticated(...odd);
     await expectOneOwnIdentity(token, { username: 'odd', groups }, true);
   });
 
-  test('an access token has the same identity everywhere with look-alikes of groups that have rights', async () => {
+  test('an access token with look-alikes of groups that have rights has the same identity everywhere', async () => {
     const { access_token: token } = await tokens(passwordForm('twin', password));
     await expectOneOwnIdentity(token, { username: 'twin', groups: withAuthenticated(...twins) }, false);
   });
 
-  test('an access token has the same identity everywhere with a name of 253 characters', async () => {
+  test('an access token with a name of 253 characters has the same identity everywhere', async () => {
     const username = 'n'.repeat(253);
     const { access_token: token } = await tokens(passwordForm(username, password));
     await expectOneOwnIdentity(token, { username, groups: [authenticated] }, true);
@@ -302,7 +302,7 @@ describe('an access token has the same identity everywhere', () => {
   test.each([
     ['Odd.Client_1', 'gru\u0308ße', true],
     ['odd-client-1', 'Grüße', false],
-  ])('an access token has the same identity everywhere of the client %s', async (name, own, isBound) => {
+  ])('an access token of the client %s has the same identity everywhere', async (name, own, isBound) => {
     const form = { grant_type: 'client_credentials', client_id: name, client_secret: clientSecret };
     const { access_token: token } = await tokens(form);
     const expected = { username: `platform:client:${name}`, groups: withAuthenticated(own) };

@@ -151,7 +151,7 @@ describe('a login of a user', () => {
     ['with a name of 10,000 letters', 'a'.repeat(10_000), 'some password'],
     ['with a password of 10,000 letters', 'bob', 'p'.repeat(10_000)],
     ['with NUL in the password', 'bob', 'alice keeps 7431 bees\0'],
-  ])('%s is 400 invalid_grant with the same message', async (_, username, password) => {
+  ])('a login of a user %s is 400 invalid_grant with the same message', async (_, username, password) => {
     const problem = expectProblem(await postForm(passwordForm(username, password)), 400, 'invalid_grant');
     // A new name each time, because failures are limited per name.
     const stranger = passwordForm(`stranger-${randomUUID()}`, 'wrong');
@@ -167,7 +167,7 @@ describe('an invalid refresh token', () => {
     'a.b.c',
     `${'0'.repeat(32)}.${'A'.repeat(43)}`,
     `${'0'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}`,
-  ])('%s is 400 invalid_grant', async (token) => {
+  ])('an invalid refresh token %s is 400 invalid_grant', async (token) => {
     expectProblem(await postForm(refreshForm(token)), 400, 'invalid_grant');
   });
 

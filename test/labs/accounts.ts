@@ -22,10 +22,13 @@ const inNamespace = `/api/v1/namespaces/${namespace}`;
 type Authentication = Readonly<Record<string, unknown>> & { readonly users?: readonly object[] };
 
 export interface AccountsOptions extends Pick<PasswordChecks, 'providerTypes'> {
-  /** Written to the cluster before the start. Users without `passwordHash` have the default password. */
+  /** Users written to the cluster before the start. Users without `passwordHash` have the default password. */
   readonly authentication?: Authentication | undefined;
   readonly log?: Logger | undefined;
-  /** Replica beside which this one starts, in the same cluster and with its configuration unless `authentication` is given. */
+  /**
+   * Replica beside which this one starts, in the same cluster and with its configuration unless `authentication` is
+   * given.
+   */
   readonly beside?: { readonly clock: FakeClock; readonly cluster: MemoryCluster };
 }
 

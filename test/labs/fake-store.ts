@@ -20,7 +20,7 @@ export const record = (log: string): LogRecord => ({
   log,
 });
 
-/** Contains no records by default. */
+/** Log store in memory, without records by default. */
 export const fakeStore = (more: Partial<LogStore> = {}): LogStore => ({
   name: 'fake',
   query: async () => ({ total: 0, records: [] }),

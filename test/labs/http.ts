@@ -66,7 +66,7 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
     path,
     summary: '',
     access: accessOf(path),
-    // As in production.
+    // The same as in production.
     hot: resources.includes(path),
     handler: (_req, res, context) => {
       handled.push(context);

@@ -115,7 +115,7 @@ export class FakeResponse extends Writable {
     return JSON.parse(this.text) as ReturnType<() => this['body']>;
   }
 
-  /** For a watch. */
+  /** Events of a watch. */
   get events(): { type: string; object: KubeObject & Record<string, unknown> }[] {
     return this.text
       .split('\n')
@@ -128,9 +128,9 @@ export interface FakeResource extends Resource<NodeFields> {
   synced: boolean;
   /** Number of requests to the cluster for the current revision. */
   confirmations: string[];
-  /** Called instead of requesting the current revision. */
+  /** Replaces the request for the current revision. */
   onConfirm: () => void;
-  /** Called instead of requesting older history. */
+  /** Replaces the request for older history. */
   onRecall: (resourceVersion: number, signal: AbortSignal) => Promise<void>;
 }
 

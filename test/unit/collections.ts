@@ -13,7 +13,7 @@ export interface Collection {
   readonly name: string;
 }
 
-/** These call their callback before they return. */
+/** Functions that call their callback before they return. */
 const immediate = new Set(
   'map flatMap filter some every find findIndex findLast forEach reduce toSorted sort from replace replaceAll groupBy'.split(
     ' ',

@@ -17,14 +17,16 @@ export interface GinkgoReport {
     readonly LeafNodeType: string;
     readonly LeafNodeText: string;
     readonly State: string;
-    /** 0 if the expressions do not select the spec. */
+    /** Number of attempts, 0 if the expressions do not select the spec. */
     readonly NumAttempts: number;
     readonly Failure?: { readonly Message: string };
   }[];
   readonly SpecialSuiteFailureReasons?: readonly string[] | null;
 }
 
-/** Returns the results of the selected specs. Throws if the suite itself failed, since its results are then incomplete. */
+/**
+ * Returns the results of the selected specs. Throws if the suite itself failed, since its results are then incomplete.
+ */
 export function readResults({ SpecReports, SpecialSuiteFailureReasons }: GinkgoReport): Results {
   const problems = [...(SpecialSuiteFailureReasons ?? [])];
   const results = new Map<string, Result>();
@@ -41,7 +43,7 @@ export function readResults({ SpecReports, SpecialSuiteFailureReasons }: GinkgoR
   return results;
 }
 
-/** Both runs, and what makes the target fail. */
+/** Results of both runs, and what makes the target fail. */
 export interface Comparison {
   readonly direct: Results;
   readonly gateway: Results;

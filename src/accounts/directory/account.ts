@@ -28,7 +28,10 @@ export const configuredUserUID = (issuer: string, username: string): string =>
 export interface Account extends Credential {
   readonly username: string;
   readonly uid: string;
-  /** Set even while the password must be changed, although sessions have no groups then (see `loggedIn`). */
+  /**
+   * Groups of the user, also while the password must be changed, although sessions have no groups then (see
+   * `loggedIn`).
+   */
   readonly groups: readonly string[];
   readonly displayName: string | undefined;
   readonly email: string | undefined;

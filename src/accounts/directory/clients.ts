@@ -42,20 +42,20 @@ export const builtInClients = (issuer: string): readonly ConfiguredClient[] => [
 export interface Client {
   readonly name: string;
   readonly grantTypes: readonly string[];
-  /** Has no secret. */
+  /** Client without a secret. */
   readonly isPublic: boolean;
   readonly redirectURIs: readonly string[];
   readonly postLogoutRedirectURIs: readonly string[];
   /** Users must consent before the client gets tokens. */
   readonly consent: boolean;
-  /** May introspect tokens of other clients too. */
+  /** Permission to introspect tokens of other clients. */
   readonly introspection: boolean;
-  /** Its name is public, and usually its secret too, so its authentication proves nothing. */
+  /** Client whose name is public, and usually its secret too, so its authentication proves nothing. */
   readonly isWellKnown: boolean;
-  /** Its secret is the published default. */
+  /** Client whose secret is the published default. */
   readonly hasKnownSecret: boolean;
   readonly scopes: readonly string[];
-  /** Resource servers elsewhere that it may get tokens for (RFC 8707). */
+  /** Resource servers elsewhere that it is allowed to get tokens for (RFC 8707). */
   readonly resources: readonly string[];
   readonly idTokenSignedResponseAlg: ConfiguredClient['idTokenSignedResponseAlg'];
   /** The subject of tokens that the client gets for itself. */
@@ -80,7 +80,7 @@ export class Clients {
     this.#passwords = options.passwords;
   }
 
-  /** Call after the configuration or one of its Secrets has changed. */
+  /** Updates the clients after the configuration or one of its Secrets has changed. */
   rebuild({ issuer, clients }: PlatformConfiguration['authentication']): void {
     const all = [...builtInClients(issuer), ...clients, pagesClient];
     this.#all = new Map(all.map((one) => [one.name, this.#client(one, issuer)]));
@@ -100,8 +100,9 @@ export class Clients {
   }
 
   /**
-   * Returns the client of that name if one of `secrets` is correct. The time of a failure reveals nothing: every secret is tried, and
-   * the work is the same for all clients. `source` is the caller's address. Throws like `Passwords.verify`.
+   * Returns the client of that name if one of `secrets` is correct. The time of a failure reveals nothing: every secret
+   * is tried, and the work is the same for all clients. `source` is the caller's address. Throws like
+   * `Passwords.verify`.
    */
   async authenticate(name: string, secrets: readonly string[], source: string): Promise<Client | undefined> {
     const client = this.get(name);

@@ -1,7 +1,7 @@
 /**
- * Users and clients that may log in: those of the configuration object with its Secrets, and the User objects of the cluster. Each
- * change of the configuration rebuilds all configured accounts, so a request sees one consistent state. There may be many User
- * objects, so a change of one updates only that one.
+ * Users and clients that are allowed to log in: those of the configuration object with its Secrets, and the User
+ * objects of the cluster. Each change of the configuration rebuilds all configured accounts, so a request sees one
+ * consistent state. There may be many User objects, so a change of one updates only that one.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
@@ -34,7 +34,9 @@ const unreadable = (): Error => serviceUnavailable('the users cannot be read fro
 
 export class Directory {
   readonly clients: Clients;
-  /** The name of a User object that may have changed; undefined if the configuration or one of its Secrets has changed. */
+  /**
+   * The name of a User object that may have changed; undefined if the configuration or one of its Secrets has changed.
+   */
   readonly changed = new Topic<string | undefined>();
   /** A credential that was valid may no longer be. */
   readonly invalidated = new Topic();
@@ -139,7 +141,10 @@ export class Directory {
     return this.#configured;
   }
 
-  /** Returns the account with this username or e-mail address. Ignores addresses that are not unique. Throws like `account`. */
+  /**
+   * Returns the account with this username or e-mail address. Ignores addresses that are not unique. Throws like
+   * `account`.
+   */
   named(login: string): Account | undefined {
     if (!login.includes('@')) return this.account(login);
     const [found, ...others] = this.withEmail(login);
@@ -151,14 +156,19 @@ export class Directory {
     return this.#with(emailKey(email)).map(({ username }) => username);
   }
 
-  /** Returns the account linked to an identity, or 'several' if a mistake has linked more than one. Throws like `account`. */
+  /**
+   * Returns the account linked to an identity, or 'several' if a mistake has linked more than one. Throws like
+   * `account`.
+   */
   linked(identity: Identity): Account | 'several' | undefined {
     if (!this.#users.isCurrent()) throw unreadable();
     const [found, ...others] = this.#with(identityKey(identity));
     return others.length === 0 ? found : 'several';
   }
 
-  /** Returns whether the provider of an identity exists and only this account is linked to it. Throws like `account`. */
+  /**
+   * Returns whether the provider of an identity exists and only this account is linked to it. Throws like `account`.
+   */
   isLinked(account: Account, identity: Identity): boolean {
     return this.#providers.has(identity.provider) && this.linked(identity) === account;
   }
@@ -169,7 +179,9 @@ export class Directory {
     return identities.flatMap(({ provider }) => this.#providers.get(provider) ?? []);
   }
 
-  /** Returns what other accounts have too, so that it identifies nobody. Covers the users that have been read so far. */
+  /**
+   * Returns what other accounts have too, so that it identifies nobody. Covers the users that have been read so far.
+   */
   shared(username: string): readonly Shared[] {
     const inForce = (name: string): Account | undefined => this.configured(name) ?? this.#objects.get(name);
     const { email, identities = [] } = inForce(username) ?? {};

@@ -1,6 +1,6 @@
 /**
- * Reports in the status of each User whether it may log in. Every replica writes, one user at a time; the first write wins, and the
- * other replicas see it.
+ * Reports in the status of each User whether it is allowed to log in. Every replica writes, one user at a time; the
+ * first write wins, and the other replicas see it.
  */
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -142,12 +142,12 @@ export class UserConditions {
       return {
         status: 'True',
         reason: ambiguous,
-        message: `the user may log in while Active, but not with ${shared.join(' or ')}`,
+        message: `the user is allowed to log in while Active, but not with ${shared.join(' or ')}`,
       };
     return {
       status: 'True',
       reason: 'Accepted',
-      message: 'the user may log in while Active, with a password or through a linked identity provider',
+      message: 'the user is allowed to log in while Active, with a password or through a linked identity provider',
     };
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Login history: successful and failed logins with time and address, in one object per user in the namespace of the release. The
- * object is named by the uid, so a later user of the same name does not inherit it. Replicas do not cache it: each request reads it.
- * A login never waits for it.
+ * Login history: successful and failed logins with time and address, in one object per user in the namespace of the
+ * release. The object is named by the uid, so a later user of the same name does not inherit it. Replicas do not cache
+ * it: each request reads it. A login never waits for it.
  */
 import { BoundedCache, copied } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, loginHistoriesPath } from '../../config/names.ts';
@@ -36,7 +36,7 @@ export type RecordedLogin = Pick<LoginRecord, 'reason' | 'client' | 'sourceIP' |
 
 interface LoginHistory extends KubeObject {
   readonly spec: { readonly userName: string };
-  /** Newest first. */
+  /** Records, newest first. */
   readonly status: { readonly records: readonly LoginRecord[] };
 }
 
@@ -55,7 +55,9 @@ const maxBytes = 1_000_000;
 const attempts = 5;
 /** Maximum number of records added by small patches before the object is rewritten as a whole, which trims it. */
 const maxAppended = 16;
-/** Interval in which repeated refusals by the limits are recorded once, so that a flood does not displace the history. */
+/**
+ * Interval in which repeated refusals by the limits are recorded once, so that a flood does not displace the history.
+ */
 const limitedInterval = 60_000;
 /** Milliseconds without a login after which the next write rewrites the user's object as a whole. */
 const appendedLife = 3_600_000;
@@ -81,7 +83,7 @@ export class LoginHistories {
     namespace: string;
     settings: () => LoginHistorySettings;
     directory: Pick<Directory, 'configured' | 'configuredAccounts'>;
-    /** Called for each successful login. `time` is RFC 3339. */
+    /** Receives each successful login. `time` is RFC 3339. */
     loggedIn: (user: LoginUser, time: string) => void;
     /** Returns whether this replica deletes expired objects. */
     maySweep: () => boolean;
@@ -196,7 +198,10 @@ export class LoginHistories {
     throw new Error(`${attempts} write conflicts`);
   }
 
-  /** A User object owns its history, so the garbage collector deletes both. A configured user has no object that could own it. */
+  /**
+   * A User object owns its history, so the garbage collector deletes both. A configured user has no object that could
+   * own it.
+   */
   #newHistory(uid: string, username: string): Omit<LoginHistory, 'status'> {
     const isConfigured = this.#directory.configured(username)?.uid === uid;
     const ownerReferences = isConfigured ? [] : [{ apiVersion: iamAPIVersion, kind: 'User', name: username, uid }];
@@ -208,7 +213,9 @@ export class LoginHistories {
     };
   }
 
-  /** Returns the records to keep, newest first. Removes duplicates, since a write whose response was lost is repeated. */
+  /**
+   * Returns the records to keep, newest first. Removes duplicates, since a write whose response was lost is repeated.
+   */
   #kept(records: readonly LoginRecord[]): LoginRecord[] {
     const { keep, maxEntries } = this.#settings();
     const oldest = rfc3339(this.#clock.now() - keep);

@@ -1,4 +1,7 @@
-/** Writes the time of the last login to the status of each User, to within a minute, so that a busy user causes few writes. */
+/**
+ * Writes the time of the last login to the status of each User, to within a minute, so that a busy user causes few
+ * writes.
+ */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -22,7 +25,7 @@ export class LastLogins {
   readonly #objects: Objects<User>;
   readonly #users: Pick<Users, 'get'>;
   readonly #writes: WriteBehind<LastLogin>;
-  /** By uid, in milliseconds since the epoch. */
+  /** Times by uid, in milliseconds since the epoch. */
   readonly #noted = new BoundedCache<number>({
     name: 'last_logins',
     maxEntries: 10_000,

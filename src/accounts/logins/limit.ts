@@ -1,16 +1,13 @@
 /**
  * Login protection (docs/security.md). Counts only failures, in bounded tables:
- *
  * - a hard limit per pair of user and address,
  * - a delay per user that doubles from the third failure on,
  * - wider limits per address and per client within a sliding window.
- *
- * Names that do not exist count like those that do. Users are counted by the typed name: a count shared by an e-mail address and a
- * username would reveal that they belong together. Failures with names other than the username also share one count per account,
- * which logins by username ignore.
- *
- * Replicas share the first two counts (shared-failures.ts), and the addresses from which users have logged in. Failures from other
- * addresses do not delay a login from such an address. No login waits for other replicas.
+ * Names that do not exist count like those that do. Users are counted by the typed name: a count shared by an e-mail
+ * address and a username would reveal that they belong together. Failures with names other than the username also share
+ * one count per account, which logins by username ignore.
+ * Replicas share the first two counts (shared-failures.ts), and the addresses from which users have logged in. Failures
+ * from other addresses do not delay a login from such an address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import type { LoginLimit } from '../../config/schema.ts';
@@ -22,7 +19,7 @@ import { UnderWay } from './under-way.ts';
 /** A guess at the password of a user. */
 export interface LoginAttempt {
   readonly guesses: 'password';
-  /** As typed by the user. */
+  /** Name that the user typed. */
   readonly username: string;
   /** A unique name of the account, if `username` is another name for it. */
   readonly account?: string;
@@ -40,7 +37,10 @@ export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username'
   readonly guesses: 'secret';
 }
 
-/** A guess at the code of a login at an OpenID provider. Counted per address only, since the caller chooses everything else. */
+/**
+ * A guess at the code of a login at an OpenID provider. Counted per address only, since the caller chooses everything
+ * else.
+ */
 export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
   readonly guesses: 'provider code';
 }
@@ -48,8 +48,8 @@ export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
 export type Attempt = LoginAttempt | UserCodeAttempt | SecretAttempt | ProviderCodeAttempt;
 
 /**
- * Key prefixes by kind of guess, so that callers cannot forge a key of another kind. Replicas of other versions use the same prefixes
- * for passwords and secrets.
+ * Key prefixes by kind of guess, so that callers cannot forge a key of another kind. Replicas of other versions use the
+ * same prefixes for passwords and secrets.
  */
 const kinds = {
   password: { pair: 'p', user: 'u', address: 'a', client: 'c' },
@@ -130,7 +130,10 @@ export class LoginLimiter {
     this.#familiar = new BoundedCache({ ...options, name: 'familiar_logins' });
   }
 
-  /** Returns the whole seconds to wait before this attempt is allowed; 0 if it is allowed now. Call before verifying a password. */
+  /**
+   * Returns the whole seconds to wait before this attempt is allowed; 0 if it is allowed now. Call before verifying a
+   * password.
+   */
   retryAfter(attempt: Attempt): number {
     const now = this.#clock();
     return secondsUntil(this.#standingsOf(attempt, now), now);
@@ -154,9 +157,10 @@ export class LoginLimiter {
   }
 
   /**
-   * Like `retryAfter`, but if the result is 0 the attempt is under way until `leave`. Attempts under way count as failures, so
-   * concurrent attempts cannot exceed the limits. An attempt that exceeds them only because of others under way waits for their
-   * outcome: only failures cause a refusal. `guesses` is the number of failures that the attempt may cause.
+   * Returns the same as `retryAfter`, but if the result is 0 the attempt is under way until `leave`. Attempts under way
+   * count as failures, so concurrent attempts cannot exceed the limits. An attempt that exceeds them only because of
+   * others under way waits for their outcome: only failures cause a refusal. `guesses` is the number of failures that
+   * the attempt may cause.
    */
   enter(attempt: Attempt, guesses = 1): number | Promise<number> {
     const outcome = this.#enter(attempt, guesses);
@@ -171,7 +175,7 @@ export class LoginLimiter {
     });
   }
 
-  /** Call after `failed` or `succeeded`, or without either if the attempt had no outcome. */
+  /** Ends an attempt, after `failed` or `succeeded`, or without either if it had no outcome. */
   leave(attempt: Attempt, guesses = 1): void {
     this.#underWay.remove(allOf(this.#keysOf(attempt)), guesses);
   }
@@ -194,7 +198,8 @@ export class LoginLimiter {
     // One network must not use up the limit of a client.
     const perNetwork = Math.max(perAddress, Math.min(perAddress * networkFactor, Math.floor(perClient / 2)));
     const { pair, addresses, client, owners } = this.#keysOf(attempt);
-    // Familiar addresses are exempt from some limits. Otherwise enough failures by anyone would lock out everybody, or a chosen user.
+    // Familiar addresses are exempt from some limits. Otherwise enough failures by anyone would lock out everybody, or
+    // a chosen user.
     const isFamiliar = pair !== undefined && this.#isFamiliar(pair, now);
     const standings = (isFamiliar ? addresses.slice(0, 1) : addresses).map((key, at) =>
       this.#ofWindow(key, at === 0 ? perAddress : perNetwork, now),
@@ -257,8 +262,8 @@ export class LoginLimiter {
   }
 
   /**
-   * Resets the failures of a user by any name and from any address. Those of addresses and clients stay. Each replica calls this when
-   * the user is unlocked.
+   * Resets the failures of a user by any name and from any address. Those of addresses and clients stay. Each replica
+   * calls this when the user is unlocked.
    */
   unlock({ username, email }: Pick<Account, 'username' | 'email'>): void {
     const names = [username, ...(email === undefined ? [] : [email])];
@@ -293,7 +298,9 @@ export class LoginLimiter {
       .slice(0, max);
   }
 
-  /** Returns at most `max` familiar pairs with the time of their login in milliseconds since the epoch, latest first. */
+  /**
+   * Returns at most `max` familiar pairs with the time of their login in milliseconds since the epoch, latest first.
+   */
   familiar(max: number): [key: string, at: number][] {
     const now = this.#clock();
     return [...this.#familiar].filter(([, at]) => now - at < familiarFor).slice(0, max);

@@ -1,4 +1,7 @@
-/** Changes a user's own password. Every way to do so requires the current password: a stolen token or cookie is not enough. */
+/**
+ * Changes a user's own password. Every way to do so requires the current password: a stolen token or cookie is not
+ * enough.
+ */
 import { durationText } from '../../runtime/duration.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Account } from '../directory/account.ts';
@@ -9,8 +12,9 @@ import { isChangeable, type Changeable, type PasswordStore } from './store.ts';
 import type { Passwords } from './passwords.ts';
 
 /**
- * Why a password was not changed, with a message for the user: it cannot be changed here ('unchangeable'), the new password breaks a
- * rule ('unfit'), the current password is wrong ('wrong'), or too many were wrong ('limited', for `retryAfter` seconds).
+ * Reason why a password was not changed, with a message for the user: it cannot be changed here ('unchangeable'), the
+ * new password breaks a rule ('unfit'), the current password is wrong ('wrong'), or too many were wrong ('limited', for
+ * `retryAfter` seconds).
  */
 export type NotChanged = { readonly message: string } & (
   { readonly why: 'unchangeable' | 'unfit' | 'wrong' } | { readonly why: 'limited'; readonly retryAfter: number }
@@ -53,7 +57,10 @@ export class OwnPassword {
     this.#parts = parts;
   }
 
-  /** Returns undefined once the password is changed and this replica has seen the change. Throws like `PasswordStore.change`. */
+  /**
+   * Returns undefined once the password is changed and this replica has seen the change. Throws like
+   * `PasswordStore.change`.
+   */
   async change(
     account: Account,
     current: string,
@@ -63,7 +70,7 @@ export class OwnPassword {
     return await this.#change(account, current, next, from, () => this.#verifyCurrent(account, current, from));
   }
 
-  /** Like `change`, for a user who has just logged in with the current password. */
+  /** Changes the password of a user who has just logged in with the current password. */
   async replace(
     account: Account,
     current: string,

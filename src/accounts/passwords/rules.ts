@@ -1,6 +1,6 @@
 /**
- * Password rules of NIST SP 800-63B section 3.1.1.2: length and a list of common passwords, no composition rules. The list of passwords
- * found in breaches is that of @zxcvbn-ts/language-common (MIT).
+ * Password rules of NIST SP 800-63B section 3.1.1.2: length and a list of common passwords, no composition rules. The
+ * list of passwords found in breaches is that of @zxcvbn-ts/language-common (MIT).
  */
 import type { Account } from '../directory/account.ts';
 import { maxPasswordBytes } from './passwords.ts';
@@ -10,7 +10,7 @@ export const minPasswordLength = 8;
 
 let common: Promise<ReadonlySet<string>> | undefined;
 
-/** Loaded at the first change of a password, because few replicas ever need its memory. */
+/** Reads the common passwords at the first change of a password, because few replicas ever need its memory. */
 async function readCommon(): Promise<ReadonlySet<string>> {
   const { dictionary } = await import('@zxcvbn-ts/language-common');
   return new Set(dictionary['passwords-common']);

@@ -1,6 +1,6 @@
 /**
- * Writes passwords: for a User to a Secret that the User owns, for a configured user to the Secret that its passwordRef names. Every
- * replica watches these Secrets and revokes the sessions that were created with another password.
+ * Writes passwords: for a User to a Secret that the User owns, for a configured user to the Secret that its passwordRef
+ * names. Every replica watches these Secrets and revokes the sessions that were created with another password.
  */
 import { randomUUID } from 'node:crypto';
 import { iamAPIVersion, objectKeys, objectNames, usersPath } from '../../config/names.ts';
@@ -27,7 +27,7 @@ export type Changeable = Account & { readonly passwordRef: SecretKeyRef };
 
 export const isChangeable = (account: Account): account is Changeable => account.passwordRef !== undefined;
 
-/** Without a definite response the write may have been done, or may still be done later. */
+/** Reports a write without a definite response: it may have been done, or may still be done later. */
 const hasUnknownOutcome = (error: unknown): boolean =>
   error instanceof KubeError && (error.code === 0 || error.code >= 500);
 
@@ -67,8 +67,8 @@ export class PasswordStore {
   }
 
   /**
-   * Returns after the write, when this replica has seen it. `byUser`: the user has chosen the password, which completes a required
-   * change. Throws KubeError, and 503 if the outcome of the write is unknown.
+   * Returns after the write, when this replica has seen it. `byUser`: the user has chosen the password, which completes
+   * a required change. Throws KubeError, and 503 if the outcome of the write is unknown.
    */
   async change(account: Changeable, password: string, byUser: boolean): Promise<void> {
     const { username, uid, passwordRef } = account;

@@ -14,7 +14,7 @@ export const ldap = {
 /** Configuration of a login at an LDAP server. */
 interface Service {
   readonly settings: LDAPSettings;
-  /** Undefined while the Secret that holds it is missing. */
+  /** Password of bindDN, undefined while its Secret is missing. */
   readonly bindPassword: string | undefined;
 }
 

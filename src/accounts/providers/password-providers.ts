@@ -8,9 +8,12 @@ import type { LookUp } from './provider.ts';
 
 /** Result of looking up a name at all providers. Holds a connection until `close`. */
 export interface Candidate {
-  /** Undefined if no provider that is allowed to get the password knows the name. */
+  /** Identity at the provider, undefined if no provider that is allowed to get the password knows the name. */
   readonly identity: Identity | undefined;
-  /** Returns undefined for a wrong password. Throws 503 if a provider is unavailable, and 429 if too many logins wait for one. */
+  /**
+   * Returns undefined for a wrong password. Throws 503 if a provider is unavailable, and 429 if too many logins wait
+   * for one.
+   */
   authenticate(password: string): Promise<Person | undefined>;
   close(): void;
 }
@@ -39,8 +42,8 @@ export class PasswordProviders {
   }
 
   /**
-   * Finds the first configured provider that knows the name. Only that one gets the password; the others search for a random name
-   * instead, so every failed login sends the same requests. `authenticate` throws the errors of providers.
+   * Finds the first configured provider that knows the name. Only that one gets the password; the others search for a
+   * random name instead, so every failed login sends the same requests. `authenticate` throws the errors of providers.
    */
   async find(login: string, { source, isAllowed }: Search): Promise<Candidate> {
     const providers = this.#providers.ofKind('password');

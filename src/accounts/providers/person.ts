@@ -6,7 +6,7 @@ export interface Person {
   readonly identity: Identity;
   /** The name from which a username is derived. */
   readonly username: string;
-  /** Null if there is none; undefined if the provider gives no trustworthy address. */
+  /** E-mail address: null if there is none, undefined if the provider gives no trustworthy address. */
   readonly email: string | null | undefined;
   readonly displayName: string | undefined;
   /** Each as `provider:group`. */
@@ -39,8 +39,8 @@ const maxDisplayName = 256;
 
 const isSystem = (text: string): boolean => text.toLowerCase().startsWith('system:');
 /**
- * Rejects replacement characters, which stand for bytes that are not UTF-8, and lone surrogates, which become replacement characters:
- * different people could end up with the same text.
+ * Rejects replacement characters, which stand for bytes that are not UTF-8, and lone surrogates, which become
+ * replacement characters: different people could end up with the same text.
  */
 const isPlain = (text: string, max: number): boolean =>
   text !== '' && text.length <= max && text.trim() === text && !/[\p{Cc}\p{Cs}\uFFFD]/u.test(text);
@@ -81,9 +81,9 @@ export function personOf(provider: string, statement: Statement): Person {
 const maxName = 1_024;
 
 /**
- * Returns the username for a first login: the part of an e-mail address before the "@", in lower case, without marks, and with "-"
- * instead of characters that usernames cannot have. Undefined if nothing is left. If two people get the same username, the second is
- * refused.
+ * Returns the username for a first login: the part of an e-mail address before the "@", in lower case, without marks,
+ * and with "-" instead of characters that usernames cannot have. Undefined if nothing is left. If two people get the
+ * same username, the second is refused.
  */
 export function usernameOf(name: string): string | undefined {
   const [local = ''] = name.split('@', 1);

@@ -6,11 +6,11 @@ import type { Statement } from './person.ts';
 
 /** Result of looking up a name at a provider. Holds a connection until `close`. */
 export interface LookUp {
-  /** Undefined if the provider does not know the name. */
+  /** Subject of the entry, undefined if the provider does not know the name. */
   readonly subject: string | undefined;
   /** Returns undefined for a wrong password. Sends the same requests if the provider does not know the name. */
   authenticate(password: string): Promise<Statement | undefined>;
-  /** May be called more than once. */
+  /** Closes the connection; more than one call is allowed. */
   close(): void;
 }
 
@@ -19,7 +19,9 @@ export interface PasswordProvider {
   lookUp(login: string): Promise<LookUp>;
 }
 
-/** Values that bind the response of a provider to one request. Only the browser that made the request knows all of them. */
+/**
+ * Values that bind the response of a provider to one request. Only the browser that made the request knows all of them.
+ */
 export interface ProviderRequest {
   readonly state: string;
   readonly nonce: string;
@@ -64,7 +66,10 @@ export type ProviderType<Name extends ProviderTypeName> =
 
 export type ProviderTypes = { readonly [Name in ProviderTypeName]: ProviderType<Name> };
 
-/** The provider rejects the credentials of this server. Nobody can log in until the configuration or its Secret is fixed. */
+/**
+ * The provider rejects the credentials of this server. Nobody can log in until the configuration or its Secret is
+ * fixed.
+ */
 export class CredentialsRefused extends Error {
   override readonly name = 'CredentialsRefused';
 }

@@ -40,13 +40,13 @@ export interface SentOptions {
   readonly continue?: string | undefined;
 }
 
-/** 'latest' means that resourceVersion is unset, 'any' that it is "0". */
+/** Match of the version: 'latest' means that resourceVersion is unset, 'any' that it is "0". */
 export type RequestedVersion = 'latest' | 'any' | number;
 
 export interface ListOptions {
   readonly resourceVersion: RequestedVersion;
   readonly resourceVersionMatch: '' | 'NotOlderThan' | 'Exact';
-  /** 0 for no limit. */
+  /** Maximum items, 0 for no limit. */
   readonly limit: number;
   /** '' for the first page. */
   readonly continue: string;
@@ -112,8 +112,9 @@ export function listOptions(sent: SentOptions): ListOptions {
 }
 
 /**
- * Validates the options of a watch. Throws 400 for an invalid version and 422 for invalid combinations. A watch from no resourceVersion or
- * from "0" starts with the existing objects, even without sendInitialEvents (SetListOptionsDefaults).
+ * Validates the options of a watch. Throws 400 for an invalid version and 422 for invalid combinations. A watch from no
+ * resourceVersion or from "0" starts with the existing objects, even without sendInitialEvents
+ * (SetListOptionsDefaults).
  */
 export function watchOptions(sent: SentOptions): WatchOptions {
   const { allowWatchBookmarks = false, timeoutSeconds = 0 } = sent;

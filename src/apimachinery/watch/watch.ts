@@ -11,15 +11,15 @@ import type { Step } from './lanes.ts';
 import { errorFrame, frame, idFrame, keepAliveFrame, keepAliveInterval, visibleEvent } from './frames.ts';
 
 export interface WatchRequest<F> {
-  /** Send changes after this resourceVersion; undefined to send only new changes. */
+  /** Version after which changes are sent; undefined to send only new ones. */
   readonly from: number | undefined;
-  /** Start with the existing objects as ADDED. */
+  /** Starts with the existing objects as ADDED. */
   readonly initialEvents: boolean;
-  /** Mark the end of the initial events by a BOOKMARK. */
+  /** Marks the end of the initial events by a BOOKMARK. */
   readonly initialEventsEnd: boolean;
-  /** Send a BOOKMARK each minute, and one before the end. */
+  /** Sends a BOOKMARK each minute, and one before the end. */
   readonly bookmarks: boolean;
-  /** Send server-sent events (HTML, section 9.2), whose id is the resourceVersion from which the client resumes. */
+  /** Sends server-sent events (HTML, section 9.2), whose id is the resourceVersion from which the client resumes. */
   readonly serverSentEvents?: boolean;
   /** `from` is the last id that the client received, not a parameter of the URL, which the client would repeat. */
   readonly isResumed?: boolean;
@@ -34,9 +34,9 @@ export interface WatchRequest<F> {
   /** Throws StatusError when the caller is no longer allowed to watch the same. */
   readonly recheck: () => Promise<void>;
   readonly onRecheck: RequestContext['onRecheck'];
-  /** Aborted with a StatusError when the events no longer match the request. */
+  /** Signal that is aborted with a StatusError when the events no longer match the request. */
   readonly outdated?: AbortSignal;
-  /** Aborted when the client disconnects or the server drains. */
+  /** Signal that is aborted when the client disconnects or the server drains. */
   readonly signal: AbortSignal;
   readonly log: RequestContext['log'];
 }
@@ -65,9 +65,9 @@ const partSize = 64 * 1024;
 const nothing = Buffer.alloc(0);
 
 /**
- * One open watch. As long as its client keeps up, it writes the parts that its channel has encoded for all watches. Events that only this
- * watch needs – existing objects, history, changes that the client was too slow for – it encodes from the store at the client's pace. It
- * remembers a position in the history and never has a queue.
+ * One open watch. As long as its client keeps up, it writes the parts that its channel has encoded for all watches.
+ * Events that only this watch needs – existing objects, history, changes that the client was too slow for – it encodes
+ * from the store at the client's pace. It remembers a position in the history and never has a queue.
  */
 export class Watch<F> {
   readonly channel: Channel<F>;
@@ -128,7 +128,10 @@ export class Watch<F> {
     this.catchUp();
   }
 
-  /** Writes `part`, in which the channel has encoded the changes from `start` to `end`; undefined if its watches see none of them. */
+  /**
+   * Writes `part`, in which the channel has encoded the changes from `start` to `end`; undefined if its watches see
+   * none of them.
+   */
   take(start: number, end: number, part: Buffer | undefined): void {
     if (this.#position >= end) return;
     if (!this.#follows || this.#position !== start || (part !== undefined && this.#body.isFull)) return this.catchUp();
@@ -156,8 +159,8 @@ export class Watch<F> {
   }
 
   /**
-   * The history no longer contains the next change. The client reconnects with the last resourceVersion that it received, which is
-   * then refused as too old.
+   * The history no longer contains the next change. The client reconnects with the last resourceVersion that it
+   * received, which is then refused as too old.
    */
   get isLost(): boolean {
     return !this.#follows && this.#position < this.#store.history.oldestPosition;
@@ -245,7 +248,10 @@ export class Watch<F> {
     }
   };
 
-  /** Applies the filters one by one to the next object states. Returns false if the time slice ends before all are decided. */
+  /**
+   * Applies the filters one by one to the next object states. Returns false if the time slice ends before all are
+   * decided.
+   */
   #decide(slice: Slice): boolean {
     const { filters } = this.channel.options;
     const object = this.#initialObjects[this.#initialSent];

@@ -1,10 +1,10 @@
 /**
- * Verifies the certificate of a TLS client as kube-apiserver does: x509.Certificate.Verify of Go with the other certificates that the
- * client presented as intermediates, and ExtKeyUsageClientAuth (k8s.io/apiserver pkg/authentication/request/x509). Node's own verification
- * is not used: it follows OpenSSL's rules, runs only once per handshake, and tries only one issuer of a name (ADR 10).
- *
- * This is stricter than Go: a CA cannot be a client, the issuer must be the one that authorityKeyIdentifier names, and a CA with name
- * constraints is refused.
+ * Verifies the certificate of a TLS client as kube-apiserver does: x509.Certificate.Verify of Go with the other
+ * certificates that the client presented as intermediates, and ExtKeyUsageClientAuth (k8s.io/apiserver
+ * pkg/authentication/request/x509). Node's own verification is not used: it follows OpenSSL's rules, runs only once per
+ * handshake, and tries only one issuer of a name (ADR 10).
+ * This is stricter than Go: a CA cannot be a client, the issuer must be the one that authorityKeyIdentifier names, and
+ * a CA with name constraints is refused.
  */
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
@@ -34,7 +34,7 @@ export function elementsIn(bytes: Buffer): Element[] {
 
 export interface PresentedChain {
   readonly leaf: X509Certificate;
-  /** In any order, possibly with unrelated certificates. */
+  /** Intermediates in any order, possibly with unrelated certificates. */
   readonly intermediates: readonly X509Certificate[];
 }
 
@@ -42,7 +42,10 @@ const maxIntermediates = 10;
 /** Maximum number of signatures that are verified for one chain. */
 const maxSignatures = 30;
 
-/** Returns the chain that the client presented, if any. Call it only once per connection, because Node forgets the intermediates. */
+/**
+ * Returns the chain that the client presented, if any. Call it only once per connection, because Node forgets the
+ * intermediates.
+ */
 export function presentedChain(socket: TLSSocket): PresentedChain | undefined {
   const leaf = socket.getPeerX509Certificate();
   if (leaf === undefined) return undefined;
@@ -84,7 +87,10 @@ export function verifiedUntil(
 
 const isSame = (one: X509Certificate, other: X509Certificate): boolean => one.raw.equals(other.raw);
 
-/** Returns true if the certificate may be an issuer (RFC 5280 section 4.2.1.9) with `below` intermediates between it and the leaf. */
+/**
+ * Returns true if the certificate may be an issuer (RFC 5280 section 4.2.1.9) with `below` intermediates between it and
+ * the leaf.
+ */
 function mayIssue(certificate: X509Certificate, below: number, now: number): boolean {
   if (!certificate.ca || !mayBeIn(certificate, now)) return false;
   const { pathLength = Infinity } = detailsOf(certificate) ?? {};
@@ -105,7 +111,7 @@ function mayBeIn(certificate: X509Certificate, now: number): boolean {
 interface Details {
   /** The signature uses MD5 or SHA-1. */
   readonly isWeaklySigned: boolean;
-  /** There are no name constraints, and all critical extensions are among the understood ones. */
+  /** True if there are no name constraints, and all critical extensions are among the understood ones. */
   readonly isUnderstood: boolean;
   /** According to basicConstraints, regardless of keyUsage. */
   readonly isCA: boolean;

@@ -1,6 +1,7 @@
 /**
- * Reads how the aggregator authenticates itself from the ConfigMap kube-system/extension-apiserver-authentication, which kube-apiserver
- * writes. It is watched, because the CAs rotate (k8s.io/apiserver pkg/authentication/request/headerrequest).
+ * Reads how the aggregator authenticates itself from the ConfigMap kube-system/extension-apiserver-authentication,
+ * which kube-apiserver writes. It is watched, because the CAs rotate (k8s.io/apiserver
+ * pkg/authentication/request/headerrequest).
  */
 import { X509Certificate } from 'node:crypto';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -13,7 +14,7 @@ export interface RequestHeaderConfig {
   readonly authorities: readonly X509Certificate[];
   /** Accepted common names. If empty, all are accepted. */
   readonly allowedNames: readonly string[];
-  /** In lower case, as in Node. */
+  /** Header names in lower case, as in Node. */
   readonly usernameHeaders: readonly string[];
   readonly uidHeaders: readonly string[];
   readonly groupHeaders: readonly string[];

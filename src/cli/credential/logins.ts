@@ -9,7 +9,7 @@ type Server = Pick<AuthorizationServer, 'post'>;
 export interface TerminalLogin {
   /** The OAuth client with its credentials for the token endpoint. */
   readonly client: { readonly client_id: string; readonly client_secret?: string };
-  /** Whether a user can be prompted. */
+  /** True if a user can be prompted. */
   readonly canPrompt: () => boolean;
   readonly logIn: (server: Server, username: string) => Promise<TokenServerResponse>;
 }

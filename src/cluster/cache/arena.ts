@@ -1,6 +1,7 @@
 /**
- * Stores the bytes of objects contiguously in slabs outside the V8 heap. A list is written from few pieces, without copying, where its
- * order is the order of the bytes; `tidy` establishes that order. Objects beyond the limit of the arena are packed.
+ * Stores the bytes of objects contiguously in slabs outside the V8 heap. A list is written from few pieces, without
+ * copying, where its order is the order of the bytes; `tidy` establishes that order. Objects beyond the limit of the
+ * arena are packed.
  */
 import { Packer, packTogether } from './packed.ts';
 import { Slice, type SignalSource } from '../../runtime/slice.ts';
@@ -37,7 +38,7 @@ class SharedSlab implements Slab {
 export class Arena {
   readonly #limit: number;
   readonly #packer = new Packer();
-  /** Oldest first. */
+  /** Slabs, oldest first. */
   readonly #slabs = new Set<SharedSlab>();
   #open: SharedSlab | undefined;
   #slabBytes = 0;

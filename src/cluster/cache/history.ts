@@ -23,7 +23,7 @@ const maxBytes = 64 * 1024 * 1024;
 
 /** Last changes of a store, so that a watch can start at an earlier resourceVersion. */
 export class History<F> {
-  /** Oldest first; those before `#first` are removed. */
+  /** Changes, oldest first; those before `#first` are removed. */
   #changes: Change<F>[] = [];
   #first = 0;
   /** Position of the first of `#changes`. */
@@ -31,7 +31,10 @@ export class History<F> {
   #bytes = 0;
   /** The history contains every change after this resourceVersion. */
   #since = 0;
-  /** The history misses changes after any older resourceVersion. Between this and `#since` it is unknown whether it does. */
+  /**
+   * The history misses changes after any older resourceVersion. Between this and `#since` it is unknown whether it
+   * does.
+   */
   #floor = 1;
 
   get since(): number {

@@ -13,7 +13,7 @@ export interface ListMeta {
 export interface SplitList {
   /** Kind of an item: the kind of the list without 'List'. */
   readonly kind: string;
-  /** Same for the list and its items. */
+  /** API version of the list and its items. */
   readonly apiVersion: string;
   readonly metadata: ListMeta;
   /** Views of the body. */
@@ -67,7 +67,10 @@ export function parseWatchEvent(line: Buffer): WatchEvent {
 const newline = 0x0a;
 const closeBrace = 0x7d;
 
-/** Returns the bytes of the object of an event. `{"type":"ADDED","object":{…}}`, as kube-apiserver writes it, needs no scan. */
+/**
+ * Returns the bytes of the object of an event. `{"type":"ADDED","object":{…}}`, as kube-apiserver writes it, needs no
+ * scan.
+ */
 export function objectBytes(line: Buffer, type: string): Buffer {
   const head = `{"type":"${type}","object":`;
   if (line.toString('latin1', 0, head.length) === head && line.at(-1) === closeBrace)

@@ -26,7 +26,7 @@ interface ListWatchOptions extends Collection {
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** This server aborted the request itself. kube-apiserver may be healthy. */
+/** Error for a request that this server aborted itself. kube-apiserver may be healthy. */
 export class Interrupted extends Error {}
 
 const headersTimeout = 60_000;

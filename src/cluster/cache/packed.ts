@@ -1,11 +1,16 @@
-/** Compresses rarely read bytes with DEFLATE (RFC 1951): one by one with a preset dictionary of similar bytes, or many together. */
+/**
+ * Compresses rarely read bytes with DEFLATE (RFC 1951): one by one with a preset dictionary of similar bytes, or many
+ * together.
+ */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
-/** Up to this many bytes are stored as a string in the V8 heap, where a Buffer would cost more memory than its content. */
+/** Maximum bytes that are stored as a string in the V8 heap, where a Buffer would cost more memory than its content. */
 const maxTextLength = 4096;
-/** Shorter bytes are not compressed. */
+/** Minimum bytes that are compressed. */
 const minLength = 256;
-/** zlib clears its memory for each call. This amount suffices for an object, and compresses it in a third of the time. */
+/**
+ * zlib clears its memory for each call. This amount suffices for an object, and compresses it in a third of the time.
+ */
 const deflation = { level: 3, memLevel: 5, windowBits: 14 };
 /** Maximum replacements of the dictionary by one that is more similar to the bytes. */
 const maxDictionaries = 8;
@@ -20,7 +25,7 @@ export interface Packed {
 
 class Deflated implements Packed {
   readonly #packed: string | Buffer;
-  /** Undefined if the bytes are not compressed. */
+  /** Dictionary, undefined if the bytes are not compressed. */
   readonly #dictionary: Buffer | undefined;
   readonly #length: number;
 

@@ -1,6 +1,6 @@
 /**
- * Cached objects of one resource, which a reflector updates: by key, in the orders of lists, and with the last changes, so that a watch
- * can start at an earlier resourceVersion (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
+ * Cached objects of one resource, which a reflector updates: by key, in the orders of lists, and with the last changes,
+ * so that a watch can start at an earlier resourceVersion (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
 import { History, maxChanges, type Change } from './history.ts';
@@ -21,7 +21,10 @@ const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key
 
 /** Maximum bytes of unpacked objects. */
 const maxPlainBytes = 256 * 1024 * 1024;
-/** Above this number the changes of a list are applied to the orders together: a single one moves all objects behind it in an array. */
+/**
+ * Maximum changes of a list that are applied to the orders one by one: a single one moves all objects behind it in an
+ * array.
+ */
 const maxSingleChanges = 100;
 /** Approximate bytes of an object in the V8 heap. */
 const indexSize = 1024;
@@ -88,8 +91,8 @@ export class Store<F> {
   }
 
   /**
-   * Calls `use` with the objects that pass all filters, in an order, and with the resourceVersion of the selection. The array is live:
-   * read it synchronously. Throws the signal's reason.
+   * Calls `use` with the objects that pass all filters, in an order, and with the resourceVersion of the selection. The
+   * array is live: read it synchronously. Throws the signal's reason.
    */
   async select<T>(
     filters: readonly ObjectFilter<F>[],
@@ -119,7 +122,9 @@ export class Store<F> {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Returns all objects by name at a resourceVersion; undefined if its history is incomplete or it is not reached yet. */
+  /**
+   * Returns all objects by name at a resourceVersion; undefined if its history is incomplete or it is not reached yet.
+   */
   at(resourceVersion: number): readonly StoredObject<F>[] | undefined {
     const changes = resourceVersion > this.#resourceVersion ? undefined : this.#history.after(resourceVersion);
     if (changes === undefined) return undefined;
@@ -152,7 +157,10 @@ export class Store<F> {
     });
   }
 
-  /** Moves the bytes of an object to the arena before its list is complete, so that a long list is never in memory twice. */
+  /**
+   * Moves the bytes of an object to the arena before its list is complete, so that a long list is never in memory
+   * twice.
+   */
   hold(object: StoredObject<F>): void {
     this.#arena.add(object);
   }
@@ -210,7 +218,10 @@ export class Store<F> {
     for (const check of this.#waiting) check();
   }
 
-  /** Replaces everything: after the first list, one with an older resourceVersion (etcd restored from a backup) or too many changes. */
+  /**
+   * Replaces everything: after the first list, one with an older resourceVersion (etcd restored from a backup) or too
+   * many changes.
+   */
   #reset(items: readonly StoredObject<F>[], resourceVersion: number): void {
     this.#objects.clear();
     for (const object of items) this.#objects.set(keyOf(object), object);
@@ -234,7 +245,10 @@ export class Store<F> {
     this.#publish(change);
   }
 
-  /** Records the changes of a list. An object has at most two: its deletion and the addition of another one with its name. */
+  /**
+   * Records the changes of a list. An object has at most two: its deletion and the addition of another one with its
+   * name.
+   */
   #recordAll(changes: readonly Change<F>[]): void {
     for (const change of changes) this.#keep(change);
     const before = new Set(changes.map(({ previous }) => previous));
@@ -271,8 +285,8 @@ interface Removed<F> {
 }
 
 /**
- * Returns the deletions of objects that a list no longer contains. Their resourceVersions after `since` are unknown, so each gets a
- * different unused one: then a watch can resume after any of them.
+ * Returns the deletions of objects that a list no longer contains. Their resourceVersions after `since` are unknown, so
+ * each gets a different unused one: then a watch can resume after any of them.
  */
 function deletions<F>(removed: readonly Removed<F>[], since: number, used: ReadonlySet<number>): Change<F>[] {
   let unused = Infinity;

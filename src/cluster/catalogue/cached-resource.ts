@@ -25,13 +25,19 @@ export interface CacheOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Called with the bytes in use, also while a list arrives. An error that it throws interrupts the list or watch. */
+  /** Receives the bytes in use, also while a list arrives. An error that it throws interrupts the list or watch. */
   readonly hold?: (bytes: number) => void;
-  /** Called when the cluster forbids the first list or watch, does not serve the resource, or sends malformed objects. */
+  /**
+   * Handles the case that the cluster forbids the first list or watch, does not serve the resource, or sends malformed
+   * objects.
+   */
   readonly refused?: (error: Error) => void;
-  /** Called for a later 403: the right was revoked, or kube-apiserver is starting and refuses everything until it has loaded RBAC. */
+  /**
+   * Handles a later 403: the right was revoked, or kube-apiserver is starting and refuses everything until it has
+   * loaded RBAC.
+   */
   readonly forbidden?: () => void;
-  /** Called when kube-apiserver accepts a watch. */
+  /** Handles a watch that kube-apiserver accepts. */
   readonly accepted?: () => void;
 }
 
@@ -176,9 +182,9 @@ export class CachedResource<F> implements Resource<F> {
   }
 
   /**
-   * Waits until the cache has reached the resourceVersion of the cluster. That number counts the changes of every resource, so the cache
-   * of a quiet resource reaches it only with the next bookmark, up to a minute later. An open watch that has received nothing for
-   * `settleTime` therefore suffices too.
+   * Waits until the cache has reached the resourceVersion of the cluster. That number counts the changes of every
+   * resource, so the cache of a quiet resource reaches it only with the next bookmark, up to a minute later. An open
+   * watch that has received nothing for `settleTime` therefore suffices too.
    */
   async #confirm(): Promise<void> {
     const version = await this.#versions.ofCollection();
@@ -202,8 +208,9 @@ export class CachedResource<F> implements Resource<F> {
   }
 
   /**
-   * Requests a bookmark if the cluster has reached a resourceVersion that a client received from another replica or the core API: only
-   * the watch proves that the cache has reached it. The first request makes kube-apiserver fetch the latest resourceVersion.
+   * Requests a bookmark if the cluster has reached a resourceVersion that a client received from another replica or the
+   * core API: only the watch proves that the cache has reached it. The first request makes kube-apiserver fetch the
+   * latest resourceVersion.
    */
   async #hurry(resourceVersion: number): Promise<void> {
     if ((await this.#versions.ofCollection()) < resourceVersion) return;

@@ -1,6 +1,6 @@
 /**
- * Resources that the cluster serves, by name, and their caches. A cache exists from the first request for its resource until it has been
- * unused for some time, or until the CustomResourceDefinition of the resource changes or is deleted.
+ * Resources that the cluster serves, by name, and their caches. A cache exists from the first request for its resource
+ * until it has been unused for some time, or until the CustomResourceDefinition of the resource changes or is deleted.
  */
 import { nearest } from '../../config/error-map.ts';
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';
@@ -25,7 +25,10 @@ export interface CatalogueOptions {
   /** Returns the limits of the configuration. */
   readonly limits: () => { readonly maxBytes: number; readonly idle: number };
   readonly kinds: readonly Kind<unknown>[];
-  /** Called with the name of each cached resource, which may become a metric label: their number is limited by the cluster. */
+  /**
+   * Registers the name of each cached resource, which may become a metric label: their number is limited by the
+   * cluster.
+   */
   readonly registerResource: (resource: string) => void;
   readonly log: Logger;
   readonly clock: Clock;
@@ -143,7 +146,9 @@ export class Catalogue {
     return entry;
   }
 
-  /** Returns the cache of a resource; undefined if it must not be cached. Throws 503 if it does not fit into the memory. */
+  /**
+   * Returns the cache of a resource; undefined if it must not be cached. Throws 503 if it does not fit into the memory.
+   */
   async acquire({ discovered, definition }: CatalogueEntry): Promise<CacheHandle | undefined> {
     const { discovery, rights, limits } = this.#options;
     const key = keyOf(discovered);
@@ -280,7 +285,10 @@ export class Catalogue {
     return cache;
   }
 
-  /** Stops a cache and prevents a restart for some time: `acquire` throws `error`, or returns undefined if there is none. */
+  /**
+   * Stops a cache and prevents a restart for some time: `acquire` throws `error`, or returns undefined if there is
+   * none.
+   */
   #refuse(key: string, reason: Error, error: Error | undefined): void {
     const { maxBytes } = this.#options.limits();
     const duration = error === undefined ? refusalDuration : retryAfter * 1_000;

@@ -1,4 +1,7 @@
-/** Types of resources and kinds. The handlers work on any resource; `resources/kinds/` has a file for each kind with specific fields. */
+/**
+ * Types of resources and kinds. The handlers work on any resource; `resources/kinds/` has a file for each kind with
+ * specific fields.
+ */
 import type { z } from 'zod';
 import type { KubeObject } from '../client/kube-object.ts';
 import type { Store } from '../cache/store.ts';
@@ -71,9 +74,9 @@ export interface ResourceDefinition<F> {
   readonly statuses: readonly string[];
   /** Returns the status of an object, or several. */
   statusOf(object: StoredObject<F>): string | readonly string[];
-  /** By name of the parameter. */
+  /** Filters by name of the parameter. */
   readonly filters: Readonly<Record<string, KindFilter<F>>>;
-  /** By name of the parameter. */
+  /** Selecting resources by name of the parameter. */
   readonly selectedBy?: Readonly<Record<string, SelectedBy>>;
 }
 
@@ -91,7 +94,7 @@ export interface Kind<F> extends Pick<
 export interface Resource<F> {
   readonly definition: ResourceDefinition<F>;
   readonly store: Store<F>;
-  /** Aborted when the cache is stopped: its watches end, and their clients start again. */
+  /** Signal that is aborted when the cache is stopped: its watches end, and their clients start again. */
   readonly ended?: AbortSignal;
   /** Returns true once the first list is complete. */
   hasSynced(): boolean;
@@ -100,22 +103,22 @@ export interface Resource<F> {
   /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;
   /**
-   * Resolves when it is known whether the history of the store is complete after a resourceVersion, when kube-apiserver does not report
-   * that within seconds, and when the signal is aborted.
+   * Resolves when it is known whether the history of the store is complete after a resourceVersion, when kube-apiserver
+   * does not report that within seconds, and when the signal is aborted.
    */
   recall(resourceVersion: number, signal: AbortSignal): Promise<void>;
   /**
-   * Resolves when the store has reached the state that the cluster had at the call. Throws KubeError if the cluster cannot be reached, and
-   * the signal's reason.
+   * Resolves when the store has reached the state that the cluster had at the call. Throws KubeError if the cluster
+   * cannot be reached, and the signal's reason.
    */
   confirm(signal: AbortSignal): Promise<void>;
-  /** Same as `confirm`, for a single object. `namespace` is '' at cluster scope. */
+  /** Confirms a single object, like `confirm`. `namespace` is '' at cluster scope. */
   confirmObject(namespace: string, name: string, signal: AbortSignal): Promise<void>;
 }
 
 /**
- * Returns the path of a collection, in one namespace if that is not ''. The namespace is encoded, so that text from a caller is always a
- * single segment.
+ * Returns the path of a collection, in one namespace if that is not ''. The namespace is encoded, so that text from a
+ * caller is always a single segment.
  */
 export const collectionPath = ({ group, version, resource }: GroupVersionResource, namespace = ''): string =>
   `${group === '' ? `/api/${version}` : `/apis/${group}/${version}`}/${namespace === '' ? '' : `namespaces/${encodeURIComponent(namespace)}/`}${resource}`;

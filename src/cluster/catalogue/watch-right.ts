@@ -9,24 +9,30 @@ export interface WatchRightOptions {
   readonly clock: Clock;
   /** Ends the reviews. */
   readonly signal: AbortSignal;
-  /** Called when a review shows that the right was revoked. */
+  /** Handles a right that was revoked, as a review shows. */
   readonly revoked: () => void;
-  /** Called when the watch is refused although a review allowed it. */
+  /** Handles a watch that is refused although a review allowed it. */
   readonly contradicted: () => void;
 }
 
 /** Time in which a kube-apiserver that has started learns RBAC. */
 const reviewDelay = 2_000;
-/** A 403 within this time after a review that allowed the watch is not due to a start: a reflector tries again after 30 s at most. */
+/**
+ * A 403 within this time after a review that allowed the watch is not due to a start: a reflector tries again after 30
+ * s at most.
+ */
 const startTime = 60_000;
 
-/** Reviews the right to watch a resource when kube-apiserver refuses the watch, as it refuses everything while it starts. */
+/**
+ * Reviews the right to watch a resource when kube-apiserver refuses the watch, as it refuses everything while it
+ * starts.
+ */
 export class WatchRight {
   readonly #options: WatchRightOptions;
   #isReviewing = false;
   /** True if the last response to a watch was 403. */
   #isRefused = false;
-  /** When a review allowed the watch that kube-apiserver refused. */
+  /** Time when a review allowed the watch that kube-apiserver refused. */
   #allowedAt = -Infinity;
 
   constructor(options: WatchRightOptions) {

@@ -1,6 +1,6 @@
 /**
- * The only client for kube-apiserver, with persistent connections. The calls of client-node open a new TLS connection each and give no
- * access to the bytes.
+ * The only client for kube-apiserver, with persistent connections. The calls of client-node open a new TLS connection
+ * each and give no access to the bytes.
  */
 import { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
@@ -22,16 +22,16 @@ import { fieldsOf, headOf } from '../wire/request-head.ts';
 
 export interface KubeRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Undefined values are omitted. */
+  /** Parameters of the query; undefined values are omitted. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   /** A header with several values is sent once per value. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  /** Sent as JSON. */
+  /** Body, sent as JSON. */
   readonly body?: unknown;
-  /** Default: 'application/json'. */
+  /** Media type of the body, 'application/json' by default. */
   readonly contentType?: string;
   readonly signal?: AbortSignal;
-  /** Default: 'control'. Watches have dedicated connections. */
+  /** Lane of the request, 'control' by default. Watches have dedicated connections. */
   readonly lane?: Lane;
   /** User of the request, for fairness in the lane 'callers'. */
   readonly source?: string;
@@ -61,9 +61,9 @@ export interface Identity {
 const credentialLife = 10_000;
 
 /**
- * Maximum connections by purpose, so that data traffic never delays control traffic. 'control': sessions, token reviews, keys, leases,
- * configuration, users and cached resources. 'reviews': access reviews. 'callers': reads and writes as a caller. 'logs': pod logs, which
- * may be long.
+ * Maximum connections by purpose, so that data traffic never delays control traffic. 'control': sessions, token
+ * reviews, keys, leases, configuration, users and cached resources. 'reviews': access reviews. 'callers': reads and
+ * writes as a caller. 'logs': pod logs, which may be long.
  */
 export const laneSizes = { control: 128, reviews: 64, callers: 128, logs: 512 } as const;
 type Lane = keyof typeof laneSizes;
@@ -148,7 +148,10 @@ class ApiserverClient {
   readonly #credential: Credential;
   readonly #lanes: Readonly<Record<Lane, Connections>>;
   readonly #callers = new Slots(callerSlots);
-  /** Unlimited, because a watch occupies its connection until it ends and a request behind it would wait forever. Callers limit the watches. */
+  /**
+   * Connections of watches, without a limit, because a watch occupies its connection until it ends and a request behind
+   * it would wait forever. Callers limit the watches.
+   */
   readonly #watches: Connections;
   #identity: { readonly credential: object; readonly review: Promise<Identity> } | undefined;
 
@@ -180,22 +183,25 @@ class ApiserverClient {
   }
 
   /**
-   * Returns the audiences of this server's own token, which are those of kube-apiserver. Empty if the token is opaque or there is no
-   * ServiceAccount token.
+   * Returns the audiences of this server's own token, which are those of kube-apiserver. Empty if the token is opaque
+   * or there is no ServiceAccount token.
    */
   async audiences(): Promise<readonly string[]> {
     return claimsOf(await this.#credential.headers()).audiences;
   }
 
   /**
-   * Returns the issuer of this server's own token, which issues all ServiceAccount tokens of the cluster. Undefined if the token is opaque or
-   * there is no ServiceAccount token.
+   * Returns the issuer of this server's own token, which issues all ServiceAccount tokens of the cluster. Undefined if
+   * the token is opaque or there is no ServiceAccount token.
    */
   async issuer(): Promise<string | undefined> {
     return claimsOf(await this.#credential.headers()).issuer;
   }
 
-  /** Returns this server's own identity (SelfSubjectReview). It is read again whenever the credential is. Throws KubeError. */
+  /**
+   * Returns this server's own identity (SelfSubjectReview). It is read again whenever the credential is. Throws
+   * KubeError.
+   */
   async identity(): Promise<Identity> {
     const credential = await this.#credential.headers();
     if (this.#identity?.credential === credential) return await this.#identity.review;
@@ -243,7 +249,7 @@ class ApiserverClient {
   ): Promise<UpstreamResponse<Body>> {
     const { lane = 'control', source = '', signal } = options;
     const connections = isWatch(options) ? this.#watches : this.#lanes[lane];
-    /** Called once the response has been read. */
+    /** Frees the slot once the response has been read. */
     let freeSlot: (() => void) | undefined;
     try {
       if (connections === this.#lanes.callers) freeSlot = await this.#callers.wait(source, signal);

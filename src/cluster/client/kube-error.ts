@@ -1,6 +1,9 @@
 import { badGateway, serviceUnavailable, StatusError, type Status, type StatusReason } from '../../runtime/errors.ts';
 
-/** Only this server impersonates, so this refusal is not due to missing rights of the caller. */
+/**
+ * Matches a refused impersonation. Only this server impersonates, so this refusal is not due to missing rights of the
+ * caller.
+ */
 const impersonationRefused = / cannot impersonate resource "/;
 
 /** Response of kube-apiserver other than 2xx. `code` is the HTTP status, or 0 if there was no response. */
@@ -44,8 +47,8 @@ export class KubeError extends Error {
   }
 
   /**
-   * Converts the error of a request that this server sent as itself. A 403 becomes 503, because it is not the caller's fault: a starting
-   * kube-apiserver refuses every request.
+   * Converts the error of a request that this server sent as itself. A 403 becomes 503, because it is not the caller's
+   * fault: a starting kube-apiserver refuses every request.
    */
   toOwnStatusError(): StatusError {
     return this.code === 403

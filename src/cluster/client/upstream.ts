@@ -1,6 +1,6 @@
 /**
- * Forwards the requests of callers to kube-apiserver unchanged, streaming in both directions over persistent connections. The right to
- * impersonate is root-equivalent, so requests without an identity are rejected.
+ * Forwards the requests of callers to kube-apiserver unchanged, streaming in both directions over persistent
+ * connections. The right to impersonate is root-equivalent, so requests without an identity are rejected.
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
@@ -25,7 +25,7 @@ export interface ForwardedRequest {
   readonly body?: AsyncIterable<Buffer> | undefined;
   /** Bytes of the body, if known. */
   readonly length?: number | undefined;
-  /** True for requests without a timeout, such as watches. */
+  /** True for a request without a timeout, such as watches. */
   readonly isLongRunning: boolean;
 }
 
@@ -38,14 +38,17 @@ export interface UpgradedConnection {
 /** Response to an upgrade request. The caller must destroy its socket at the end. */
 export interface UpgradeResponse {
   readonly response: IncomingMessage;
-  /** Undefined if kube-apiserver refused the upgrade. */
+  /** Connection, undefined if kube-apiserver refused the upgrade. */
   readonly granted?: UpgradedConnection;
 }
 
 export interface Upstream {
   /** Throws StatusError for a request that cannot be serialized. Later errors are reported to the handler. */
   send(request: ForwardedRequest, handler: ResponseHandler): Promise<ResponseFlow>;
-  /** Requests another protocol on a dedicated connection. Throws StatusError if there is no response, or the reason of the signal. */
+  /**
+   * Requests another protocol on a dedicated connection. Throws StatusError if there is no response, or the reason of
+   * the signal.
+   */
   upgrade(request: ForwardedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeResponse>;
   /** Reads the credential of this server again before the next request, after kube-apiserver rejected it. */
   renewCredential(): void;
@@ -57,7 +60,10 @@ export interface UpstreamOptions {
   readonly credential: { headers(): Promise<Readonly<Record<string, string>>>; renew(): void };
 }
 
-/** Longer than the 60 s limit of kube-apiserver for short requests, because its own error message is better. */
+/**
+ * Milliseconds for a response, longer than the 60 s limit of kube-apiserver for short requests, because its own error
+ * message is better.
+ */
 const shortRequestTimeout = 65_000;
 /** An upgrade takes longer, because kube-apiserver contacts a kubelet first. */
 const handshakeTimeout = 60_000;
@@ -78,7 +84,8 @@ export function identityOf(user: UpstreamIdentity): readonly string[] {
 export function createUpstream({ address, credential }: UpstreamOptions): Upstream {
   const { url, hostname, prefix } = address;
   const { host, port, protocol } = url;
-  // Unlimited: a request that waited for a connection would wait for clients that read slowly. The filters limit the requests.
+  // Unlimited: a request that waited for a connection would wait for clients that read slowly. The filters limit the
+  // requests.
   const connections = new Connections(address, Infinity);
 
   async function headersOf({ headers, user }: ForwardedRequest): Promise<string[]> {
@@ -114,7 +121,8 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
         agent: false,
         method: request.method,
         path: `${prefix}${request.target}`,
-        // Without a length Node ends the empty body of a POST with a chunk, which would be read as data of the new protocol.
+        // Without a length Node ends the empty body of a POST with a chunk, which would be read as data of the new
+        // protocol.
         headers: [
           'Host',
           host,
@@ -178,7 +186,7 @@ const timedOut = (): StatusError => timeout(noResponseInTime);
 /** Returns true if a retry could apply the request twice. */
 export const isChange = (request: Pick<ForwardedRequest, 'method'>): boolean => !isSafe(request);
 
-/** Has no Retry-After header, because client-go would then repeat the change. */
+/** Returns an error without Retry-After, because client-go would then repeat the change. */
 export const unknownOutcome = (why: string, cause?: unknown): StatusError =>
   badGateway(`${why}; the outcome of the change is unknown`, { cause });
 

@@ -70,7 +70,7 @@ export class ResponseTimeout extends Error {}
 const responseTimeout = (): ResponseTimeout => new ResponseTimeout('no response within the timeout');
 
 const connectTimeout = 5_000;
-/** Less than kube-apiserver's 90 s, which would close a connection just as it is used. */
+/** Idle timeout, less than kube-apiserver's 90 s, which would close a connection just as it is used. */
 const idleTimeout = 60_000;
 
 /** Read buffer that all connections share. Its content is copied immediately. */
@@ -211,7 +211,8 @@ export class UpstreamConnection implements ResponseEvents {
     this.#isBodySent = false;
     let sent = 0;
     try {
-      // Sends the head together with the first chunk if that is available. It may not be: the sender may wait for the response first.
+      // Sends the head together with the first chunk if that is available. It may not be: the sender may wait for the
+      // response first.
       socket.cork();
       socket.write(head, 'latin1');
       setImmediate(uncork, socket);
@@ -238,7 +239,8 @@ export class UpstreamConnection implements ResponseEvents {
   #read(chunk: Buffer): void {
     this.#hasReceived = true;
     try {
-      // Throws for bytes behind the end of a response, so that the next request does not take them for its own response.
+      // Throws for bytes behind the end of a response, so that the next request does not take them for its own
+      // response.
       this.#parser.read(chunk);
       if (this.#parser.isIdle) this.#release();
       else if (this.#parser.awaitsHead && this.#isBodySent && performance.now() > this.#headUntil)

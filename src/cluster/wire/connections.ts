@@ -14,11 +14,11 @@ import type { TLSOptions } from '../client/access.ts';
 /** Address and TLS options of kube-apiserver. */
 export interface Address {
   readonly url: URL;
-  /** Without the brackets of an IPv6 address. */
+  /** Host name or address, without the brackets of IPv6. */
   readonly hostname: string;
   /** Prefix of every path: '' or, behind some proxies, a path. */
   readonly prefix: string;
-  /** Replaced when the CA or the client certificate was rotated. */
+  /** TLS options, replaced when the CA or the client certificate was rotated. */
   readonly tls: ConnectionOptions;
 }
 
@@ -81,7 +81,10 @@ export class Connections implements ConnectionOwner {
     for (const connection of this.#all) connection.destroy();
   }
 
-  /** Replaces all connections: open connections and resumed TLS sessions keep the client certificate of their first handshake. */
+  /**
+   * Replaces all connections: open connections and resumed TLS sessions keep the client certificate of their first
+   * handshake.
+   */
   #retireAll(): void {
     this.#tls = this.#address.tls;
     this.#session = undefined;
@@ -143,7 +146,8 @@ export class Connections implements ConnectionOwner {
     const tls = this.#tls;
     const socket = connectTLS({
       ...options,
-      // Servers for several clusters need SNI, which Node does not send by default. RFC 6066 section 3 forbids addresses.
+      // Servers for several clusters need SNI, which Node does not send by default. RFC 6066 section 3 forbids
+      // addresses.
       ...(isIP(host) === 0 ? { servername: host } : {}),
       ...tls,
       ALPNProtocols: ['http/1.1'],

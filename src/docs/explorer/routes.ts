@@ -1,6 +1,6 @@
 /**
- * `/docs`: a page to read and try the operations of the API descriptions. It is the same for everyone and contains no user data: its script
- * logs in and sends requests like any other client.
+ * `/docs`: a page to read and try the operations of the API descriptions. It is the same for everyone and contains no
+ * user data: its script logs in and sends requests like any other client.
  */
 import { createHash } from 'node:crypto';
 import { pathNotFound } from '../../runtime/errors.ts';
@@ -15,7 +15,9 @@ import { readModules } from './modules.ts';
 import { shell } from './shell.ts';
 import { style } from './style.ts';
 
-/** Content Security Policy. Scripts cannot create markup from text (Trusted Types), and forms are sent by scripts only. */
+/**
+ * Content Security Policy. Scripts cannot create markup from text (Trusted Types), and forms are sent by scripts only.
+ */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -108,13 +110,16 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
 
 interface Assets {
   readonly byPath: ReadonlyMap<string, PreparedDocument>;
-  /** Relative to /docs/. */
+  /** Path relative to /docs/. */
   readonly paths: { readonly style: string; readonly modules: readonly string[] };
 }
 
 const isMain = (name: string): boolean => name.startsWith('main.');
 
-/** Reads the assets. They are in one folder named after their digest, so that modules import modules of the same version. */
+/**
+ * Reads the assets. They are in one folder named after their digest, so that modules import modules of the same
+ * version.
+ */
 function loadAssets(): Assets {
   const modules = readModules();
   const files = new Map([['style.css', style], ...modules]);

@@ -5,7 +5,7 @@ interface Shell {
   /** Relative paths from the page to `/docs/` and to `/`. */
   readonly toDocs: string;
   readonly toRoot: string;
-  /** Relative to `/docs/`. */
+  /** Path relative to `/docs/`. */
   readonly style: string;
   readonly modules: readonly string[];
 }

@@ -1,4 +1,7 @@
-/** Assembles the documents of custom resources from fragments. Each definition has its own, which stay valid until the definition changes. */
+/**
+ * Assembles the documents of custom resources from fragments. Each definition has its own, which stay valid until the
+ * definition changes.
+ */
 import { operationsOf, tagOf, type Definition } from './custom-resource.ts';
 import { packageOf } from './operations.ts';
 import { head31, Writer31 } from './openapi31.ts';
@@ -66,7 +69,10 @@ interface DocumentOptions {
   readonly maxBytes: number;
 }
 
-/** Returns the document in pieces. Definitions are added in the given order; from the first that exceeds `maxBytes` on, they are omitted. */
+/**
+ * Returns the document in pieces. Definitions are added in the given order; from the first that exceeds `maxBytes` on,
+ * they are omitted.
+ */
 export function documentOf(
   form: DocumentForm,
   all: readonly DefinitionFragments[],
@@ -95,8 +101,8 @@ export function documentOf(
 }
 
 /**
- * Returns the paths with unique operation IDs, which OpenAPI requires. Names can collide: the status of a Cron and a CronStatus, or the
- * groups a-b and a.b.
+ * Returns the paths with unique operation IDs, which OpenAPI requires. Names can collide: the status of a Cron and a
+ * CronStatus, or the groups a-b and a.b.
  */
 function withUniqueIDs(all: readonly DefinitionFragments[], form: DocumentForm): Buffer[] {
   const taken = new Set<string>();
@@ -120,7 +126,7 @@ function renamed(paths: string, id: string, taken: Set<string>): string {
 
 interface Frame {
   readonly head: object;
-  /** Between the paths and the schemas. */
+  /** Text between the paths and the schemas. */
   readonly between: string;
   readonly end: string;
 }

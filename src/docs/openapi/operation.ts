@@ -15,12 +15,12 @@ export interface OperationDescription {
   readonly description?: string | undefined;
   readonly example?: Example | undefined;
   readonly deprecated?: boolean;
-  /** Undefined for the default of the document. */
+  /** Security requirement, undefined for the default of the document. */
   readonly security?: Security | undefined;
   readonly parameters: readonly ParameterDescription<JSONSchema>[];
   readonly body?: BodyDescription<JSONSchema> | undefined;
   readonly responses: ResponseDescriptions<JSONSchema>;
-  /** By status. */
+  /** Responses by status. */
   readonly errors: ReadonlyMap<number, ErrorResponse>;
   /** `x-…`. */
   readonly extensions?: Readonly<Record<string, unknown>>;

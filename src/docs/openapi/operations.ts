@@ -17,7 +17,10 @@ export const camel = (text: string): string =>
     .map(capital)
     .join('');
 
-/** Returns the package of a group and version: `io.platform.resources.v1alpha3` for resources.platform.io, as Kubernetes does. */
+/**
+ * Returns the package of a group and version: `io.platform.resources.v1alpha3` for resources.platform.io, as Kubernetes
+ * does.
+ */
 export const packageOf = (group: string, version: string): string =>
   `${group.split('.').toReversed().join('.')}.${version}`;
 
@@ -33,7 +36,7 @@ const below =
   ({ path }: Route) =>
     path.startsWith(`/kapis/${group}`);
 
-/** These sections are matched before the others and listed after them. */
+/** Sections that are matched before the others and listed after them. */
 const exceptions: readonly Section[] = [
   {
     name: 'removed',
@@ -87,7 +90,10 @@ export const tagsOf = (routes: readonly Route[]): readonly TagDescription[] => {
 const verbs = { post: 'create', put: 'update', patch: 'patch', delete: 'delete' } as const;
 const single = (plural: string): string => plural.replace(/s$/, '');
 
-/** Returns the subject of a path: `/users/:name/sessions` becomes `UserSessions`. A plural before a name becomes singular. */
+/**
+ * Returns the subject of a path: `/users/:name/sessions` becomes `UserSessions`. A plural before a name becomes
+ * singular.
+ */
 function subjectOf(segments: readonly string[]): string {
   return segments
     .map((segment, at) => {
@@ -103,8 +109,8 @@ function subjectOf(segments: readonly string[]): string {
 }
 
 /**
- * Returns `listNodes`, `createIamUser` or `postOauthToken`: a verb, the first word of the group unless that is `resources`, and the
- * rest of the path after the version. GET of a plural is `list`; `create` takes the singular.
+ * Returns `listNodes`, `createIamUser` or `postOauthToken`: a verb, the first word of the group unless that is
+ * `resources`, and the rest of the path after the version. GET of a plural is `list`; `create` takes the singular.
  */
 export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
   const [prefix = '', group = '', version, ...rest] = path.slice(1).split('/');

@@ -6,7 +6,10 @@ import { HolderSlots } from '../../runtime/slots.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { Gateway } from '../route.ts';
 
-/** Impersonations of one user that are reviewed at a time: the watches of a user must not cause as many concurrent reviews. */
+/**
+ * Impersonations of one user that are reviewed at a time: the watches of a user must not cause as many concurrent
+ * reviews.
+ */
 const maxReviewsPerUser = 50;
 
 const authentication = 'authentication.k8s.io';
@@ -18,9 +21,9 @@ const resourceOf = new Map([
 const extra = { group: authentication, resource: 'userextras' };
 
 /**
- * Handles kube-apiserver's Impersonate-* headers. Proxied requests act as the impersonated user if the caller is allowed to impersonate.
- * Other requests are refused, because ignoring the headers would return what the caller may see instead of what the impersonated user may
- * see. The aggregator removes these headers.
+ * Handles kube-apiserver's Impersonate-* headers. Proxied requests act as the impersonated user if the caller is
+ * allowed to impersonate. Other requests are refused, because ignoring the headers would return what the caller is
+ * allowed to see instead of what the impersonated user may see. The aggregator removes these headers.
  */
 export const impersonation = (authorizer: Authorizer, gateway: Gateway | undefined): RequestFilter => {
   const reviews = new HolderSlots('impersonations');

@@ -12,14 +12,17 @@ import { parseYAML } from './parse-yaml.ts';
 /** Describes and reads a request body. */
 export interface RequestBody<B> {
   readonly description: BodyDescription;
-  /** Call it only after authorization, because parsing blocks the event loop. Throws StatusError 400, 408, 413 and 415. */
+  /**
+   * Reads the body, only after authorization, because parsing blocks the event loop. Throws StatusError 400, 408, 413
+   * and 415.
+   */
   read(req: Request, context: Pick<RequestContext, 'arrival'>): Promise<B>;
 }
 
 export interface JSONValue {
   /** Media type in lower case, without parameters; the first of the accepted types if the value was sent as YAML. */
   readonly contentType: string;
-  /** Undefined if there is no body. */
+  /** Value, undefined if there is no body. */
   readonly value: unknown;
 }
 
@@ -50,8 +53,8 @@ export const unparsedBody = (content: BodyDescription['content'], required = tru
 });
 
 /**
- * Reads JSON, or YAML, of one of these media types, by default of the first. Messages name unknown keys, but never quote a value, which may be a
- * password. The deadline of the request limits how long the body may take to arrive.
+ * Reads JSON, or YAML, of one of these media types, by default of the first. Messages name unknown keys, but never
+ * quote a value, which may be a password. The deadline of the request limits how long the body may take to arrive.
  */
 async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JSONValue> {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');

@@ -1,6 +1,7 @@
 /**
- * Content negotiation (RFC 9110 section 12.5, with the parameters of Kubernetes: k8s.io/apiserver pkg/endpoints/handlers/negotiation). The
- * library negotiator is not used, because it neither returns those parameters nor limits the number of clauses.
+ * Content negotiation (RFC 9110 section 12.5, with the parameters of Kubernetes: k8s.io/apiserver
+ * pkg/endpoints/handlers/negotiation). The library negotiator is not used, because it neither returns those parameters
+ * nor limits the number of clauses.
  */
 import { notAcceptable } from '../../runtime/errors.ts';
 
@@ -8,7 +9,7 @@ import { notAcceptable } from '../../runtime/errors.ts';
 export interface AcceptClause {
   readonly type: string;
   readonly subtype: string;
-  /** From 0 to 1. */
+  /** Quality from 0 to 1. */
   readonly q: number;
   readonly parameters: Readonly<Record<string, string>>;
 }
@@ -21,7 +22,10 @@ const maxParameters = 20;
 const anything: AcceptClause = { type: '*', subtype: '*', q: 1, parameters: {} };
 const json: AcceptClause = { type: 'application', subtype: 'json', q: 1, parameters: {} };
 
-/** Returns the acceptable clauses in order of preference. Without a header, everything is acceptable. Malformed clauses are ignored. */
+/**
+ * Returns the acceptable clauses in order of preference. Without a header, everything is acceptable. Malformed clauses
+ * are ignored.
+ */
 export function parseAccept(header: string | undefined): readonly AcceptClause[] {
   if (header === undefined || header.trim() === '') return [anything];
   if (header === 'application/json') return [json];
@@ -59,8 +63,8 @@ export function acceptsMediaType({ type, subtype }: AcceptClause, mediaType: str
 }
 
 /**
- * Returns the first result of `choose`, in the order of the caller's preference and then of the offered media types. Throws 406 that lists
- * `accepted`.
+ * Returns the first result of `choose`, in the order of the caller's preference and then of the offered media types.
+ * Throws 406 that lists `accepted`.
  */
 export function negotiate<T>(
   header: string | undefined,
@@ -77,8 +81,8 @@ export function negotiate<T>(
 }
 
 /**
- * Returns true if the caller prefers YAML to JSON. Other representations of an object, such as `application/yaml;as=Table`, are not
- * available as YAML. Parses the header only if it names YAML.
+ * Returns true if the caller prefers YAML to JSON. Other representations of an object, such as
+ * `application/yaml;as=Table`, are not available as YAML. Parses the header only if it names YAML.
  */
 export const prefersYAML = (header: string | undefined): boolean =>
   header !== undefined &&
@@ -100,8 +104,8 @@ export function acceptsGzip(header: string | undefined): boolean {
 }
 
 /**
- * Returns true if the client has the representation with this ETag (RFC 9110 section 13.1.2, weak comparison). The library fresh is not
- * used, because `Cache-Control: no-cache` would get 200 instead of 304.
+ * Returns true if the client has the representation with this ETag (RFC 9110 section 13.1.2, weak comparison). The
+ * library fresh is not used, because `Cache-Control: no-cache` would get 200 instead of 304.
  */
 export const isKnown = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch !== undefined &&

@@ -1,6 +1,6 @@
 /**
- * A document that is the same for all callers: it is encoded and compressed only once. A response takes no memory except for the piece that
- * the socket holds, so a slow client needs no slot.
+ * A document that is the same for all callers: it is encoded and compressed only once. A response takes no memory
+ * except for the piece that the socket holds, so a slow client needs no slot.
  */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';
@@ -16,7 +16,7 @@ export const documentSchema = named('Document', described('Swagger or OpenAPI do
 
 interface Kind {
   readonly contentType: string;
-  /** Added to, or replacing, `Cache-Control: no-cache, private`. */
+  /** Headers in addition to `Cache-Control: no-cache, private`, or in place of it. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -10,11 +10,14 @@ export interface WholeResponse {
   readonly contentType: string;
   /** The body in pieces, which are neither altered nor all joined. */
   readonly body: readonly Buffer[];
-  /** Added to, or replacing, `Cache-Control: no-cache, private`. */
+  /** Headers in addition to `Cache-Control: no-cache, private`, or in place of it. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A body whose parts are produced one at a time, after the previous ones are handed to the network. It is never in memory as a whole. */
+/**
+ * A body whose parts are produced one at a time, after the previous ones are handed to the network. It is never in
+ * memory as a whole.
+ */
 export interface Streamed {
   /** Bytes; undefined if the length is known only at the end. */
   readonly length: number | undefined;
@@ -36,8 +39,8 @@ const gzipFrom = 128 * 1024;
 /** Bytes that are written to the socket at a time. If the client is slower, the rest is not produced yet. */
 const batchSize = 512 * 1024;
 /**
- * Bytes below which a piece is copied and joined with others, because writing it separately would cost more. It is not larger, because
- * copies lie outside V8's heap, and many of them make V8 mark the whole heap repeatedly.
+ * Bytes below which a piece is copied and joined with others, because writing it separately would cost more. It is not
+ * larger, because copies lie outside V8's heap, and many of them make V8 mark the whole heap repeatedly.
  */
 const smallPiece = 1024;
 /** Bytes below which Buffer allocates from its pool. */
@@ -97,7 +100,10 @@ async function finish(req: Request, res: Response, body: readonly Buffer[], leng
   else await writeParts(res, [body]);
 }
 
-/** Returns true if the items are large enough to compress. It stops early, because thousands of objects lie far apart in memory. */
+/**
+ * Returns true if the items are large enough to compress. It stops early, because thousands of objects lie far apart in
+ * memory.
+ */
 function areLarge(items: ListResponse['items']): boolean {
   let size = 0;
   return items.some(({ length }) => (size += length) > gzipFrom);
@@ -130,8 +136,8 @@ export const writeDone = (req: Request, res: Response): Promise<void> =>
   writeJson(req, res, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
 
 /**
- * Calls `send` with batches of pieces, in which small pieces are joined. `send` resolves when it needs the batch no longer, with false to
- * stop.
+ * Calls `send` with batches of pieces, in which small pieces are joined. `send` resolves when it needs the batch no
+ * longer, with false to stop.
  */
 async function inBatches(
   parts: Streamed['parts'],

@@ -7,11 +7,14 @@ import { lengthOf } from './intervals.ts';
 
 export const limits = { size: 10_000, reach: 100_000 } as const;
 
-/** Any characters: sources of logs that are not Kubernetes pods, such as programs of a node, can have any name. */
+/**
+ * Pattern that allows any characters: sources of logs that are not Kubernetes pods, such as programs of a node, can
+ * have any name.
+ */
 const anyName = /^\P{Cc}*$/u;
 const kubernetesName = /^[-a-z0-9.]+$/;
 const kubernetesKeyword = /^[-a-z0-9.]+$/i;
-/** Any characters: log lines contain tabs and color codes. */
+/** Pattern that allows any characters: log lines contain tabs and color codes. */
 const anyText = /^/;
 const maxNameLength = 253;
 

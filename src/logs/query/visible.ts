@@ -1,4 +1,4 @@
-/** Namespaces whose logs a caller may see, and since when. */
+/** Namespaces whose logs a caller is allowed to see, and since when. */
 import { assertAllowed, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { badRequest, expired, forbidden, serviceUnavailable } from '../../runtime/errors.ts';
 import type { UserInfo } from '../../auth/user.ts';
@@ -15,7 +15,7 @@ export interface LogAccess {
   readonly catalogue: Pick<Catalogue, 'find' | 'acquire'>;
 }
 
-/** First visible second by namespace; undefined if the caller may see all logs. */
+/** First visible second by namespace; undefined if the caller is allowed to see all logs. */
 export type VisibleLogs = ReadonlyMap<string, number> | undefined;
 
 type Wanted = Pick<LogQuery, 'namespaces' | 'namespace_query'>;
@@ -27,14 +27,16 @@ interface Context extends Pick<RequestContext, 'signal'> {
 const getLogs = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '' };
 const maxCandidates = 10_000;
 /**
- * Maximum requested namespaces without a RoleBinding for the caller. Each costs a review by kube-apiserver, and anyone can make up names.
+ * Maximum requested namespaces without a RoleBinding for the caller. Each costs a review by kube-apiserver, and anyone
+ * can make up names.
  */
 const maxUnbound = 200;
 
 /**
- * Returns the logs that the caller may see. Callers who may get pods/log in all namespaces see all logs, including those of deleted
- * namespaces. Other callers see the namespaces in which they have the right, since the creation of each namespace. Candidates are the
- * requested namespaces, or those in which a RoleBinding names the caller.
+ * Returns the logs that the caller is allowed to see. Callers who are allowed to get pods/log in all namespaces see all
+ * logs, including those of deleted namespaces. Other callers see the namespaces in which they have the right, since the
+ * creation of each namespace. Candidates are the requested namespaces, or those in which a RoleBinding names the
+ * caller.
  */
 export async function visibleLogs(
   { authorizer, granted, catalogue }: LogAccess,
@@ -78,14 +80,18 @@ export async function visibleLogs(
   });
 }
 
-/** Throws 410 if the caller may see more than before, and 403 as `assertStillVisible` does. */
+/** Throws 410 if the caller is allowed to see more than before, and 403 as `assertStillVisible` does. */
 export async function assertSameVisible(...request: Parameters<typeof assertStillVisible>): Promise<void> {
   const now = await assertStillVisible(...request);
   const [, , , before] = request;
-  if (!includes(before, now)) throw expired('you may now see the logs of more namespaces: repeat the request');
+  if (!includes(before, now))
+    throw expired('you are now allowed to see the logs of more namespaces: repeat the request');
 }
 
-/** Returns the logs that the caller may see now. Throws 403 if any that were visible before are not: a stream of them must end. */
+/**
+ * Returns the logs that the caller is allowed to see now. Throws 403 if any that were visible before are not: a stream
+ * of them must end.
+ */
 export async function assertStillVisible(
   access: LogAccess,
   context: Context,
@@ -98,7 +104,7 @@ export async function assertStillVisible(
   throw forbidden(
     { group: '', resource: 'pods' },
     '',
-    'the namespaces whose logs you may see have changed: repeat the request',
+    'the namespaces whose logs you are allowed to see have changed: repeat the request',
   );
 }
 

@@ -1,7 +1,7 @@
 /**
- * Interface of log stores. A store only translates queries: its callers are responsible for rights, parameters, limits and timeouts. A
- * store throws its failures as StatusError without its address: 503 if it is down, 504 if it is slow, 502 if its response is invalid. It
- * never returns an empty result instead.
+ * Interface of log stores. A store only translates queries: its callers are responsible for rights, parameters, limits
+ * and timeouts. A store throws its failures as StatusError without its address: 503 if it is down, 504 if it is slow,
+ * 502 if its response is invalid. It never returns an empty result instead.
  */
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { ListPods } from './pods/source.ts';
@@ -17,7 +17,10 @@ export interface LogRecord {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
-  /** Line without its line break. Invalid UTF-8 is replaced by U+FFFD; color codes and other control characters are kept. */
+  /**
+   * Line without its line break. Invalid UTF-8 is replaced by U+FFFD; color codes and other control characters are
+   * kept.
+   */
   readonly log: string;
 }
 
@@ -43,12 +46,14 @@ interface Keywords {
 
 /** Selects the records that meet all conditions. */
 export interface Selection {
-  /** Whole seconds since the epoch; undefined: no start. Selects start ≤ t ≤ end, so 100.001 s is after an end of 100. */
+  /**
+   * Whole seconds since the epoch; undefined: no start. Selects start ≤ t ≤ end, so 100.001 s is after an end of 100.
+   */
   readonly start: number | undefined;
   readonly end: number;
   /** First visible second by namespace, which may be before `start`; undefined: all namespaces of the store. */
   readonly namespaces: ReadonlyMap<string, number> | undefined;
-  /** Empty lists have no effect. */
+  /** Workloads whose pods are selected; empty lists have no effect. */
   readonly workloads: readonly WorkloadPods[];
   readonly pods: readonly string[];
   readonly containers: readonly string[];
@@ -67,7 +72,7 @@ export interface LogPage {
 export const intervalUnits = ['s', 'm', 'h', 'd', 'w', 'M', 'q', 'y'] as const;
 
 export interface Interval {
-  /** More than 1 only for s, m, h and d. */
+  /** Number of units, more than 1 only for s, m, h and d. */
   readonly count: number;
   readonly unit: (typeof intervalUnits)[number];
 }
@@ -105,8 +110,9 @@ export interface Statistics extends Cut {
 export interface Histogram extends Cut {
   readonly total: number;
   /**
-   * Buckets from the first to the last with records, including empty ones between them. `time`: start in milliseconds since the epoch,
-   * which is a multiple of s, m, h or d since the epoch, a Monday, or the first day of a month, quarter or year, in UTC.
+   * Buckets from the first to the last with records, including empty ones between them. `time`: start in milliseconds
+   * since the epoch, which is a multiple of s, m, h or d since the epoch, a Monday, or the first day of a month,
+   * quarter or year, in UTC.
    */
   readonly histograms: readonly { readonly time: number; readonly count: number }[];
 }
@@ -118,8 +124,8 @@ export interface LogStore {
   statistics(selection: Selection, signal: AbortSignal): Promise<Statistics>;
   histogram(selection: Selection, interval: Interval, signal: AbortSignal): Promise<Histogram>;
   /**
-   * Yields all records in pieces of bounded size, each fetched after the previous one was read. Returning early ends the requests
-   * upstream.
+   * Yields all records in pieces of bounded size, each fetched after the previous one was read. Returning early ends
+   * the requests upstream.
    */
   export(selection: Selection, order: TimeOrder, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
   /** Yields new records as they arrive. Stores without this method are polled (polling.ts). */
@@ -130,7 +136,10 @@ export interface LogStore {
   close(): Promise<void>;
 }
 
-/** Returns the store for a caller, which reads as the caller or is shared by all. `holder` identifies the caller for limits. */
+/**
+ * Returns the store for a caller, which reads as the caller or is shared by all. `holder` identifies the caller for
+ * limits.
+ */
 export type StoreFor = (caller: Caller, holder: string) => LogStore;
 
 export interface StoreParts {
@@ -141,6 +150,6 @@ export interface StoreParts {
 /** Type of log store. `index.ts` registers it under the name of its configuration section. */
 export interface LogStoreType<Settings> {
   open(this: void, settings: Settings, parts: StoreParts): StoreFor;
-  /** Its queries return in time with the records read so far. Other stores get a timeout. */
+  /** True if its queries return in time with the records read so far. Other stores get a timeout. */
   readonly limitsOwnTime?: true;
 }

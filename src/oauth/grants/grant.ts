@@ -25,7 +25,7 @@ export interface GrantRequest {
   readonly context: RequestContext;
   /** Audience of the token. */
   readonly audience: string;
-  /** Whether another request changed the session that an earlier attempt found. */
+  /** True if another request changed the session that an earlier attempt found. */
   readonly isRetry: boolean;
 }
 
@@ -40,11 +40,11 @@ export interface Candidate {
 export interface GrantResult {
   readonly session: Session;
   readonly subject: Subject;
-  /** Undefined for clients that authenticate with their own credentials each time. */
+  /** Refresh token, undefined for clients that authenticate with their own credentials each time. */
   readonly refreshToken?: string;
   /** Scope of this access token; undefined if none was requested. */
   readonly scope: string | undefined;
-  /** For the id_token (OpenID Connect Core section 3.1.3.6). */
+  /** Nonce for the id_token (OpenID Connect Core section 3.1.3.6). */
   readonly nonce?: string;
   /** Token exchange only (RFC 8693 section 2.2.1). */
   readonly issuedTokenType?: string;

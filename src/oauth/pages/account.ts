@@ -10,7 +10,7 @@ import type { PageExchange } from './route.ts';
 export interface AccountPage {
   readonly action: string;
   readonly subject: Subject;
-  /** Newest first. */
+  /** Sessions, newest first. */
   readonly sessions: readonly Session[];
   /** Name of the session of this browser. */
   readonly current: string;

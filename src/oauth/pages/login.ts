@@ -19,7 +19,9 @@ export const newPasswordFields: Html = html`<label for="new-password">New passwo
   <label for="new-password-again">Confirm new password</label>
   <input id="new-password-again" name="new_password_again" type="password" autocomplete="new-password" required />`;
 
-/** Throws unless both entries of the new password are equal: a typing error in a hidden field would lock out the user. */
+/**
+ * Throws unless both entries of the new password are equal: a typing error in a hidden field would lock out the user.
+ */
 export function assertConfirmed(typed: {
   readonly new_password?: string | undefined;
   readonly new_password_again?: string | undefined;
@@ -36,7 +38,7 @@ interface LoginPage {
   readonly username?: string;
   /** Problem of the last attempt. */
   readonly problem?: string;
-  /** Whether the user must choose a new password. */
+  /** True if the user must choose a new password. */
   readonly changesPassword?: boolean;
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -55,7 +57,9 @@ interface ProviderButton {
   readonly displayName?: string | undefined;
 }
 
-/** Returns a function that shows the login page, with a button for each OpenID provider that is configured at that time. */
+/**
+ * Returns a function that shows the login page, with a button for each OpenID provider that is configured at that time.
+ */
 export const loginPages =
   (providers: () => readonly ProviderButton[]): ShowLogin =>
   (exchange, page) =>

@@ -1,4 +1,7 @@
-/** The layout of all pages: rendered by the server, without scripts, so that the Content-Security-Policy can forbid nearly everything. */
+/**
+ * The layout of all pages: rendered by the server, without scripts, so that the Content-Security-Policy can forbid
+ * nearly everything.
+ */
 import type { Response } from 'express';
 import { html, type Html } from '../../http/response/html.ts';
 import { endWith } from '../../http/response/write.ts';
@@ -7,16 +10,19 @@ import { styleElement, styleHash } from './style.ts';
 export interface HTMLPage {
   readonly title: string;
   readonly content: Html;
-  /** Default: 200. */
+  /** Status, 200 by default. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  /** URI outside this server to which a form of the page may redirect: browsers check redirects against `form-action`. */
+  /**
+   * URI outside this server to which a form of the page may redirect: browsers check redirects against `form-action`.
+   */
   readonly formTarget?: string | undefined;
 }
 
 /**
- * Returns source expressions (Content Security Policy 3, section 2.3.1) for a redirect to the URI: its origin, or its scheme if the origin
- * cannot be expressed. They also allow all https addresses, because browsers check further redirects by the client too.
+ * Returns source expressions (Content Security Policy 3, section 2.3.1) for a redirect to the URI: its origin, or its
+ * scheme if the origin cannot be expressed. They also allow all https addresses, because browsers check further
+ * redirects by the client too.
  */
 function sourcesOf(uri: string): string {
   const { origin, hostname, protocol } = new URL(uri);

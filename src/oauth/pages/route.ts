@@ -33,7 +33,7 @@ export const pageRoute = <const P extends string, Q = undefined>(
 
 interface FormRequest<P extends string, F> extends RouteRequest<P, Anonymous> {
   readonly form: Form;
-  /** Parsed from the form. */
+  /** Fields parsed from the form. */
   readonly fields: F;
 }
 

@@ -11,22 +11,25 @@ export type PendingSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code
   readonly code: Omit<SessionCode, 'hash' | 'redeemBefore'>;
 };
 
-/** Why a code was not redeemed. 'waiting': the user has not decided about the device yet; 'refused': the user denied it. */
+/**
+ * Reason why a code was not redeemed. 'waiting': the user has not decided about the device yet; 'refused': the user
+ * denied it.
+ */
 export type Unredeemed = 'unknown' | 'ended' | 'reused' | 'waiting' | 'refused';
 
 /** A code that has not been used yet, and its session. */
 export interface FoundCode {
   readonly session: Session;
   /**
-   * Starts the session, with a refresh token if it is refreshable. 'ended': the code has expired or was revoked, or the login that
-   * authorized it is no longer active. 'changed': another request changed the session since it was found.
+   * Starts the session, with a refresh token if it is refreshable. 'ended': the code has expired or was revoked, or the
+   * login that authorized it is no longer active. 'changed': another request changed the session since it was found.
    */
   use(isRefreshable: boolean): Promise<Redeemed | 'ended' | 'changed'>;
 }
 
 export interface Redeemed {
   readonly session: Session;
-  /** Undefined if the session is not refreshable. */
+  /** Refresh token, undefined if the session is not refreshable. */
   readonly refreshToken?: string;
 }
 
@@ -52,8 +55,8 @@ export class Codes {
   }
 
   /**
-   * Returns a code that starts a session within `life` milliseconds. `refreshable`: the session lives as long as one with a refresh token.
-   * `name` is the name of the session.
+   * Returns a code that starts a session within `life` milliseconds. `refreshable`: the session lives as long as one
+   * with a refresh token. `name` is the name of the session.
    */
   async create(
     { code, ...spec }: PendingSession,
@@ -79,8 +82,8 @@ export class Codes {
   }
 
   /**
-   * Finds the session of a code of this client. Does not redeem the code, but a reused authorization code revokes its session (RFC 6749
-   * section 4.1.2). `isRetry`: another request changed the session.
+   * Finds the session of a code of this client. Does not redeem the code, but a reused authorization code revokes its
+   * session (RFC 6749 section 4.1.2). `isRetry`: another request changed the session.
    */
   async find(code: string, clientID: string, isRetry: boolean): Promise<FoundCode | Unredeemed> {
     const sid = this.#tokens.sessionOf(code);
@@ -110,7 +113,10 @@ export class Codes {
     return known?.spec.clientID === clientID && known.spec.userName === '' && this.#lives.isPending(known);
   }
 
-  /** Returns whether the login that authorized a code is still active. Reads the cluster, because it may have been revoked just now. */
+  /**
+   * Returns whether the login that authorized a code is still active. Reads the cluster, because it may have been
+   * revoked just now.
+   */
   async #isLoginActive({ spec: { code } }: Session): Promise<boolean> {
     if (code?.login === undefined) return true;
     const login = await this.#store.readLatest(code.login);

@@ -2,7 +2,7 @@
 import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { timesOf, type Session } from './session.ts';
 
-/** In milliseconds. */
+/** Lifetimes in milliseconds. */
 export interface SessionLives {
   readonly refreshTokenIdle: number;
   readonly refreshGrace: number;
@@ -42,7 +42,10 @@ export class Lifetimes {
     return !this.isActive(session) && !this.isPending(session);
   }
 
-  /** Returns when everything that a login authorized expires, in milliseconds since the epoch: nothing outlives the login. */
+  /**
+   * Returns when everything that a login authorized expires, in milliseconds since the epoch: nothing outlives the
+   * login.
+   */
   endOf(authenticatedAt: string): number {
     return parseMilliseconds(authenticatedAt) + this.settings.sessionMaxAge;
   }

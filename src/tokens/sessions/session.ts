@@ -31,7 +31,7 @@ export interface SessionCode {
 export interface SessionSpec {
   /** Kind of the subject; a user if it is absent. */
   readonly subjectKind?: 'Client' | 'ServiceAccount';
-  /** Empty, like the UID, while a device waits for approval. */
+  /** Username, empty like the UID while a device waits for approval. */
   readonly userName: string;
   readonly userUID: string;
   readonly clientID: string;

@@ -12,7 +12,7 @@ const maxFailures = 10;
 interface SweeperOptions {
   readonly store: SessionStore;
   readonly lives: Lifetimes;
-  /** Whether this replica sweeps. */
+  /** Returns true if this replica sweeps. */
   readonly maySweep: () => boolean;
   /** Returns whether the user, password, link, provider or client of the session was certainly removed. */
   readonly isDismissed: (spec: SessionSpec) => boolean;

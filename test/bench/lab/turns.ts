@@ -1,5 +1,5 @@
 /**
- * Loaded into the server: measures the turns of its event loop in CPU time without garbage collection. On the message
+ * Measures, inside the server, the turns of its event loop in CPU time without garbage collection. On the message
  * 'longest' it sends the longest turn since the previous message, in milliseconds, and resets. A turn counts as the
  * lesser of its duration and the CPU time of the process: neither is less than the CPU time of the thread, whose
  * resolution is only 4 ms.
@@ -12,7 +12,7 @@ interface Turn {
   readonly cpu: number;
 }
 
-/** Shorter turns are not recorded. */
+/** Minimum turn that is recorded. */
 const least = 0.5;
 let turns: Turn[] = [];
 let collections: { readonly from: number; readonly to: number }[] = [];
@@ -29,7 +29,7 @@ const cpuNow = (): number => {
 
 let from = performance.now();
 let cpu = cpuNow();
-/** Called once per turn, even when idle: the loop never sleeps. */
+/** Records a turn, once per turn even when idle: the loop never sleeps. */
 function turn(): void {
   const to = performance.now();
   const used = cpuNow();

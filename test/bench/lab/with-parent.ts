@@ -1,2 +1,2 @@
-/** Loaded into each process of the lab, which then ends with its parent. */
+/** Ends a process of the lab with its parent. */
 process.once('disconnect', () => process.exit());

@@ -13,7 +13,7 @@ import { libraries } from './libraries.ts';
 import { oauth2Proxy } from './oauth2-proxy.ts';
 import { stern } from './stern.ts';
 
-/** In the order of the run. */
+/** Tools in the order of the run. */
 export const tools: readonly Tool[] = [
   fabric8,
   clientJava,

@@ -11,7 +11,7 @@ export interface Sent {
 
 export interface Target {
   readonly port: number;
-  /** Set for TLS, with key and certificate if the target needs them. */
+  /** Options for TLS, with key and certificate if the target needs them. */
   readonly secure?: { readonly key?: string; readonly cert?: string };
 }
 

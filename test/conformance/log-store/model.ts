@@ -92,7 +92,7 @@ export class Model {
     this.#findsSigns = findsSigns;
   }
 
-  /** Sorted oldest first. */
+  /** Returns the records, oldest first. */
   select(selection: Selection): readonly LogRecord[] {
     const found = this.#found.get(selection) ?? this.#find(selection);
     this.#found.set(selection, found);

@@ -2,7 +2,7 @@
 import { pack } from 'tar-stream';
 
 interface Common {
-  /** Without a leading slash. */
+  /** Path without a leading slash. */
   readonly path: string;
   readonly mode?: number;
 }

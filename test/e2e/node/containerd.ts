@@ -17,8 +17,8 @@ import { pluginFolder, tool } from '../machine/packages.ts';
 export const socket = '/run/containerd/containerd.sock';
 
 /**
- * Without AppArmor, whose profiles belong to the machine, and without the right to protect processes from the OOM
- * killer.
+ * Configuration without AppArmor, whose profiles belong to the machine, and without the right to protect processes from
+ * the OOM killer.
  */
 const configuration = (folder: string): string => `version = 2
 root = "${inMemory(folder, 'containerd')}"

@@ -101,7 +101,7 @@ export async function framingLab(
         putOneOfEach(cluster, n);
         const name = `${session.metadata.name}-${n}`;
         if (n > 1) cluster.put(sessionsPath(release), { ...session, metadata: { ...session.metadata, name } });
-        // The server runs in this process and reads what is put.
+        // The server runs in this process and reads the stored objects.
         if (n % 100 === 0) await nextTurn();
       }
       present = size;

@@ -32,7 +32,7 @@ export interface Lab {
   /** Creates or updates a node with an annotation of this many bytes. */
   readonly putNode: (name: string, size: number) => void;
   readonly ports: RunningServer['ports'];
-  /** Like `gateway`, over HTTP/2; returns the headers, including the status, and the body. */
+  /** Sends like `gateway`, over HTTP/2; returns the headers, including the status, and the body. */
   readonly http2: (
     path: string,
     method: string,

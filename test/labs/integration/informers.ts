@@ -9,7 +9,7 @@ interface Seen {
   readonly name?: string;
   readonly resourceVersion?: string;
   readonly labels?: readonly string[];
-  /** For synced events: the content of the store. */
+  /** Content of the store, for synced events. */
   readonly names?: readonly string[];
 }
 

@@ -23,10 +23,10 @@ const run = (program: () => string): Kubectl =>
     { start: (...args: readonly string[]): Program => startProgram(program(), args, environment()) },
   );
 
-/** In the cluster's version. */
+/** Runs kubectl in the cluster's version. */
 export const kubectl: Kubectl = run(() => lab().kubectl);
 
-/** In another version: Debian's, unless OTHER_KUBECTL is set. */
+/** Runs kubectl in another version: Debian's, unless OTHER_KUBECTL is set. */
 export const otherKubectl: Kubectl = run(() => foundPath(lab().otherKubectl));
 
 /** Returns the standard output of a call that must succeed. */

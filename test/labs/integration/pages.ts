@@ -14,7 +14,7 @@ export const trustedCallback = 'https://trusted.example/callback';
 export const surfer = 'surfer';
 /** A User object with that password, who must change it; each test file creates its own. */
 export const newcomer = 'newcomer';
-/** Another User object, without that obligation. */
+/** Name of a second User object, without that obligation. */
 export const resident = 'resident';
 
 /** A name with a word wider than many windows. */

@@ -2,22 +2,22 @@
 import { nativeHashFunctions } from '../../../src/accounts/passwords/passwords.ts';
 
 export const passwords = {
-  /** With a bcrypt hash in the configuration. */
+  /** User with a bcrypt hash in the configuration. */
   alice: 'alice keeps 7431 bees',
-  /** With an argon2id hash in the configuration. */
+  /** User with an argon2id hash in the configuration. */
   bob: 'bob’s über-geheim & 100% = + ?',
-  /** With the Secret carol-password. */
+  /** User with the Secret carol-password. */
   carol: 'carol sails at 04:17',
   /** Disabled. */
   dave: 'dave is not welcome here',
 } as const;
 
 export const clientSecrets = {
-  /** Is allowed only to refresh. */
+  /** Client that is allowed only to refresh. */
   'refresh-only': 'nothing but refreshing 5519',
-  /** With a bcrypt hash. */
+  /** Client with a bcrypt hash. */
   hashed: 'hashed secret 8823: with a colon & %41',
-  /** With the Secret referred-client. */
+  /** Client with the Secret referred-client. */
   referred: 'referred secret 1207',
 } as const;
 

@@ -1,2 +1,2 @@
-/** After the last test file. */
+/** Teardown after the last test file. */
 export { endLab as default } from './setup.ts';

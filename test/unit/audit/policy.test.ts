@@ -64,7 +64,7 @@ describe('an audit policy rule', () => {
     [{ nonResourceURLs: ['*'] }, 'GET', pods, false],
     [{ nonResourceURLs: ['/oauth'] }, 'POST', '/oauth/token', false],
     [{ resources: [{ group: '', resources: ['pods'] }] }, 'GET', '/metrics', false],
-  ])('%j matches %s %s: %s', (rule, method, url, matches) => {
+  ])('an audit policy rule %j matches %s %s: %s', (rule, method, url, matches) => {
     const rules = [{ level: 'Request', ...rule }, { level: 'Metadata' }];
     expect(levelOf(rules, request(method, url, alice))).toBe(matches ? 'Request' : 'Metadata');
   });
@@ -128,7 +128,7 @@ describe('the audit configuration', () => {
     [{ webhook: {} }, 'webhook.url'],
     [{ webhook: { url: 'ftp://x' } }, 'webhook.url'],
     [{ webhook: { url: 'https://x', caCertificate: 'none' } }, 'webhook.caCertificate'],
-  ])('%j is rejected at %s', (value, path) => {
+  ])('the audit configuration %j is rejected at %s', (value, path) => {
     const result = audit.safeParse(value);
     expect(result.error?.issues.map((issue) => issue.path.join('.'))).toEqual([path]);
   });

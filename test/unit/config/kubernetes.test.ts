@@ -167,7 +167,7 @@ describe('a token for kube-apiserver', () => {
 describe('the token webhook', () => {
   test.each([
     ['a client with introspection', basic('webhook')],
-    ['a user who may create tokenreviews', bearer(serviceToken)],
+    ['a user who is allowed to create tokenreviews', bearer(serviceToken)],
   ])('the token webhook reports the user of a token to %s', async (_, headers) => {
     const made = await lab();
     const token = await tokenOf(made);

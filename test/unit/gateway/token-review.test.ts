@@ -100,7 +100,7 @@ describe('a review of an access token of this server', () => {
     ['with a charset', review('of-anna'), { 'content-type': `${json}; charset=utf-8` }],
     ['in protobuf', inProtobuf('of-anna'), { 'content-type': protobuf, accept: `${protobuf},${json}` }],
     ['in protobuf for the issuer', inProtobuf('of-anna', 'x', issuer), { 'content-type': protobuf, accept: '*/*' }],
-  ])('%s gets a response of this server', async (_, body, headers) => {
+  ])('a review of an access token of this server %s gets a response of this server', async (_, body, headers) => {
     const response = await post(body, headers);
     expect([response.status, response.headers['content-type']]).toEqual([201, json]);
     expect(response.json()).toMatchObject({

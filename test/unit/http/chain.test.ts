@@ -15,7 +15,7 @@ describe('every response', () => {
     ['to an unsupported method', resourcePath, { ...as('alice'), method: 'POST' }, 405],
     ['to an invalid path', '/%', {}, 400],
     ['to a preflight', resourcePath, { method: 'OPTIONS' }, 401],
-  ])('%s has the common headers, and none that names the software', async (_, path, options, status) => {
+  ])('every response %s has the common headers, and none that names the software', async (_, path, options, status) => {
     const response = await sendRequest(face().app, path, options);
     expect(response.status).toBe(status);
     expect(response.headers).toMatchObject({

@@ -255,7 +255,7 @@ describe('setting the password of another user', () => {
     });
   });
 
-  test('setting the password of another user who may only read requires no more than the right to set passwords', async () => {
+  test('setting the password of another user who is only allowed to read requires no more than the right to set passwords', async () => {
     await lab.putUser('dora');
     const rules = [
       { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['pods', 'pods/log', 'configmaps'] },

@@ -143,7 +143,7 @@ describe('a client is rejected', () => {
     ['by empty HTTP Basic credentials', 'Basic ', {}],
     ['by HTTP Basic that is not base64', 'Basic !!!', {}],
     ['by a bearer token', 'Bearer platform:secret', {}],
-  ])('%s, with a 401 that names the accepted method', async (_, authorization, form) => {
+  ])('a client is rejected %s, with a 401 that names the accepted method', async (_, authorization, form) => {
     await expect(lab(platform).authenticate(authorization, form)).rejects.toMatchObject(invalidClient);
   });
 

@@ -47,7 +47,7 @@ describe('a redirect URI', () => {
     ['https://a.example/x', { code: undefined, state: '' }, 'https://a.example/x'],
     ['https://a.example/x', { code: 'a b', state: '&' }, 'https://a.example/x?code=a+b&state=%26'],
     ['https://a.example/x?y=1', { code: 'c' }, 'https://a.example/x?y=1&code=c'],
-  ])('%s with the parameters %j is %s', (uri, parameters, expected) => {
+  ])('a redirect URI %s with the parameters %j is %s', (uri, parameters, expected) => {
     expect(withParameters(uri, parameters)).toBe(expected);
   });
 });

@@ -366,7 +366,7 @@ describe('the Accept header', () => {
   });
 
   test.each(['application/vnd.kubernetes.protobuf', 'text/html', 'application/json;as=Table;v=v2;g=meta.k8s.io'])(
-    '%s gets 406',
+    'the Accept header %s gets 406',
     async (accept) => {
       expect((await refused(routes, path, { headers: { accept } })).toStatus()).toMatchObject({
         code: 406,

@@ -1,4 +1,7 @@
-/** Every watch sends what a naive model expects, whatever happens and however slowly it is read: nothing twice, nothing missing. */
+/**
+ * Every watch sends what a naive model expects, whatever happens and however slowly it is read: nothing twice, nothing
+ * missing.
+ */
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
@@ -24,7 +27,7 @@ const selectors: readonly Selector[] = [
 ];
 const forms = ['application/json', 'application/json;as=Table;v=v1;g=meta.k8s.io'];
 
-/** These search for a value in the object. */
+/** Filters that search for a value in the object. */
 const lookUps: readonly Selector[] = [
   { query: 'fieldSelector=metadata.labels.env%3Dprod', sees: (_, { env }) => env === 'prod' },
   { query: 'fieldSelector=metadata.labels.env%21%3Dprod,metadata.labels.x%3D', sees: (_, { env }) => env !== 'prod' },
@@ -70,7 +73,7 @@ const event = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('settle') }) },
 );
 
-/** Only a few events are buffered for a reader. */
+/** Annotations so long that only a few events are buffered for a reader. */
 const annotations = { filling: 'x'.repeat(6000) };
 
 interface SentEvent {
@@ -82,7 +85,7 @@ interface SentEvent {
 /** A client: its successive connections, and the events that they sent. */
 class Client {
   readonly selector: Selector;
-  /** Undefined if it started with the existing objects. */
+  /** Version, undefined if it started with the existing objects. */
   readonly from: number | undefined;
   readonly begun: number;
   readonly #connect: (query: string) => Call;

@@ -49,7 +49,7 @@ describe('an OAuthError', () => {
     ['invalid_scope', 400],
     ['server_error', 500],
     ['temporarily_unavailable', 503],
-  ] as const)('%s is %d', (code, status) => {
+  ] as const)('an OAuthError %s is %d', (code, status) => {
     expect(new errors.OAuthError(code, 'x').code).toBe(status);
     expect('WWW-Authenticate' in new errors.OAuthError(code, 'x').headers).toBe(status === 401);
   });
@@ -97,7 +97,7 @@ describe('docs/reference/errors.md', () => {
     serviceUnavailable: () => errors.serviceUnavailable('x'),
     timeout: () => errors.timeout('x'),
   };
-  /** These exports do not create a StatusError. */
+  /** Exports that do not create a StatusError. */
   const others = ['StatusError', 'OAuthError', 'describable', 'isReportable', 'oauthErrorCodes'];
   /** Codes of Node's HTTP parser, and of kube-apiserver, whose rejections of writes are passed on. */
   const from = ['Timeout 408', 'Conflict 409'];

@@ -64,7 +64,7 @@ describe('the CA for the aggregator', () => {
     expect(cluster.list(apiServices)).toEqual([]);
   });
 
-  test('the CA for the aggregator causes an error when this server may not write it', async () => {
+  test('the CA for the aggregator causes an error when this server is not allowed to write it', async () => {
     const client = new MemoryCluster().client();
     client.before = () => {
       throw new KubeError(403, { message: 'forbidden' });

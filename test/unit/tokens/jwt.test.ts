@@ -538,7 +538,7 @@ describe('the problem of an invalid bearer token', () => {
     ['for kube-apiserver', kubernetesAudience, 0, /for the audience "kubernetes"/],
     ['for another resource server', 'https://files.example', 0, /for the audience "https:\/\/files\.example"/],
     ['that is valid by itself', undefined, 0, /^the token was revoked, or its user or client was removed$/],
-  ])('%s is described', (_, audience, seconds, problem) => {
+  ])('the problem of a bearer token %s is described', (_, audience, seconds, problem) => {
     const { tokens, at } = lab();
     const token = access(audience);
     at(seconds);
@@ -549,7 +549,7 @@ describe('the problem of an invalid bearer token', () => {
     ['whose signature is wrong', (token: string) => `${token.slice(0, -8)}AAAAAAAA`],
     ['whose claims were changed', (token: string) => token.replace(/\.[^.]+\./, '.e30.')],
     ['that is no JWT', () => 'secret'],
-  ])('%s is not described', (_, change) => {
+  ])('the problem of a bearer token %s is not described', (_, change) => {
     expect(lab().tokens.problemOf(change(access()))).toBeUndefined();
   });
 });

@@ -70,7 +70,7 @@ async function lab(changes: Partial<typeof usual> = {}) {
       await pass(5_000);
     }
   };
-  /** Undefined removes the command. */
+  /** Sets the command; undefined removes the command. */
   const command = (text: string | undefined): void => {
     const secret = cluster.get(path, name) ?? { metadata: { name } };
     cluster.put(path, {

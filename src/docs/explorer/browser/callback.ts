@@ -1,4 +1,7 @@
-/** Validates the response to an authorization request (RFC 6749 section 4.1.2, RFC 9207) against the stored pending login. */
+/**
+ * Validates the response to an authorization request (RFC 6749 section 4.1.2, RFC 9207) against the stored pending
+ * login.
+ */
 
 export interface PendingLogin {
   readonly state: string;
@@ -8,7 +11,7 @@ export interface PendingLogin {
   readonly withCustomResources: boolean;
 }
 
-/** Its message is shown on the page. */
+/** Error whose message is shown on the page. */
 export class LoginProblem extends Error {}
 
 /** Returns whether `base`, which ends with a slash, is the issuer. */

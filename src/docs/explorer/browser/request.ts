@@ -10,7 +10,7 @@ export type SentBody =
   | { readonly kind: 'text'; readonly type: string; readonly text: string }
   /** Contains a secret: code samples read it from standard input. */
   | { readonly kind: 'input'; readonly type: string; readonly text: string }
-  /** Sent as an HTML form. */
+  /** True for an HTML form. */
   | { readonly kind: 'form'; readonly fields: readonly Field[] };
 
 export interface FilledIn {

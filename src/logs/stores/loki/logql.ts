@@ -128,7 +128,7 @@ export function logQLQueryOf(
 /** Containers to which a query is restricted. */
 export interface QueryShare {
   readonly namespaces: readonly string[];
-  /** Undefined: all pods of the namespaces. */
+  /** Pods, undefined for all of the namespaces. */
   readonly pods?: readonly string[];
 }
 

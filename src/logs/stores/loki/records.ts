@@ -1,4 +1,7 @@
-/** Reads records in pieces. Loki returns a limited number per request, so each request starts where the previous one ended. */
+/**
+ * Reads records in pieces. Loki returns a limited number per request, so each request starts where the previous one
+ * ended.
+ */
 import { Reasons, type Found, type LogRecord, type TimeOrder, type LogPage } from '../log-store.ts';
 import { maxBatchBytes, maxPageCharacters, pageTooLarge } from '../remote/paging.ts';
 import { inOrder } from '../remote/parts.ts';
@@ -22,8 +25,8 @@ interface RecordOptions {
 }
 
 /**
- * Yields all records of a part in order. No piece ends between records of the same time, so that their order does not depend on the
- * requests.
+ * Yields all records of a part in order. No piece ends between records of the same time, so that their order does not
+ * depend on the requests.
  */
 export async function* recordsOf(
   tenant: Tenant,
@@ -66,15 +69,15 @@ interface Query {
 
 interface Batch {
   readonly entries: readonly LokiEntry[];
-  /** There may be more records. */
+  /** True if there may be more records. */
   readonly isCut: boolean;
   /** Records from just before the range displaced some. */
   readonly isCrowded: boolean;
 }
 
 /**
- * Fetches up to `size` records in a response of up to `maxBytes`, by default 32 MiB. `requested` may start earlier; records from before
- * are dropped.
+ * Fetches up to `size` records in a response of up to `maxBytes`, by default 32 MiB. `requested` may start earlier;
+ * records from before are dropped.
  */
 async function fetchBatch(
   { tenant, lines, order, signal }: Query,
@@ -140,7 +143,10 @@ async function fetchTime(
   return best;
 }
 
-/** Returns the records of a page. `counts`: number of records per part; without it, the records before the page are read and skipped. */
+/**
+ * Returns the records of a page. `counts`: number of records per part; without it, the records before the page are read
+ * and skipped.
+ */
 export async function pageOf(
   tenant: Tenant,
   requests: readonly LokiRequest[],

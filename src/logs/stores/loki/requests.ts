@@ -1,4 +1,7 @@
-/** Splits a selection into requests to Loki. Long time ranges need many requests, so those without data in Loki's index are left out. */
+/**
+ * Splits a selection into requests to Loki. Long time ranges need many requests, so those without data in Loki's index
+ * are left out.
+ */
 import type { Selection } from '../log-store.ts';
 import { mapRequests } from '../remote/paging.ts';
 import type { Part } from '../remote/parts.ts';
@@ -11,7 +14,7 @@ export interface LokiRequest {
   readonly query: LogQLQuery;
   /** Time spans of the part that may contain records, the oldest first, each within the maximum length of a query. */
   readonly spans: readonly TimeSpan[];
-  /** Set if the part includes the end of the selection: its last second, whose first nanosecond is selected too. */
+  /** End of the selection, if the part includes it: its last second, whose first nanosecond is selected too. */
   readonly end: number | undefined;
 }
 

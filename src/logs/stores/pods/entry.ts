@@ -45,7 +45,7 @@ export class FirstEntries {
     this.#maxBytes = maxBytes;
   }
 
-  /** Some of the first `max` entries were dropped. */
+  /** True if some of the first `max` entries were dropped. */
   get isCut(): boolean {
     return this.#isCut;
   }

@@ -34,7 +34,7 @@ export interface ScanOptions {
   readonly signal: AbortSignal;
 }
 
-/** Called for each selected line. `entry` creates the record and must be called synchronously. */
+/** Receives each selected line. `entry` creates the record and must be called synchronously. */
 export type Take = (source: ContainerLog, time: string, entry: () => PodLogEntry) => void;
 
 /** Seconds by which lines of a container's two output streams may be out of order. */
@@ -80,7 +80,7 @@ class IncompleteLogs {
       throw serviceUnavailable(`the logs of ${some(this.#unreadable)} are not available from the nodes`, 5);
     if (this.#unreadable.length > 0)
       this.#reasons.add(`the logs of ${some(this.#unreadable)} are not available from the nodes`);
-    if (this.#refused.length > 0) this.#reasons.add(`you may not read the logs of ${some(this.#refused)}`);
+    if (this.#refused.length > 0) this.#reasons.add(`you are not allowed to read the logs of ${some(this.#refused)}`);
     if (this.#older.length > 0)
       this.#reasons.add(`only the newest ${tailLines} lines of ${some(this.#older)} were read`);
     if (this.#newer.length > 0)

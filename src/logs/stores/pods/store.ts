@@ -1,6 +1,7 @@
 /**
- * Logs of existing pods that the nodes still keep; needs no log store in the cluster. Requests to kube-apiserver are sent as the caller,
- * so RBAC applies. It cannot search, sort or count, so this store does, within a limited time window and memory.
+ * Logs of existing pods that the nodes still keep; needs no log store in the cluster. Requests to kube-apiserver are
+ * sent as the caller, so RBAC applies. It cannot search, sort or count, so this store does, within a limited time
+ * window and memory.
  */
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { serviceUnavailable } from '../../../runtime/errors.ts';
@@ -30,7 +31,7 @@ import { isNarrow, sourcesOf, textWanted, type ListPods } from './source.ts';
 import { millisecondsOf, timeText } from '../../query/times.ts';
 
 export interface PodsLimits {
-  /** Concurrently read logs of one query. */
+  /** Maximum logs of one query that are read concurrently. */
   readonly atOnce: number;
   /** Maximum containers of a query that names pods in some way, and of one that does not. */
   readonly narrow: number;
@@ -41,7 +42,10 @@ export interface PodsLimits {
   readonly lines: number;
   /** Maximum bytes per log. */
   readonly bytes: number;
-  /** Maximum bytes of records in memory, for a query and for an export. An export holds them for as long as its client reads. */
+  /**
+   * Maximum bytes of records in memory, for a query and for an export. An export holds them for as long as its client
+   * reads.
+   */
   readonly queryBytes: number;
   readonly exportBytes: number;
   /** Milliseconds for a query. */

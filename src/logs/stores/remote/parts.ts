@@ -1,6 +1,6 @@
 /**
- * Splits a selection into several queries: a query can contain hundreds of namespaces with different first visible seconds, or thousands
- * with the same one. Parts are consecutive time spans, or disjoint sets of namespaces.
+ * Splits a selection into several queries: a query can contain hundreds of namespaces with different first visible
+ * seconds, or thousands with the same one. Parts are consecutive time spans, or disjoint sets of namespaces.
  */
 import type { TimeOrder, Selection } from '../log-store.ts';
 
@@ -15,7 +15,7 @@ export interface Part {
   /** Milliseconds since the epoch, both inclusive. */
   readonly start: number | undefined;
   readonly end: number;
-  /** Undefined: all namespaces. */
+  /** Namespaces, undefined for all. */
   readonly visible:
     | undefined
     | {

@@ -1,12 +1,12 @@
 /**
- * HTTP requests to a log store. Every failure is a StatusError whose message contains neither the address nor the credentials of the store.
- * Its cause is only logged.
+ * HTTP requests to a log store. Every failure is a StatusError whose message contains neither the address nor the
+ * credentials of the store. Its cause is only logged.
  */
 import { badGateway, serviceUnavailable, StatusError } from '../../../runtime/errors.ts';
 import { OutgoingClient, OutgoingError, type OutgoingResponse } from '../../../runtime/outgoing.ts';
 
 export interface StoreEndpoint {
-  /** May have a path, which prefixes those of requests. */
+  /** URL, possibly with a path that prefixes those of requests. */
   readonly url: string;
   /** The only trusted CA of the store, in PEM. */
   readonly caCertificate?: string | undefined;
@@ -18,7 +18,7 @@ export interface StoreEndpoint {
 interface StoreRequest {
   /** Path with query. */
   readonly path: string;
-  /** Sent with POST; requests without a body use GET. */
+  /** Body, sent with POST; requests without a body use GET. */
   readonly body?: string;
   /** Media type of the body; JSON by default. */
   readonly type?: string;

@@ -1,6 +1,6 @@
 /**
- * Reads documents in an order that is the same in every request: millisecond, index and number in the shard. Each request continues after
- * the last document, so the store keeps no scroll context that would have to be deleted.
+ * Reads documents in an order that is the same in every request: millisecond, index and number in the shard. Each
+ * request continues after the last document, so the store keeps no scroll context that would have to be deleted.
  */
 import type { TimeOrder } from '../log-store.ts';
 import { maxBatchBytes, targetBytes } from '../remote/paging.ts';
@@ -11,8 +11,8 @@ import type { SearchQueryParts, Clause } from './query.ts';
 /** Maximum `from` + `size` of a request (index.max_result_window). */
 export const window = 10_000;
 /**
- * Maximum hits of the first response, when the length of records is unknown, and of the others. The server builds each response in
- * memory.
+ * Maximum hits of the first response, when the length of records is unknown, and of the others. The server builds each
+ * response in memory.
  */
 const firstHits = 1_000;
 const maxHits = 5_000;
@@ -25,13 +25,13 @@ export interface HitOptions {
   readonly skip?: number;
   /** Maximum number of documents; unlimited by default. */
   readonly max?: number;
-  /** Called with the total number of documents. */
+  /** Receives the total number of documents. */
   readonly onTotal?: ((total: number) => void) | undefined;
 }
 
 /**
- * Yields documents in order. Documents of different shards may have the same sort values, so each request repeats those of the last
- * document, and documents that were already read are dropped.
+ * Yields documents in order. Documents of different shards may have the same sort values, so each request repeats those
+ * of the last document, and documents that were already read are dropped.
  */
 export async function* hitsOf(
   client: SearchClient,

@@ -11,7 +11,7 @@ export interface Type {
   readonly namespaced: boolean;
   /** Other names at /kapis. */
   readonly aliases: readonly string[];
-  /** Read as the caller at /kapis, without a cache. */
+  /** Resources read as the caller at /kapis, without a cache. */
   readonly isUncached?: boolean;
 }
 

@@ -33,7 +33,7 @@ async function checkUser(username: string): Promise<void> {
   await settle();
 }
 
-test('a User who may log in gets the condition unless it is already set', async () => {
+test('a User who is allowed to log in gets the condition unless it is already set', async () => {
   await accounts.putUser('bob');
   const { resourceVersion } = accounts.users.get('bob')?.metadata ?? {};
   await checkUser('bob');
@@ -111,7 +111,7 @@ async function write(username: string): Promise<void> {
 }
 
 const but = (name: string): string =>
-  `the user may log in while Active, but not with the e-mail address (shared with ${name})`;
+  `the user is allowed to log in while Active, but not with the e-mail address (shared with ${name})`;
 
 test('two Users who share an e-mail address both get a condition that names the other, until they no longer share it', async () => {
   await accounts.putUser('bob', { email: 'both@example.com' });
@@ -158,7 +158,7 @@ test('a User who shares an identity gets a condition that names the identity', a
   await checkUser('bob');
   expect(reportedTo('bob')).toEqual([
     'True Ambiguous',
-    'the user may log in while Active, but not with the identity 17 at corp (shared with carol)',
+    'the user is allowed to log in while Active, but not with the identity 17 at corp (shared with carol)',
   ]);
 });
 

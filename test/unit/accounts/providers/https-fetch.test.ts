@@ -63,12 +63,15 @@ describe('a request to an OpenID provider', () => {
   test.each<[string, string | undefined]>([
     ['without a CA', undefined],
     ['with another CA', 'other'],
-  ])('%s is not sent to a server with a certificate of a private CA', async (_, other) => {
-    const authority = other && (await createAuthority(other)).certificate;
-    const response = fetchOverTLS(authority)(url, { method: 'GET', headers: {} });
-    await expect(response).rejects.toThrow('unable to verify');
-    expect(requests).toBe(0);
-  });
+  ])(
+    'a request to an OpenID provider %s is not sent to a server with a certificate of a private CA',
+    async (_, other) => {
+      const authority = other && (await createAuthority(other)).certificate;
+      const response = fetchOverTLS(authority)(url, { method: 'GET', headers: {} });
+      await expect(response).rejects.toThrow('unable to verify');
+      expect(requests).toBe(0);
+    },
+  );
 
   test('a request to an OpenID provider is not sent without TLS', async () => {
     const response = fetchOverTLS(ca)('http://127.0.0.1:1/', { method: 'GET', headers: {} });

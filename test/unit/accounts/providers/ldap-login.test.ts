@@ -29,7 +29,7 @@ class Fake {
   readonly lookedUp: string[] = [];
   /** Names that received a password typed by a user. */
   readonly shown: string[] = [];
-  /** Called before each response. */
+  /** Runs before each response. */
   wait = async (): Promise<void> => undefined;
   isDown = false;
   rejectsBindDN = false;

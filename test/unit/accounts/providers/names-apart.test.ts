@@ -1,4 +1,7 @@
-/** Failed logins by one name of a user reveal nothing about the other names: neither whether they exist nor whose they are. */
+/**
+ * Failed logins by one name of a user reveal nothing about the other names: neither whether they exist nor whose they
+ * are.
+ */
 // evidence: names-unlinkable
 import { afterEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -108,7 +111,7 @@ describe('failed logins by names of one LDAP entry', () => {
   const names = ['erin', 'e.miller', 'erin miller', 'erin@example.org', 'miller@example.org'];
   /** Names whose password was sent to the LDAP server. */
   const checked: string[] = [];
-  /** Called before each response; undefined unless a test delays responses. */
+  /** Hook that runs before each response; undefined unless a test delays responses. */
   let wait: (() => Promise<void>) | undefined;
   afterEach(() => {
     wait = undefined;

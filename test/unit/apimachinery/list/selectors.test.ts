@@ -54,7 +54,7 @@ describe('a label selector', () => {
     ['in in (in,notin)', true],
     ['toString', false],
     ['constructor', false],
-  ])('%j matches as in Kubernetes: %j', (selector, selected) => {
+  ])('a label selector %j matches as in Kubernetes: %j', (selector, selected) => {
     expect(matches(parseLabelSelector(selector), labels)).toBe(selected);
   });
 
@@ -84,7 +84,7 @@ describe('a label selector', () => {
     ['a in (b,ü)', 'values[a]: Invalid value: "ü"'],
     ['a>b', "for 'Gt', 'Lt' operators, the value must be an integer"],
     ['a>9223372036854775808', 'the value must be an integer'],
-  ])('%j is rejected with 400', (selector, message) => {
+  ])('a label selector %j is rejected with 400', (selector, message) => {
     const parse = (): unknown => parseLabelSelector(selector);
     expect(parse).toThrow(StatusError);
     expect(parse).toThrow(message);
@@ -164,7 +164,7 @@ describe('a field selector', () => {
         { path: 'b', equals: true, value: '1' },
       ],
     ],
-  ])('%j is parsed', (selector, terms) => {
+  ])('a field selector %j is parsed', (selector, terms) => {
     expect(parseFieldSelector(selector)).toEqual(terms);
   });
 
@@ -173,7 +173,7 @@ describe('a field selector', () => {
     ['a=b=c', 'unescaped character in value: ='],
     ['a=b\\c', 'invalid escape sequence: \\c'],
     ['a=b\\', 'invalid escape sequence: \\'],
-  ])('%j is rejected with 400', (selector, message) => {
+  ])('a field selector %j is rejected with 400', (selector, message) => {
     expect(() => parseFieldSelector(selector)).toThrow(StatusError);
     expect(() => parseFieldSelector(selector)).toThrow(message);
   });

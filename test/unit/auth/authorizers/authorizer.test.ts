@@ -12,7 +12,7 @@ test('an allowed request passes', async () => {
   await expect(decide(resource, true, 'a role')).resolves.toBeUndefined();
 });
 
-/** As k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go formats them. */
+/** Messages as k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go formats them. */
 test.each<[Attributes, string, object | undefined]>([
   [
     resource,

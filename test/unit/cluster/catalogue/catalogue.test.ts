@@ -186,7 +186,7 @@ describe('the cache of a resource', () => {
     },
   );
 
-  test('the cache of a resource is not created for a resource that this server may not read, or if that cannot be checked', async () => {
+  test('the cache of a resource is not created for a resource that this server is not allowed to read, or if that cannot be checked', async () => {
     allowed = false;
     expect(await use('pods')).toBeUndefined();
     allowed = new KubeError(0, {});

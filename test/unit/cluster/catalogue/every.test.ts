@@ -248,7 +248,7 @@ describe('a cached resource', () => {
     });
   });
 
-  test('a cached resource is not served from the cache to a user who may not read it', async () => {
+  test('a cached resource is not served from the cache to a user who is not allowed to read it', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, `${base}/configmaps`)).toMatchObject({ code: 403 });
     expect(cluster.requests).toEqual([]);
@@ -295,7 +295,7 @@ describe('a path of /kapis/resources.platform.io', () => {
     ['configmaps?status=x', 400, 'status: unknown parameter'],
     ['deployments?status=x', 400, 'must be one of stopped, running, updating'],
     ['configmaps?nodeName=x', 400, 'known parameters include page'],
-  ])('%s is rejected with %i', async (path, code, message) => {
+  ])('a path of /kapis/resources.platform.io %s is rejected with %i', async (path, code, message) => {
     cluster.objects['/api/v1/configmaps'] = [];
     cluster.objects['/apis/apps/v1/deployments'] = [];
     const error = await refused(routes, `${base}/${path}`);
@@ -383,7 +383,7 @@ describe('the filter of pods by Service', () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/other']);
   });
 
-  test('the filter of pods by Service shows pods to callers who may list the Service, in the namespaces where they may', async () => {
+  test('the filter of pods by Service shows pods to callers who are allowed to list the Service, in the namespaces where they have the right', async () => {
     const reviewed: unknown[] = [];
     let readable = '';
     authorizer.authorize = async (_, attributes) => {
@@ -483,7 +483,7 @@ describe('a resource that is read as the caller', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('a resource that is read as the caller shows the namespaces that the caller may list', async () => {
+  test('a resource that is read as the caller shows the namespaces that the caller is allowed to list', async () => {
     granted = ['a', 'b', 'c'];
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'namespace' in attributes && attributes.namespace === 'b',
@@ -551,7 +551,7 @@ describe('a resource that is read as the caller', () => {
     },
   );
 
-  test('a resource that is read as the caller is 503 with Retry-After when this server may not impersonate, as while kube-apiserver starts', async () => {
+  test('a resource that is read as the caller is 503 with Retry-After when this server is not allowed to impersonate, as while kube-apiserver starts', async () => {
     const message =
       'users "alice" is forbidden: User "system:serviceaccount:release:server" cannot impersonate resource "users" in API group "" at the cluster scope';
     cluster.refusal = { code: 403, reason: 'Forbidden', message };
@@ -843,7 +843,7 @@ describe('the platform components', () => {
     });
   });
 
-  test('the platform components are those that the caller may list', async () => {
+  test('the platform components are those that the caller is allowed to list', async () => {
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'resource' in attributes && attributes.resource === 'deployments' && attributes.namespace === 'release',
       reason: '',
@@ -852,7 +852,7 @@ describe('the platform components', () => {
     const hidden =
       'daemonsets.apps in kube-system, daemonsets.apps in release, deployments.apps in kube-system, services in kube-system, services in release, statefulsets.apps in kube-system, statefulsets.apps in release';
     expect((await get(routes, `${base}/components`)).body).toMatchObject({
-      partial: { reason: `you may not list ${hidden}` },
+      partial: { reason: `you are not allowed to list ${hidden}` },
     });
     const { body } = await get(routes, `${base}/componenthealth`);
     expect(body).not.toHaveProperty('nodes');

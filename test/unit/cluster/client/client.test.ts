@@ -83,7 +83,7 @@ const user = (username: string): UserInfo => ({ username, groups: [], via: 'toke
 describe('a user who sends as many requests as possible', () => {
   const review = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
   const reviewed = JSON.stringify({ status: { allowed: true } });
-  /** Never responds to the user 'hog'. */
+  /** Server that never responds to the user 'hog'. */
   async function lab(): Promise<{ kube: FakeKubeApiserver; own: KubeClient }> {
     const kube = new FakeKubeApiserver();
     kube.serve = (req, res) => {
@@ -187,7 +187,10 @@ test("the server's identity is read once for each reading of the credential, and
 });
 
 describe('credentials that are rotated', () => {
-  /** A kube-apiserver that accepts one client certificate and reports its name, and a client of it that reads its files from `directory`. */
+  /**
+   * A kube-apiserver that accepts one client certificate and reports its name, and a client of it that reads its files
+   * from `directory`.
+   */
   async function lab() {
     const [ca, clients] = await Promise.all([createAuthority('cluster'), createAuthority('clients')]);
     let accepted = 'one';

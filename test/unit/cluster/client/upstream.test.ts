@@ -5,7 +5,7 @@ import { addressOf } from '../../../../src/cluster/wire/connections.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FakeKubeApiserver, upstreamAt } from '../../../fakes/upstream.ts';
 
-/** Nothing listens there; rejected requests are not even attempted. */
+/** Address at which nothing listens; rejected requests are not even attempted. */
 const upstream = upstreamAt('http://127.0.0.1:1');
 const anna: UpstreamIdentity = { username: 'anna', groups: ['dev'], proved: false };
 

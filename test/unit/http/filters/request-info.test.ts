@@ -12,7 +12,7 @@ const parse = (method: string, url: string): RequestInfo => {
 const short = ({ verb, prefix, group, version, namespace, resource, subresource, name }: RequestInfo): string =>
   [verb, prefix, `${group}/${version}`, namespace, resource, name, subresource].join(' ').trimEnd();
 
-/** After TestGetAPIRequestInfo of k8s.io/apiserver. */
+/** Cases after TestGetAPIRequestInfo of k8s.io/apiserver. */
 describe('a resource request', () => {
   test.each([
     ['GET', '/api/v1/namespaces', 'list api /v1  namespaces'],
@@ -58,7 +58,7 @@ describe('a resource request', () => {
       'get api /v1 other services https:s:web proxy',
     ],
     ['POST', '/api/v1/nodes/n/proxy//', 'create api /v1  nodes n proxy'],
-  ])('%s %s is parsed as %j', (method, url, expected) => {
+  ])('a resource request %s %s is parsed as %j', (method, url, expected) => {
     const info = parse(method, url);
     expect(info.isResourceRequest).toBe(true);
     expect(short(info)).toBe(expected);
@@ -116,7 +116,7 @@ describe('an invalid or unknown path', () => {
     ['/api/v1/namespaces/n/services/s/proxy/a%00', 400],
     ['/api/v1/namespaces/n/services/s/proxy/a\u00e9', 400],
     ['/api/v1/namespaces/n%2Fservices/services/s/proxy/a', 400],
-  ])('%s gets %d', (path, code) => {
+  ])('an invalid or unknown path %s gets %d', (path, code) => {
     expect(() => parse('GET', path)).toThrow(expect.objectContaining({ code }));
   });
 });

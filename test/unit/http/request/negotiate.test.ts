@@ -17,7 +17,7 @@ describe('the Accept header', () => {
   });
 
   test.each([undefined, '', '  ', '*/*', 'application/*', 'APPLICATION/JSON', 'application/json;charset=utf-8'])(
-    '%j accepts JSON',
+    'the Accept header %j accepts JSON',
     (header) => {
       expect(negotiate(header, ['application/json'], (type) => type)).toBe('application/json');
     },

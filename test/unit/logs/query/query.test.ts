@@ -94,7 +94,7 @@ describe('log query times', () => {
     ['1700000000000000000', ' (nanoseconds? try 1700000000)'],
     ...['1700000000.5', '1700000000.', '-1', '+1', '', '1e9', '0x10', 'now', ' 5', '\u0661'].map((text) => [text, '']),
     ...['2023-11-14', '2023-11-14T22:13:20Z', '99999999999999999999999999'].map((text) => [text, '']),
-  ])('%j is rejected', (text = '', hint) => {
+  ])('a log query time %j is rejected', (text = '', hint) => {
     const problem = `must be Unix seconds, such as 1700000000, not "${text}"${hint}`;
     const encoded = encodeURIComponent(text);
     expect(problems(`start_time=${encoded}&end_time=${encoded}`)).toEqual({ start_time: problem, end_time: problem });

@@ -14,7 +14,7 @@ describe('log times', () => {
     ['2026-11-22 10:00:00Z', undefined],
     ['2026-11-22T10:00:00', undefined],
     ['', undefined],
-  ])('%s is parsed as %s', (text, expected) => {
+  ])('the log time %s is parsed as %s', (text, expected) => {
     expect(normalizeTime(text)).toBe(expected);
   });
 
@@ -41,7 +41,7 @@ describe('histogram buckets', () => {
     [{ count: 1, unit: 'M' }, '2024-02-29T12:00:00Z', '2024-02-01T00:00:00Z'],
     [{ count: 1, unit: 'q' }, '2026-11-22T10:00:00Z', '2026-10-01T00:00:00Z'],
     [{ count: 1, unit: 'y' }, '2026-11-22T10:00:00Z', '2026-01-01T00:00:00Z'],
-  ])('%j of %s starts at %s', (interval, time, expected) => {
+  ])('the histogram bucket %j of %s starts at %s', (interval, time, expected) => {
     expect(bucketOf(iso(time), interval)).toBe(iso(expected));
   });
 

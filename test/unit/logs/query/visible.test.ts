@@ -17,7 +17,7 @@ const never = (): never => {
   throw new Error('namespaces must not be read here');
 };
 
-/** The visibility of a caller who may see everything, or nothing. */
+/** The visibility of a caller who is allowed to see everything, or is allowed to see nothing. */
 const access = (allowed: boolean): LogAccess => ({
   authorizer: { authorize: async () => ({ allowed, reason: '' }) },
   granted: { of: () => [], hasSynced: () => true },
@@ -49,7 +49,7 @@ interface Case {
   /** Namespaces in which a RoleBinding names the caller. */
   readonly bound?: readonly string[];
   readonly hasSynced?: boolean;
-  /** Namespaces in which the caller may get pods/log; '' means all. */
+  /** Namespaces in which the caller is allowed to get pods/log; '' means all. */
   readonly allowed?: readonly string[];
   /** Existing namespaces, each with the second of its creation after `born`. */
   readonly present?: Readonly<Record<string, number>>;
@@ -228,7 +228,7 @@ describe('a log stream', () => {
   ])('a log stream ends with 403 if the caller saw %s', async (_what, before) => {
     await expect(recheck(before)).rejects.toMatchObject({
       code: 403,
-      message: expect.stringContaining('the namespaces whose logs you may see have changed') as unknown,
+      message: expect.stringContaining('the namespaces whose logs you are allowed to see have changed') as unknown,
       details: { kind: 'pods' },
     });
   });

@@ -260,7 +260,7 @@ describe('introspection', () => {
     ['without a token', { token: undefined, ...asClient }, 400, 'invalid_request'],
     ['without a client', { client_secret: undefined }, 401, 'invalid_client'],
     ['of a wrong client', { ...asClient, client_secret: 'x' }, 401, 'invalid_client'],
-  ])('%s is rejected, and so is revocation', async (_, fields, status, error) => {
+  ])('introspection %s is rejected, and so is revocation', async (_, fields, status, error) => {
     const lab = await logIn();
     for (const path of ['/oauth/introspect', '/oauth/revoke']) {
       const response = await lab.post(path, { token: lab.access, ...fields });
@@ -269,7 +269,7 @@ describe('introspection', () => {
   });
 
   test.each(['/oauth/introspect', '/oauth/revoke'])(
-    '%s accepts no repeated parameter, and none in the URL',
+    'introspection %s accepts no repeated parameter, and none in the URL',
     async (path) => {
       const lab = await logIn();
       const twice = `${new URLSearchParams({ token: lab.access, ...asClient }).toString()}&token=x`;

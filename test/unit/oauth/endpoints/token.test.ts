@@ -119,7 +119,7 @@ describe('a token request is rejected', () => {
     ['with an unknown grant', { ...login, grant_type: 'magic' }, 400, 'unsupported_grant_type', /password/],
     ['with a grant in the wrong case', { ...login, grant_type: 'Password' }, 400, 'unsupported_grant_type'],
     [
-      'with a grant that its client may not use',
+      'with a grant that its client is not allowed to use',
       { grant_type: 'refresh_token', refresh_token: 'x', ...asShort },
       400,
       'unauthorized_client',
@@ -168,7 +168,7 @@ describe('a token request is rejected', () => {
       { ...login, grant_type: 'x', audience: 'x' },
     ],
     [
-      'a grant that the client may not use, before a wrong audience',
+      'a grant that the client is not allowed to use, before a wrong audience',
       'unauthorized_client',
       { ...short, audience: 'x' },
     ],
@@ -402,7 +402,7 @@ describe('a token refresh', () => {
     ],
     ['of a session that has expired', (made) => made.clock.advance(61 * 60_000)],
     ['of a session that was idle for too long', (made) => made.clock.advance(31 * 60_000)],
-  ])('%s is 400 invalid_grant', async (_, change) => {
+  ])('a token refresh %s is 400 invalid_grant', async (_, change) => {
     const made = await createLab({ refreshTokenIdle: '30m', sessionMaxAge: '1h' });
     const { refresh } = await tokensOf(made);
     await change(made);

@@ -237,7 +237,7 @@ describe('a query of pods', () => {
       if (log !== undefined) log.refusal = { code, reason };
     }
     const found = await storeWith().query(selection, page('asc', 0, 10), never);
-    expect([found.total, found.partial?.reason]).toEqual([1, 'you may not read the logs of n/secret/c']);
+    expect([found.total, found.partial?.reason]).toEqual([1, 'you are not allowed to read the logs of n/secret/c']);
   });
 
   test('a query of pods sorts times of other time zones correctly', async () => {
