@@ -149,10 +149,12 @@ function rowsOf(prefix: string, schema: Schema): Row[] {
     rowsOf(prefix, one),
   );
   // If the alternatives of a key have different types, the key accepts all of them.
-  return [...Map.groupBy([...own, ...others], ({ key }) => key).values()].map((those) => {
-    const [row] = those as [Row];
-    const types = new Set(those.map((one) => typeOf(one.schema)));
-    return types.size === 1 ? row : { ...row, schema: { ...row.schema, ...either(those.map((one) => one.schema)) } };
+  return [...Map.groupBy([...own, ...others], ({ key }) => key).values()].map((rowsOfKey) => {
+    const [row] = rowsOfKey as [Row];
+    const types = new Set(rowsOfKey.map((one) => typeOf(one.schema)));
+    return types.size === 1
+      ? row
+      : { ...row, schema: { ...row.schema, ...either(rowsOfKey.map((one) => one.schema)) } };
   });
 }
 
@@ -176,9 +178,9 @@ const isListed = ({ schema }: Row): boolean => schema.description !== undefined 
 
 /** Returns one item for all keys of the same name and description, such as the URL of each log store. */
 const linesOf = (rows: readonly Row[]): string[] =>
-  [...Map.groupBy(rows, (row) => `${row.key.split('.').at(-1)} ${descriptionOf(row)}`).values()].map((those) => {
-    const keys = those.map(({ key }) => `\`${key}\``).join(', ');
-    return `- ${keys} ${descriptionOf(those[0] as Row)}`;
+  [...Map.groupBy(rows, (row) => `${row.key.split('.').at(-1)} ${descriptionOf(row)}`).values()].map((rowsOfKey) => {
+    const keys = rowsOfKey.map(({ key }) => `\`${key}\``).join(', ');
+    return `- ${keys} ${descriptionOf(rowsOfKey[0] as Row)}`;
   });
 
 const schema = z.toJSONSchema(platformConfiguration, { io: 'input', unrepresentable: 'any' }) as Schema;

@@ -2,12 +2,12 @@ import { open } from 'node:fs/promises';
 import { StringDecoder } from 'node:string_decoder';
 
 const interval = 50;
-const most = 65_536;
+const max = 65_536;
 
 /** Passes the present and future lines of a file to `take`, in order. Returns a function that stops it. */
 export function follow(file: string, take: (lines: readonly string[]) => void | Promise<void>): () => void {
   const decoder = new StringDecoder('utf8');
-  const buffer = Buffer.alloc(most);
+  const buffer = Buffer.alloc(max);
   let position = 0;
   let rest = '';
   let timer: NodeJS.Timeout | undefined;
@@ -15,7 +15,7 @@ export function follow(file: string, take: (lines: readonly string[]) => void | 
   const read = async (): Promise<void> => {
     const handle = await open(file);
     try {
-      for (let length = most; length === most;) {
+      for (let length = max; length === max;) {
         ({ bytesRead: length } = await handle.read({ position, buffer }));
         position += length;
         const lines = (rest + decoder.write(buffer.subarray(0, length))).split('\n');

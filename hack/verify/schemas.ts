@@ -25,7 +25,7 @@ export async function kubernetesSchemas(): Promise<(object: unknown) => string[]
   const file = join(await moduleFolder('k8s.io/kubernetes'), 'api/openapi-spec/swagger.json');
   const { definitions } = JSON.parse(await readFile(file, 'utf8')) as Swagger;
   for (const schema of Object.values(definitions)) schema.additionalProperties ??= schema.properties === undefined;
-  allowWhatSwaggerCannotSay(definitions);
+  allowOtherForms(definitions);
 
   const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false });
   ajv.addSchema({ $id: 'kubernetes', definitions });
@@ -55,7 +55,7 @@ export async function kubernetesSchemas(): Promise<(object: unknown) => string[]
 }
 
 /** Types that are written in more than one way. */
-function allowWhatSwaggerCannotSay(definitions: Record<string, Schema>): void {
+function allowOtherForms(definitions: Record<string, Schema>): void {
   const numberOrString = ['number', 'string'];
   const set = (name: string, schema: Schema): void => {
     if (definitions[name] === undefined) throw new Error(`Kubernetes' description has no ${name} any more`);

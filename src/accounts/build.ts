@@ -62,7 +62,7 @@ export function buildAccounts(
     'sessions',
     new Sessions({
       ...shared,
-      lives: () => live.value.authentication,
+      lifetimes: () => live.value.authentication,
       tokens: refreshTokens,
       maySweep,
       isDismissed: (spec) => directory.isDismissed(spec),

@@ -21,7 +21,7 @@ export interface BodyHeaders {
 /** An object as JSON, or the reason why it is not shown; neither if there is no body. */
 export interface ShownBody {
   readonly text?: string;
-  readonly why?: string;
+  readonly reason?: string;
 }
 
 /** Memory that all bodies share. */
@@ -93,23 +93,23 @@ export class AuditBody {
   }
 
   show(headers: BodyHeaders, omitManagedFields: boolean): ShownBody {
-    if (this.#problem !== undefined) return this.#problem === '' ? {} : { why: this.#problem };
+    if (this.#problem !== undefined) return this.#problem === '' ? {} : { reason: this.#problem };
     if (this.#length === 0) return {};
     // kube-apiserver treats a body without a type as JSON.
     const type = headers.type === '' ? 'application/json' : headers.type.toLowerCase();
     if (!/^application\/([\w.-]+\+)?json\b/.test(type))
-      return { why: `content type is ${type.slice(0, 100)}, not JSON` };
+      return { reason: `content type is ${type.slice(0, 100)}, not JSON` };
     try {
       const bytes = this.bytes(headers);
       if (bytes.length > maxShown) this.discard(tooLarge);
-      if (this.#problem !== undefined) return { why: this.#problem };
+      if (this.#problem !== undefined) return { reason: this.#problem };
       const object = JSON.parse(bytes.toString('utf8')) as unknown;
-      if (isSensitive(object)) return { why: 'contains data that is never shown' };
+      if (isSensitive(object)) return { reason: 'contains data that is never shown' };
       // Inside `try`, because redacting throws for objects that are nested too deeply.
       return { text: redactedJSON(omitManagedFields ? withoutManagedFields(object) : object) };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') this.discard(tooLarge);
-      return { why: this.#problem ?? 'cannot be decoded' };
+      return { reason: this.#problem ?? 'cannot be decoded' };
     }
   }
 }

@@ -110,7 +110,7 @@ export class AuditRecord {
     const isIncluded = this.#level === 'RequestResponse' || (this.#level === 'Request' && which === 'request');
     if (body === undefined || !isIncluded) return {};
     const shown = body.show(headers, this.#decision.omitManagedFields);
-    if (shown.why !== undefined) this.annotate(`platform.io/${which}-not-shown`, shown.why);
+    if (shown.reason !== undefined) this.annotate(`platform.io/${which}-not-shown`, shown.reason);
     if (body.isTooLarge) this.annotate('audit.k8s.io/truncated', 'true');
     return shown;
   }

@@ -40,7 +40,7 @@ export class Lease {
    * trusted.
    */
   #observed: { readonly version: string | undefined; readonly at: number } | undefined;
-  #heldUntil = 0;
+  #validUntil = 0;
   #failing = false;
   #trying: Promise<void> | undefined;
   readonly #stopped = new AbortController();
@@ -58,7 +58,7 @@ export class Lease {
   }
 
   isHeld(): boolean {
-    return !this.#stopped.signal.aborted && this.#clock.now() < this.#heldUntil;
+    return !this.#stopped.signal.aborted && this.#clock.now() < this.#validUntil;
   }
 
   /** Releases the Lease, so that another replica need not wait until it expires. */
@@ -66,7 +66,7 @@ export class Lease {
     this.#stopped.abort();
     // The attempt in progress may acquire the Lease, or change it between the read and the write below.
     await this.#trying;
-    if (this.#clock.now() >= this.#heldUntil) return;
+    if (this.#clock.now() >= this.#validUntil) return;
     try {
       const { name, identity } = this.#options;
       const lease = await this.#leases.get(name);
@@ -81,8 +81,8 @@ export class Lease {
     const held = this.isHeld();
     const before = this.#clock.now();
     try {
-      if (await this.#acquire()) this.#heldUntil = before + duration;
-      else this.#heldUntil = 0;
+      if (await this.#acquire()) this.#validUntil = before + duration;
+      else this.#validUntil = 0;
       this.#failing = false;
     } catch (error) {
       if (!this.#failing) log.warn('lease read or write failed', { name, error });

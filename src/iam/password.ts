@@ -49,8 +49,8 @@ export function passwordRoute(parts: PasswordParts): Route {
     const refused = await ownPassword.change(own, current, next, { client, auditID, sourceIP, log });
     if (refused === undefined) return;
     const { message } = refused;
-    if (refused.why === 'unfit') throw invalidPassword(username, 'password', message);
-    if (refused.why === 'limited') throw tooManyRequests(message, refused.retryAfter);
+    if (refused.reason === 'unfit') throw invalidPassword(username, 'password', message);
+    if (refused.reason === 'limited') throw tooManyRequests(message, refused.retryAfter);
     throw forbidden(usersResource, username, message);
   }
 

@@ -21,8 +21,8 @@ import type { NotChanged } from '../accounts/passwords/own.ts';
 
 /** Converts the reason why a password was not changed into an error for the pages. */
 export function passwordRefusal(refused: NotChanged): OAuthError {
-  const message = `${refused.why === 'unfit' ? 'the new password ' : ''}${refused.message}`;
-  if (refused.why !== 'limited') return new OAuthError('invalid_request', message);
+  const message = `${refused.reason === 'unfit' ? 'the new password ' : ''}${refused.message}`;
+  if (refused.reason !== 'limited') return new OAuthError('invalid_request', message);
   return new OAuthError('invalid_request', message, {
     status: 429,
     headers: { 'Retry-After': String(refused.retryAfter) },

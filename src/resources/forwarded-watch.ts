@@ -49,8 +49,8 @@ const withoutLeadingDots = (selector: string): string =>
 function assertForwardable(definition: ResourceDefinition<unknown>, query: URLSearchParams, visible: Visible): void {
   const { underlying } = definition;
   const wrong = [...new Set(query.keys())].filter((name) => !accepted.has(name));
-  const why = `${underlying.resource} are not cached, so a watch supports only labelSelector and fieldSelector`;
-  if (wrong.length > 0) throw badParameters(wrong.map((name) => invalidParameter(name, why)));
+  const reason = `${underlying.resource} are not cached, so a watch supports only labelSelector and fieldSelector`;
+  if (wrong.length > 0) throw badParameters(wrong.map((name) => invalidParameter(name, reason)));
   if (visible !== undefined)
     throw forbidden(
       underlying,

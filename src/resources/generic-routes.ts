@@ -44,7 +44,10 @@ function ownParameters(kinds: readonly Kind<unknown>[]): Shape {
   ]);
   const byName = [...Map.groupBy(all, ({ name }) => name)];
   return Object.fromEntries(
-    byName.map(([name, those]) => [name, described(those.map(({ what }) => what).join('; '), text.optional())]),
+    byName.map(([name, parameters]) => [
+      name,
+      described(parameters.map(({ what }) => what).join('; '), text.optional()),
+    ]),
   );
 }
 

@@ -158,12 +158,17 @@ export const invalidToken = (problem?: string): StatusError => {
   );
 };
 
-/** `why` follows the resource name, as in messages of kube-apiserver. */
-export const forbidden = (resource: GroupResource, name: string, why: string, options?: StatusOptions): StatusError =>
+/** `detail` follows the resource name, as in messages of kube-apiserver. */
+export const forbidden = (
+  resource: GroupResource,
+  name: string,
+  detail: string,
+  options?: StatusOptions,
+): StatusError =>
   new StatusError(
     'Forbidden',
     403,
-    `${qualified(resource)}${name === '' ? '' : ` ${JSON.stringify(name)}`} is forbidden: ${why}`,
+    `${qualified(resource)}${name === '' ? '' : ` ${JSON.stringify(name)}`} is forbidden: ${detail}`,
     { details: about(resource, name), ...options },
   );
 
@@ -173,8 +178,8 @@ export const alreadyExists = (resource: GroupResource, name: string): StatusErro
   });
 
 /** Reports that the caller is not allowed to access a non-resource URL. */
-export const forbiddenPath = (why: string): StatusError =>
-  new StatusError('Forbidden', 403, `forbidden: ${why}`, { details: {} });
+export const forbiddenPath = (detail: string): StatusError =>
+  new StatusError('Forbidden', 403, `forbidden: ${detail}`, { details: {} });
 
 export const notFound = (resource: GroupResource, name: string): StatusError =>
   new StatusError('NotFound', 404, `${qualified(resource)} ${JSON.stringify(name)} not found`, {

@@ -160,8 +160,8 @@ export class Slots {
     );
   }
 
-  #refusal(why: string): StatusError {
-    return tooManyRequests(`${this.#options.what}: ${why}; please try again later`, 1);
+  #refusal(problem: string): StatusError {
+    return tooManyRequests(`${this.#options.what}: ${problem}; please try again later`, 1);
   }
 }
 

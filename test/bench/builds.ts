@@ -21,8 +21,8 @@ const rounds = 5;
 /** Ratio of two servers' CPU in the same round. */
 interface Ratio {
   readonly median: number;
-  readonly least: number;
-  readonly most: number;
+  readonly lowest: number;
+  readonly highest: number;
 }
 
 export interface Comparison {
@@ -120,15 +120,15 @@ async function compareCase(
 
 function ratio(values: readonly number[], by: readonly number[]): Ratio {
   const all = values.map((value, round) => value / (by[round] ?? Number.NaN));
-  return { median: median(all), least: Math.min(...all), most: Math.max(...all) };
+  return { median: median(all), lowest: Math.min(...all), highest: Math.max(...all) };
 }
 
 /** Reports if the medians differ by more than any round of equal builds. */
 export const isWorse = ({ change, equal }: Comparison): boolean =>
-  change.median > Math.max(1, equal.most, 1 / equal.least);
+  change.median > Math.max(1, equal.highest, 1 / equal.lowest);
 
-const textOf = ({ median: middle, least, most }: Ratio): string =>
-  `×${figure(middle)} (${figure(least)}–${figure(most)})`.padEnd(24);
+const textOf = ({ median: middle, lowest, highest }: Ratio): string =>
+  `×${figure(middle)} (${figure(lowest)}–${figure(highest)})`.padEnd(24);
 
 export function describeComparisons(all: readonly Comparison[]): string {
   return [

@@ -381,9 +381,9 @@ function* indexes(nodes: number): Generator<number> {
 }
 
 /** Names of the selected nodes in order. */
-const namesOf = (nodes: number, meant: (index: number) => boolean = () => true): string[] =>
+const namesOf = (nodes: number, isIncluded: (index: number) => boolean = () => true): string[] =>
   [...indexes(nodes)]
-    .filter(meant)
+    .filter(isIncluded)
     .map((index) => nodeName(index))
     .toSorted(); // by code unit: they are ASCII
 

@@ -38,9 +38,9 @@ export async function measureFlood({ site, users }: Stand, signal: AbortSignal):
   const flood = users.readers
     .slice(0, logins)
     .map((user) => logInAgain(plain, user, end.signal, problems, () => (done += 1)));
-  const begun = performance.now();
+  const started = performance.now();
   const during = await readPages(plain, token, problems, signal);
-  const seconds = (performance.now() - begun) / 1_000;
+  const seconds = (performance.now() - started) / 1_000;
   const loginsPerSecond = done / seconds;
   end.abort();
   await Promise.all(flood);

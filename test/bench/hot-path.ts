@@ -18,7 +18,7 @@ export interface HotPath {
   readonly shortcuts: readonly Shortcut[];
 }
 
-export const isTooSlow = ({ ratio, least }: Shortcut): boolean => ratio < least;
+export const isTooSlow = ({ ratio, min }: Shortcut): boolean => ratio < min;
 
 const seconds = 3;
 
@@ -74,9 +74,9 @@ export const describeHotPath = ({ get, shortcuts }: HotPath): string =>
   [
     `hot path: µs of CPU with and without each shortcut, the ratio, and the saving as a share of a small GET of ${figure(get)} µs`,
     ...shortcuts.map((one) => {
-      const { name, short, plain, saved, ratio, least } = one;
+      const { name, short, plain, saved, ratio, min } = one;
       const share = saved === 0 ? '' : `${figure((100 * saved) / get)} %`;
-      const verdict = isTooSlow(one) ? `FAILED: at least ×${least}` : `at least ×${least}`;
+      const verdict = isTooSlow(one) ? `FAILED: at least ×${min}` : `at least ×${min}`;
       return `  ${name.padEnd(48)} ${figure(short).padStart(7)} ${figure(plain).padStart(7)}   ×${figure(ratio).padEnd(6)} ${share.padStart(7)}   ${verdict}`;
     }),
   ].join('\n');

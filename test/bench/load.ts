@@ -11,7 +11,7 @@ import { ascending, quantile } from './statistics.ts';
 
 const maxRequests = 1_000_000;
 /** Milliseconds. */
-const warmUp = { least: 200, maxDuration: 500 };
+const warmUp = { minRequests: 200, maxDuration: 500 };
 /** Number of responses that are checked completely, limited also by their total bytes. */
 const checked = { max: 30, bytes: 2e6 };
 /** Ratio of a response's size to the sizes of completely checked ones. */
@@ -98,7 +98,7 @@ async function measure(): Promise<Measured> {
   await run(
     () => {
       const elapsed = performance.now() - warm;
-      return elapsed < warmUp.least || (elapsed < warmUp.maxDuration && next < known);
+      return elapsed < warmUp.minRequests || (elapsed < warmUp.maxDuration && next < known);
     },
     async (connection, index) => void (await glance(connection, index)),
     known,

@@ -42,10 +42,10 @@ export async function measureLoginFailures(
       const wire = Buffer.from(text, 'latin1');
       const begin = performance.now();
       const response = await connection.send(wire, true);
-      const took = performance.now() - begin;
+      const duration = performance.now() - begin;
       const problem = problemOf(response, expected);
       if (problem !== undefined) problems.add(`${reason}: ${problem}`);
-      else if (index >= 0) times.get(reason)?.push(took);
+      else if (index >= 0) times.get(reason)?.push(duration);
     }
     if (problems.size > 0) break;
   }
@@ -69,7 +69,7 @@ const shuffled = <T>(items: readonly T[]): T[] =>
 /** Three pairs and two tests: each test has a sixth of the error rate (Bonferroni). */
 export function describeLoginFailures({ reasons, comparisons, problems }: LoginFailures): string {
   if (problems.length > 0) return `${title}: WRONG: ${problems.join('; ')}`;
-  const least = errorRate / (2 * comparisons.length);
+  const threshold = errorRate / (2 * comparisons.length);
   return [
     `${title}: ${samples} of each kind, sequentially in random order`,
     ...reasons.map(
@@ -80,8 +80,8 @@ export function describeLoginFailures({ reasons, comparisons, problems }: LoginF
         `  ${of.join(' / ').padEnd(34)} the first is the slower with probability ${exceeds.toFixed(3)}, by chance ${rankChance.toFixed(3)} ` +
         `(Mann–Whitney); distance ${distance.toFixed(3)}, by chance ${distanceChance.toFixed(3)} (Kolmogorov–Smirnov)`,
     ),
-    comparisons.every(({ rankChance, distanceChance }) => Math.min(rankChance, distanceChance) > least)
-      ? `  indistinguishable: every p-value is above ${least.toFixed(4)}`
-      : `  THEY CAN BE TOLD APART: a chance is not above ${least.toFixed(4)}`,
+    comparisons.every(({ rankChance, distanceChance }) => Math.min(rankChance, distanceChance) > threshold)
+      ? `  indistinguishable: every p-value is above ${threshold.toFixed(4)}`
+      : `  DISTINGUISHABLE: a p-value is not above ${threshold.toFixed(4)}`,
   ].join('\n');
 }

@@ -181,7 +181,7 @@ async function measureQueries(
   const times: { ours: number[]; direct: number[] } = { ours: [], direct: [] };
   for (let number = 0; number < warmUp + queries; number += 1) {
     signal.throwIfAborted();
-    const begun = performance.now();
+    const started = performance.now();
     const { body: directBody } = await direct.send(body, true);
     const middle = performance.now();
     const { status, body: response } = await ours.send(wire, true);
@@ -191,7 +191,7 @@ async function measureQueries(
     if (query?.total !== hits.total.value || query.records.length !== hits.hits.length)
       problems.add(`a query, status ${status}, found ${query?.total} where the store has ${hits.total.value}`);
     if (number < warmUp) continue;
-    times.direct.push(middle - begun);
+    times.direct.push(middle - started);
     times.ours.push(ended - middle);
   }
   ours.close();
@@ -218,7 +218,7 @@ async function measureExports(
   const rates: { ours: number[]; direct: number[] } = { ours: [], direct: [] };
   for (let round = 0; round <= rounds; round += 1) {
     signal.throwIfAborted();
-    const begun = performance.now();
+    const started = performance.now();
     const read = await readAll(direct, signal);
     const middle = performance.now();
     const { status, bytes } = await ours.send(wire);
@@ -227,7 +227,7 @@ async function measureExports(
     if (status !== 200 || bytes !== wanted)
       problems.add(`an export, status ${status}, has ${bytes} of ${wanted} bytes`);
     if (round === 0) continue;
-    rates.direct.push(records.length / ((middle - begun) / 1_000));
+    rates.direct.push(records.length / ((middle - started) / 1_000));
     rates.ours.push(records.length / ((ended - middle) / 1_000));
   }
   ours.close();
@@ -309,9 +309,9 @@ async function measurePages(
     }
     connection.close();
   });
-  const begun = performance.now();
+  const started = performance.now();
   const during = await readPages(plain, tokens[0], problems, signal);
-  const queriesPerSecond = done / ((performance.now() - begun) / 1_000);
+  const queriesPerSecond = done / ((performance.now() - started) / 1_000);
   over.abort();
   await Promise.all(pending);
   return { idle, during, queriesPerSecond };

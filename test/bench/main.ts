@@ -58,10 +58,10 @@ const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);
 
 const interrupted = new AbortController();
 /** False while this bench waits for another one, whose processes must not be touched. */
-let begun = false;
+let started = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
-    if (!begun) process.exit(1);
+    if (!started) process.exit(1);
     interrupted.abort(new Error(`ended by ${signal}`));
     // Running work fails immediately.
     for (const folder of foldersOf(dir)) for (const running of findAll(folder)) void stop(folder, running, 'SIGKILL');
@@ -114,7 +114,7 @@ function number(variable: string, usually: number): number {
 }
 
 async function bench({ wanted, size, churnSeconds, file, before }: Settings): Promise<boolean> {
-  begun = true;
+  started = true;
   await clear();
   await mkdir(dir, { recursive: true, mode: 0o700 });
   // Before any long work, since it may be impossible or overwrite something.

@@ -93,8 +93,8 @@ interface Json {
   readonly totalItems?: number;
 }
 
-const differs = (what: string, got: unknown, wanted: string | number | undefined): string | undefined =>
-  wanted === undefined || got === wanted ? undefined : `${what} ${String(got)} instead of ${wanted}`;
+const differs = (what: string, actual: unknown, wanted: string | number | undefined): string | undefined =>
+  wanted === undefined || actual === wanted ? undefined : `${what} ${String(actual)} instead of ${wanted}`;
 
 function problemOfJson({ items, metadata, totalItems }: Json, expected: Expected): string | undefined {
   const names = items?.map((item) => item.metadata.name) ?? [];

@@ -42,12 +42,12 @@ export interface Shortcut {
   /** `plain ÷ short`, median of the rounds. */
   readonly ratio: number;
   /** The bench fails below this ratio: the shortcut is broken or no longer needed. */
-  readonly least: number;
+  readonly min: number;
 }
 
 interface Compared {
   readonly name: string;
-  readonly least: number;
+  readonly min: number;
   /** Uses of the shortcut per small GET; 0 by default. */
   readonly perGet?: number;
   /** Uses of the shortcut per call; 1 by default. */
@@ -76,7 +76,7 @@ async function cost(run: () => unknown): Promise<number> {
   return (user + system) / calls;
 }
 
-async function compare({ name, least, perGet = 0, perCall = 1, short, plain }: Compared): Promise<Shortcut> {
+async function compare({ name, min, perGet = 0, perCall = 1, short, plain }: Compared): Promise<Shortcut> {
   const costs: [short: number, plain: number][] = [];
   // The first round compiles the code.
   for (let round = 0; round <= rounds; round += 1) costs.push([await cost(short), await cost(plain)]);
@@ -86,7 +86,7 @@ async function compare({ name, least, perGet = 0, perCall = 1, short, plain }: C
     number,
   ];
   const ratio = median(counted.map(([first, second]) => second / first));
-  return { name, least, short: one, plain: other, saved: perGet * (other - one), ratio };
+  return { name, min, short: one, plain: other, saved: perGet * (other - one), ratio };
 }
 
 const log = createLogger();
@@ -113,7 +113,7 @@ function routeTable(): Compared {
   const [own, express] = [createMatch(table(true)), createMatch(table(false))];
   return {
     name: 'a hot route is matched without Express',
-    least: 3,
+    min: 3,
     perGet: 1,
     short: () => own(request(), {} as Response, path),
     plain: () => express(request(), {} as Response, path),
@@ -136,7 +136,7 @@ function accessLog(): Compared {
   };
   return {
     name: 'a line of the access log past winston',
-    least: 2,
+    min: 2,
     perGet: 1,
     short: () => logRequest(log, 'info', line),
     plain: () => log.log('info', 'request', line),
@@ -152,7 +152,7 @@ function output(): Compared {
   const lines = Array.from({ length: 20 }, () => line);
   return {
     name: 'lines of the log written together',
-    least: 2,
+    min: 2,
     // Plus the audit line.
     perGet: 2,
     perCall: 21,
@@ -187,7 +187,7 @@ function knownToken(): Compared {
   const { token } = tokens.issueAccess(lasting, subject, 'openid');
   return {
     name: 'a token that was verified before',
-    least: 10,
+    min: 10,
     perGet: 1,
     short: () => tokens.verifyAccess(token),
     plain: () => fresh().verifyAccess(token),
@@ -201,7 +201,7 @@ function impersonation(): Compared {
   const caller = { ...alice, proved: false };
   return {
     name: 'impersonation headers of a known caller',
-    least: 10,
+    min: 10,
     short: () => identityOf(caller),
     plain: () => identityOf({ ...caller }),
   };
@@ -211,7 +211,7 @@ function redaction(): Compared {
   const line = 'GET /kapis/resources.platform.io/v1alpha3/nodes/node-17 kubectl/v1.34.1 (linux/amd64)';
   return {
     name: 'a text in which no secret begins',
-    least: 3,
+    min: 3,
     // Texts of the access log and of the audit log.
     perGet: 2,
     short: () => redactText(line),
@@ -222,7 +222,7 @@ function redaction(): Compared {
 function timestamps(): Compared {
   return {
     name: 'times of one second formatted together',
-    least: 1.5,
+    min: 1.5,
     // Twice in the audit event, once in the access log.
     perGet: 3,
     short: () => rfc3339(Date.now()),
@@ -245,7 +245,7 @@ function shortBody(): Compared {
   const plain = async (): Promise<Streamed> => ({ length: 1_001, parts: [body] });
   return {
     name: 'a short body in one piece',
-    least: 1.2,
+    min: 1.2,
     perGet: 1,
     short: () => write(req, response(), { contentType, body }),
     plain: () => writeList(req, response(), { contentType, items: body, plain }),
@@ -268,7 +268,7 @@ async function smallPieces(): Promise<Compared> {
   const head = { 'Content-Type': 'application/json', 'Content-Length': lengthOf(body) };
   return {
     name: 'small pieces of a list copied together',
-    least: 1.5,
+    min: 1.5,
     short: await requested((req, res) => write(req, res, { contentType: 'application/json', body })),
     plain: await requested((_, res) => new BodyWriter(res.writeHead(200, head)).end(...body)),
   };
@@ -295,7 +295,7 @@ async function proxied(): Promise<Compared> {
   const context = { user: alice, info, onEnd: () => undefined } as unknown as RequestContext;
   return {
     name: 'a proxied response in large writes',
-    least: 1.3,
+    min: 1.3,
     short: await requested((req, res) => forward(upstream as Upstream, req, res, context)),
     plain: await requested(async (_, res) => {
       res.writeHead(200);
@@ -333,7 +333,7 @@ async function ownConnections(): Promise<Compared> {
   const caller = { ...alice, proved: false };
   return {
     name: 'a request over own connections to kube-apiserver',
-    least: 1.1,
+    min: 1.1,
     short: () =>
       new Promise<void>((resolve, reject) => {
         const handler = { onHead: () => undefined, onData: () => undefined, onEnd: () => resolve(), onError: reject };
@@ -365,7 +365,7 @@ function visits(): Compared {
   };
   return {
     name: 'a look at the clock after many objects',
-    least: 2,
+    min: 2,
     short: () => visitInSlices(objects, waiting, visit),
     plain: async () => {
       const slice = new Slice(waiting);
@@ -382,7 +382,7 @@ function refreshKey(): Compared {
   const tokens = new RefreshTokens(key);
   return {
     name: 'the HMAC key of refresh tokens as a KeyObject',
-    least: 1.5,
+    min: 1.5,
     short: () => tokens.derive('text'),
     plain: () => createHmac('sha256', key).update('derived text').digest('base64url'),
   };

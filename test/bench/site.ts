@@ -124,8 +124,8 @@ export async function startSite(dir: string, size: Size, users: Users): Promise<
       etcd: { pids: pidsOf('etcd') },
       freshRss,
       another: async (name, choice) => {
-        const begun = await begin(name, choice);
-        return { ...begun, faces: facesOf(begun.ports) };
+        const started = await begin(name, choice);
+        return { ...started, faces: facesOf(started.ports) };
       },
       close,
     };

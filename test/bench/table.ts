@@ -50,8 +50,8 @@ export interface Ratios {
   /** Median over the rounds of ours ÷ the peer's in the same round. */
   readonly ratios: Readonly<Record<(typeof compared)[number], number>>;
   /** Range of the CPU ratios. */
-  readonly least: number;
-  readonly most: number;
+  readonly lowest: number;
+  readonly highest: number;
 }
 
 const hasTLS = ({ subject: { job } }: Row): boolean => job?.target.tls !== undefined;
@@ -73,8 +73,8 @@ export function ratiosOf(rows: readonly Row[]): Ratios[] {
             label,
             peer: peer.subject.label,
             ratios,
-            least: Math.min(...by('cpu')),
-            most: Math.max(...by('cpu')),
+            lowest: Math.min(...by('cpu')),
+            highest: Math.max(...by('cpu')),
           };
         }),
     );
@@ -83,10 +83,10 @@ export function ratiosOf(rows: readonly Row[]): Ratios[] {
 export function ratioTable(cases: readonly { readonly name: string; readonly ratios: readonly Ratios[] }[]): string {
   const titles = compared.map((key) => columns.find(([, of]) => of === key)?.[0].replace(/ m?[sB]$/i, '') ?? '');
   const lines = cases.flatMap(({ name, ratios: all }) =>
-    all.map(({ label, peer, ratios, least, most }) =>
+    all.map(({ label, peer, ratios, lowest, highest }) =>
       line(`${name}: ${label} ÷ ${peer}`, [
         ...compared.map((key) => `×${figure(ratios[key])}`),
-        `${figure(least)}–${figure(most)}`,
+        `${figure(lowest)}–${figure(highest)}`,
       ]),
     ),
   );
@@ -125,8 +125,8 @@ export function describeMemory({ empty, rest, json, slowLists, churn, problems }
   return [
     'memory: RSS of our server',
     `  empty ${megabytes(empty)}; at rest ${megabytes(rest)}, which is ${figure((rest - empty) / json)} × the JSON (${megabytes(json)}) above empty`,
-    `  50 slow readers of full lists: before ${megabytes(before)}, most ${megabytes(peak)} (×${figure(peak / before)}), after ${megabytes(after)}; they read ${megabytes(read)}`,
-    `  ${figure(churn.changesPerSecond)} changes per second for ${figure(churn.seconds)} s: ${megabytes(churn.before)} in the first quarter, ${megabytes(churn.after)} in the last, most ${megabytes(churn.peak)}`,
+    `  50 slow readers of full lists: before ${megabytes(before)}, at most ${megabytes(peak)} (×${figure(peak / before)}), after ${megabytes(after)}; they read ${megabytes(read)}`,
+    `  ${figure(churn.changesPerSecond)} changes per second for ${figure(churn.seconds)} s: ${megabytes(churn.before)} in the first quarter, ${megabytes(churn.after)} in the last, at most ${megabytes(churn.peak)}`,
     ...problems.map((problem) => `  WRONG: ${problem}`),
   ].join('\n');
 }

@@ -22,7 +22,7 @@ export class WatchReader {
   /** Remaining bytes of the chunk. */
   #left = 0;
   /** Start of an incomplete event. */
-  #begun: Buffer | undefined;
+  #started: Buffer | undefined;
 
   constructor(receiver: Receiver) {
     this.#receiver = receiver;
@@ -77,20 +77,20 @@ export class WatchReader {
         this.#keep(bytes, at, to);
         return;
       }
-      if (this.#begun === undefined) this.#readEvent(bytes, at, end);
+      if (this.#started === undefined) this.#readEvent(bytes, at, end);
       else {
         this.#keep(bytes, at, end);
-        this.#readEvent(this.#begun, 0, this.#begun.length);
-        this.#begun = undefined;
+        this.#readEvent(this.#started, 0, this.#started.length);
+        this.#started = undefined;
       }
       at = end + 1;
     }
   }
 
   #keep(bytes: Buffer, from: number, to: number): void {
-    const before = this.#begun ?? Buffer.alloc(0);
+    const before = this.#started ?? Buffer.alloc(0);
     const missing = headLength - before.length;
-    if (missing > 0) this.#begun = Buffer.concat([before, bytes.subarray(from, Math.min(to, from + missing))]);
+    if (missing > 0) this.#started = Buffer.concat([before, bytes.subarray(from, Math.min(to, from + missing))]);
   }
 
   #readEvent(bytes: Buffer, from: number, to: number): void {

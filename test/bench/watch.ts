@@ -115,7 +115,7 @@ async function measure(
   );
   const progress = (): Progress => ({
     open: readers.reduce((sum, reader) => sum + reader.progress.open, 0),
-    least: Math.min(...readers.map((reader) => reader.progress.least)),
+    reached: Math.min(...readers.map((reader) => reader.progress.reached)),
   });
   const check = async (): Promise<void> => {
     signal.throwIfAborted();
@@ -133,7 +133,7 @@ async function measure(
     const written = changesSince(changes.file, first).toSorted((a, b) => a.resourceVersion - b.resourceVersion);
     const last = written.at(-1)?.resourceVersion ?? 0;
     await changes.setRate(0); // lets an overloaded machine catch up
-    await until('all watches are up to date', check, async () => progress().least >= last, timeout).catch(() =>
+    await until('all watches are up to date', check, async () => progress().reached >= last, timeout).catch(() =>
       check(),
     );
     const inquiry = { changes: written, from: before.time, to: after.time };
@@ -177,7 +177,7 @@ function startReaders(job: WatchersJob): Readers {
   const child: ChildProcess = fork(program, { serialization: 'advanced' });
   let resolveTally: ((tally: Tally) => void) | undefined;
   const readers: Readers = {
-    progress: { open: 0, least: 0 },
+    progress: { open: 0, reached: 0 },
     check: () => {
       if (child.exitCode !== null) throw new Error(`the readers of watches have ended with ${child.exitCode}`);
     },

@@ -29,7 +29,7 @@ export interface Inquiry {
 export interface Progress {
   readonly open: number;
   /** The resourceVersion that all watches have reached. */
-  readonly least: number;
+  readonly reached: number;
 }
 
 export interface Tally {
@@ -73,7 +73,7 @@ async function begin({ target, requests, resourceVersion }: WatchersJob): Promis
   base = resourceVersion;
   last = new Float64Array(requests.length).fill(resourceVersion);
   setInterval(() => {
-    process.send?.({ open, least: last.reduce((a, b) => Math.min(a, b)) } satisfies Progress);
+    process.send?.({ open, reached: last.reduce((a, b) => Math.min(a, b)) } satisfies Progress);
   }, progressInterval);
   const queue = [...requests.entries()];
   const opener = async (): Promise<void> => {
@@ -144,10 +144,10 @@ function tallied({ changes, from, to }: Inquiry): Tally {
   const [first = 0, final = 0] = [changes[0]?.resourceVersion, changes.at(-1)?.resourceVersion];
   let events = 0;
   for (let index = 0; index < received; index++) {
-    const [version, came] = [versions[index] ?? 0, times[index] ?? 0];
-    if (came >= from && came < to) events++;
+    const [version, receivedAt] = [versions[index] ?? 0, times[index] ?? 0];
+    if (receivedAt >= from && receivedAt < to) events++;
     const writtenAt = written.get(version);
-    if (writtenAt !== undefined) delays.add(came - writtenAt);
+    if (writtenAt !== undefined) delays.add(receivedAt - writtenAt);
     // Events of other writers must reach every watch, too.
     if (version + base >= first && version + base <= final) counts.set(version, (counts.get(version) ?? 0) + 1);
   }

@@ -15,7 +15,7 @@ const maxDuration = 2 * 3600_000;
 
 const kube = await createKubeClient({ kubeconfig });
 const begin = Date.now();
-let begun = 0;
+let started = 0;
 let atOnce = 0;
 
 /**
@@ -44,6 +44,6 @@ async function write(index: number): Promise<void> {
 setInterval(() => {
   const elapsed = Date.now() - begin;
   if (elapsed > maxDuration) process.exit(1);
-  for (const due = (elapsed * Number(rate)) / 1000; begun < due && atOnce < maxConcurrent;)
-    write(begun++).catch((error: unknown) => console.error(error));
+  for (const due = (elapsed * Number(rate)) / 1000; started < due && atOnce < maxConcurrent;)
+    write(started++).catch((error: unknown) => console.error(error));
 }, 10);

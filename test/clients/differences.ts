@@ -10,11 +10,11 @@ export interface Difference {
   readonly at: string;
   readonly core: unknown;
   readonly ours: unknown;
-  readonly why: string;
+  readonly reason: string;
 }
 
-const because = (why: string, found: readonly Omit<Difference, 'why'>[]): Difference[] =>
-  found.map((difference) => ({ ...difference, why }));
+const because = (reason: string, found: readonly Omit<Difference, 'reason'>[]): Difference[] =>
+  found.map((difference) => ({ ...difference, reason }));
 
 export const differences: readonly Difference[] = [
   ...because(

@@ -91,26 +91,26 @@ describe.each(sizes)('with %d objects in each list', (size) => {
       const request = { path, headers: { ...face.headers, accept, 'accept-encoding': coding } };
       const at = `${path} (${accept}, ${coding})`;
       try {
-        const got = await whole(await send(request));
-        if (got.status >= 500) faults.push(`${at}: ${got.status} ${got.content.toString()}`);
+        const actual = await whole(await send(request));
+        if (actual.status >= 500) faults.push(`${at}: ${actual.status} ${actual.content.toString()}`);
         const key = `${path} ${accept}`;
         const before = seen.get(key);
-        const body = hash('sha256', `${got.status} ${got.content.toString().replace(ownVersion, '')}`);
+        const body = hash('sha256', `${actual.status} ${actual.content.toString().replace(ownVersion, '')}`);
         if (before === undefined) seen.set(key, body);
         else if (before !== body && !isChanging) faults.push(`${at}: another body than before`);
         const [plainPath = ''] = path.split('?');
-        if (isWholeList && got.status === 200 && counted.test(plainPath))
+        if (isWholeList && actual.status === 200 && counted.test(plainPath))
           faults.push(
             ...miscounted(
-              got,
+              actual,
               at,
               plainPath.endsWith('loginrecords') ? Math.min(size, maxRecords) : countIn(plainPath, size),
             ),
           );
         const head = await whole(await send({ ...request, method: 'HEAD' }));
         for (const name of ['content-length', 'content-type', 'content-encoding', 'vary', 'etag'])
-          if (!isChanging && head.headers[name] !== got.headers[name])
-            faults.push(`${at}: HEAD has ${name} ${String(head.headers[name])}, GET ${String(got.headers[name])}`);
+          if (!isChanging && head.headers[name] !== actual.headers[name])
+            faults.push(`${at}: HEAD has ${name} ${String(head.headers[name])}, GET ${String(actual.headers[name])}`);
       } catch (error) {
         faults.push(`${at}: ${String(error)}`);
       }
@@ -233,7 +233,7 @@ function countOf({ headers, content }: Whole): number | undefined {
   return (items ?? rows)?.length;
 }
 
-function miscounted(got: Whole, at: string, size: number): string[] {
-  const found = countOf(got);
+function miscounted(actual: Whole, at: string, size: number): string[] {
+  const found = countOf(actual);
   return found === size ? [] : [`${at}: ${found} items instead of ${size}`];
 }

@@ -363,12 +363,12 @@ async function overHTTP2(
   const method = body === undefined ? 'GET' : 'POST';
   const {
     status,
-    headers: got,
+    headers: actual,
     text: content,
   } = await checked(
     lab.open('HTTP/2', path, { method, headers: { ...bearer, ...headers }, ...(body === undefined ? {} : { body }) }),
   );
-  return [Object.assign(got, { ':status': status }), content];
+  return [Object.assign(actual, { ':status': status }), content];
 }
 
 describe('a response of kube-apiserver', () => {

@@ -38,9 +38,9 @@ async function createUser(name = `person-${(userCount += 1)}`): Promise<string> 
   return name;
 }
 
-/** Sends a request as `who`, or anonymously; objects are sent as JSON. */
+/** Sends a request as `caller`, or anonymously; objects are sent as JSON. */
 function call(
-  who: string | undefined,
+  caller: string | undefined,
   method: string,
   path: string,
   body?: unknown,
@@ -52,7 +52,7 @@ function call(
   return lab.gateway(`${base}${path === '' ? '' : `/${path}`}`, {
     method,
     headers: {
-      ...(who === undefined ? {} : { authorization: `Bearer ${tokens.get(who) ?? who}` }),
+      ...(caller === undefined ? {} : { authorization: `Bearer ${tokens.get(caller) ?? caller}` }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
@@ -273,8 +273,8 @@ test('login records of a user are returned newest first', async () => {
   const name = await createUser();
   const wrong = { grant_type: 'password', username: name, password: 'wrong', ...asClient };
   expect((await lab.token(wrong)).status).toBe(400);
-  for (const who of [name, 'alice']) {
-    const response = await call(who, 'GET', `users/${name}/loginrecords`);
+  for (const caller of [name, 'alice']) {
+    const response = await call(caller, 'GET', `users/${name}/loginrecords`);
     expectResponse(response, 200);
     expect(response.json()).toEqual({
       kind: 'LoginRecordList',
@@ -293,7 +293,7 @@ test('login records of a user are returned newest first', async () => {
       sourceIP: '127.0.0.1',
       userAgent: expect.any(String),
     });
-    const one = await call(who, 'GET', `users/${name}/loginrecords?limit=1`);
+    const one = await call(caller, 'GET', `users/${name}/loginrecords?limit=1`);
     expect([one.json()['totalItems'], (one.json()['items'] as unknown[]).length]).toEqual([2, 1]);
   }
 });
@@ -435,10 +435,10 @@ describe('the account service', () => {
     async (method, path) => {
       // The server checks first that a user is not from the configuration object, as alice is; bob is not allowed to
       // delete himself.
-      const [who, target] =
+      const [caller, target] =
         path !== 'users/~' ? ['alice', path] : method === 'DELETE' ? ['alice', 'users/bob'] : ['bob', path];
       const body = method === 'PUT' || method === 'PATCH' ? bodyOf(path) : undefined;
-      const response = await call(who, method, `${target}?nothing=1`, body, method === 'PATCH' ? type(merge) : {});
+      const response = await call(caller, method, `${target}?nothing=1`, body, method === 'PATCH' ? type(merge) : {});
       expectStatus(response, 400, 'BadRequest');
       expect(response.json()['message']).toContain('nothing');
     },

@@ -169,18 +169,18 @@ test.each<[string, number, string, RequestListener]>([
 });
 
 test('a query is aborted at the log store when the client disconnects', async () => {
-  const begun = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
   response = (req) => {
     req.socket.once('close', gone.resolve);
-    begun.resolve();
+    started.resolve();
   };
   const socket = connect({ host: '127.0.0.1', port: lab.ports.http });
   const leaving = open(socket, {
     path: `/kapis/logging.platform.io/v1alpha2/logs?${time}`,
     headers: as('alice').headers ?? {},
   });
-  await begun.promise;
+  await started.promise;
   socket.destroy();
   await expect(leaving).rejects.toThrow('in the head');
   await gone.promise;

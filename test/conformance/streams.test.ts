@@ -296,10 +296,10 @@ const isOfKubeApiserver = ({ row: { name } }: Opened): boolean =>
   isProxied(name) || /\/(?:secrets|users\.iam\.platform\.io)\b/.test(name);
 
 /** Returns the streams that must end, and the names of the others. */
-function split(ends: (stream: Opened) => boolean): { theirs: Opened[]; others: string[] } {
-  const theirs = opened.filter(ends);
-  expect(theirs.length).toBeGreaterThan(0);
-  return { theirs, others: opened.filter((one) => !ends(one)).map(({ row }) => row.name) };
+function split(ends: (stream: Opened) => boolean): { other: Opened[]; others: string[] } {
+  const other = opened.filter(ends);
+  expect(other.length).toBeGreaterThan(0);
+  return { other, others: opened.filter((one) => !ends(one)).map(({ row }) => row.name) };
 }
 
 /** Resolves with the names of the streams that are still open after the deadline. */
@@ -333,31 +333,31 @@ describe('every stream ends within 15 s after', () => {
 });
 
 test('a change of groups ends only streams that kube-apiserver authorized for other groups', async () => {
-  const { theirs, others } = split(isOfKubeApiserver);
+  const { other, others } = split(isOfKubeApiserver);
   changeUser({ groups: ['readers', 'writers', `run-${run}`] });
-  expect(await late(theirs)).toEqual([]);
+  expect(await late(other)).toEqual([]);
   expect(lasts()).toEqual(others);
 });
 
 test('losing the right to impersonate ends only the streams of impersonated users', async () => {
-  const { theirs, others } = split(({ row }) => row.impersonates === true);
+  const { other, others } = split(({ row }) => row.impersonates === true);
   allows = ({ resourceAttributes }) => resourceAttributes?.verb !== 'impersonate';
-  expect(await late(theirs)).toEqual([]);
+  expect(await late(other)).toEqual([]);
   expect(lasts()).toEqual(others);
 });
 
 test('losing the right of the impersonated user or to the aggregated path ends only those streams', async () => {
-  const { theirs, others } = split(({ row }) => row.impersonates === true || row.isAggregated);
+  const { other, others } = split(({ row }) => row.impersonates === true || row.isAggregated);
   const ours = new Set(['resources.platform.io', 'logging.platform.io']);
   allows = ({ user, resourceAttributes }) => user !== bob() && !ours.has(resourceAttributes?.group ?? '');
-  expect(await late(theirs)).toEqual([]);
+  expect(await late(other)).toEqual([]);
   expect(lasts()).toEqual(others);
 });
 
 test('losing the right to create exec, attach or port-forward ends only such streams over WebSockets', async () => {
-  const { theirs, others } = split(({ row }) => /\/pods\/p\/(exec|attach|portforward)$/.test(row.path));
+  const { other, others } = split(({ row }) => /\/pods\/p\/(exec|attach|portforward)$/.test(row.path));
   allows = ({ resourceAttributes }) => resourceAttributes?.verb !== 'create';
-  expect(await late(theirs)).toEqual([]);
+  expect(await late(other)).toEqual([]);
   expect(lasts()).toEqual(others);
 });
 

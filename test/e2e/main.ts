@@ -28,8 +28,8 @@ async function run(): Promise<number> {
   try {
     removeControlGroup = makeControlGroup(basename(folder));
     const tree = await startTree(join(import.meta.dirname, 'inside.ts'), [folder]);
-    const stop = (why: string): void => {
-      stopped = why;
+    const stop = (reason: string): void => {
+      stopped = reason;
       tree.kill();
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop(signal));

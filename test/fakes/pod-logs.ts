@@ -48,7 +48,7 @@ export class FakePodLogs {
   /** Number of open requests. */
   open = 0;
   /** Highest number of open requests so far. */
-  mostOpen = 0;
+  maxOpen = 0;
   readonly #followers = new Map<string, Set<PassThrough>>();
 
   put(key: string, ...lines: readonly LogLine[]): FakeLog {
@@ -106,7 +106,7 @@ export class FakePodLogs {
   #stream(followed: string | undefined, signal: AbortSignal | undefined): PassThrough {
     const body = new PassThrough({ highWaterMark: 64 * 1024 });
     this.open += 1;
-    this.mostOpen = Math.max(this.mostOpen, this.open);
+    this.maxOpen = Math.max(this.maxOpen, this.open);
     body.on('error', () => undefined);
     signal?.addEventListener('abort', () => body.destroy(signal.reason as Error));
     const followers = followed === undefined ? undefined : (this.#followers.get(followed) ?? new Set());

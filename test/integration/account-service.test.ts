@@ -223,8 +223,8 @@ describe('a password', () => {
     const { access_token: carol } = await login('carol');
     const back = await get<KubeObject & { data: Record<string, string> }>(`${releasePath}/secrets/${carolSecret}`);
     undo.push(() => patch(`${releasePath}/secrets/${carolSecret}`, { data: back.data }));
-    const mine = { currentPassword: passwords.carol, password: next };
-    expect(await send(carol, 'PUT', 'users/~/password', mine)).toMatchObject({ status: 200 });
+    const own = { currentPassword: passwords.carol, password: next };
+    expect(await send(carol, 'PUT', 'users/~/password', own)).toMatchObject({ status: 200 });
     await login('carol', undefined, next);
     await eventually('the session has ended', async () => expect(await everywhere(carol)).toEqual([401, 401]));
   });

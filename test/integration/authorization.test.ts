@@ -116,9 +116,9 @@ async function check(oracle: Oracle, caller: Caller, sent: Request): Promise<voi
   if (named !== undefined && visible.every(({ name }) => name !== named.name)) {
     const absent = absentName(named.name);
     const twin = await request(sent.url.replaceAll(named.name, absent), { token: caller.token, ...sent });
-    const [theirs, ours] = [twin, received].map(({ status, text }) => `${status} ${masked(text)}`);
-    if (theirs?.replaceAll(absent, named.name) !== ours && !(await isNamedByRole(oracle, caller, named)))
-      problems.push(`differs from what is not there: ${theirs}`);
+    const [other, ours] = [twin, received].map(({ status, text }) => `${status} ${masked(text)}`);
+    if (other?.replaceAll(absent, named.name) !== ours && !(await isNamedByRole(oracle, caller, named)))
+      problems.push(`differs from what is not there: ${other}`);
   }
   if (problems.length > 0)
     throw new Error(
@@ -269,8 +269,8 @@ describe('when a binding is deleted', () => {
     await bind(role, role, { kind: 'User', name: revoked });
     await until(200, 60_000);
     const opened = await Promise.all(
-      streams().flatMap(([url, ...those]) =>
-        those.map(async (transport) => {
+      streams().flatMap(([url, ...transports]) =>
+        transports.map(async (transport) => {
           const { status, stream, close } = await connect(url, { token, transport });
           expect([url, status]).toEqual([url, 200]);
           const ended = new Promise((resolve) => stream.resume().once('close', resolve));

@@ -103,13 +103,13 @@ describe('a request', () => {
   });
 
   test('a request is logged in one line with user, path, duration and status', async () => {
-    const mine = randomUUID();
+    const own = randomUUID();
     await call(`${gateway()}${nodesPath}?limit=1`, {
       token: await adminToken(),
-      headers: { 'audit-id': mine, 'user-agent': 'a test' },
+      headers: { 'audit-id': own, 'user-agent': 'a test' },
     });
     const lines = await eventually('the line is written', () => {
-      const found = readLog(replicaLogs()[0] ?? '').filter((line) => line['auditID'] === mine);
+      const found = readLog(replicaLogs()[0] ?? '').filter((line) => line['auditID'] === own);
       if (found.length === 0) throw new Error('no line');
       return found;
     });
@@ -118,7 +118,7 @@ describe('a request', () => {
         time: expect.stringMatching(/^\d{4}-.*Z$/),
         level: 'info',
         message: 'request',
-        auditID: mine,
+        auditID: own,
         method: 'GET',
         path: `${nodesPath}?limit=1`,
         verb: 'list',
@@ -130,7 +130,7 @@ describe('a request', () => {
         via: expect.any(String),
       },
     ]);
-    const events = readAudit(replicaLogs()[0] ?? '').filter(({ auditID }) => auditID === mine);
+    const events = readAudit(replicaLogs()[0] ?? '').filter(({ auditID }) => auditID === own);
     expect(events).toEqual([
       expect.objectContaining({
         level: 'Metadata',
@@ -144,11 +144,11 @@ describe('a request', () => {
 
   test('a request with a token in its query is rejected, and logged without the token', async () => {
     const token = await adminToken();
-    const mine = randomUUID();
-    const response = await call(`${gateway()}${nodesPath}?access_token=${token}`, { headers: { 'audit-id': mine } });
+    const own = randomUUID();
+    const response = await call(`${gateway()}${nodesPath}?access_token=${token}`, { headers: { 'audit-id': own } });
     expectStatus(response, 400, 'BadRequest');
     const line = await eventually('the line is written', () => {
-      const found = readLog(replicaLogs()[0] ?? '').find(({ auditID }) => auditID === mine);
+      const found = readLog(replicaLogs()[0] ?? '').find(({ auditID }) => auditID === own);
       if (found === undefined) throw new Error('no line');
       return found;
     });

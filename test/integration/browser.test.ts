@@ -378,19 +378,19 @@ describe.each([
 
 // evidence: browser-login-cookie-planting
 test("another origin of the same site cannot plant its own login in a user's browser", async () => {
-  const mine = await open();
-  await mine.goto(authorize(trusted));
-  await logIn(mine);
-  await responseAt(mine, trustedCallback);
-  const stolen = (await mine.context().cookies()).find(({ name }) => name.endsWith('platform-login'));
-  const theirs = await open();
+  const own = await open();
+  await own.goto(authorize(trusted));
+  await logIn(own);
+  await responseAt(own, trustedCallback);
+  const stolen = (await own.context().cookies()).find(({ name }) => name.endsWith('platform-login'));
+  const other = await open();
   sites.pages.set(`${sibling}/`, '<p>Hello</p>');
-  await theirs.goto(`${sibling}/`);
+  await other.goto(`${sibling}/`);
   const { name = '', value = '' } = stolen ?? {};
-  await theirs.evaluate(`document.cookie = '${name}=${value}; Secure; Path=/oauth; Domain=platform-system.svc'`);
-  await theirs.goto(authorize(trusted));
-  await atLogin(theirs);
-  expect(await cookies(theirs)).toEqual(['__Host-platform-form']);
+  await other.evaluate(`document.cookie = '${name}=${value}; Secure; Path=/oauth; Domain=platform-system.svc'`);
+  await other.goto(authorize(trusted));
+  await atLogin(other);
+  expect(await cookies(other)).toEqual(['__Host-platform-form']);
 });
 
 test('cookies are unavailable to scripts and other sites', async () => {

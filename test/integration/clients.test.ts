@@ -8,7 +8,7 @@ import { changedByGateway, differencesIn, goCases, pythonCases, type Seen } from
 import { forgetPast } from '../labs/integration/control-plane.ts';
 import { described } from '../labs/integration/described.ts';
 
-type Found = Omit<Difference, 'why'>;
+type Found = Omit<Difference, 'reason'>;
 
 const order = (one: Found, other: Found): number =>
   JSON.stringify([one.case, one.at, one.via]) < JSON.stringify([other.case, other.at, other.via]) ? -1 : 1;
@@ -16,7 +16,7 @@ const order = (one: Found, other: Found): number =>
 const written = (of: Seen): Found[] =>
   differences
     .filter((difference) => of.has(difference.case))
-    .map((difference) => Object.fromEntries(Object.entries(difference).filter(([key]) => key !== 'why')) as Found);
+    .map((difference) => Object.fromEntries(Object.entries(difference).filter(([key]) => key !== 'reason')) as Found);
 
 // A resourceVersion that is too old for a server without history must be too old for the other one as well.
 beforeAll(async () => {
@@ -29,12 +29,12 @@ const met = new Set<string>();
 describe.each([
   ['client-go and controller-runtime', goCases, 270],
   ['the Python client', pythonCases, 11],
-] as const)('%s', (_, run, least) => {
+] as const)('%s', (_, run, min) => {
   let seen: Seen = new Map();
 
   test('the client programs run every case to its end against all four servers', async () => {
     seen = await run();
-    expect(seen.size).toBeGreaterThanOrEqual(least);
+    expect(seen.size).toBeGreaterThanOrEqual(min);
     for (const [name, results] of seen) {
       met.add(name);
       expect({ name, targets: Object.keys(results).toSorted() }).toEqual({
@@ -55,5 +55,5 @@ describe.each([
 });
 
 test('every documented difference belongs to a case that was run, and has a reason', () => {
-  expect(differences.filter((difference) => !met.has(difference.case) || difference.why.length < 20)).toEqual([]);
+  expect(differences.filter((difference) => !met.has(difference.case) || difference.reason.length < 20)).toEqual([]);
 });

@@ -106,9 +106,9 @@ describe('custom resources', () => {
     async (groupVersion) => {
       const base = `/apis/${groupVersion}`;
       await eventually('the custom resource is described', async () => {
-        const theirs = (await get(`/openapi/v3${base}`)) as unknown as Document;
+        const other = (await get(`/openapi/v3${base}`)) as unknown as Document;
         for (const file of files)
-          expect(outline(pathsOf(await document(file), base))).toEqual(outline(pathsOf(theirs, base)));
+          expect(outline(pathsOf(await document(file), base))).toEqual(outline(pathsOf(other, base)));
       });
     },
   );

@@ -384,12 +384,12 @@ describe('a forged login response', () => {
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByLabel('Username').waitFor();
     const state = new URL(page.url()).searchParams.get('state') ?? '';
-    const begun = state === '' ? await stateOf(page) : state;
+    const started = state === '' ? await stateOf(page) : state;
     const exchanges: string[] = [];
     page.on('request', (request) => {
       if (request.url().endsWith('/oauth/token')) exchanges.push(request.url());
     });
-    await page.goto(`${issuer}/docs/callback?${new URLSearchParams({ state: begun, ...query }).toString()}`);
+    await page.goto(`${issuer}/docs/callback?${new URLSearchParams({ state: started, ...query }).toString()}`);
     await expectAlert(page, message);
     expect(page.url()).toBe(`${issuer}/docs`);
     await page.getByRole('button', { name: 'Log in' }).waitFor();
@@ -397,7 +397,7 @@ describe('a forged login response', () => {
     expect(await page.title()).not.toBe('broken in');
     // A pending login ends with the first response, valid or not.
     await page.goto(
-      `${issuer}/docs/callback?${new URLSearchParams({ code: 'c', state: begun, iss: issuer }).toString()}`,
+      `${issuer}/docs/callback?${new URLSearchParams({ code: 'c', state: started, iss: issuer }).toString()}`,
     );
     await expectAlert(page, 'not started in this tab');
   });
@@ -830,10 +830,10 @@ describe('operations', () => {
   test.each([
     ['getLoggingLogs', ['operation', 'log_query', 'start_time'], ['container_query', 'timeout']],
     ['listNodes', ['limit', 'labelSelector', 'watch'], ['ownerKind', 'resourceVersion']],
-  ])('operations of %s show the most used parameters first', async (id, shownOnes, folded) => {
+  ])('operations of %s show the most used parameters first', async (id, shownFields, folded) => {
     const page = await openDocs(`#${id}`);
     const field = (name: string): ReturnType<Page['locator']> => page.getByLabel(`${name} query`, { exact: true });
-    for (const name of shownOnes) expect([name, await field(name).isVisible()]).toEqual([name, true]);
+    for (const name of shownFields) expect([name, await field(name).isVisible()]).toEqual([name, true]);
     for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, false]);
     await page.getByText(/^\d+ more parameters$/).click();
     for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, true]);

@@ -193,7 +193,7 @@ interface Deployment extends KubeObject {
 }
 
 /** Creates, changes and deletes objects and returns each response. */
-async function lives(way: Way): Promise<unknown[]> {
+async function lifetimes(way: Way): Promise<unknown[]> {
   const steps: unknown[] = [];
   const step = async (method: string, path: string, body?: object, type = 'application/json'): Promise<Received> => {
     const headers = { 'content-type': type, accept: 'application/json' };
@@ -249,8 +249,8 @@ async function lives(way: Way): Promise<unknown[]> {
 }
 
 test('objects can be created, changed, applied and deleted through the gateway as directly', async () => {
-  const beside = await lives(direct);
-  expect(await lives(through)).toEqual(beside);
+  const beside = await lifetimes(direct);
+  expect(await lifetimes(through)).toEqual(beside);
 });
 
 test.each<[string, Record<string, string>]>([

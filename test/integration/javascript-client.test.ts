@@ -64,7 +64,7 @@ const comparable = (seen: unknown, { name }: Way): unknown =>
 /** Returns the events of a watch while an object is created, changed and deleted. */
 async function watched(way: Way): Promise<readonly unknown[]> {
   const events: unknown[] = [];
-  let begun = false;
+  let started = false;
   const query = { fieldSelector: `metadata.name=${way.name}`, timeoutSeconds: 30 };
   const ended = new Promise<void>((resolve, reject) => {
     const watch = new Watch(way.config).watch(
@@ -72,7 +72,7 @@ async function watched(way: Way): Promise<readonly unknown[]> {
       query,
       (type, { metadata, data }: V1ConfigMap) => {
         events.push([type, metadata?.name, data]);
-        begun = true;
+        started = true;
         if (type === 'DELETED') void watch.then((request) => request.abort());
       },
       () => resolve(),
@@ -80,7 +80,7 @@ async function watched(way: Way): Promise<readonly unknown[]> {
     watch.catch(reject);
   });
   await core(way).createNamespacedConfigMap({ namespace, body: settings(way) });
-  await eventually('the watch has started', () => expect(begun).toBe(true));
+  await eventually('the watch has started', () => expect(started).toBe(true));
   await core(way).replaceNamespacedConfigMap({ ...of(way), body: settings(way, '2') });
   await core(way).deleteNamespacedConfigMap(of(way));
   await ended;

@@ -109,8 +109,8 @@ const classes = (base: string): string => `${base}${nodesPath.replace(/nodes$/, 
 test('a replica that started later starts caching a resource only at the first request for it', async () => {
   const first = (await get(classes(gateway(0)))).json as KubeList;
   await create(`${releasePath}/configmaps`, { metadata: { name } });
-  const begun = (await get(classes(later.baseURL))).json as KubeList;
-  expect(Number(begun.metadata.resourceVersion)).toBeGreaterThan(Number(first.metadata.resourceVersion));
+  const started = (await get(classes(later.baseURL))).json as KubeList;
+  expect(Number(started.metadata.resourceVersion)).toBeGreaterThan(Number(first.metadata.resourceVersion));
   const { text } = await get(
     `${classes(later.baseURL)}?watch=true&timeoutSeconds=1&resourceVersion=${first.metadata.resourceVersion}`,
   );

@@ -135,8 +135,8 @@ describe('filters of the node list', () => {
       { fieldSelector: 'spec.unschedulable=false' },
       { fieldSelector: 'metadata.name!=row-a,spec.unschedulable!=true' },
     ]) {
-      const theirs = await get<KubeList>(`/api/v1/nodes${query(parameters)}`);
-      expect(namesIn(await list(query(parameters))).toSorted()).toEqual(namesIn(theirs).toSorted());
+      const core = await get<KubeList>(`/api/v1/nodes${query(parameters)}`);
+      expect(namesIn(await list(query(parameters))).toSorted()).toEqual(namesIn(core).toSorted());
     }
   });
 });
@@ -306,12 +306,12 @@ describe('a node is the object of the core API', () => {
   test('a node is the object of the core API in the list', async () => {
     // kwok and kube-controller-manager write to some nodes meanwhile.
     await eventually('both have the same nodes', async () => {
-      const theirs = await nodes();
+      const core = await nodes();
       const { kind, apiVersion, items, totalItems } = await list('');
       expect({ kind, apiVersion }).toEqual({ kind: 'NodeList', apiVersion: 'v1' });
-      expect(totalItems).toBe(theirs.items.length);
+      expect(totalItems).toBe(core.items.length);
       const byName = new Map(items.map((item) => [item.metadata.name, item]));
-      for (const node of theirs.items) expect(byName.get(node.metadata.name)).toEqual(asServed(node));
+      for (const node of core.items) expect(byName.get(node.metadata.name)).toEqual(asServed(node));
     });
   });
 
@@ -320,9 +320,9 @@ describe('a node is the object of the core API', () => {
     async (managedFields) => {
       for (const base of [gateway(0), gateway(1), secureGateway(0), secureGateway(1)])
         await eventually('both have the same node', async () => {
-          const theirs = await get(nodePath('row-a'));
+          const core = await get(nodePath('row-a'));
           const ours = (await send(`/row-a?managedFields=${managedFields}`, { base })).json;
-          expect(ours).toEqual(asServed(theirs, managedFields));
+          expect(ours).toEqual(asServed(core, managedFields));
         });
     },
   );
@@ -333,12 +333,12 @@ describe('a node is the object of the core API', () => {
   });
 
   test('a node is the object of the core API reduced to the requested fields, by itself and in the list', async () => {
-    const theirs = await get<KubeObject & { spec: object }>(nodePath('row-a'));
+    const core = await get<KubeObject & { spec: object }>(nodePath('row-a'));
     const expected = {
       apiVersion: 'v1',
       kind: 'Node',
-      metadata: { name: 'row-a', uid: theirs.metadata.uid },
-      spec: theirs.spec,
+      metadata: { name: 'row-a', uid: core.metadata.uid },
+      spec: core.spec,
     };
     expect((await send('/row-a?fields=metadata.uid,.spec')).json).toEqual(expected);
     expect((await list('?names=row-a&fields=metadata.uid,.spec')).items).toEqual([expected]);
@@ -426,9 +426,9 @@ describe('a request for nodes', () => {
 
   test('a request for nodes with HEAD returns the headers of GET and no body', async () => {
     for (const path of ['/row-a', '?labelSelector=suite=rows']) {
-      const [got, head] = [await send(path), await send(path, { method: 'HEAD' })];
+      const [actual, head] = [await send(path), await send(path, { method: 'HEAD' })];
       expect({ status: head.status, body: head.text }).toEqual({ status: 200, body: '' });
-      expect(head.headers['content-length']).toBe(got.headers['content-length']);
+      expect(head.headers['content-length']).toBe(actual.headers['content-length']);
       expect(head.headers['content-type']).toBe('application/json');
     }
   });

@@ -396,10 +396,10 @@ describe('a login at an OpenID provider', () => {
     ['system', 'a name begins with &quot;system:&quot;'],
   ])(
     'a login at an OpenID provider is rejected with a name that cannot be the same everywhere: %s',
-    async (subject, why) => {
+    async (subject, reason) => {
       const { page } = await logIn(subject, 'a'.repeat(43));
       expect(page.status).toBe(403);
-      expect(page.text).toContain(why);
+      expect(page.text).toContain(reason);
     },
   );
 });

@@ -107,12 +107,12 @@ describe('an authorization code', () => {
 
 describe('a device', () => {
   test('requests a code at one replica and is authorized at the other', async () => {
-    const begun = await call(`${gateway(0)}/oauth/device_authorization`, {
+    const started = await call(`${gateway(0)}/oauth/device_authorization`, {
       method: 'POST',
       body: 'client_id=platform-cli&scope=openid',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
     });
-    const { device_code, user_code } = begun.json as { device_code: string; user_code: string };
+    const { device_code, user_code } = started.json as { device_code: string; user_code: string };
     remember(device_code);
     const poll = (replica: 0 | 1): ReturnType<typeof postForm> =>
       postForm({ grant_type: deviceGrant, device_code, client_id: 'platform-cli' }, { base: gateway(replica) });

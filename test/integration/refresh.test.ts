@@ -166,10 +166,10 @@ describe('settings of sessions:', () => {
       authentication['multipleLogin'] = false;
     });
     for (let round = 0; round < 5; round += 1) {
-      const begun = await Promise.all([a, b, a, b].map((at) => login('alice', at)));
+      const started = await Promise.all([a, b, a, b].map((at) => login('alice', at)));
       await eventually('the other sessions have ended', async () => {
         for (const at of [a, b]) {
-          const statuses = await Promise.all(begun.map(({ access_token }) => statusWith(access_token, at)));
+          const statuses = await Promise.all(started.map(({ access_token }) => statusWith(access_token, at)));
           // 403: authenticated, without rights.
           expect(statuses.toSorted((x, y) => x - y)).toEqual([401, 401, 401, 403]);
         }

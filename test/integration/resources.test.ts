@@ -118,10 +118,10 @@ describe('a built-in resource', () => {
     const one = await list('namespaces/generic-3/configmaps?names=settings');
     expect(named(one)).toEqual(['generic-3/settings']);
     const [item] = one.items;
-    const theirs = await get('/api/v1/namespaces/generic-3/configmaps/settings');
-    const { managedFields: _, ...metadata } = theirs.metadata;
+    const other = await get('/api/v1/namespaces/generic-3/configmaps/settings');
+    const { managedFields: _, ...metadata } = other.metadata;
     expect(item).toEqual({
-      ...theirs,
+      ...other,
       metadata: { ...metadata, selfLink: '/api/v1/namespaces/generic-3/configmaps/settings' },
     });
     expect((await send('namespaces/generic-3/configmaps/settings')).json).toEqual(item);
@@ -255,11 +255,11 @@ describe('without the right to all namespaces', () => {
   test('the list of namespaces contains those that a role in them allows to get, as in the core API', async () => {
     const seen = await list('namespaces', tokens['generic-viewer']);
     expect(seen.items.map(({ metadata: { name } }) => name)).toEqual(['generic-3']);
-    const theirs = await kube().stream('/api/v1/namespaces/generic-3', {
+    const other = await kube().stream('/api/v1/namespaces/generic-3', {
       headers: { 'impersonate-user': 'generic-viewer', 'impersonate-group': 'system:authenticated' },
     });
-    theirs.body.resume();
-    expect(theirs.status).toBe(200);
+    other.body.resume();
+    expect(other.status).toBe(200);
     const stream = await watching('namespaces?watch=1', tokens['generic-viewer']);
     await stream.event(({ object: { metadata: of } }) => of.name === 'generic-3');
     stream.close();
@@ -267,11 +267,11 @@ describe('without the right to all namespaces', () => {
   });
 
   test('a caller without any right gets the message of kube-apiserver', async () => {
-    const theirs = await kube().stream('/api/v1/configmaps', {
+    const other = await kube().stream('/api/v1/configmaps', {
       headers: { 'impersonate-user': 'generic-none', 'impersonate-group': 'system:authenticated' },
     });
     const chunks: Buffer[] = [];
-    for await (const chunk of theirs.body) chunks.push(chunk as Buffer);
+    for await (const chunk of other.body) chunks.push(chunk as Buffer);
     const status = expectStatus(await as(tokens['generic-none'] ?? '', 'configmaps'), 403, 'Forbidden');
     expect(status).toEqual(JSON.parse(Buffer.concat(chunks).toString('utf8')));
   });

@@ -65,7 +65,7 @@ async function as(name: User, url: string, method = 'GET'): Promise<HttpResponse
 }
 
 /** Returns the response of kube-apiserver to alice. */
-async function theirs(path: string, method: NonNullable<KubeRequest['method']>): Promise<unknown> {
+async function other(path: string, method: NonNullable<KubeRequest['method']>): Promise<unknown> {
   const { status, body } = await kube().stream(path, {
     method,
     headers: { 'impersonate-user': 'alice', 'impersonate-group': 'staff' },
@@ -96,7 +96,7 @@ describe('a rejection has the message of kube-apiserver for', () => {
     '/some%20node',
   ])('a rejection has the message of kube-apiserver for GET /kapis/…/nodes%s, of the core nodes', async (path) => {
     const response = await call(`${gateway()}${nodesPath}${path}`, { token });
-    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await theirs(`/api/v1/nodes${path}`, 'GET'));
+    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other(`/api/v1/nodes${path}`, 'GET'));
   });
 
   test('a rejection has the message of kube-apiserver for HEAD, without a body', async () => {
@@ -129,12 +129,12 @@ describe('a rejection has the message of kube-apiserver for', () => {
     ['POST', '/nothing'],
   ])('a rejection has the message of kube-apiserver for %s %s', async (method, path) => {
     const response = await call(`${aggregated()}${path}`, { token, method });
-    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await theirs(path, method));
+    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other(path, method));
   });
 
   test('a rejection has the message of kube-apiserver for a path that only the gateway has', async () => {
     const response = await call(`${gateway()}/metrics`, { token });
-    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await theirs('/metrics', 'GET'));
+    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other('/metrics', 'GET'));
   });
 });
 

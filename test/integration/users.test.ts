@@ -107,8 +107,8 @@ describe('kube-apiserver rejects a user with', () => {
     ['an invalid e-mail address', { email: 'erin' }, 'should match'],
     ['an unknown state', { state: 'Gone' }, 'supported values: "Active", "Disabled"'],
     ['a long display name', { displayName: 'x'.repeat(257) }, 'Too long'],
-  ])('kube-apiserver rejects a user with %s', async (_, spec, why) => {
-    expect(await refusal(spec)).toContain(why);
+  ])('kube-apiserver rejects a user with %s', async (_, spec, message) => {
+    expect(await refusal(spec)).toContain(message);
   });
 
   test.each(['Refused', 'a@b', 'system:admin', 'x'.repeat(254)])(
@@ -133,12 +133,12 @@ test('kubectl explains every field and prints users as a table', async () => {
 });
 
 /** Returns the response of kube-apiserver to a change of the groups or to a new user; '' on success. */
-const change = (who: string, groups: readonly string[], method: 'PATCH' | 'POST' = 'PATCH'): Promise<string> =>
+const change = (user: string, groups: readonly string[], method: 'PATCH' | 'POST' = 'PATCH'): Promise<string> =>
   kube()
     .json(method === 'POST' ? usersPath : userPath('kim'), {
       method,
       ...(method === 'PATCH' ? { contentType: merge } : {}),
-      headers: { 'impersonate-user': who },
+      headers: { 'impersonate-user': user },
       body: { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name: 'kim' }, spec: { groups } },
     })
     .then(() => '', String);

@@ -116,7 +116,7 @@ const events = ({ messages }: Listening): Event[] => messages.map((message) => J
  */
 async function watchBoth(
   way: string,
-): Promise<readonly [theirs: Listening, ours: Listening, ends: Awaited<Listening['closed']>[]]> {
+): Promise<readonly [other: Listening, ours: Listening, ends: Awaited<Listening['closed']>[]]> {
   const { url, token, ca } = ways[way] as Way;
   const name = `web-socket-${randomUUID()}`;
   const query = `watch=true&timeoutSeconds=5&fieldSelector=metadata.name%3D${name}`;
@@ -143,13 +143,13 @@ describe.each(Object.keys(ways))('%s', (way) => {
   test('every event and the end are the same messages as at kube-apiserver', () => {
     const result = watched.get(way);
     if (result?.status !== 'fulfilled') throw new Error('the watches failed', { cause: result?.reason });
-    const [theirs, ours, ends] = result.value;
-    const expected = events(theirs);
+    const [other, ours, ends] = result.value;
+    const expected = events(other);
     expect(expected.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED', 'MODIFIED', 'MODIFIED', 'DELETED']);
     expect(events(ours)).toEqual(expected.map(({ type, object }) => ({ type, object: shown(object) })));
-    for (const message of [...theirs.messages, ...ours.messages]) expect(message).toMatch(/^\{"type":.*\}\n$/);
+    for (const message of [...other.messages, ...ours.messages]) expect(message).toMatch(/^\{"type":.*\}\n$/);
     expect(ends.map(({ code }) => code)).toEqual([1000, 1000]);
-    expect([theirs, ours].map(({ client }) => client.protocol)).toEqual(['any', 'any']);
+    expect([other, ours].map(({ client }) => client.protocol)).toEqual(['any', 'any']);
   });
 
   test('a WebSocket without a token is rejected', async () => {

@@ -1,7 +1,7 @@
 /** Replicas of one in-memory cluster, each with its own view of the sessions. */
 import { afterEach } from '@jest/globals';
 import { RefreshTokens } from '../../src/tokens/refresh-tokens.ts';
-import type { SessionLives } from '../../src/tokens/sessions/lifetimes.ts';
+import type { SessionLifetimes } from '../../src/tokens/sessions/lifetimes.ts';
 import type { Redeemed, Unredeemed } from '../../src/tokens/sessions/codes.ts';
 import type { Refreshed } from '../../src/tokens/sessions/rotation.ts';
 import type { Session } from '../../src/tokens/sessions/session.ts';
@@ -16,7 +16,7 @@ const namespace = 'platform-system';
 export const path = `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/sessions`;
 export const second = 1_000;
 export const minute = 60 * second;
-export const lives = {
+export const lifetimes = {
   refreshTokenIdle: 30 * minute,
   refreshGrace: 10 * second,
   sessionMaxAge: 120 * minute,
@@ -48,7 +48,7 @@ afterEach(() => {
 
 export const silent = createLogger({ silent: true });
 
-export function lab(chosen: SessionLives = lives, log = silent, maySweep = always): Lab {
+export function lab(chosen: SessionLifetimes = lifetimes, log = silent, maySweep = always): Lab {
   const clock = new FakeClock();
   const cluster = new MemoryCluster(clock);
   return {
@@ -57,7 +57,7 @@ export function lab(chosen: SessionLives = lives, log = silent, maySweep = alway
     replica: async (prepare) => {
       const client = cluster.client();
       prepare?.(client);
-      const parts = { client, namespace, lives: () => chosen, tokens, isDismissed: never, clock, log };
+      const parts = { client, namespace, lifetimes: () => chosen, tokens, isDismissed: never, clock, log };
       const sessions = new Sessions({ ...parts, maySweep });
       const ended: string[] = [];
       sessions.ended.subscribe((sid) => ended.push(sid));

@@ -3,17 +3,18 @@
  * Ginkgo matches the expressions with the name of the suite and of the spec. Their syntax is valid in both JavaScript and Go.
  */
 export interface Group {
-  readonly why: string;
+  readonly reason: string;
   readonly specs: readonly RegExp[];
 }
 
 export const focus: readonly Group[] = [
   {
-    why: 'API machinery: verbs, watches, lists in chunks, patches, tables, discovery, OpenAPI, admission policies, custom resources.',
+    reason:
+      'API machinery: verbs, watches, lists in chunks, patches, tables, discovery, OpenAPI, admission policies, custom resources.',
     specs: [/\[sig-api-machinery\]/, /^\[sig-architecture\]/],
   },
   {
-    why: 'Every operation of one resource, with its status, scale and collections.',
+    reason: 'Every operation of one resource, with its status, scale and collections.',
     specs: [
       /\[sig-instrumentation\] Events/,
       /\[sig-network\] (Ingress API|IngressClass API|ServiceCIDR|API Server)/,
@@ -31,21 +32,21 @@ export const focus: readonly Group[] = [
     ],
   },
   {
-    why: 'Identity: token requests and reviews, access reviews, certificate signing requests, service accounts.',
+    reason: 'Identity: token requests and reviews, access reviews, certificate signing requests, service accounts.',
     specs: [
       /\[sig-auth\] (SubjectReview|SelfSubjectReview|Certificates)/,
       /\[sig-auth\] ServiceAccounts should (run|update|create|guarantee)/,
     ],
   },
   {
-    why: 'kubectl, run as a program: create, apply, diff, describe, wait, proxy, rollout.',
+    reason: 'kubectl, run as a program: create, apply, diff, describe, wait, proxy, rollout.',
     specs: [
       /\[sig-cli\] Kubectl client (Kubectl|Proxy|kubectl)/,
       /\[sig-cli\] (kubectl kuberc|Kubectl delete interactive|Kubectl rollout undo)/,
     ],
   },
   {
-    why: 'Controllers and the scheduler, with pods that the simulated nodes report as running.',
+    reason: 'Controllers and the scheduler, with pods that the simulated nodes report as running.',
     specs: [
       /\[sig-apps\] (ControllerRevision|CronJob should support CronJob|Deployment |DisruptionController.*Conformance)/,
       /\[sig-apps\] ReplicaSet (Replace|Replicaset|should (adopt|list|validate))/,
@@ -61,7 +62,8 @@ export const focus: readonly Group[] = [
 
 export const skip: readonly Group[] = [
   {
-    why: 'A container must run: webhooks, an aggregated server, logs, exec, pods that serve requests or write files.',
+    reason:
+      'A container must run: webhooks, an aggregated server, logs, exec, pods that serve requests or write files.',
     specs: [
       /AdmissionWebhook|ConversionWebhook|FieldSelectors/,
       /Aggregator|Aggregated APIServer/,
@@ -70,15 +72,16 @@ export const skip: readonly Group[] = [
     ],
   },
   {
-    why: 'A kubelet must act: it fails or evicts pods, keeps a pod unready without its image, or reports the observed generation.',
+    reason:
+      'A kubelet must act: it fails or evicts pods, keeps a pod unready without its image, or reports the observed generation.',
     specs: [/Pod Container (Status|lifecycle)/, /proportional scaling/, /rollback without unnecessary restarts/],
   },
   {
-    why: 'Features that this control plane does not enable, and other components.',
+    reason: 'Features that this control plane does not enable, and other components.',
     specs: [/\[Feature:/, /\[DRA\]/, /etcd/],
   },
   {
-    why: 'Load, faults and chance: the results depend on the speed of the machine.',
+    reason: 'Load, faults and chance: the results depend on the speed of the machine.',
     specs: [/\[Slow\]/, /\[Disruptive\]/, /\[Flaky\]/, /drowned out/, /90 percent/, /iterative rollouts/],
   },
 ];

@@ -17,7 +17,7 @@ import type { Passwords } from './passwords.ts';
  * `retryAfter` seconds).
  */
 export type NotChanged = { readonly message: string } & (
-  { readonly why: 'unchangeable' | 'unfit' | 'wrong' } | { readonly why: 'limited'; readonly retryAfter: number }
+  { readonly reason: 'unchangeable' | 'unfit' | 'wrong' } | { readonly reason: 'limited'; readonly retryAfter: number }
 );
 
 /** Origin of a request to change a password. Its failures count like those of logins. */
@@ -36,7 +36,7 @@ export interface OwnPasswordParts {
 }
 
 const limited = (seconds: number): NotChanged => ({
-  why: 'limited',
+  reason: 'limited',
   message: `too many failed logins; try again in ${durationText(seconds)}`,
   retryAfter: seconds,
 });
@@ -89,9 +89,9 @@ export class OwnPassword {
   ): Promise<NotChanged | undefined> {
     const { directory, passwordStore } = this.#parts;
     const changeable = changeableHere(account, directory);
-    if (typeof changeable === 'string') return { why: 'unchangeable', message: changeable };
+    if (typeof changeable === 'string') return { reason: 'unchangeable', message: changeable };
     const problem = await problemWith(next, account, current);
-    if (problem !== undefined) return { why: 'unfit', message: problem };
+    if (problem !== undefined) return { reason: 'unfit', message: problem };
     const refused = await authenticate();
     if (refused !== undefined) return refused;
     await passwordStore.change(changeable, next, true);
@@ -112,7 +112,7 @@ export class OwnPassword {
       }
       limiter.failed(attempt);
       log.info('password change failed', { auditID, user: username, sourceIP });
-      return { why: 'wrong', message: 'the current password is wrong' };
+      return { reason: 'wrong', message: 'the current password is wrong' };
     });
   }
 }

@@ -126,9 +126,9 @@ export class Passwords {
   async #measured(parameters: HashParameters, hash: string, password: string): Promise<boolean> {
     const started = this.#clock.monotonic();
     const right = await this.#functions.verify(hash, password);
-    const took = this.#clock.monotonic() - started;
+    const duration = this.#clock.monotonic() - started;
     const before = this.#costs.get(parameters);
-    this.#costs.set(parameters, before === undefined ? took : before * 0.9 + took * 0.1);
+    this.#costs.set(parameters, before === undefined ? duration : before * 0.9 + duration * 0.1);
     return right;
   }
 

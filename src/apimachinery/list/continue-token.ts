@@ -13,7 +13,7 @@ const version = 'meta.k8s.io/v1';
 export const encodeContinue = (resourceVersion: number, start: string): string =>
   Buffer.from(JSON.stringify({ v: version, rv: resourceVersion, start })).toString('base64url');
 
-const refuse = (why: string): Error => badRequest(`invalid continue token: continue key is not valid: ${why}`);
+const refuse = (reason: string): Error => badRequest(`invalid continue token: continue key is not valid: ${reason}`);
 
 /** Throws 400. */
 export function decodeContinue(token: string): ContinueToken {

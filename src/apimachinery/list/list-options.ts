@@ -71,9 +71,9 @@ export function requestedVersion({ resourceVersion: version = '' }: SentOptions)
   return Number(version) || 'any';
 }
 
-const forbidden = (field: string, why: string): StatusCause => ({
+const forbidden = (field: string, problem: string): StatusCause => ({
   reason: 'FieldValueForbidden',
-  message: `Forbidden: ${why}`,
+  message: `Forbidden: ${problem}`,
   field,
 });
 const notSupported = (field: string, value: string, supported: readonly string[]): StatusCause => ({

@@ -1,7 +1,7 @@
 /** OAuth client for the platform, with only what the plugin needs: kubectl waits for it at every call. */
 import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
 import { OutgoingClient, OutgoingError } from '../../runtime/outgoing.ts';
-import type { TokenServerResponse } from './answers.ts';
+import type { TokenServerResponse } from './responses.ts';
 
 /** Milliseconds from the first byte sent to the last byte read, so that a slow server cannot keep kubectl waiting. */
 const defaultTimeout = 30_000;

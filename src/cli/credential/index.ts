@@ -5,7 +5,7 @@
 import { iamAPIVersion } from '../../config/names.ts';
 import { readFlagFile } from '../../config/flag-file.ts';
 import { parseCredentialFlags, UsageError, type CredentialFlags } from '../../config/flags.ts';
-import { tokensOf, type TokenServerResponse, terminalSafe } from './answers.ts';
+import { tokensOf, type TokenServerResponse, terminalSafe } from './responses.ts';
 import { AuthorizationServer, OAuthRefusal, type FormFields } from './authorization-server.ts';
 import { execCredential, execInfoOf, type ExecInfo } from './exec-info.ts';
 import { logins, type TerminalLogin } from './logins.ts';

@@ -1,7 +1,7 @@
 /** Logins at the terminal. Each returns the response of the token endpoint. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promptSecretly } from '../hash-password.ts';
-import { deviceOf, maxInterval, type TokenServerResponse, terminalSafe } from './answers.ts';
+import { deviceOf, maxInterval, type TokenServerResponse, terminalSafe } from './responses.ts';
 import { OAuthRefusal, type AuthorizationServer } from './authorization-server.ts';
 
 type Server = Pick<AuthorizationServer, 'post'>;

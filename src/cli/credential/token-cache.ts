@@ -6,7 +6,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { chmod, constants, lstat, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { tokensIn } from './answers.ts';
+import { tokensIn } from './responses.ts';
 
 export interface CachedTokens {
   readonly accessToken: string;

@@ -109,7 +109,7 @@ export class Reflector<T> {
   }
 
   /** Requests a bookmark within two seconds instead of a minute, if a watch is open. */
-  hurry(): void {
+  requestBookmark(): void {
     if (!this.isWatching() || this.#isHurried) return;
     this.#isHurried = true;
     this.#requests.interrupt('a bookmark is needed soon');

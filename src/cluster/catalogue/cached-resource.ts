@@ -106,7 +106,7 @@ export class CachedResource<F> implements Resource<F> {
 
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean> {
     // Ignores errors, because the change may still arrive.
-    if (this.store.resourceVersion < resourceVersion) this.#hurry(resourceVersion).catch(() => undefined);
+    if (this.store.resourceVersion < resourceVersion) this.#requestBookmark(resourceVersion).catch(() => undefined);
     return this.store.waitFor(resourceVersion, signal);
   }
 
@@ -212,9 +212,9 @@ export class CachedResource<F> implements Resource<F> {
    * core API: only the watch proves that the cache has reached it. The first request makes kube-apiserver fetch the
    * latest resourceVersion.
    */
-  async #hurry(resourceVersion: number): Promise<void> {
+  async #requestBookmark(resourceVersion: number): Promise<void> {
     if ((await this.#versions.ofCollection()) < resourceVersion) return;
     await sleep(this.#clock, settleTime, never);
-    if (this.store.resourceVersion < resourceVersion) this.#reflector.hurry();
+    if (this.store.resourceVersion < resourceVersion) this.#reflector.requestBookmark();
   }
 }

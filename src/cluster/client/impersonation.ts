@@ -35,12 +35,12 @@ function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[]
   if (!isAdded) return groups;
   const namespace = serviceAccount.exec(username)?.[1];
   const [first, second, ...more] = others;
-  const areItsOwn =
+  const areAddedByKubeApiserver =
     namespace !== undefined &&
     first === 'system:serviceaccounts' &&
     second === `system:serviceaccounts:${namespace}` &&
     more.length === 0;
-  return areItsOwn ? [] : others;
+  return areAddedByKubeApiserver ? [] : others;
 }
 
 /** Header values lose leading and trailing white space, so such a name would become that of somebody else. */

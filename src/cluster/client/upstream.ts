@@ -187,8 +187,8 @@ const timedOut = (): StatusError => timeout(noResponseInTime);
 export const isChange = (request: Pick<ForwardedRequest, 'method'>): boolean => !isSafe(request);
 
 /** Returns an error without Retry-After, because client-go would then repeat the change. */
-export const unknownOutcome = (why: string, cause?: unknown): StatusError =>
-  badGateway(`${why}; the outcome of the change is unknown`, { cause });
+export const unknownOutcome = (problem: string, cause?: unknown): StatusError =>
+  badGateway(`${problem}; the outcome of the change is unknown`, { cause });
 
 /** Returns the error for a response that is missing or incomplete. */
 export function failureOf(error: Error, request: Pick<ForwardedRequest, 'method'>, isSent: boolean): StatusError {

@@ -222,7 +222,7 @@ async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: 
     resume(res, pending.next);
   } catch (error) {
     if (!(error instanceof PersonRefused)) throw error;
-    log.info('login failed', { auditID, provider, why: error.message, client: pagesClient.name, sourceIP });
+    log.info('login failed', { auditID, provider, reason: error.message, client: pagesClient.name, sourceIP });
     throw new OAuthError('access_denied', error.message, { status: 403 });
   }
 }

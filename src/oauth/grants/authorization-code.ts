@@ -17,9 +17,9 @@ const matches = (verifierText: string, challenge: string): boolean => {
   return actual.length === expected.length && timingSafeEqual(actual, expected);
 };
 
-function refused({ client, context }: GrantRequest, why: string): OAuthError {
+function refused({ client, context }: GrantRequest, reason: string): OAuthError {
   const { auditID, sourceIP, log } = context;
-  log.info('authorization code refused', { auditID, client: client.name, why, sourceIP });
+  log.info('authorization code refused', { auditID, client: client.name, reason, sourceIP });
   return new OAuthError(
     'invalid_grant',
     'the code is unknown, expired or was used before, or redirect_uri or code_verifier does not match it',

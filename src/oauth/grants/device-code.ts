@@ -21,7 +21,7 @@ const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
   reused: ['invalid_grant', 'the code was used before'],
 };
 
-const refused = (why: Unredeemed): OAuthError => new OAuthError(...refusals[why]);
+const refused = (reason: Unredeemed): OAuthError => new OAuthError(...refusals[reason]);
 
 /** RFC 8628 section 3.4. */
 export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Grant {

@@ -6,9 +6,9 @@ import { defineGrant, type Grant, type GrantParts, type GrantRequest } from './g
 
 export const refreshGrantType = 'refresh_token';
 
-function refused({ client, context }: GrantRequest, why: string): OAuthError {
+function refused({ client, context }: GrantRequest, reason: string): OAuthError {
   const { auditID, sourceIP, log } = context;
-  log.info('refresh refused', { auditID, client: client.name, why, sourceIP });
+  log.info('refresh refused', { auditID, client: client.name, reason, sourceIP });
   return new OAuthError('invalid_grant', 'the refresh token is unknown, expired, revoked or was used before');
 }
 

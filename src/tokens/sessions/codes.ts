@@ -35,20 +35,20 @@ export interface Redeemed {
 
 export class Codes {
   readonly #store: SessionStore;
-  readonly #lives: Lifetimes;
+  readonly #lifetimes: Lifetimes;
   readonly #creation: SessionCreation;
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
 
   constructor(options: {
     store: SessionStore;
-    lives: Lifetimes;
+    lifetimes: Lifetimes;
     creation: SessionCreation;
     tokens: RefreshTokens;
     clock: Clock;
   }) {
     this.#store = options.store;
-    this.#lives = options.lives;
+    this.#lifetimes = options.lifetimes;
     this.#creation = options.creation;
     this.#tokens = options.tokens;
     this.#clock = options.clock;
@@ -66,10 +66,10 @@ export class Codes {
   ): Promise<string> {
     const token = this.#tokens.first(name);
     const now = this.#clock.now();
-    const { sessionMaxAge, accessTokenMaxAge } = this.#lives.settings;
+    const { sessionMaxAge, accessTokenMaxAge } = this.#lifetimes.settings;
     const until = Math.min(
       now + (refreshable ? sessionMaxAge : accessTokenMaxAge),
-      code.authenticatedAt === undefined ? Infinity : this.#lives.endOf(code.authenticatedAt),
+      code.authenticatedAt === undefined ? Infinity : this.#lifetimes.endOf(code.authenticatedAt),
     );
     const pending = { ...code, hash: hashToken(token), redeemBefore: rfc3339(now + life) };
     await this.#creation.create(name, { ...spec, code: pending }, until, { phase: 'Pending' });
@@ -103,14 +103,14 @@ export class Codes {
         session,
         use: (isRefreshable) => this.#use(session, isRefreshable ? this.#tokens.first(sid) : undefined),
       };
-    if (this.#lives.isPending(session)) return 'waiting';
+    if (this.#lifetimes.isPending(session)) return 'waiting';
     return phase === 'Revoked' ? 'refused' : 'ended';
   }
 
   /** Returns whether the cache has a device that waits. Devices poll often, and the cache is recent enough for them. */
   #isKnownToWait(sid: string, clientID: string): boolean {
     const known = this.#store.isStale() ? undefined : this.#store.known(sid);
-    return known?.spec.clientID === clientID && known.spec.userName === '' && this.#lives.isPending(known);
+    return known?.spec.clientID === clientID && known.spec.userName === '' && this.#lifetimes.isPending(known);
   }
 
   /**
@@ -120,11 +120,11 @@ export class Codes {
   async #isLoginActive({ spec: { code } }: Session): Promise<boolean> {
     if (code?.login === undefined) return true;
     const login = await this.#store.readLatest(code.login);
-    return login !== undefined && this.#lives.isActive(login);
+    return login !== undefined && this.#lifetimes.isActive(login);
   }
 
   async #use(session: Session, refreshToken: string | undefined): Promise<Redeemed | 'ended' | 'changed'> {
-    if (!this.#lives.isPending(session) || !(await this.#isLoginActive(session))) return 'ended';
+    if (!this.#lifetimes.isPending(session) || !(await this.#isLoginActive(session))) return 'ended';
     const started = await this.#store.replace(session, {
       phase: 'Active',
       ...(refreshToken === undefined ? {} : { currentHash: hashToken(refreshToken) }),

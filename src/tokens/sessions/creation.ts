@@ -15,13 +15,13 @@ const maxDeletionsPerLogin = 10;
 
 export class SessionCreation {
   readonly #store: SessionStore;
-  readonly #lives: Lifetimes;
+  readonly #lifetimes: Lifetimes;
   readonly #clock: Clock;
   readonly #log: Logger;
 
-  constructor(options: { store: SessionStore; lives: Lifetimes; clock: Clock; log: Logger }) {
+  constructor(options: { store: SessionStore; lifetimes: Lifetimes; clock: Clock; log: Logger }) {
     this.#store = options.store;
-    this.#lives = options.lives;
+    this.#lifetimes = options.lifetimes;
     this.#clock = options.clock;
     this.#log = options.log;
   }
@@ -50,7 +50,9 @@ export class SessionCreation {
     if (this.#store.countOfUser(spec.userUID) <= max) return;
     const excess = this.#store
       .ofUser(spec.userUID)
-      .filter((session) => (phase === 'Pending' ? this.#lives.isPending(session) : this.#lives.isActive(session)))
+      .filter((session) =>
+        phase === 'Pending' ? this.#lifetimes.isPending(session) : this.#lifetimes.isActive(session),
+      )
       .filter((session) => session.metadata.name !== name)
       .toSorted((a, b) => timesOf(a).lastUse - timesOf(b).lastUse)
       .slice(0, 1 - max)

@@ -23,15 +23,15 @@ export interface NewDevice {
 
 export class Devices {
   readonly #store: SessionStore;
-  readonly #lives: Lifetimes;
+  readonly #lifetimes: Lifetimes;
   readonly #codes: Codes;
   readonly #tokens: RefreshTokens;
   /** Devices whose sessions are being written, per address and in total. */
   readonly #beingWritten = new Shares('device_codes_in_progress');
 
-  constructor(options: { store: SessionStore; lives: Lifetimes; codes: Codes; tokens: RefreshTokens }) {
+  constructor(options: { store: SessionStore; lifetimes: Lifetimes; codes: Codes; tokens: RefreshTokens }) {
     this.#store = options.store;
-    this.#lives = options.lives;
+    this.#lifetimes = options.lifetimes;
     this.#codes = options.codes;
     this.#tokens = options.tokens;
   }
@@ -45,7 +45,7 @@ export class Devices {
     { userCode, sourceIP, life, refreshable }: NewDevice,
   ): Promise<string | undefined> {
     const keys = addressKeys(sourceIP);
-    const waiting = this.#store.ofUser('').filter((session) => this.#lives.isPending(session));
+    const waiting = this.#store.ofUser('').filter((session) => this.#lifetimes.isPending(session));
     const refuse = (limit: string): never => {
       throw tooManyRequests(`${limit} are waiting for approval; try again later`, Math.ceil(life / 10_000));
     };
@@ -73,7 +73,7 @@ export class Devices {
   /** Returns the session of a user code if the device still waits for approval. Reads the cluster. */
   async findPending(userCode: string): Promise<Session | undefined> {
     const session = await this.#store.readLatest(this.#tokens.sessionFor(userCode));
-    const isWaiting = session !== undefined && this.#lives.isPending(session) && session.spec.userName === '';
+    const isWaiting = session !== undefined && this.#lifetimes.isPending(session) && session.spec.userName === '';
     return isWaiting ? session : undefined;
   }
 
@@ -84,8 +84,10 @@ export class Devices {
   ): Promise<boolean> {
     const { authenticatedAt, login, ...owner } = user;
     const { code } = session.spec;
-    if (code === undefined || !this.#lives.isPending(session)) return false;
-    const expiresAt = rfc3339(Math.min(parseMilliseconds(session.spec.expiresAt), this.#lives.endOf(authenticatedAt)));
+    if (code === undefined || !this.#lifetimes.isPending(session)) return false;
+    const expiresAt = rfc3339(
+      Math.min(parseMilliseconds(session.spec.expiresAt), this.#lifetimes.endOf(authenticatedAt)),
+    );
     const spec = { ...session.spec, ...owner, code: { ...code, authenticatedAt, login }, expiresAt };
     return (await this.#store.replace({ ...session, spec }, session.status)) !== undefined;
   }

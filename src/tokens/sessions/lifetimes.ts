@@ -3,7 +3,7 @@ import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { timesOf, type Session } from './session.ts';
 
 /** Lifetimes in milliseconds. */
-export interface SessionLives {
+export interface SessionLifetimes {
   readonly refreshTokenIdle: number;
   readonly refreshGrace: number;
   readonly sessionMaxAge: number;
@@ -12,15 +12,15 @@ export interface SessionLives {
 
 /** Checks the state of sessions against the current time and configuration. */
 export class Lifetimes {
-  readonly #settings: () => SessionLives;
+  readonly #settings: () => SessionLifetimes;
   readonly #clock: Clock;
 
-  constructor(settings: () => SessionLives, clock: Clock) {
+  constructor(settings: () => SessionLifetimes, clock: Clock) {
     this.#settings = settings;
     this.#clock = clock;
   }
 
-  get settings(): SessionLives {
+  get settings(): SessionLifetimes {
     return this.#settings();
   }
 

@@ -26,15 +26,15 @@ export interface Refreshed {
 
 export class Rotation {
   readonly #store: SessionStore;
-  readonly #lives: Lifetimes;
+  readonly #lifetimes: Lifetimes;
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
   /** Times of failed writes, by the hash of the refresh token that was rotated. */
   readonly #unconfirmed: BoundedCache<number>;
 
-  constructor(options: { store: SessionStore; lives: Lifetimes; tokens: RefreshTokens; clock: Clock }) {
+  constructor(options: { store: SessionStore; lifetimes: Lifetimes; tokens: RefreshTokens; clock: Clock }) {
     this.#store = options.store;
-    this.#lives = options.lives;
+    this.#lifetimes = options.lifetimes;
     this.#tokens = options.tokens;
     this.#clock = options.clock;
     this.#unconfirmed = new BoundedCache({
@@ -86,13 +86,13 @@ export class Rotation {
 
   /** Returns the state of a token. 'unconfirmed': it was rotated, but no client has received its successor. */
   #stateOf(session: Session, token: string): 'rotate' | 'repeat' | 'unconfirmed' | 'reused' | 'ended' {
-    if (!this.#lives.isActive(session)) return 'ended';
+    if (!this.#lifetimes.isActive(session)) return 'ended';
     const { currentHash, previousHash, rotatedAt } = session.status;
     const presented = hashToken(token);
     if (sameHash(presented, currentHash)) return 'rotate';
     if (!sameHash(presented, previousHash)) return 'reused';
     const now = this.#clock.now();
-    if (now - parseMilliseconds(rotatedAt ?? '') <= this.#lives.settings.refreshGrace) return 'repeat';
+    if (now - parseMilliseconds(rotatedAt ?? '') <= this.#lifetimes.settings.refreshGrace) return 'repeat';
     return now - (this.#unconfirmed.get(presented) ?? -Infinity) <= unconfirmedLife ? 'unconfirmed' : 'reused';
   }
 

@@ -10,7 +10,7 @@ import { hashToken, isSessionID, newSessionID, type RefreshTokens } from '../ref
 import { SessionCreation } from './creation.ts';
 import { Codes } from './codes.ts';
 import { Devices } from './devices.ts';
-import { Lifetimes, type SessionLives } from './lifetimes.ts';
+import { Lifetimes, type SessionLifetimes } from './lifetimes.ts';
 import { Rotation } from './rotation.ts';
 import { SessionStore } from './session-store.ts';
 import { isDismissedBy, type Dismissed, type Session, type SessionSpec } from './session.ts';
@@ -28,7 +28,7 @@ export class Sessions {
   readonly codes: Codes;
   readonly devices: Devices;
   readonly #store: SessionStore;
-  readonly #lives: Lifetimes;
+  readonly #lifetimes: Lifetimes;
   readonly #creation: SessionCreation;
   readonly #sweeper: Sweeper;
   readonly #tokens: RefreshTokens;
@@ -38,13 +38,13 @@ export class Sessions {
   #isStopped = false;
 
   constructor({
-    lives: settings,
+    lifetimes: settings,
     clock,
     ...options
   }: {
     client: KubeClient;
     namespace: string;
-    lives: () => SessionLives;
+    lifetimes: () => SessionLifetimes;
     tokens: RefreshTokens;
     /** Options of Sweeper. */
     maySweep: () => boolean;
@@ -53,11 +53,11 @@ export class Sessions {
     log: Logger;
   }) {
     const store = new SessionStore({ ...options, clock });
-    const lives = new Lifetimes(settings, clock);
-    const parts = { ...options, clock, store, lives };
+    const lifetimes = new Lifetimes(settings, clock);
+    const parts = { ...options, clock, store, lifetimes };
     this.#store = store;
     this.ended = store.ended;
-    this.#lives = lives;
+    this.#lifetimes = lifetimes;
     this.#creation = new SessionCreation(parts);
     this.#sweeper = new Sweeper(parts);
     this.rotation = new Rotation(parts);
@@ -87,14 +87,14 @@ export class Sessions {
   async create(spec: NewSession): Promise<{ session: Session; refreshToken: string }> {
     const name = newSessionID();
     const refreshToken = this.#tokens.first(name);
-    const until = this.#clock.now() + this.#lives.settings.sessionMaxAge;
+    const until = this.#clock.now() + this.#lifetimes.settings.sessionMaxAge;
     const status = { phase: 'Active', currentHash: hashToken(refreshToken) } as const;
     return { session: await this.#creation.create(name, spec, until, status), refreshToken };
   }
 
   /** Creates a session that expires with its only access token, and at `until` (milliseconds since the epoch) at the latest. */
   async createFixed(spec: NewSession, until = Infinity): Promise<Session> {
-    const end = Math.min(until, this.#clock.now() + this.#lives.settings.accessTokenMaxAge);
+    const end = Math.min(until, this.#clock.now() + this.#lifetimes.settings.accessTokenMaxAge);
     return await this.#creation.create(newSessionID(), spec, end, { phase: 'Active' });
   }
 
@@ -106,18 +106,18 @@ export class Sessions {
     if (this.#store.isStale()) throw serviceUnavailable('session state is temporarily unavailable');
     if (!isSessionID(sid)) return undefined;
     const session = this.#store.known(sid) ?? (await this.#store.read(sid));
-    return session !== undefined && this.#lives.isActive(session) ? session : undefined;
+    return session !== undefined && this.#lifetimes.isActive(session) ? session : undefined;
   }
 
   /** Returns a cached session if it is active. Undefined also if the session is unknown here, or the cache is stale. */
   known(sid: string): Session | undefined {
     const session = this.#store.isStale() ? undefined : this.#store.known(sid);
-    return session !== undefined && this.#lives.isActive(session) ? session : undefined;
+    return session !== undefined && this.#lifetimes.isActive(session) ? session : undefined;
   }
 
   /** Returns the active sessions of a user that this replica knows. */
   ofUser(userUID: string): Session[] {
-    return this.#store.ofUser(userUID).filter((session) => this.#lives.isActive(session));
+    return this.#store.ofUser(userUID).filter((session) => this.#lifetimes.isActive(session));
   }
 
   /** Stores the consents of a browser login. If the session was changed meanwhile, they are lost and the user is asked again. */
@@ -153,7 +153,7 @@ export class Sessions {
 
   /** Reads the active and pending sessions of a user from the cluster. */
   async #readLive(...query: Parameters<SessionStore['readOfUser']>): Promise<Session[]> {
-    return (await this.#store.readOfUser(...query)).filter((one) => !this.#lives.isOver(one));
+    return (await this.#store.readOfUser(...query)).filter((one) => !this.#lifetimes.isOver(one));
   }
 
   /**
@@ -170,7 +170,7 @@ export class Sessions {
       for (const { metadata } of all) {
         // Another replica may have revoked it meanwhile.
         const session = this.#store.known(metadata.name);
-        if (this.#isStopped || session === undefined || this.#lives.isOver(session)) continue;
+        if (this.#isStopped || session === undefined || this.#lifetimes.isOver(session)) continue;
         try {
           await this.revoke(metadata.name);
         } catch (error) {

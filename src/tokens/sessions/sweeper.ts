@@ -11,7 +11,7 @@ const maxFailures = 10;
 
 interface SweeperOptions {
   readonly store: SessionStore;
-  readonly lives: Lifetimes;
+  readonly lifetimes: Lifetimes;
   /** Returns true if this replica sweeps. */
   readonly maySweep: () => boolean;
   /** Returns whether the user, password, link, provider or client of the session was certainly removed. */
@@ -37,7 +37,7 @@ export class Sweeper {
   }
 
   async #sweep(): Promise<void> {
-    const { store, lives, maySweep, log } = this.#options;
+    const { store, lifetimes, maySweep, log } = this.#options;
     if (!maySweep()) return;
     let failures = 0;
     for (const { metadata } of store.allWatched()) {
@@ -45,7 +45,8 @@ export class Sweeper {
       try {
         // Another replica may have deleted it meanwhile.
         const session = store.watched(metadata.name);
-        if (session !== undefined && (lives.isOver(session) || this.#isDismissed(session))) await store.delete(session);
+        if (session !== undefined && (lifetimes.isOver(session) || this.#isDismissed(session)))
+          await store.delete(session);
       } catch (error) {
         failures += 1;
         log.warn('session could not be deleted', { error });

@@ -13,7 +13,7 @@ interface Turn {
 }
 
 /** Minimum turn that is recorded. */
-const least = 0.5;
+const minTurn = 0.5;
 let turns: Turn[] = [];
 let collections: { readonly from: number; readonly to: number }[] = [];
 
@@ -34,7 +34,7 @@ function turn(): void {
   const to = performance.now();
   const used = cpuNow();
   const spent = Math.min(used - cpu, to - from);
-  if (spent > least) turns.push({ from, to, cpu: spent });
+  if (spent > minTurn) turns.push({ from, to, cpu: spent });
   from = to;
   cpu = used;
   setImmediate(turn);

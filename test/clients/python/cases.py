@@ -147,10 +147,10 @@ def dynamically_watched(target, writer):
 
 
 def table(target, writer):
-    answer = target.table(limit=3)
-    found = json.loads(answer.data)
+    response = target.table(limit=3)
+    found = json.loads(response.data)
     age = [column["name"] for column in found["columnDefinitions"]].index("Age")
-    return {"status": answer.status, "kind": found["kind"], "columns": found["columnDefinitions"],
+    return {"status": response.status, "kind": found["kind"], "columns": found["columnDefinitions"],
             "cells": [row["cells"][:age] + row["cells"][age + 1:] for row in found["rows"]],
             "objects": [row["object"]["kind"] for row in found["rows"]]}
 

@@ -42,10 +42,10 @@ class Browser:
 
     def open(self, url, form=None):
         while True:
-            answer = self.session.request("GET" if form is None else "POST", url, data=form, allow_redirects=False)
-            if not answer.is_redirect:
-                return answer.url, answer.text
-            url, form = urljoin(url, answer.headers["Location"]), None
+            response = self.session.request("GET" if form is None else "POST", url, data=form, allow_redirects=False)
+            if not response.is_redirect:
+                return response.url, response.text
+            url, form = urljoin(url, response.headers["Location"]), None
             if not url.startswith(f"{self.issuer}/"):
                 return url, ""
 
@@ -67,10 +67,10 @@ class Flows:
 
     def identity(self, token, client, nonce=None):
         """Returns the claims of an id_token validated by Authlib."""
-        judged = jwt.decode(token["id_token"], self.keys, algorithms=["RS256"])
+        verified = jwt.decode(token["id_token"], self.keys, algorithms=["RS256"])
         options = {"iss": {"value": self.server["issuer"]}, "aud": {"value": client}}
         params = {"client_id": client, "access_token": token["access_token"]}
-        claims = CodeIDToken(judged.claims, judged.header, options, params | ({"nonce": nonce} if nonce else {}))
+        claims = CodeIDToken(verified.claims, verified.header, options, params | ({"nonce": nonce} if nonce else {}))
         claims.validate()
         return claims
 
@@ -101,8 +101,8 @@ class Flows:
         return {**seen, "revoked": self.refused(client, refreshed)}
 
     def introspected(self, client, token):
-        answer = client.introspect_token(self.server["introspection_endpoint"], token).json()
-        return [answer["active"], answer.get("client_id"), answer.get("username")]
+        response = client.introspect_token(self.server["introspection_endpoint"], token).json()
+        return [response["active"], response.get("client_id"), response.get("username")]
 
     def refused(self, client, token):
         """Reports what is left of a revoked token."""

@@ -4,7 +4,7 @@ import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 
 export const indexPrefix = 'ks-whizard-logging';
 const perRequest = 5_000;
-const mostBytes = 8 * 1024 * 1024;
+const maxBytes = 8 * 1024 * 1024;
 
 /**
  * Every other record is in the format of containerd: nanoseconds without leading zeros, and no docker_id. `@timestamp`
@@ -65,7 +65,7 @@ export async function load(
     const document = JSON.stringify(documentOf(record, index));
     lines.push(JSON.stringify({ index: action }), document);
     bytes += document.length;
-    if (lines.length >= 2 * perRequest || bytes > mostBytes) await flush();
+    if (lines.length >= 2 * perRequest || bytes > maxBytes) await flush();
   }
   await flush();
   await send(url, '/_refresh', '');

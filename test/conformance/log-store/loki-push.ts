@@ -3,7 +3,7 @@ import { until } from '../../../hack/cluster/until.ts';
 import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 
 const perRequest = 5_000;
-const mostBytes = 4 * 1024 * 1024;
+const maxBytes = 4 * 1024 * 1024;
 
 const nanoseconds = (time: string): string => `${Date.parse(`${time.slice(0, 19)}Z`) / 1_000}${time.slice(20, 29)}`;
 
@@ -48,7 +48,7 @@ export async function push(
     values.push([nanoseconds(time), line]);
     count += 1;
     bytes += line.length;
-    if (count >= perRequest || bytes > mostBytes) await pushed();
+    if (count >= perRequest || bytes > maxBytes) await pushed();
   }
   await pushed();
   // Old records are read only from files.

@@ -212,12 +212,12 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       selection: Selection,
       order: TimeOrder,
       size: number,
-      most: number,
+      max: number,
       first = 0,
     ): Promise<void> {
-      const expected = model.query(selection, { order, from: first, size: most });
+      const expected = model.query(selection, { order, from: first, size: max });
       const found: LogRecord[] = [];
-      for (let from = first; from < first + most; from += size) {
+      for (let from = first; from < first + max; from += size) {
         const result = stand.store.query(selection, { order, from, size }, signal);
         const page = await result;
         expect(page.total).toBe(expected.total);

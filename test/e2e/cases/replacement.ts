@@ -24,7 +24,7 @@ export const replacement: Case = {
         const report = await under(await loads(), async () => {
           await cluster.kubectl(`${rollout} restart deployment/${release}`);
           await cluster.kubectl(`${rollout} status deployment/${release} --timeout=60s`);
-          await oldOnesAreGone();
+          await oldPodsAreGone();
         });
         strictEqual(
           (await pods(cluster)).some(({ metadata }) => before.has(metadata.uid)),
@@ -53,7 +53,7 @@ export const replacement: Case = {
     ];
 
     /** Waits for terminating pods, which still serve accepted requests; the load must outlast them. */
-    async function oldOnesAreGone(): Promise<void> {
+    async function oldPodsAreGone(): Promise<void> {
       await cluster.until('the replaced pods are gone', async () => {
         const query = { labelSelector: `app.kubernetes.io/name=${release}` };
         const path = `/api/v1/namespaces/${namespace}/pods`;

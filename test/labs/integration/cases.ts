@@ -90,7 +90,7 @@ export const changedByGateway = (seen: Seen): unknown[] =>
  * Returns all differences of the platform's nodes in the form of the documented table. The same difference on both ways
  * counts once.
  */
-export function differencesIn(seen: Seen): Omit<Difference, 'why'>[] {
+export function differencesIn(seen: Seen): Omit<Difference, 'reason'>[] {
   return [...seen].flatMap(([name, { core, aggregated: through, direct }]) => {
     const found = { aggregated: leaves(core, through), direct: leaves(core, direct) };
     if (JSON.stringify(found.aggregated) === JSON.stringify(found.direct))

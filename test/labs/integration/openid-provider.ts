@@ -72,8 +72,8 @@ export async function startOpenIDProvider(redirectURIs: readonly string[]): Prom
     caCertificate: authority.certificate,
     clientSecret,
     people,
-    async login(url, who) {
-      subject = who;
+    async login(url, user) {
+      subject = user;
       const browser = new Browser(async (path, { headers = {} }) => {
         const response = await call(`${issuer}${path}`, {
           headers: headers as Record<string, string>,

@@ -123,12 +123,12 @@ export class SessionLoad {
     await Promise.all(
       this.#replicas.map(async (base) => {
         for (;;) {
-          const begun = performance.now() - revokedAt;
+          const started = performance.now() - revokedAt;
           const status = await statusAt(base, token);
-          if (status === 200) this.tally.latestAcceptance = Math.max(this.tally.latestAcceptance, begun);
+          if (status === 200) this.tally.latestAcceptance = Math.max(this.tally.latestAcceptance, started);
           if (status === 401) return;
           // A killed replica may take long to come back.
-          if (begun > 10_000) return;
+          if (started > 10_000) return;
           await sleep(20);
         }
       }),

@@ -274,12 +274,12 @@ describe('recorded bodies', () => {
       body.add(large);
       return body;
     });
-    const reasons = new Set(bodies.map((body) => body.show(json, false).why));
+    const reasons = new Set(bodies.map((body) => body.show(json, false).reason));
     expect(reasons).toEqual(new Set(['cannot be decoded', 'too many bodies in memory']));
     for (const body of bodies) body.discard();
     const another = new AuditBody(room);
     another.add(large);
-    expect(another.show(json, false).why).toBe('cannot be decoded');
+    expect(another.show(json, false).reason).toBe('cannot be decoded');
   });
 
   test('recorded bodies that arrive in single bytes are stored as one chunk', () => {

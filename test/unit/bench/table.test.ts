@@ -38,7 +38,7 @@ test.each([
 test('a ratio is the median of the ratios of the rounds, with the minimum and maximum of the CPU', () => {
   const rows = [row('ours', [2, 4, 9]), row('nginx', [1, 1, 3])];
   expect(ratiosOf(rows)).toMatchObject(
-    [{ label: 'ours', peer: 'nginx', ratios: { cpu: 3, perSecond: 0.333, rss: 1 }, least: 2, most: 4 }].map((one) => ({
+    [{ label: 'ours', peer: 'nginx', ratios: { cpu: 3, perSecond: 0.333, rss: 1 }, min: 2, max: 4 }].map((one) => ({
       ...one,
       ratios: { ...one.ratios, perSecond: expect.closeTo(0.333, 2) },
     })),

@@ -184,12 +184,12 @@ describe('the token webhook', () => {
     [[issuer, 'https://else.example'], [issuer]],
     [['https://else.example'], undefined],
     [['kubernetes'], undefined],
-  ])('the token webhook for the audiences %j responds with %j', async (wanted, meant) => {
+  ])('the token webhook for the audiences %j responds with %j', async (wanted, expected) => {
     const made = await lab();
     const { status } = (await review(made, await tokenOf(made), basic('webhook'), wanted)).json() as {
       status: { authenticated: boolean; audiences?: readonly string[] };
     };
-    expect([status.authenticated, status.audiences]).toEqual([meant !== undefined, meant]);
+    expect([status.authenticated, status.audiences]).toEqual([expected !== undefined, expected]);
   });
 
   test('the token webhook returns no audience while those of kube-apiserver are unknown', async () => {

@@ -90,9 +90,9 @@ test.each([
   ['the session is over', 'a log is cut off', log, false],
 ] as const)('when %s, %s, and kube-apiserver notices', async (what, _, of, isWhole) => {
   info = of;
-  const begun = nextRequest();
+  const started = nextRequest();
   const sent = request();
-  const { response, closed } = await begun;
+  const { response, closed } = await started;
   response.write('one');
   const [message] = (await once(sent, 'response')) as [IncomingMessage];
   await once(message, 'readable');
@@ -108,9 +108,9 @@ test.each([
   ['the session is over', 'POST', 502],
 ] as const)('when %s before there is a response, a stream by %s gets %d', async (what, method, code) => {
   info = log;
-  const begun = nextRequest();
+  const started = nextRequest();
   request(method).on('error', () => undefined);
-  const { closed } = await begun;
+  const { closed } = await started;
   ends[what]();
   const error = await handled;
   expect(error).toBeInstanceOf(StatusError);
@@ -134,9 +134,9 @@ test.each(['the user has changed', 'the session is over'] as const)(
   'when %s, a list in transfer is completed',
   async (what) => {
     info = list;
-    const begun = nextRequest();
+    const started = nextRequest();
     const sent = request();
-    const { response } = await begun;
+    const { response } = await started;
     response.write('one ');
     const [message] = (await once(sent, 'response')) as [IncomingMessage];
     ends[what]();
@@ -151,9 +151,9 @@ test.each([
   ['a list', list],
 ])('when the client leaves, %s ends at kube-apiserver', async (_, of) => {
   info = of;
-  const begun = nextRequest();
+  const started = nextRequest();
   const sent = request().on('error', () => undefined);
-  const { response, closed } = await begun;
+  const { response, closed } = await started;
   response.write('one');
   const [message] = (await once(sent, 'response')) as [IncomingMessage];
   message.destroy();
@@ -166,9 +166,9 @@ test.each([
   ['a list', list],
 ])('when the client leaves before there is a response, %s ends at kube-apiserver', async (_, of) => {
   info = of;
-  const begun = nextRequest();
+  const started = nextRequest();
   const sent = request().on('error', () => undefined);
-  const { closed } = await begun;
+  const { closed } = await started;
   sent.destroy();
   await closed;
   expect(await handled).toBeUndefined();

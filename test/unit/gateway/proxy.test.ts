@@ -67,9 +67,9 @@ test.each([1, 2, 1_000])('a response in %d pieces arrives complete', async (coun
 test.each([pods, `${pods}?watch=true`, `${pods}/p/log?follow=true`])(
   'received parts of a response are forwarded before the rest arrives: %s',
   async (path) => {
-    const begun = held();
+    const started = held();
     const message = opened(path);
-    const response = await begun;
+    const response = await started;
     response.write('one');
     const body = await message;
     for (const piece of ['two', 'three']) {
@@ -86,9 +86,9 @@ test.each([pods, `${pods}?watch=true`, `${pods}/p/log?follow=true`])(
 test.each([`${pods}?watch=true`, `${pods}/p/log?follow=true`])(
   'the head of a stream is forwarded before its first byte: %s',
   async (path) => {
-    const begun = held();
+    const started = held();
     const message = opened(path);
-    const response = await begun;
+    const response = await started;
     response.setHeader('X-Own', 'kept').flushHeaders();
     const { status, headers } = await message;
     expect([status, headers['x-own']]).toEqual([200, 'kept']);

@@ -147,9 +147,9 @@ describe('setting the password of another user', () => {
   // evidence: password-set-root-equivalent
   test.each(['a configured user', 'a User'])(
     'setting the password of another user requires the right to impersonate the groups of %s even if a password change is due',
-    async (who) => {
+    async (owner) => {
       lab.rights.set('carol', ['update users/password', 'get users']);
-      if (who === 'a User') await lab.putUser('erin', { groups: ['platform:admins'], passwordChangeRequired: true });
+      if (owner === 'a User') await lab.putUser('erin', { groups: ['platform:admins'], passwordChangeRequired: true });
       else {
         lab.cluster.put(secrets, {
           metadata: { name: 'erin' },

@@ -152,11 +152,11 @@ describe('the password form', () => {
       'The new password must have at least 8 characters',
     ],
     ['the new password is missing', change(rightPassword, ''), 'is missing'],
-  ])('the password form rejects the change if %s', async (_, fields, why) => {
+  ])('the password form rejects the change if %s', async (_, fields, reason) => {
     const { browser, page } = await logIn();
     const refused = await browser.submit(page, fields);
     expect({ status: refused.status, title: titleOf(refused) }).toEqual({ status: 400, title: 'Your account' });
-    expect(alertOf(refused)).toContain(why);
+    expect(alertOf(refused)).toContain(reason);
     for (const typed of Object.values(fields).filter((text) => text !== '')) expect(refused.text).not.toContain(typed);
     expect(titleOf(await browser.submit(refused, change(rightPassword)))).toBe('Password changed');
   });

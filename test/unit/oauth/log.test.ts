@@ -72,7 +72,7 @@ const acts: readonly [message: string, act: (made: Lab) => Promise<AppResponse>,
   ['login failed', (made) => made.token({ ...login, password: 'wrong' }), { username: 'alice', client }],
   ['client login', (made) => made.token({ grant_type: 'client_credentials', ...asClient }), { client, sid }],
   ['client authentication failed', (made) => made.token({ ...login, client_secret: 'wrong' }), { client }],
-  ['refresh refused', (made) => made.token(refresh), { client, why: 'unknown' }],
+  ['refresh refused', (made) => made.token(refresh), { client, reason: 'unknown' }],
   [
     'session revoked',
     async (made) =>
@@ -98,7 +98,7 @@ const acts: readonly [message: string, act: (made: Lab) => Promise<AppResponse>,
     },
     { username: 'alice', client },
   ],
-  ['authorization code refused', (made) => made.token(exchange('x')), { client, why: 'unknown' }],
+  ['authorization code refused', (made) => made.token(exchange('x')), { client, reason: 'unknown' }],
   [
     'logout',
     async (made) => {
@@ -153,5 +153,5 @@ test('"refresh refused" for a user who was disabled during the write has a reaso
   };
   expect((await made.token({ ...refresh, refresh_token: token })).status).toBe(400);
   const written = lines().map((line) => JSON.parse(line) as Record<string, unknown>);
-  expect(written.find(({ message }) => message === 'refresh refused')).toMatchObject({ client, why: 'ended' });
+  expect(written.find(({ message }) => message === 'refresh refused')).toMatchObject({ client, reason: 'ended' });
 });

@@ -66,8 +66,8 @@ test('concurrent logins leave the one that was written last, in whatever order t
           client.before = wait;
           client.after = wait;
         }
-        const begun = await Promise.all(where.map((index) => begin(replicas[index as 0 | 1])));
-        const [last] = begun.toSorted(
+        const started = await Promise.all(where.map((index) => begin(replicas[index as 0 | 1])));
+        const [last] = started.toSorted(
           (a, b) => Number(b.metadata.resourceVersion ?? 0) - Number(a.metadata.resourceVersion ?? 0),
         );
         expect(remaining()).toEqual([last?.metadata.name]);

@@ -87,7 +87,7 @@ class Client {
   readonly selector: Selector;
   /** Version, undefined if it started with the existing objects. */
   readonly from: number | undefined;
-  readonly begun: number;
+  readonly started: number;
   readonly #connect: (query: string) => Call;
   #call: Call;
   #sentEvents: SentEvent[] = [];
@@ -95,7 +95,7 @@ class Client {
   constructor(selector: Selector, from: number | undefined, present: number, connect: (query: string) => Call) {
     this.selector = selector;
     this.from = from;
-    this.begun = from ?? present;
+    this.started = from ?? present;
     this.#connect = connect;
     this.#call = this.#open(from);
   }
@@ -124,7 +124,7 @@ class Client {
   resume(initial: number): boolean {
     const { sentEvents } = this;
     if (this.from === undefined && sentEvents.length < initial) return false;
-    const last = Math.max(this.begun, ...sentEvents.map(({ version }) => version));
+    const last = Math.max(this.started, ...sentEvents.map(({ version }) => version));
     this.stop();
     this.#sentEvents = sentEvents;
     this.#call = this.#open(last);
@@ -148,10 +148,10 @@ function naive(before: State, after: State, version: (name: string) => number, {
     const was = before.get(name);
     const is = after.get(name);
     if (was === is) continue;
-    const saw = was !== undefined && sees(name, was);
+    const wasShown = was !== undefined && sees(name, was);
     const shows = is !== undefined && sees(name, is);
-    const type = shows ? (saw ? 'MODIFIED' : 'ADDED') : 'DELETED';
-    if (saw || shows) all.push({ type, name, version: version(name) });
+    const type = shows ? (wasShown ? 'MODIFIED' : 'ADDED') : 'DELETED';
+    if (wasShown || shows) all.push({ type, name, version: version(name) });
   }
   return all;
 }
@@ -201,17 +201,17 @@ test.each(doors)(
             put(step.name, step.env);
             const gone = ['c', 'd'].filter((name) => state().has(name));
             const present = [...state().keys()].filter((name) => !gone.includes(name));
-            const begun = version;
+            const started = version;
             store.replace(present.map(stored), version + gone.length);
-            for (const { object } of changesAfter(store, begun) ?? []) remove(object.name);
+            for (const { object } of changesAfter(store, started) ?? []) remove(object.name);
           } else if (step.do === 'watch') {
             const known = history.filter((entry) => entry.version >= store.history.since);
             const from = step.from % 3 === 0 ? undefined : known[step.from % known.length]?.version;
             const headers = { accept: accept[step.form] ?? '' };
             const connect = (query: string): Call => {
-              const begun = call(routes, `${path}?watch=true&${query}`, { headers });
-              begun.response.stalled = step.stalled;
-              return begun;
+              const started = call(routes, `${path}?watch=true&${query}`, { headers });
+              started.response.stalled = step.stalled;
+              return started;
             };
             clients.push(new Client(all[step.selector % all.length] as Selector, from, version, connect));
             // The initial objects are read when the caller's rights are known, within this turn of the event loop.
@@ -225,15 +225,15 @@ test.each(doors)(
           } else if (step.do === 'resume') {
             await settle();
             const client = clientOf(step.which);
-            const entry = history.find(({ version: at }) => at === client?.begun);
+            const entry = history.find(({ version: at }) => at === client?.started);
             const initial = [...(entry?.state ?? [])].filter(([name, labels]) => client?.selector.sees(name, labels));
             client?.resume(initial.length);
           } else await settle();
         for (const client of clients) client.stalled = false;
         // A watch that searches for values needs several turns.
         for (let i = 0; i < 10; i += 1) await settle();
-        for (const { selector, from, begun, sentEvents } of clients) {
-          const at = history.findIndex((entry) => entry.version === begun);
+        for (const { selector, from, started, sentEvents } of clients) {
+          const at = history.findIndex((entry) => entry.version === started);
           const first = from === undefined ? sentEvents.slice(0, initialOf(history[at]?.state, selector).length) : [];
           expect(first.map(({ type, name }) => `${type} ${name}`)).toEqual(
             from === undefined ? initialOf(history[at]?.state, selector) : [],

@@ -120,22 +120,22 @@ test('the health checks are those of all components with a report, by name, in o
 
 test('a topic calls its listeners in the order of their subscription', () => {
   const topic = new Topic<string>();
-  const heard: string[] = [];
+  const received: string[] = [];
   topic.publish('before anyone subscribed');
-  topic.subscribe((value) => heard.push(`first ${value}`));
-  topic.subscribe((value) => heard.push(`second ${value}`));
+  topic.subscribe((value) => received.push(`first ${value}`));
+  topic.subscribe((value) => received.push(`second ${value}`));
   topic.publish('event');
-  expect(heard).toEqual(['first event', 'second event']);
+  expect(received).toEqual(['first event', 'second event']);
 });
 
 test('a topic does not call a listener that has unsubscribed, even from within a listener', () => {
   const topic = new Topic<number>();
-  const heard: number[] = [];
+  const received: number[] = [];
   const unsubscribe = topic.subscribe((value) => {
-    heard.push(value);
+    received.push(value);
     unsubscribe();
   });
   topic.publish(1);
   topic.publish(2);
-  expect(heard).toEqual([1]);
+  expect(received).toEqual([1]);
 });

@@ -186,9 +186,9 @@ const refusalOf = (take: () => unknown): unknown => {
   }
 };
 
-const refusal = (why: string): object => ({
+const refusal = (reason: string): object => ({
   status: 429,
-  message: `watches: ${why}; ${tryLater}`,
+  message: `watches: ${reason}; ${tryLater}`,
   headers: { 'Retry-After': '1' },
 });
 

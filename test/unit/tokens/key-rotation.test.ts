@@ -143,11 +143,11 @@ describe('a key rotation', () => {
   test('a key rotation starts when the keys are old enough, and not before', async () => {
     const { settings, replica, clock, until } = await lab();
     const one = await replica();
-    const begun = clock.now();
+    const started = clock.now();
     await clock.advance(settings.keyRotation - minute);
     expect(published(one)).toHaveLength(2);
     await until(() => published(one).length === 4);
-    expect(clock.now() - begun).toBeGreaterThanOrEqual(settings.keyRotation);
+    expect(clock.now() - started).toBeGreaterThanOrEqual(settings.keyRotation);
   });
 
   test('a key rotation is started once by each command', async () => {

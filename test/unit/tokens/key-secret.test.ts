@@ -248,12 +248,12 @@ describe('a change of the key Secret', () => {
   test('a change of the key Secret is dropped if somebody else changed or deleted the Secret meanwhile', async () => {
     const { cluster, start, stored } = lab();
     const { client, secret } = await start();
-    const theirs = Buffer.alloc(8, 1).toString('base64');
+    const otherKey = Buffer.alloc(8, 1).toString('base64');
     client.before = ({ method }) => {
-      if (method === 'PUT') put(cluster, { key: theirs });
+      if (method === 'PUT') put(cluster, { key: otherKey });
     };
     await secret.change(async () => other);
-    expect(stored()).toBe(theirs);
+    expect(stored()).toBe(otherKey);
     await settle();
     client.before = ({ method }) => {
       if (method === 'PUT') cluster.delete(path, name);

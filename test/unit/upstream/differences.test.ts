@@ -19,8 +19,8 @@ test('no spec is listed twice among the differences between kube-apiserver and t
 });
 
 test('each group of specs has a reason and expressions that both JavaScript and Go understand', () => {
-  for (const { why, specs } of [...focus, ...skip]) {
-    expect(why).toMatch(sentence);
+  for (const { reason, specs } of [...focus, ...skip]) {
+    expect(reason).toMatch(sentence);
     expect(specs.length).toBeGreaterThan(0);
     for (const { source, flags } of specs) {
       expect(flags).toBe('');

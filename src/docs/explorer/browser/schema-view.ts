@@ -28,9 +28,9 @@ export function schemaTree(given: ShownSchema, schemas: SchemaReader): readonly 
     const head = [schema['items'] === undefined ? 'Any property: ' : 'Items: ', ...schemaLine(inner, schemas)];
     rows.push(el('li', {}, ...below(head, inner, schemas), ...about(inner, schemas)));
   }
-  for (const { how, of } of partsOf(schema))
+  for (const { keyword, of } of partsOf(schema))
     for (const [at, one] of of.entries()) {
-      const head = [`${how === 'allOf' ? 'And' : at === 0 ? 'Either' : 'Or'}: `, ...schemaLine(one, schemas)];
+      const head = [`${keyword === 'allOf' ? 'And' : at === 0 ? 'Either' : 'Or'}: `, ...schemaLine(one, schemas)];
       rows.push(el('li', {}, ...below(head, one, schemas), ...about(one, schemas)));
     }
   return rows.length === 0 ? [] : [el('ul', { class: 'schema' }, ...rows)];

@@ -10,10 +10,10 @@ const choices = ['allOf', 'anyOf', 'oneOf'] as const;
 /** Returns the parts of `allOf`, `anyOf` and `oneOf`. */
 export function partsOf(
   schema: ShownSchema,
-): { readonly how: (typeof choices)[number]; readonly of: readonly ShownSchema[] }[] {
-  return choices.flatMap((how) => {
-    const of = schema[how];
-    return Array.isArray(of) ? [{ how, of: of.filter(isObject) }] : [];
+): { readonly keyword: (typeof choices)[number]; readonly of: readonly ShownSchema[] }[] {
+  return choices.flatMap((keyword) => {
+    const of = schema[keyword];
+    return Array.isArray(of) ? [{ keyword, of: of.filter(isObject) }] : [];
   });
 }
 
@@ -123,7 +123,9 @@ export function exampleOf(given: ShownSchema, schemas: SchemaReader, depth = 0):
   const parts = partsOf(schema);
   const [first] = parts;
   if (first !== undefined && propertiesOf(schema).length === 0) {
-    const of = (first.how === 'allOf' ? first.of : first.of.slice(0, 1)).map((one) => exampleOf(one, schemas, depth));
+    const of = (first.keyword === 'allOf' ? first.of : first.of.slice(0, 1)).map((one) =>
+      exampleOf(one, schemas, depth),
+    );
     return of.length > 0 && of.every(isObject) ? Object.assign({}, ...of) : of[0];
   }
   switch (typesOf(schema)[0] ?? (isObject(schema['properties']) ? 'object' : '')) {

@@ -57,7 +57,7 @@ function bySince({ namespaces = new Map<string, number>(), end }: Selection): Si
     else same.push(name);
   }
   return [...names]
-    .map(([since, those]) => ({ names: those, from: since * 1_000 }))
+    .map(([since, nameGroup]) => ({ names: nameGroup, from: since * 1_000 }))
     .toSorted((a, b) => a.from - b.from);
 }
 

@@ -14,7 +14,7 @@ import (
 	"platform.io/test/clients/generated/platform"
 )
 
-type known struct {
+type input struct {
 	Username          string `json:"username"`
 	Password          string `json:"password"`
 	Rightless         string `json:"rightless"`
@@ -25,7 +25,7 @@ type known struct {
 type seen map[string]any
 
 type cases struct {
-	known
+	input
 	ctx      context.Context
 	url      string
 	open     *platform.ClientWithResponses
@@ -54,7 +54,7 @@ func as(token string) func(context.Context, *http.Request) error {
 
 func run(url string) (err error) {
 	c := &cases{ctx: context.Background(), url: url}
-	if err := json.NewDecoder(os.Stdin).Decode(&c.known); err != nil {
+	if err := json.NewDecoder(os.Stdin).Decode(&c.input); err != nil {
 		return err
 	}
 	if c.open, err = platform.NewClientWithResponses(url); err != nil {
@@ -101,22 +101,22 @@ func passwordOf(username, password string) platform.TokenRequest {
 }
 
 func (c *cases) login(username, password string) (string, error) {
-	answer, err := c.open.PostOauthTokenWithFormdataBodyWithResponse(c.ctx, passwordOf(username, password))
+	result, err := c.open.PostOauthTokenWithFormdataBodyWithResponse(c.ctx, passwordOf(username, password))
 	if err != nil {
 		return "", err
 	}
-	if answer.JSON200 == nil {
-		return "", fmt.Errorf("login failed: %s", answer.Body)
+	if result.JSON200 == nil {
+		return "", fmt.Errorf("login failed: %s", result.Body)
 	}
-	return answer.JSON200.AccessToken, nil
+	return result.JSON200.AccessToken, nil
 }
 
 func (c *cases) wrongPassword() (any, error) {
-	answer, err := c.open.PostOauthTokenWithFormdataBodyWithResponse(c.ctx, passwordOf("nobody-of-go", "x"))
+	result, err := c.open.PostOauthTokenWithFormdataBodyWithResponse(c.ctx, passwordOf("nobody-of-go", "x"))
 	if err != nil {
 		return nil, err
 	}
-	return []any{answer.StatusCode(), answer.JSON400.Error}, nil
+	return []any{result.StatusCode(), result.JSON400.Error}, nil
 }
 
 // of returns the value of a pointer, or the zero value for nil.
@@ -201,25 +201,25 @@ func (c *cases) forbidden() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.open.ListNodesWithResponse(c.ctx, nil, as(token))
+	result, err := c.open.ListNodesWithResponse(c.ctx, nil, as(token))
 	if err != nil {
 		return nil, err
 	}
-	if answer.JSON403 == nil {
-		return nil, unexpected(answer.Body)
+	if result.JSON403 == nil {
+		return nil, unexpected(result.Body)
 	}
-	return refused(answer.JSON403), nil
+	return refused(result.JSON403), nil
 }
 
 func (c *cases) whoAmI() (any, error) {
-	answer, err := c.platform.GetIamWhoamiWithResponse(c.ctx, nil)
+	result, err := c.platform.GetIamWhoamiWithResponse(c.ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	if answer.JSON200 == nil {
-		return nil, unexpected(answer.Body)
+	if result.JSON200 == nil {
+		return nil, unexpected(result.Body)
 	}
-	status := answer.JSON200.Status
+	status := result.JSON200.Status
 	return []any{status.UserInfo.Username, status.UserInfo.Groups, status.User.PasswordChangeRequired}, nil
 }
 

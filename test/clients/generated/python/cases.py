@@ -60,11 +60,11 @@ TRUST = ssl.create_default_context()
 OPEN = Client(base_url=URL, verify_ssl=TRUST)
 
 
-def need(kind, answer):
+def need(kind, response):
     """Returns the response if it has the expected type."""
-    if not isinstance(answer, kind):
-        raise SystemExit(f"not a {kind.__name__}: {answer}")
-    return answer
+    if not isinstance(response, kind):
+        raise SystemExit(f"not a {kind.__name__}: {response}")
+    return response
 
 
 def login(username, password):
@@ -98,8 +98,8 @@ def wrong_password():
     body = TokenRequest(
         grant_type="password", username="nobody-of-python", password="x", client_id="platform", client_secret="platform"
     )
-    answer = post_oauth_token.sync_detailed(client=OPEN, body=body)
-    return [answer.status_code, need(OAuthError, answer.parsed).error]
+    response = post_oauth_token.sync_detailed(client=OPEN, body=body)
+    return [response.status_code, need(OAuthError, response.parsed).error]
 
 
 def nodes():

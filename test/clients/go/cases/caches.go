@@ -50,7 +50,7 @@ func (r *requests) record(config *rest.Config) *rest.Config {
 			if err != nil || !strings.HasSuffix(request.URL.Path, "/nodes") {
 				return response, err
 			}
-			asked := []string{}
+			sent := []string{}
 			for key, values := range request.URL.Query() {
 				switch {
 				case key == "timeoutSeconds" || key == "timeout":
@@ -58,12 +58,12 @@ func (r *requests) record(config *rest.Config) *rest.Config {
 				case key == "resourceVersion" && values[0] != "0":
 					values = []string{"N"}
 				}
-				asked = append(asked, key+"="+values[0])
+				sent = append(sent, key+"="+values[0])
 			}
-			sort.Strings(asked)
+			sort.Strings(sent)
 			r.Lock()
 			defer r.Unlock()
-			r.seen = append(r.seen, strings.Join(asked, "&")+" "+response.Status)
+			r.seen = append(r.seen, strings.Join(sent, "&")+" "+response.Status)
 			return response, nil
 		})
 	})
@@ -80,14 +80,14 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// story is the sequence of an informer's events for one node.
-type story struct {
+// recorder keeps an informer's events for one node.
+type recorder struct {
 	sync.Mutex
-	of   string
-	told []string
+	of     string
+	events []string
 }
 
-func (s *story) handler() clientcache.ResourceEventHandler {
+func (s *recorder) handler() clientcache.ResourceEventHandler {
 	tell := func(event string, object any) {
 		accessor, err := meta.Accessor(object)
 		if err != nil || accessor.GetName() != s.of {
@@ -96,8 +96,8 @@ func (s *story) handler() clientcache.ResourceEventHandler {
 		s.Lock()
 		defer s.Unlock()
 		text := event + " " + accessor.GetLabels()["case"]
-		if len(s.told) == 0 || s.told[len(s.told)-1] != text {
-			s.told = append(s.told, text)
+		if len(s.events) == 0 || s.events[len(s.events)-1] != text {
+			s.events = append(s.events, text)
 		}
 	}
 	return clientcache.ResourceEventHandlerFuncs{
@@ -108,20 +108,20 @@ func (s *story) handler() clientcache.ResourceEventHandler {
 }
 
 // until waits for the last event.
-func (s *story) until(ctx context.Context, last string) []string {
+func (s *recorder) until(ctx context.Context, last string) []string {
 	for {
 		s.Lock()
-		told := append([]string{}, s.told...)
+		recorded := append([]string{}, s.events...)
 		s.Unlock()
-		if ctx.Err() != nil || len(told) > 0 && strings.HasPrefix(told[len(told)-1], last) {
-			return told
+		if ctx.Err() != nil || len(recorded) > 0 && strings.HasPrefix(recorded[len(recorded)-1], last) {
+			return recorded
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
 // followed creates, changes and deletes a node while an informer watches it.
-func followed(ctx context.Context, t *target, events *story) []string {
+func followed(ctx context.Context, t *target, events *recorder) []string {
 	t.writer.create(ctx, t.own, map[string]any{"case": "one"})
 	events.until(ctx, "add")
 	t.writer.label(ctx, t.own, `"two"`)
@@ -150,8 +150,8 @@ func init() {
 				ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 				defer cancel()
 				streaming.Store(stream)
-				asked, events := &requests{}, &story{of: t.own}
-				informer := informerOf(asked.record(t.config), t)
+				sent, events := &requests{}, &recorder{of: t.own}
+				informer := informerOf(sent.record(t.config), t)
 				problems := []string{}
 				check(informer.SetWatchErrorHandler(func(_ *clientcache.Reflector, err error) { problems = append(problems, err.Error()) }))
 				must(informer.AddEventHandler(events.handler()))
@@ -164,7 +164,7 @@ func init() {
 					}
 				}
 				sort.Strings(keys)
-				return map[string]any{"keys": keys, "told": followed(ctx, t, events), "asked": asked.all(), "problems": problems}
+				return map[string]any{"keys": keys, "events": followed(ctx, t, events), "requests": sent.all(), "problems": problems}
 			}
 		}
 
@@ -187,8 +187,8 @@ func init() {
 				ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 				defer cancel()
 				streaming.Store(stream)
-				asked, events := &requests{}, &story{of: t.own}
-				nodes := must(cache.New(asked.record(t.config), cache.Options{Scheme: t.scheme()}))
+				sent, events := &requests{}, &recorder{of: t.own}
+				nodes := must(cache.New(sent.record(t.config), cache.Options{Scheme: t.scheme()}))
 				one, list := objectOf(t)
 				check(nodes.IndexField(ctx, one, "hostname", func(object client.Object) []string {
 					return []string{object.GetLabels()["kubernetes.io/hostname"]}
@@ -204,7 +204,7 @@ func init() {
 				check(nodes.List(ctx, list, client.MatchingFields{"hostname": "node-5"}))
 				return map[string]any{
 					"synced": synced, "labelled": labelled, "indexed": meta.LenList(list), "digest": digest(one), "missing": refusal(missing),
-					"told": followed(ctx, t, events), "asked": asked.all(),
+					"events": followed(ctx, t, events), "requests": sent.all(),
 				}
 			}
 		}

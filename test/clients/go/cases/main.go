@@ -81,11 +81,11 @@ func run(ctx context.Context, kubeconfigs [3]string, wanted *regexp.Regexp) erro
 				defer writing.Unlock()
 				check(output.Encode(seen))
 			})
-			if !apart.MatchString(name) {
+			if !isolated.MatchString(name) {
 				running.Wait()
 			}
 		}
-		if !crowd.MatchString(name) {
+		if !concurrent.MatchString(name) {
 			running.Wait()
 		}
 	}
@@ -94,17 +94,17 @@ func run(ctx context.Context, kubeconfigs [3]string, wanted *regexp.Regexp) erro
 }
 
 var (
-	// apart lists the cases that use only their target's own node, and so run against all targets at once.
-	apart = regexp.MustCompile(`^(watch|ahead|controller-runtime|informer)/`)
-	// crowd lists those of them that also change no setting of the whole program.
-	crowd = regexp.MustCompile(`^(watch|ahead)/`)
+	// isolated lists the cases that use only their target's own node, and so run against all targets at once.
+	isolated = regexp.MustCompile(`^(watch|ahead|controller-runtime|informer)/`)
+	// concurrent lists those of them that also change no setting of the whole program.
+	concurrent = regexp.MustCompile(`^(watch|ahead)/`)
 )
 
 // result runs one case; its failure is part of the result and does not affect other targets.
 func result(ctx context.Context, name string, target *target) (seen any) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	defer target.writer.tidy()
+	defer target.writer.cleanUp()
 	defer func() {
 		if problem := recover(); problem != nil {
 			seen = map[string]any{"broken": fmt.Sprint(problem), "target": target.name}

@@ -190,7 +190,7 @@ func init() {
 		pages.PageSize = 3
 		list, paged, err := pages.List(ctx, metav1.ListOptions{})
 		check(err)
-		return map[string]any{"answers": refusals, "paged": paged, "size": meta.LenList(list)}
+		return map[string]any{"responses": refusals, "paged": paged, "size": meta.LenList(list)}
 	}
 
 	for _, options := range []metav1.ListOptions{

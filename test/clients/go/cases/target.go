@@ -85,19 +85,19 @@ func (t *target) settle(ctx context.Context) {
 	}
 }
 
-// answer is the response to a plain request.
-type answer struct {
+// reply is the response to a plain request.
+type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
 // get sends a request with the query appended to the collection's path.
-func (t *target) get(ctx context.Context, suffix, accept string) answer {
+func (t *target) get(ctx context.Context, suffix, accept string) reply {
 	return t.do(ctx, http.MethodGet, suffix, accept)
 }
 
-func (t *target) do(ctx context.Context, method, suffix, accept string) answer {
+func (t *target) do(ctx context.Context, method, suffix, accept string) reply {
 	base, _, err := rest.DefaultServerUrlFor(t.config)
 	check(err)
 	request := must(http.NewRequestWithContext(ctx, method, base.String()+t.path()+suffix, nil))
@@ -106,7 +106,7 @@ func (t *target) do(ctx context.Context, method, suffix, accept string) answer {
 	}
 	response := must(must(rest.HTTPClientFor(t.config)).Do(request))
 	defer response.Body.Close()
-	return answer{response.StatusCode, response.Header, must(io.ReadAll(response.Body))}
+	return reply{response.StatusCode, response.Header, must(io.ReadAll(response.Body))}
 }
 
 // writer changes the core nodes and restores them.
@@ -143,8 +143,8 @@ func (w *writer) remove(ctx context.Context, name string) {
 	delete(w.created, name)
 }
 
-// tidy deletes what a case has left behind.
-func (w *writer) tidy() {
+// cleanUp deletes what a case has left behind.
+func (w *writer) cleanUp() {
 	for name := range w.created {
 		if err := w.nodes.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			panic(err)

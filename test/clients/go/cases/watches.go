@@ -16,22 +16,22 @@ import (
 )
 
 // event describes one event of a watch, with the name that `marks` has for its resourceVersion.
-func event(told watch.Event, marks map[string]string) string {
-	if told.Type == watch.Error {
-		return "ERROR " + string(must(json.Marshal(told.Object)))
+func event(found watch.Event, marks map[string]string) string {
+	if found.Type == watch.Error {
+		return "ERROR " + string(must(json.Marshal(found.Object)))
 	}
-	node, isNode := told.Object.(interface {
+	node, isNode := found.Object.(interface {
 		GetName() string
 		GetResourceVersion() string
 		GetAnnotations() map[string]string
 		GetLabels() map[string]string
 	})
 	if !isNode {
-		return fmt.Sprintf("%s %T", told.Type, told.Object)
+		return fmt.Sprintf("%s %T", found.Type, found.Object)
 	}
-	kind := told.Object.GetObjectKind().GroupVersionKind()
-	text := fmt.Sprintf("%s %s %s %s", told.Type, kind.GroupVersion(), kind.Kind, node.GetName())
-	if mark, known := marks[node.GetResourceVersion()]; known && told.Type != watch.Bookmark {
+	kind := found.Object.GetObjectKind().GroupVersionKind()
+	text := fmt.Sprintf("%s %s %s %s", found.Type, kind.GroupVersion(), kind.Kind, node.GetName())
+	if mark, known := marks[node.GetResourceVersion()]; known && found.Type != watch.Bookmark {
 		text += " of " + mark
 	}
 	if node.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
@@ -43,8 +43,8 @@ func event(told watch.Event, marks map[string]string) string {
 	return text
 }
 
-// told collects the events of a watch until it ends or `count` have been received.
-func told(ctx context.Context, events watch.Interface, count int, marks map[string]string) []string {
+// collect gathers the events of a watch until it ends or `count` have been received.
+func collect(ctx context.Context, events watch.Interface, count int, marks map[string]string) []string {
 	defer events.Stop()
 	seen := []string{}
 	for len(seen) < count {
@@ -71,8 +71,8 @@ type watcher interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// life watches the whole lifecycle of a node with these options.
-func life(ctx context.Context, t *target, client watcher, options metav1.ListOptions, count int) any {
+// lifecycle watches the whole lifecycle of a node with these options.
+func lifecycle(ctx context.Context, t *target, client watcher, options metav1.ListOptions, count int) any {
 	options.ResourceVersion = t.writer.current(ctx)
 	marks := map[string]string{}
 	t.writer.create(ctx, "other", nil)
@@ -86,7 +86,7 @@ func life(ctx context.Context, t *target, client watcher, options metav1.ListOpt
 	marks[t.writer.label(ctx, "case", `"one"`)] = "the first label again"
 	t.writer.remove(ctx, "case")
 	t.writer.remove(ctx, "other")
-	return told(ctx, events, count, marks)
+	return collect(ctx, events, count, marks)
 }
 
 func seconds(count int64) *int64 { return &count }
@@ -103,23 +103,23 @@ func no() *bool {
 
 func init() {
 	cases["life/dynamic"] = func(ctx context.Context, t *target) any {
-		return life(ctx, t, t.dynamic(), metav1.ListOptions{}, 9)
+		return lifecycle(ctx, t, t.dynamic(), metav1.ListOptions{}, 9)
 	}
 	cases["life/metadata"] = func(ctx context.Context, t *target) any {
-		return life(ctx, t, t.metadata(), metav1.ListOptions{}, 9)
+		return lifecycle(ctx, t, t.metadata(), metav1.ListOptions{}, 9)
 	}
 	for selector, count := range map[string]int{"case=one": 4, "case": 7, "!case": 6, "case notin (two)": 8} {
 		cases["life/"+selector] = func(ctx context.Context, t *target) any {
 			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 			defer cancel()
-			return life(ctx, t, t.dynamic(), metav1.ListOptions{LabelSelector: selector}, count)
+			return lifecycle(ctx, t, t.dynamic(), metav1.ListOptions{LabelSelector: selector}, count)
 		}
 	}
 	for selector, count := range map[string]int{"metadata.name=case": 8, "spec.unschedulable=true": 2, "metadata.name=case,spec.unschedulable=false": 7} {
 		cases["life/"+selector] = func(ctx context.Context, t *target) any {
 			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 			defer cancel()
-			return life(ctx, t, t.dynamic(), metav1.ListOptions{FieldSelector: selector}, count)
+			return lifecycle(ctx, t, t.dynamic(), metav1.ListOptions{FieldSelector: selector}, count)
 		}
 	}
 
@@ -163,7 +163,7 @@ func init() {
 			}
 			// A bookmark reports progress of a watch, so the revision must have advanced.
 			t.writer.create(ctx, "other-"+t.own, nil)
-			return told(ctx, events, 100, marks)
+			return collect(ctx, events, 100, marks)
 		}
 	}
 	// A helper of client-go that resumes a watch after its end.
@@ -180,7 +180,7 @@ func init() {
 		events := must(watchtools.NewRetryWatcherWithContext(ctx, version, client))
 		marks[t.writer.label(ctx, t.own, `"one"`)] = "the first label"
 		seen := make(chan []string)
-		go func() { seen <- told(ctx, events, 2, marks) }()
+		go func() { seen <- collect(ctx, events, 2, marks) }()
 		time.Sleep(1500 * time.Millisecond)
 		t.writer.label(ctx, t.own, `"two"`)
 		return []any{<-seen, watches > 1}
@@ -201,9 +201,9 @@ func init() {
 				version := t.writer.create(ctx, t.own, nil)
 				t.writer.label(ctx, t.own, `"one"`)
 				t.writer.remove(ctx, t.own)
-				answer := t.get(ctx, "?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3D"+t.own+"&resourceVersion="+version+query, accept)
-				seen := []any{answer.status, answer.header.Get("Content-Type")}
-				lines := bufio.NewScanner(bytes.NewReader(answer.body))
+				reply := t.get(ctx, "?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3D"+t.own+"&resourceVersion="+version+query, accept)
+				seen := []any{reply.status, reply.header.Get("Content-Type")}
+				lines := bufio.NewScanner(bytes.NewReader(reply.body))
 				lines.Buffer(nil, 1<<20)
 				for lines.Scan() {
 					var frame map[string]any

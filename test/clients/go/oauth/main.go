@@ -18,8 +18,8 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// known is the content of standard input.
-type known struct {
+// input is the content of standard input.
+type input struct {
 	Username string            `json:"username"`
 	Password string            `json:"password"`
 	Callback string            `json:"callback"`
@@ -33,7 +33,7 @@ type endpoints struct {
 }
 
 type flows struct {
-	known
+	input
 	endpoints
 	ctx      context.Context
 	issuer   string
@@ -55,7 +55,7 @@ func main() {
 
 func run(issuer string) (err error) {
 	f := &flows{ctx: context.Background(), issuer: issuer}
-	if err := json.NewDecoder(os.Stdin).Decode(&f.known); err != nil {
+	if err := json.NewDecoder(os.Stdin).Decode(&f.input); err != nil {
 		return err
 	}
 	if f.provider, err = oidc.NewProvider(f.ctx, issuer); err != nil {
@@ -91,12 +91,12 @@ func (f *flows) client(name string) *oauth2.Config {
 // identity returns the claims of an id_token validated by go-oidc.
 func (f *flows) identity(token *oauth2.Token, client string) (*oidc.IDToken, string, error) {
 	raw, _ := token.Extra("id_token").(string)
-	judged, err := f.provider.Verifier(&oidc.Config{ClientID: client}).Verify(f.ctx, raw)
+	verified, err := f.provider.Verifier(&oidc.Config{ClientID: client}).Verify(f.ctx, raw)
 	if err != nil {
 		return nil, "", err
 	}
-	username, err := usernameIn(judged)
-	return judged, username, err
+	username, err := usernameIn(verified)
+	return verified, username, err
 }
 
 func usernameIn(token interface{ Claims(any) error }) (string, error) {
@@ -114,19 +114,19 @@ func (f *flows) code() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := callback.Query()
-	if answer.Get("state") != state || answer.Get("iss") != f.issuer {
+	result := callback.Query()
+	if result.Get("state") != state || result.Get("iss") != f.issuer {
 		return nil, fmt.Errorf("not a response to the request: %s", callback)
 	}
-	token, err := client.Exchange(f.ctx, answer.Get("code"), oauth2.VerifierOption(verifier))
+	token, err := client.Exchange(f.ctx, result.Get("code"), oauth2.VerifierOption(verifier))
 	if err != nil {
 		return nil, err
 	}
-	judged, username, err := f.identity(token, client.ClientID)
+	verified, username, err := f.identity(token, client.ClientID)
 	if err != nil {
 		return nil, err
 	}
-	if judged.Nonce != nonce {
+	if verified.Nonce != nonce {
 		return nil, errors.New("the nonce is another")
 	}
 	person, err := f.userInfo(token)
@@ -154,7 +154,7 @@ func (f *flows) code() (any, error) {
 		"user":         username,
 		"userinfo":     person,
 		"rotated":      refreshed.RefreshToken != token.RefreshToken,
-		"same user":    again.Subject == judged.Subject,
+		"same user":    again.Subject == verified.Subject,
 		"introspected": introspected,
 		"revoked":      revoked,
 	}, nil
@@ -168,8 +168,8 @@ func (f *flows) userInfo(token *oauth2.Token) (string, error) {
 	return usernameIn(person)
 }
 
-// ask posts a form to an endpoint as a client.
-func (f *flows) ask(client *oauth2.Config, endpoint string, form url.Values, answer any) error {
+// post posts a form to an endpoint as a client.
+func (f *flows) post(client *oauth2.Config, endpoint string, form url.Values, result any) error {
 	request, err := http.NewRequestWithContext(f.ctx, http.MethodPost, endpoint, body(form))
 	if err != nil {
 		return err
@@ -184,21 +184,21 @@ func (f *flows) ask(client *oauth2.Config, endpoint string, form url.Values, ans
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s returned %s", endpoint, response.Status)
 	}
-	if answer == nil {
+	if result == nil {
 		return nil
 	}
-	return json.NewDecoder(response.Body).Decode(answer)
+	return json.NewDecoder(response.Body).Decode(result)
 }
 
 func (f *flows) introspected(client *oauth2.Config, token *oauth2.Token) ([]any, error) {
-	var answer seen
-	err := f.ask(client, f.Introspection, url.Values{"token": {token.AccessToken}}, &answer)
-	return []any{answer["active"], answer["client_id"], answer["username"]}, err
+	var result seen
+	err := f.post(client, f.Introspection, url.Values{"token": {token.AccessToken}}, &result)
+	return []any{result["active"], result["client_id"], result["username"]}, err
 }
 
 // revoke reports what is left of a token after its revocation.
 func (f *flows) revoke(client *oauth2.Config, token *oauth2.Token) ([]any, error) {
-	if err := f.ask(client, f.Revocation, url.Values{"token": {token.RefreshToken}}, nil); err != nil {
+	if err := f.post(client, f.Revocation, url.Values{"token": {token.RefreshToken}}, nil); err != nil {
 		return nil, err
 	}
 	_, err := client.TokenSource(f.ctx, &oauth2.Token{RefreshToken: token.RefreshToken}).Token()

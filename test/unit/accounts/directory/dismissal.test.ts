@@ -35,9 +35,9 @@ async function begin(userName: string, clientID = 'console', on = accounts): Pro
 }
 
 /** Starts a session through a login at an identity provider. */
-async function beginAs(userName: string, who: Identity): Promise<() => string> {
+async function beginAs(userName: string, user: Identity): Promise<() => string> {
   const { uid: userUID = '' } = accounts.directory.account(userName) ?? {};
-  const { session } = await accounts.sessions.create({ userName, userUID, clientID: 'console', identity: who });
+  const { session } = await accounts.sessions.create({ userName, userUID, clientID: 'console', identity: user });
   return () => phaseOf(session.metadata.name);
 }
 
@@ -196,9 +196,9 @@ describe('a session is not revoked', () => {
 
   test('a session is not revoked when it belongs to either of two identities linked to the same user', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
-    const begun = [await beginAs('bob', identity), await beginAs('bob', another)];
+    const started = [await beginAs('bob', identity), await beginAs('bob', another)];
     await accounts.clock.advance(5 * minute);
-    expect(begun.map((phase) => phase())).toEqual(['Active', 'Active']);
+    expect(started.map((phase) => phase())).toEqual(['Active', 'Active']);
   });
 
   // evidence: dismissal-config-refused
@@ -286,13 +286,13 @@ describe('the sweep revokes a session', () => {
   test('the sweep revokes a session that was created with a password or by a link at the moment it was removed', async () => {
     const uid = await accounts.putUser('bob', { identities: [another] });
     const spec = { userName: 'bob', userUID: uid, clientID: 'console' };
-    const begun = [
+    const started = [
       await accounts.sessions.create({ ...spec, credentialID: 'of before' }),
       await accounts.sessions.create({ ...spec, identity }),
       await accounts.sessions.create({ ...spec, identity: another }),
     ].map(({ session }) => session.metadata.name);
     await accounts.clock.advance(5 * minute);
-    expect(begun.map(phaseOf)).toEqual(['gone', 'gone', 'Active']);
+    expect(started.map(phaseOf)).toEqual(['gone', 'gone', 'Active']);
   });
 
   test('the sweep revokes a session that was created by the last link of a user at the moment it was removed', async () => {

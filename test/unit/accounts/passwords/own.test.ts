@@ -47,20 +47,20 @@ test.each([
   ['unfit', rightPassword, 'short'],
   ['unfit', rightPassword, rightPassword],
   ['unfit', rightPassword, 'password123'],
-])('a password change that is %s is refused: %j to %j', async (why, current, password) => {
-  expect(await set(current, password)).toMatchObject({ why, message: expect.any(String) });
+])('a password change that is %s is refused: %j to %j', async (reason, current, password) => {
+  expect(await set(current, password)).toMatchObject({ reason, message: expect.any(String) });
   expect(await logIn(rightPassword)).toBe(true);
 });
 
 test('a wrong current password is logged and counts as a failed login', async () => {
-  for (let time = 0; time < 3; time += 1) expect(await set('wrong', next)).toMatchObject({ why: 'wrong' });
+  for (let time = 0; time < 3; time += 1) expect(await set('wrong', next)).toMatchObject({ reason: 'wrong' });
   expect(lines().map((line) => JSON.parse(line) as unknown)).toContainEqual(
     expect.objectContaining({ level: 'info', auditID: 'audit-1', user: 'bob', sourceIP: '192.0.2.1' }),
   );
   expect(accounts.limiter.retryAfter(attempt)).toBeGreaterThan(0);
   const { length } = accounts.hashes.verified;
   expect(await set(rightPassword, next)).toEqual({
-    why: 'limited',
+    reason: 'limited',
     message: expect.stringContaining('try again'),
     retryAfter: accounts.limiter.retryAfter(attempt),
   });
@@ -76,7 +76,7 @@ test('the right current password resets failed logins', async () => {
 
 test('a user who was disabled meanwhile cannot change the password', async () => {
   await accounts.putUser('bob', { state: 'Disabled' });
-  expect(await set(rightPassword, next)).toMatchObject({ why: 'wrong' });
+  expect(await set(rightPassword, next)).toMatchObject({ reason: 'wrong' });
 });
 
 describe('a password that is managed elsewhere cannot be changed', () => {
@@ -84,7 +84,7 @@ describe('a password that is managed elsewhere cannot be changed', () => {
     const alice = accounts.directory.account('alice');
     if (alice === undefined) throw new Error('there is no alice');
     expect(await new OwnPassword(accounts).change(alice, rightPassword, next, from)).toMatchObject({
-      why: 'unchangeable',
+      reason: 'unchangeable',
       message: expect.stringContaining('configuration'),
     });
   });
@@ -93,7 +93,7 @@ describe('a password that is managed elsewhere cannot be changed', () => {
     accounts.cluster.delete('/apis/iam.platform.io/v1alpha2/users', 'bob');
     await accounts.putUser('bob', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     expect(await set(rightPassword, next)).toMatchObject({
-      why: 'unchangeable',
+      reason: 'unchangeable',
       message: expect.stringContaining('Corp'),
     });
     expect(accounts.client.requestsTo('PATCH', '')).toEqual([]);

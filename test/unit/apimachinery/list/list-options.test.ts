@@ -19,7 +19,7 @@ function outcome(parse: (options: URLSearchParams) => unknown, text: string): un
 
 const invalid = (...problems: readonly string[]): string =>
   `422 ListOptions.meta.k8s.io "" is invalid: ${problems.length > 1 ? `[${problems.join(', ')}]` : problems[0]}`;
-const match = (why: string): string => `resourceVersionMatch: Forbidden: ${why}`;
+const match = (reason: string): string => `resourceVersionMatch: Forbidden: ${reason}`;
 const needsVersion = match('resourceVersionMatch is forbidden unless resourceVersion is provided');
 const notWithContinue = match('resourceVersionMatch is forbidden when continue is provided');
 const needsInitialEvents = match('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided');

@@ -276,9 +276,9 @@ describe('a list of /kapis', () => {
             page: String(page),
             limit: String(limit),
           });
-          const got = await pageOf(filled, queries.list.parse(query), wanted);
-          expect(got.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
-          expect(got.total).toBe(all.length);
+          const actual = await pageOf(filled, queries.list.parse(query), wanted);
+          expect(actual.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
+          expect(actual.total).toBe(all.length);
         },
       ),
     );
@@ -307,8 +307,8 @@ describe('a list of /kapis', () => {
           a.value === b.value ? (a.name < b.name ? -1 : 1) : a.value < b.value ? -sign : sign,
         );
         const filled = storeOf(...all.map(({ name, text }) => node(name, { annotations: { time: text } })));
-        const got = await paged(`sortBy=.metadata.annotations.time&ascending=${String(ascending)}`, filled);
-        expect(got.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
+        const actual = await paged(`sortBy=.metadata.annotations.time&ascending=${String(ascending)}`, filled);
+        expect(actual.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
       }),
     );
   });

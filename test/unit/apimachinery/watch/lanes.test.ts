@@ -79,11 +79,11 @@ test.each([
 ])('%s of another user receives each of 100 events while 150 costly watches are open', async (_, query, max) => {
   const hostile: Call[] = [];
   for (let i = 0; i < 150; i += 1) hostile.push(await watch('bob', costly(6, i)));
-  const mine = await watch('alice', query);
+  const own = await watch('alice', query);
   for (let version = 11; version <= 110; version += 1) {
     const before = lookUps;
     modify(version);
-    expect(await turnsUntil(mine, version - 10)).toBeLessThanOrEqual(max);
+    expect(await turnsUntil(own, version - 10)).toBeLessThanOrEqual(max);
     expect(lookUps - before).toBeLessThan(100);
   }
   const [first] = hostile as [Call];

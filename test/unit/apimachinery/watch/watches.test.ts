@@ -46,10 +46,10 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 async function watch(query: string, headers: Record<string, string> = {}, of = path): Promise<Call> {
-  const begun = call(routes, `${of}?watch=true&${query}`, { headers });
-  calls.push(begun);
+  const started = call(routes, `${of}?watch=true&${query}`, { headers });
+  calls.push(started);
   await settle();
-  return begun;
+  return started;
 }
 
 const eventsOf = ({ response }: Call): string[] =>
@@ -74,19 +74,19 @@ describe('a watch', () => {
     );
     let now = 0;
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => (now += 1));
-    const begun = await watch('labelSelector=!a');
-    expect(eventsOf(begun).length).toBeLessThan(20);
-    await until(() => eventsOf(begun).length === 20);
+    const started = await watch('labelSelector=!a');
+    expect(eventsOf(started).length).toBeLessThan(20);
+    await until(() => eventsOf(started).length === 20);
     clock.mockRestore();
   });
 
   test.each(['', 'resourceVersion=0'])('a watch with ?%s starts with the existing objects', async (query) => {
-    const begun = await watch(query);
-    expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6']);
+    const started = await watch(query);
+    expect(eventsOf(started)).toEqual(['ADDED a@5', 'ADDED b@6']);
     modify('a', 11);
     await settle();
-    expect(eventsOf(begun).slice(2)).toEqual(['MODIFIED a@11']);
-    expect(begun.response.events[0]?.object).toMatchObject({
+    expect(eventsOf(started).slice(2)).toEqual(['MODIFIED a@11']);
+    expect(started.response.events[0]?.object).toMatchObject({
       kind: 'Node',
       apiVersion: 'resources.platform.io/v1alpha3',
     });
@@ -96,23 +96,23 @@ describe('a watch', () => {
     modify('a', 11);
     resource.store.apply('DELETED', node('b', { resourceVersion: 12 }));
     resource.store.apply('ADDED', node('c', { resourceVersion: 13 }));
-    const begun = await watch('resourceVersion=11');
+    const started = await watch('resourceVersion=11');
     modify('c', 14);
     await settle();
-    expect(eventsOf(begun)).toEqual(['DELETED b@12', 'ADDED c@13', 'MODIFIED c@14']);
+    expect(eventsOf(started)).toEqual(['DELETED b@12', 'ADDED c@13', 'MODIFIED c@14']);
   });
 
   test('a watch from a future resourceVersion sends only the changes after it', async () => {
-    const begun = await watch('resourceVersion=12');
+    const started = await watch('resourceVersion=12');
     modify('a', 11);
     modify('a', 12);
     modify('a', 13);
     await settle();
-    expect(eventsOf(begun)).toEqual(['MODIFIED a@13']);
+    expect(eventsOf(started)).toEqual(['MODIFIED a@13']);
   });
 
   test('a watch sends ADDED and DELETED when objects start and stop matching its selector', async () => {
-    const begun = await watch('resourceVersion=10&labelSelector=env');
+    const started = await watch('resourceVersion=10&labelSelector=env');
     modify('a', 11, { env: 'prod' });
     modify('a', 12, { env: 'dev' });
     modify('b', 13);
@@ -121,9 +121,9 @@ describe('a watch', () => {
     resource.store.apply('DELETED', node('a', { resourceVersion: 16, labels: { env: 'prod' } }));
     resource.store.apply('DELETED', node('b', { resourceVersion: 17 }));
     await settle();
-    expect(eventsOf(begun)).toEqual(['ADDED a@11', 'MODIFIED a@12', 'DELETED a@14', 'ADDED a@15', 'DELETED a@16']);
+    expect(eventsOf(started)).toEqual(['ADDED a@11', 'MODIFIED a@12', 'DELETED a@14', 'ADDED a@15', 'DELETED a@16']);
     // DELETED shows the object as the client last saw it.
-    expect(begun.response.events[2]?.object.metadata.labels).toEqual({ env: 'dev' });
+    expect(started.response.events[2]?.object.metadata.labels).toEqual({ env: 'dev' });
   });
 
   test('a watch of one object, by its name or in the old form of a watch, sends no other object', async () => {
@@ -140,9 +140,9 @@ describe('a watch', () => {
   });
 
   test('a watch that is a streaming list marks the end of the initial objects', async () => {
-    const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true');
-    expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
-    expect(begun.response.events[2]?.object).toEqual({
+    const started = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true');
+    expect(eventsOf(started)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
+    expect(started.response.events[2]?.object).toEqual({
       kind: 'Node',
       apiVersion: 'resources.platform.io/v1alpha3',
       metadata: {
@@ -155,96 +155,96 @@ describe('a watch', () => {
   });
 
   test('a watch without initial events starts with the next change', async () => {
-    const begun = await watch('sendInitialEvents=false&resourceVersionMatch=NotOlderThan');
+    const started = await watch('sendInitialEvents=false&resourceVersionMatch=NotOlderThan');
     modify('a', 11);
     await settle();
-    expect(eventsOf(begun)).toEqual(['MODIFIED a@11']);
+    expect(eventsOf(started)).toEqual(['MODIFIED a@11']);
   });
 
   test.each(['', 'resourceVersion=0'])(
     'a watch with ?%s and bookmarks marks the end of the initial objects',
     async (query) => {
-      const begun = await watch(`${query}&allowWatchBookmarks=true`);
-      expect(eventsOf(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
-      expect(begun.response.events[2]?.object).toMatchObject({
+      const started = await watch(`${query}&allowWatchBookmarks=true`);
+      expect(eventsOf(started)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
+      expect(started.response.events[2]?.object).toMatchObject({
         metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } },
       });
     },
   );
 
   test('a watch too short for a bookmark before its end has none', async () => {
-    const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2');
+    const started = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2');
     await jest.advanceTimersByTimeAsync(2000);
     await settle();
-    expect(eventsOf(begun)).toEqual([]);
-    expect(begun.response.writableEnded).toBe(true);
+    expect(eventsOf(started)).toEqual([]);
+    expect(started.response.writableEnded).toBe(true);
   });
 
   test('a watch sends no bookmark right after its start, whatever second of the minute that is', async () => {
-    const begun: Call[] = [];
+    const started: Call[] = [];
     for (let second = 0; second < 60; second += 1) {
-      begun.push(await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2'));
+      started.push(await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2'));
       await jest.advanceTimersByTimeAsync(1_000);
     }
     await jest.advanceTimersByTimeAsync(2_000);
     await settle();
-    expect(begun.map(eventsOf)).toEqual(begun.map(() => []));
+    expect(started.map(eventsOf)).toEqual(started.map(() => []));
   });
 
   test('a watch from a resourceVersion ahead of the cache sends no earlier bookmark', async () => {
-    const begun = await watch('resourceVersion=20&allowWatchBookmarks=true&timeoutSeconds=200');
+    const started = await watch('resourceVersion=20&allowWatchBookmarks=true&timeoutSeconds=200');
     for (const version of [10, 19, 20]) {
       resource.store.bookmark(version);
       await jest.advanceTimersByTimeAsync(60_000);
       await settle();
     }
-    expect(eventsOf(begun)).toEqual(['BOOKMARK @20']);
+    expect(eventsOf(started)).toEqual(['BOOKMARK @20']);
   });
 
   test('a watch sends bookmarks each minute and before its end on request', async () => {
-    const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
+    const started = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
     const plain = await watch('resourceVersion=10&timeoutSeconds=200');
     for (const version of [20, 30, 40]) {
       resource.store.bookmark(version);
       await jest.advanceTimersByTimeAsync(60_000);
       await settle();
     }
-    expect(eventsOf(begun)).toEqual(['BOOKMARK @20', 'BOOKMARK @30', 'BOOKMARK @40']);
+    expect(eventsOf(started)).toEqual(['BOOKMARK @20', 'BOOKMARK @30', 'BOOKMARK @40']);
     await jest.advanceTimersByTimeAsync(17_900);
     await settle();
-    const minutes = eventsOf(begun).length;
+    const minutes = eventsOf(started).length;
     resource.store.bookmark(50);
     await jest.advanceTimersByTimeAsync(300);
     await settle();
-    expect(eventsOf(begun).slice(minutes)).toEqual(['BOOKMARK @50']);
-    expect(begun.response.writableEnded).toBe(false);
+    expect(eventsOf(started).slice(minutes)).toEqual(['BOOKMARK @50']);
+    expect(started.response.writableEnded).toBe(false);
     await jest.advanceTimersByTimeAsync(2000);
     await settle();
-    expect(begun.response.writableEnded).toBe(true);
+    expect(started.response.writableEnded).toBe(true);
     expect(plain.response.writableEnded).toBe(true);
     expect(eventsOf(plain)).toEqual([]);
   });
 
   test('a watch ends by itself after 30 to 60 minutes', async () => {
-    const begun = await watch('resourceVersion=10');
+    const started = await watch('resourceVersion=10');
     await jest.advanceTimersByTimeAsync(1_799_000);
-    expect(begun.response.writableEnded).toBe(false);
+    expect(started.response.writableEnded).toBe(false);
     await jest.advanceTimersByTimeAsync(1_801_000);
     await settle();
-    expect(begun.response.writableEnded).toBe(true);
+    expect(started.response.writableEnded).toBe(true);
   });
 
   test('a watch from an expired resourceVersion sends one ERROR, and ends', async () => {
-    const begun = await watch('resourceVersion=9');
-    await begun.done;
-    expect(begun.response.statusCode).toBe(200);
-    expect(begun.response.events).toMatchObject([
+    const started = await watch('resourceVersion=9');
+    await started.done;
+    expect(started.response.statusCode).toBe(200);
+    expect(started.response.events).toMatchObject([
       {
         type: 'ERROR',
         object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version: 9 (10)' },
       },
     ]);
-    expect(begun.response.writableEnded).toBe(true);
+    expect(started.response.writableEnded).toBe(true);
   });
 
   test.each([
@@ -265,14 +265,14 @@ describe('a watch', () => {
         expect(resourceVersion).toBe(7);
         return promise;
       };
-      const begun = await watch(query, headers, of);
-      expect(begun.response.headersSent).toBe(false);
+      const started = await watch(query, headers, of);
+      expect(started.response.headersSent).toBe(false);
       modify('a', 11);
       resource.store.history.recall(resource.store.history.oldestPosition, { floor: 0, since: 7 });
       modify('a', 12);
       resolve();
       await settle();
-      const versions = begun.response.text.matchAll(/"type":"(\w+)".*?"resourceVersion":"(\d+)"/g);
+      const versions = started.response.text.matchAll(/"type":"(\w+)".*?"resourceVersion":"(\d+)"/g);
       expect([...versions].map(([, type, version]) => `${type} ${version}`)).toEqual(['MODIFIED 11', 'MODIFIED 12']);
       // From now on the version is known.
       resource.onRecall = () => Promise.reject(new Error('it is requested again'));
@@ -281,63 +281,63 @@ describe('a watch', () => {
   );
 
   test('a watch that is a streaming list sends one ERROR if the required version does not arrive', async () => {
-    const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99');
+    const started = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99');
     await jest.advanceTimersByTimeAsync(3000);
-    await begun.done;
-    expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 504, reason: 'Timeout' } }]);
+    await started.done;
+    expect(started.response.events).toMatchObject([{ type: 'ERROR', object: { code: 504, reason: 'Timeout' } }]);
   });
 
   test('a watch ends with an ERROR when the cluster was restored from a backup', async () => {
-    const begun = await watch('resourceVersion=10');
+    const started = await watch('resourceVersion=10');
     resource.store.replace([], 3);
-    await begun.done;
-    expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
+    await started.done;
+    expect(started.response.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   });
 
   test('a watch ends when its user loses the right to watch, and continues while that cannot be checked', async () => {
-    const begun = await watch('resourceVersion=10');
+    const started = await watch('resourceVersion=10');
     authorizer.authorize = () => Promise.reject(serviceUnavailable('kube-apiserver cannot be reached'));
-    await begun.recheck();
-    expect(begun.response.writableEnded).toBe(false);
+    await started.recheck();
+    expect(started.response.writableEnded).toBe(false);
     authorizer.authorize = () => Promise.reject(forbidden({ group: '', resource: 'nodes' }, '', 'no more'));
-    await begun.recheck();
-    await begun.done;
-    expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } }]);
+    await started.recheck();
+    await started.done;
+    expect(started.response.events).toMatchObject([{ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } }]);
   });
 
   test('a watch ends when the server drains', async () => {
-    const begun = await watch('resourceVersion=10');
-    begun.abort();
-    await begun.done;
-    expect(begun.response.writableEnded).toBe(true);
+    const started = await watch('resourceVersion=10');
+    started.abort();
+    await started.done;
+    expect(started.response.writableEnded).toBe(true);
   });
 
   test('a watch waits for a slow reader, and closes when the next change for the reader is no longer in the history', async () => {
-    const begun = await watch('resourceVersion=10');
-    begun.response.stalled = true;
+    const started = await watch('resourceVersion=10');
+    started.response.stalled = true;
     for (let version = 11; version < 20; version += 1) modify('a', version);
     await settle();
-    begun.response.read();
-    await until(() => eventsOf(begun).length === 9);
-    begun.response.stalled = true;
+    started.response.read();
+    await until(() => eventsOf(started).length === 9);
+    started.response.stalled = true;
     for (let version = 20; version < 100; version += 1) modify('a', version);
     await settle();
     // These fill the buffer of the reader; later ones are dropped.
     for (let version = 100; version < 10_100; version += 1) modify('a', version);
     await settle();
-    expect(begun.response.destroyed).toBe(false);
+    expect(started.response.destroyed).toBe(false);
     modify('a', 10_100);
-    await until(() => begun.response.destroyed);
-    expect(eventsOf(begun).at(-1)).toBe('MODIFIED a@99');
+    await until(() => started.response.destroyed);
+    expect(eventsOf(started).at(-1)).toBe('MODIFIED a@99');
   });
 
   test('a watch is closed if its reader is so slow with the initial objects that it could not continue from there', async () => {
     for (let index = 0; index < 500; index += 1)
       resource.store.apply('ADDED', node(`n${index}`, { resourceVersion: 11 + index }));
-    const begun = call(routes, `${path}?watch=true`);
-    const { response } = begun;
+    const started = call(routes, `${path}?watch=true`);
+    const { response } = started;
     response.stalled = true;
-    calls.push(begun);
+    calls.push(started);
     await settle();
     const reader = await watch('resourceVersion=510');
     for (let version = 1000; version < 11_000; version += 1) modify('a', version);
@@ -348,18 +348,18 @@ describe('a watch', () => {
   });
 
   test('a watch handles many changes at once', async () => {
-    const begun = await watch('resourceVersion=10');
+    const started = await watch('resourceVersion=10');
     for (let version = 11; version <= 20_010; version += 1) modify('a', version);
-    await until(() => eventsOf(begun).length >= 20_000);
-    expect(eventsOf(begun).at(-1)).toBe('MODIFIED a@20010');
-    expect(eventsOf(begun)).toHaveLength(20_000);
+    await until(() => eventsOf(started).length >= 20_000);
+    expect(eventsOf(started).at(-1)).toBe('MODIFIED a@20010');
+    expect(eventsOf(started)).toHaveLength(20_000);
   });
 
   test('a watch as tables sends the column definitions once', async () => {
-    const begun = await watch('', { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
+    const started = await watch('', { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
     modify('a', 11);
     await settle();
-    const tables = begun.response.events.map(({ type, object }) => ({
+    const tables = started.response.events.map(({ type, object }) => ({
       type,
       columns: (object['columnDefinitions'] as unknown[] | null)?.length,
       cell: (object['rows'] as { cells: string[] }[])[0]?.cells[0],
@@ -372,8 +372,8 @@ describe('a watch', () => {
   });
 
   test('a watch of metadata only sends nothing else', async () => {
-    const begun = await watch('', { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' });
-    expect(begun.response.events.map(({ object }) => Object.keys(object))).toEqual([
+    const started = await watch('', { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' });
+    expect(started.response.events.map(({ object }) => Object.keys(object))).toEqual([
       ['kind', 'apiVersion', 'metadata'],
       ['kind', 'apiVersion', 'metadata'],
     ]);
@@ -383,11 +383,11 @@ describe('a watch', () => {
     routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
     const of = '/kapis/resources.platform.io/v1alpha3/nodes';
     const queries = ['metadata.uid,spec', 'spec,metadata.uid', 'status', 'spec', 'spec&managedFields=true'];
-    const begun: Call[] = [];
-    for (const fields of queries) begun.push(await watch(`resourceVersion=10&fields=${fields}`, {}, of));
+    const started: Call[] = [];
+    for (const fields of queries) started.push(await watch(`resourceVersion=10&fields=${fields}`, {}, of));
     modify('a', 11);
     await settle();
-    const shown = begun.map(({ response }) =>
+    const shown = started.map(({ response }) =>
       response.events.map(({ object }) =>
         [...Object.keys(object), ...Object.keys(object.metadata)].toSorted().join(' '),
       ),
@@ -420,19 +420,19 @@ describe('a watch', () => {
     test.each(['name=a', 'fieldSelector=metadata.uid%3Duid-a'])(
       'a watch of server-sent events by %s sends a keep-alive after 15 seconds without an event',
       async (filter) => {
-        const begun = await follow(`resourceVersion=10&${filter}`);
+        const started = await follow(`resourceVersion=10&${filter}`);
         await jest.advanceTimersByTimeAsync(10_000);
         modify('a', 11);
         await settle();
-        const { text } = begun.response;
+        const { text } = started.response;
         await jest.advanceTimersByTimeAsync(10_000);
-        expect(begun.response.text.slice(text.length)).toBe('');
+        expect(started.response.text.slice(text.length)).toBe('');
         modify('b', 12);
         await jest.advanceTimersByTimeAsync(6_000);
         await settle();
-        expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n');
+        expect(started.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n');
         await jest.advanceTimersByTimeAsync(16_000);
-        expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n'.repeat(2));
+        expect(started.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n'.repeat(2));
         const lines = await watch('resourceVersion=12', {}, '/kapis/resources.platform.io/v1alpha3/nodes');
         await jest.advanceTimersByTimeAsync(40_000);
         expect(lines.response.text).toBe('');
@@ -440,14 +440,14 @@ describe('a watch', () => {
     );
 
     test('a watch of server-sent events sends no keep-alive to a client that does not read', async () => {
-      const begun = await follow('resourceVersion=10');
-      begun.response.stalled = true;
+      const started = await follow('resourceVersion=10');
+      started.response.stalled = true;
       resource.store.apply('MODIFIED', node('a', { resourceVersion: 11, annotations: { x: 'x'.repeat(20_000) } }));
       await settle();
       await jest.advanceTimersByTimeAsync(40_000);
-      begun.response.read();
+      started.response.read();
       await settle();
-      expect(begun.response.text).not.toContain('keep-alive');
+      expect(started.response.text).not.toContain('keep-alive');
     });
 
     test('a watch of server-sent events stops a client from repeatedly requesting an expired version', async () => {
@@ -473,7 +473,7 @@ describe('a watch', () => {
   });
 
   test('a watch follows the store through random changes', async () => {
-    const begun = await watch('resourceVersion=10&labelSelector=odd');
+    const started = await watch('resourceVersion=10&labelSelector=odd');
     const seen = new Map<string, number>();
     let version = 10;
     for (let i = 0; i < 500; i += 1) {
@@ -484,7 +484,7 @@ describe('a watch', () => {
       if (i % 50 === 0) await settle();
     }
     await settle();
-    for (const { type, object } of begun.response.events) {
+    for (const { type, object } of started.response.events) {
       const { name, resourceVersion } = object.metadata;
       expect(seen.has(name)).toBe(type !== 'ADDED');
       if (type === 'DELETED') seen.delete(name);

@@ -45,8 +45,8 @@ describe('the request-header configuration is rejected', () => {
       /requestheader-allowed-names is empty/,
     ],
     ['without a request-header CA', () => ({ 'client-ca-file': clientCA }), /has no requestheader-client-ca-file/],
-  ])('the request-header configuration is rejected %s', (_, given, why) => {
-    expect(readRequestHeaderConfig(given()).refused ?? '').toMatch(why ?? /^$/);
+  ])('the request-header configuration is rejected %s', (_, given, reason) => {
+    expect(readRequestHeaderConfig(given()).refused ?? '').toMatch(reason ?? /^$/);
   });
 });
 

@@ -246,10 +246,10 @@ test.each<[string, Partial<UserInfo>, Attributes]>([
   ['name', {}, { ...pod, name: 'q' }],
   ['subresource left out', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
   ['path', {}, { verb: 'get', path: '/metrics' }],
-])('a decision is not reused for another %s', async (_, who, attributes) => {
+])('a decision is not reused for another %s', async (_, person, attributes) => {
   const { authorizer, reviews } = lab();
   await authorizer.authorize(alice, pod);
-  await authorizer.authorize({ ...alice, ...who }, attributes);
+  await authorizer.authorize({ ...alice, ...person }, attributes);
   expect(reviews()).toBe(2);
 });
 
@@ -276,8 +276,8 @@ test('an authorization decision is never reused for another user or other reques
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(user, attributes), { maxLength: 20 }), async (requests) => {
       const { authorizer, client } = lab();
-      for (const [{ extra, ...who }, what] of requests)
-        await authorizer.authorize({ ...who, ...(extra === undefined ? {} : { extra }), via: 'token' }, what);
+      for (const [{ extra, ...person }, what] of requests)
+        await authorizer.authorize({ ...person, ...(extra === undefined ? {} : { extra }), via: 'token' }, what);
       const reviews = client.requestsTo('POST', path).map(({ body }) => JSON.stringify(body));
       // Each distinct request was reviewed exactly once.
       expect(new Set(reviews).size).toBe(reviews.length);

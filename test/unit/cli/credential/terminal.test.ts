@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { terminalSafe } from '../../../../src/cli/credential/answers.ts';
+import { terminalSafe } from '../../../../src/cli/credential/responses.ts';
 
 test.each([
   ['text in any script', 'Zoë — 你好, http://a.example/?b=c 😀', 'Zoë — 你好, http://a.example/?b=c 😀'],

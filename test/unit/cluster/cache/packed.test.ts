@@ -66,7 +66,7 @@ const managedFields = ({ time, ip, uid, field }: Written): Buffer => {
 
 const ofOneMake = (index: number): Buffer =>
   managedFields({ time: '2026-01-01T00:00:00Z', ip: `10.0.0.${index}`, uid: `uid-${index}`, field: 'phase' });
-const ofItsOwn = (index: number): Buffer =>
+const withUniqueField = (index: number): Buffer =>
   managedFields({ time: '', ip: '', uid: '', field: `only-here-${'x'.repeat(300)}-${index}` });
 
 describe('packed managedFields', () => {
@@ -97,8 +97,8 @@ describe('packed managedFields', () => {
 
   test('packed managedFields without a similar entry are packed on their own', () => {
     const kept = new ManagedFields();
-    kept.pack(ofItsOwn(0));
-    expect(kept.pack(ofItsOwn(1)).size).toBeLessThan(ofItsOwn(1).length / 2);
-    expect(kept.pack(ofItsOwn(1)).size).toBeLessThan(20);
+    kept.pack(withUniqueField(0));
+    expect(kept.pack(withUniqueField(1)).size).toBeLessThan(withUniqueField(1).length / 2);
+    expect(kept.pack(withUniqueField(1)).size).toBeLessThan(20);
   });
 });

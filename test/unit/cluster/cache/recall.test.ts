@@ -318,10 +318,10 @@ test('a history reaches back exactly as far as nothing changed, whatever the ord
           .toSorted();
       states.set(Number(real.version), state());
       before.forEach(play);
-      const begun = Number(real.version);
+      const started = Number(real.version);
       cache.replace(
         real.list(path).map(({ metadata: { name, resourceVersion } }) => stored(name, Number(resourceVersion))),
-        begun,
+        started,
       );
       const ended = real.watch(path, undefined, real.version, (type, { metadata: { name, resourceVersion } }) =>
         cache.apply(type, stored(name, Number(resourceVersion))),
@@ -334,9 +334,9 @@ test('a history reaches back exactly as far as nothing changed, whatever the ord
         log,
         clock: time,
       });
-      const floor = Math.max(0, ...versions.filter((version) => version <= begun));
+      const floor = Math.max(0, ...versions.filter((version) => version <= started));
       for (const { back, apart } of recalls) {
-        const pending = recallChanges(begun - back, never);
+        const pending = recallChanges(started - back, never);
         if (!apart) continue;
         await settle();
         await Promise.all([pending, time.advance(4000)]);
@@ -346,7 +346,7 @@ test('a history reaches back exactly as far as nothing changed, whatever the ord
       await time.advance(4000);
       ended();
       cache.bookmark(Number(real.version));
-      const oldest = Math.max(floor, Math.min(...recalls.map(({ back }) => begun - back)));
+      const oldest = Math.max(floor, Math.min(...recalls.map(({ back }) => started - back)));
       expect(cache.history.since).toBe(oldest);
       for (const [version, names] of states) {
         const seen = cache.at(version)?.map(({ name, resourceVersion }) => `${name}@${resourceVersion}`);

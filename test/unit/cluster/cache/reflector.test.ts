@@ -276,15 +276,15 @@ describe('the watch of a reflector', () => {
     expect(cluster.requests[1]?.signal?.aborted).toBe(true);
   });
 
-  test('the watch of a reflector is restarted once by hurry, at its last resourceVersion and short enough to get a bookmark soon', async () => {
+  test('the watch of a reflector is restarted once by requestBookmark, at its last resourceVersion and short enough to get a bookmark soon', async () => {
     const { cluster, reflector, calls } = await synced();
     await cluster.last.send(added('b', '11'));
-    reflector.hurry();
+    reflector.requestBookmark();
     await settle();
     expect(cluster.requests[0]?.signal?.aborted).toBe(true);
     expect(cluster.last.query).toMatchObject({ resourceVersion: '11', timeoutSeconds: 3, allowWatchBookmarks: 'true' });
     await cluster.last.open();
-    reflector.hurry();
+    reflector.requestBookmark();
     await settle();
     await cluster.last.send(bookmark('20'));
     expect(calls.at(-1)).toBe('bookmark 20');
@@ -294,10 +294,10 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['timeoutSeconds']).toBeGreaterThanOrEqual(300);
   });
 
-  test('the watch of a reflector is not restarted by hurry while it is not open', async () => {
+  test('the watch of a reflector is not restarted by requestBookmark while it is not open', async () => {
     const { cluster, reflector } = await synced();
     await cluster.last.reset();
-    reflector.hurry();
+    reflector.requestBookmark();
     await settle();
     expect(cluster.requests).toHaveLength(1);
   });
@@ -312,29 +312,29 @@ describe('the watch of a reflector', () => {
 });
 
 /** The delays between this many consecutive failures. */
-async function waitsOf({ cluster, clock }: Lab, failures: number): Promise<number[]> {
+async function delaysOf({ cluster, clock }: Lab, failures: number): Promise<number[]> {
   await cluster.last.reset();
-  const waits: number[] = [];
+  const delays: number[] = [];
   for (let i = 0; i < failures; i += 1) {
     const [wait = 0] = clock.pending();
-    waits.push(wait);
+    delays.push(wait);
     await clock.advance(wait);
     await cluster.last.fail(new Error('connect ECONNREFUSED'));
   }
-  return waits;
+  return delays;
 }
 
 test('the delay doubles with consecutive failures up to 30 s, and resets after a success', async () => {
   const it = await synced();
-  expect(await waitsOf(it, 9)).toEqual([375, 750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500]);
+  expect(await delaysOf(it, 9)).toEqual([375, 750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500]);
   await it.clock.advance(22_500);
   await it.cluster.last.open();
   await it.cluster.last.send(bookmark('12'));
-  expect(await waitsOf(it, 1)).toEqual([375]);
+  expect(await delaysOf(it, 1)).toEqual([375]);
 });
 
 test('the delay after consecutive failures is at most the configured length of a watch', async () => {
-  expect(await waitsOf(await synced({ watchSeconds: 5 }), 6)).toEqual([375, 750, 1500, 3000, 3750, 3750]);
+  expect(await delaysOf(await synced({ watchSeconds: 5 }), 6)).toEqual([375, 750, 1500, 3000, 3750, 3750]);
 });
 
 test.each([
@@ -363,9 +363,9 @@ test('any received data is a sign of life', async () => {
   expect(reflector.lastSignOfLife()).toBe(0);
   await cluster.last.open();
   expect(reflector.lastSignOfLife()).toBe(clock.now());
-  const begun = clock.now();
+  const started = clock.now();
   await clock.advance(10_000);
-  expect(reflector.lastSignOfLife()).toBe(begun);
+  expect(reflector.lastSignOfLife()).toBe(started);
   await cluster.last.send(added('a', '5'));
   expect(reflector.lastSignOfLife()).toBe(clock.now());
 });

@@ -106,7 +106,7 @@ afterEach(() => catalogue.stop());
 const use = async (name: string): Promise<CacheHandle | undefined> =>
   catalogue.acquire(await catalogue.find(name, never));
 
-async function begun(name: string): Promise<{ use: CacheHandle; upstream: FakeRequest }> {
+async function started(name: string): Promise<{ use: CacheHandle; upstream: FakeRequest }> {
   const found = await use(name);
   if (found === undefined) throw new Error(`${name} is not copied`);
   await settle();
@@ -153,7 +153,7 @@ describe('a resource name', () => {
 
 /** A cache that was complete when kube-apiserver restarted, and that gets 403 until RBAC is loaded. */
 async function refusedAtStart(): Promise<CacheHandle> {
-  const { use: used, upstream } = await begun('pods');
+  const { use: used, upstream } = await started('pods');
   await upstream.open();
   await upstream.send(added('a', 10, 5), bookmark('7', true));
   await used.resource.waitForSync(never);
@@ -165,7 +165,7 @@ async function refusedAtStart(): Promise<CacheHandle> {
 
 describe('the cache of a resource', () => {
   test('the cache of a resource starts once at the first use, and is complete after the list', async () => {
-    const { use: first, upstream } = await begun('configmaps');
+    const { use: first, upstream } = await started('configmaps');
     const second = await use('configmaps');
     expect(second?.resource).toBe(first.resource);
     expect(reviews).toBe(1);
@@ -206,7 +206,7 @@ describe('the cache of a resource', () => {
   });
 
   test('the cache of a resource stays while it is in use', async () => {
-    const { use: first } = await begun('configmaps');
+    const { use: first } = await started('configmaps');
     const second = await use('configmaps');
     first.release();
     first.release();
@@ -218,25 +218,25 @@ describe('the cache of a resource', () => {
   });
 
   test('the cache of a resource is created again after it was dropped', async () => {
-    const { use: used } = await begun('configmaps');
+    const { use: used } = await started('configmaps');
     used.release();
     await clock.advance(599_000);
     expect(used.resource.ended?.aborted).toBe(false);
     await clock.advance(31_000);
     expect(used.resource.ended?.aborted).toBe(true);
-    const { use: next } = await begun('configmaps');
+    const { use: next } = await started('configmaps');
     expect(next.resource).not.toBe(used.resource);
   });
 
   test('the cache of a resource ends with the definition of its resource', async () => {
-    const { use: used } = await begun('gizmos');
+    const { use: used } = await started('gizmos');
     const waiting = refusal(used);
     discovery.become('gizmos', {});
     expect(used.resource.ended?.aborted).toBe(false);
     discovery.become('gizmos', { revision: '2' });
     expect(used.resource.ended?.aborted).toBe(true);
     expect(await waiting).toMatchObject({ code: 503 });
-    const { use: next } = await begun('gizmos');
+    const { use: next } = await started('gizmos');
     const missing = refusal(next);
     discovery.become('gizmos', undefined);
     expect(await missing).toMatchObject({ code: 404 });
@@ -254,7 +254,7 @@ describe('the cache of a resource', () => {
   test.each([403, 404, 405])(
     'the cache of a resource is not available when kube-apiserver rejects it with %i',
     async (code) => {
-      const { use: used, upstream } = await begun('pods');
+      const { use: used, upstream } = await started('pods');
       const waiting = refusal(used);
       await upstream.respond(code, status(code, 'Whatever'));
       expect(await waiting).toMatchObject({ code: 503 });
@@ -322,7 +322,7 @@ describe('the cache of a resource', () => {
     expect(used.resource.ended?.aborted).toBe(false);
     await cluster.last.respond(403, status(403, 'Forbidden'));
     expect(used.resource.ended?.reason).toMatchObject({ code: 503 });
-    const { use: next, upstream } = await begun('pods');
+    const { use: next, upstream } = await started('pods');
     expect(next.resource).not.toBe(used.resource);
     await upstream.respond(403, status(403, 'Forbidden'));
     expect(await use('pods')).toBeUndefined();
@@ -334,7 +334,7 @@ describe('the cache of a resource', () => {
   });
 
   test('the cache of a resource is not available for objects without a resourceVersion', async () => {
-    const { use: used, upstream } = await begun('pods');
+    const { use: used, upstream } = await started('pods');
     const waiting = refusal(used);
     await upstream.open();
     await upstream.send({ type: 'ADDED', object: { metadata: { name: 'a' } } });
@@ -345,7 +345,7 @@ describe('the cache of a resource', () => {
 
 describe('cache memory', () => {
   test('cache memory is counted while the first list arrives', async () => {
-    const { use: used, upstream } = await begun('configmaps');
+    const { use: used, upstream } = await started('configmaps');
     const waiting = refusal(used);
     await upstream.open();
     await upstream.send(added('a', 600_000, 1));
@@ -363,7 +363,7 @@ describe('cache memory', () => {
   });
 
   test('cache memory counts the last attempt only', async () => {
-    const { upstream } = await begun('configmaps');
+    const { upstream } = await started('configmaps');
     await upstream.open();
     await upstream.send(added('a', 600_000, 1));
     await upstream.reset();
@@ -377,7 +377,7 @@ describe('cache memory', () => {
     });
     expect(catalogue.figures().get('configmaps')).toMatchObject({ objects: 1 });
     // The memory of the first attempt is free again.
-    const { use: other, upstream: more } = await begun('events');
+    const { use: other, upstream: more } = await started('events');
     await more.open();
     await more.send(added('a', 300_000, 1));
     expect(other.resource.ended?.aborted).toBe(false);
@@ -385,7 +385,7 @@ describe('cache memory', () => {
 
   test('cache memory is taken from the least recently used cache, and never from one in use', async () => {
     const sizes = async (name: string): Promise<CacheHandle> => {
-      const { use: used, upstream } = await begun(name);
+      const { use: used, upstream } = await started(name);
       await upstream.open();
       await upstream.send(added('a', 400_000, 1), bookmark('2', true));
       return used;
@@ -398,7 +398,7 @@ describe('cache memory', () => {
     const third = await sizes('pods');
     expect([first, second].map((one) => one.resource.ended?.aborted)).toEqual([true, false]);
     const held = await use('events');
-    const { upstream } = await begun('gizmos');
+    const { upstream } = await started('gizmos');
     await upstream.open();
     await upstream.send(added('a', 400_000, 1));
     expect(upstream.signal?.aborted).toBe(true);
@@ -407,7 +407,7 @@ describe('cache memory', () => {
   });
 
   test('cache memory is counted as a cache grows', async () => {
-    const { use: used, upstream } = await begun('configmaps');
+    const { use: used, upstream } = await started('configmaps');
     await upstream.open();
     await upstream.send(added('a', 600_000, 1), bookmark('2', true));
     await upstream.send({ type: 'DELETED', object: configMap('a', '3') });

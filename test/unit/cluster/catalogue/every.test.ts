@@ -64,10 +64,10 @@ const bot = (namespace: string, index: number): { username: string } => ({
   username: `system:serviceaccount:${namespace}:bot-${index}`,
 });
 
-const refusedWatch = (why: string): object => ({
+const refusedWatch = (problem: string): object => ({
   code: 429,
   headers: { 'Retry-After': '1' },
-  message: `watches of resources that are not cached: ${why}; please try again later`,
+  message: `watches of resources that are not cached: ${problem}; please try again later`,
 });
 
 interface SentRequest extends KubeRequest {
@@ -208,14 +208,14 @@ describe('a cached resource', () => {
       allowed: 'namespace' in attributes && attributes.namespace !== '',
       reason: '',
     });
-    const mine = call(routes, `${base}/configmaps?watch=1`);
+    const own = call(routes, `${base}/configmaps?watch=1`);
     await settle();
     const changed = object('ConfigMap', 'a', 'x', { metadata: { resourceVersion: '11' } });
     cluster.watches[0]?.write(`${JSON.stringify({ type: 'MODIFIED', object: changed })}\n`);
     await settle();
     expect(other.response.events).toEqual([]);
-    expect(mine.response.events.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED']);
-    for (const { abort, done } of [mine, other]) {
+    expect(own.response.events.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED']);
+    for (const { abort, done } of [own, other]) {
       abort();
       await done;
     }
@@ -241,10 +241,10 @@ describe('a cached resource', () => {
     ['deployment', 'deployments'],
     ['deploymets', 'deployments'],
     ['deployments.app', 'deployments.apps'],
-  ])('a cached resource rejects the name %s and suggests %s', async (name, meant) => {
+  ])('a cached resource rejects the name %s and suggests %s', async (name, suggestion) => {
     expect(await refused(routes, `${base}/${name}`)).toMatchObject({
       code: 404,
-      message: expect.stringMatching(new RegExp(`"${name}"; did you mean "${meant}"\\?$`)) as unknown,
+      message: expect.stringMatching(new RegExp(`"${name}"; did you mean "${suggestion}"\\?$`)) as unknown,
     });
   });
 

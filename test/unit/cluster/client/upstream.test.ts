@@ -23,12 +23,12 @@ test.each<[string, UpstreamIdentity, string[]]>([
   ['that brings a credential', anna, ['authorization', 'Bearer x']],
 ])('a request %s is never sent', async (_, user, headers) => {
   const request = { method: 'GET', target: '/api', headers, user, isLongRunning: false };
-  const heard: unknown[] = [];
-  const hear = (): void => void heard.push(0);
+  const received: unknown[] = [];
+  const hear = (): void => void received.push(0);
   const handler = { onHead: hear, onData: hear, onEnd: hear, onError: hear };
   await expect(upstream.send(request, handler)).rejects.toThrow(/./);
   await expect(upstream.upgrade(request, 'websocket', new AbortController().signal)).rejects.toThrow(/./);
-  expect(heard).toEqual([]);
+  expect(received).toEqual([]);
 });
 
 test('a change that cannot be sent may be retried; the outcome of a sent one is unknown', async () => {

@@ -127,15 +127,15 @@ test('a body is a stream, at the pace of its reader', async () => {
   expect(await text(body)).toHaveLength(length);
 });
 
-test.each(['its reader', 'its signal'])('a body ends with %s, and kube-apiserver notices', async (who) => {
+test.each(['its reader', 'its signal'])('a body ends with %s, and kube-apiserver notices', async (user) => {
   const leave = new AbortController();
   const response = streamed(connections, requestTo('/1'), leave.signal);
   const res = await responseTo('/1');
   res.write('a');
   const { body } = await response;
   const closed = once(res, 'close');
-  const failed = once(body, who === 'its reader' ? 'close' : 'error');
-  if (who === 'its reader') body.destroy();
+  const failed = once(body, user === 'its reader' ? 'close' : 'error');
+  if (user === 'its reader') body.destroy();
   else leave.abort(new Error('left'));
   await Promise.all([closed, failed]);
   expect(res.writableFinished).toBe(false);

@@ -145,9 +145,9 @@ test('a response that both the parser and node:http accept is the same for both,
         const pieces = places.slice(1).map((end, index) => bytes.subarray(places[index], end));
         const own = ownReading(method, [bytes]);
         expect(ownReading(method, pieces)).toEqual(own);
-        const theirs = own && (await nodeReading(method, bytes));
-        const isRefused = changes.length > 0 && (own === undefined || theirs === undefined);
-        expect(isRefused ? 'refused' : own).toEqual(isRefused ? 'refused' : (theirs ?? 'no response'));
+        const other = own && (await nodeReading(method, bytes));
+        const isRefused = changes.length > 0 && (own === undefined || other === undefined);
+        expect(isRefused ? 'refused' : own).toEqual(isRefused ? 'refused' : (other ?? 'no response'));
       },
     ),
     { numRuns },

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { ResponseParser } from '../../../../src/cluster/wire/response-parser.ts';
 
-interface Heard {
+interface Received {
   head?: [number, string, string[]];
   body: string;
   trailers?: string[];
@@ -11,8 +11,8 @@ interface Heard {
 }
 
 /** Events for bytes that arrive in such pieces; `isLast`: the connection ends after them. */
-function heard(pieces: readonly string[], { method = 'GET', isLast = false } = {}): Heard {
-  const result: Heard = { body: '' };
+function received(pieces: readonly string[], { method = 'GET', isLast = false } = {}): Received {
+  const result: Received = { body: '' };
   const parser = new ResponseParser({
     onHead: (...head) => void (result.head = head),
     onData: (chunk) => void (result.body += chunk.toString('latin1')),
@@ -59,15 +59,15 @@ const whole: Record<string, [text: string, method: string, body: string, trailer
 test.each(Object.entries(whole))(
   'a response with %s is parsed the same however it is split',
   (_, [text, method, body, trailers, isReusable]) => {
-    const all = heard([text], { method });
+    const all = received([text], { method });
     expect(all).toMatchObject({ body, trailers, isReusable });
     expect(all).not.toHaveProperty('problem');
-    expect(heard(text.split(''), { method })).toEqual(all);
+    expect(received(text.split(''), { method })).toEqual(all);
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: text.length }), { maxLength: 5 }), (cuts) => {
         const at = [0, ...cuts.toSorted((a, b) => a - b), text.length];
         const pieces = at.slice(1).map((end, index) => text.slice(at[index], end));
-        expect(heard(pieces, { method })).toEqual(all);
+        expect(received(pieces, { method })).toEqual(all);
       }),
     );
   },
@@ -75,8 +75,8 @@ test.each(Object.entries(whole))(
 
 test('a response without a length lasts until the connection ends', () => {
   const text = `${ok}\r\nhello`;
-  expect(heard([text])).toEqual({ head: [200, 'OK', []], body: 'hello' });
-  expect(heard([text], { isLast: true })).toEqual({
+  expect(received([text])).toEqual({ head: [200, 'OK', []], body: 'hello' });
+  expect(received([text], { isLast: true })).toEqual({
     head: [200, 'OK', []],
     body: 'hello',
     trailers: [],
@@ -85,7 +85,7 @@ test('a response without a length lasts until the connection ends', () => {
 });
 
 test('header values are unchanged except for surrounding blanks', () => {
-  const { head } = heard([`HTTP/1.1 201\r\nX-A:b \t\r\nx-a: \u00a0c:d\u00a0\r\nSet-Cookie:\r\n${length(0)}\r\n`]);
+  const { head } = received([`HTTP/1.1 201\r\nX-A:b \t\r\nx-a: \u00a0c:d\u00a0\r\nSet-Cookie:\r\n${length(0)}\r\n`]);
   expect(head).toEqual([201, '', ['X-A', 'b', 'x-a', '\u00a0c:d\u00a0', 'Set-Cookie', '', 'Content-Length', '0']]);
 });
 
@@ -127,13 +127,13 @@ test.each<[string, string]>([
   ['an endless line between chunks', `${ok}${chunked}\r\n1;${'x'.repeat(5_000)}`],
   ['endless trailers', `${ok}${chunked}\r\n0\r\nX-A: ${'b'.repeat(300_000)}`],
 ])('a response with %s is rejected', (_, text) => {
-  expect(heard([text]).problem).toMatch(/^[a-z]/);
+  expect(received([text]).problem).toMatch(/^[a-z]/);
 });
 
 test.each([ok, `${ok}${length(5)}\r\nhell`, `${ok}${chunked}\r\n5\r\nhello\r\n`, `${ok}${chunked}\r\n0\r\n`, ''])(
   'a truncated response is incomplete: %j',
   (text) => {
-    const result = heard(text === '' ? [] : [text], { isLast: true });
+    const result = received(text === '' ? [] : [text], { isLast: true });
     expect(result.problem).toBe('the response is incomplete');
     expect(result).not.toHaveProperty('trailers');
   },

@@ -114,12 +114,12 @@ test('a user who takes all slots for writes delays no reads, not even own ones',
       doing((_, res) => void res.end(), '/metrics'),
     ],
   });
-  const change = (who: string): Promise<AppResponse> => sendRequest(app, '/metrics', { method: 'POST', ...as(who) });
+  const change = (user: string): Promise<AppResponse> => sendRequest(app, '/metrics', { method: 'POST', ...as(user) });
   const all = [change('alice')];
   expect(await change('alice')).toMatchObject(busy);
   all.push(change('bob'));
   expect(await change('carol')).toMatchObject(busy);
-  for (const who of ['alice', 'carol']) expect((await sendRequest(app, '/metrics', as(who))).status).toBe(200);
+  for (const user of ['alice', 'carol']) expect((await sendRequest(app, '/metrics', as(user))).status).toBe(200);
   for (const end of held) end();
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200]);
 });

@@ -26,7 +26,7 @@ const access = (allowed: boolean): LogAccess => ({
 
 async function codeOf(allowed: boolean, before: VisibleLogs): Promise<number> {
   const error: unknown = await assertSameVisible(access(allowed), context, everything, before).catch(
-    (why: unknown) => why,
+    (problem: unknown) => problem,
   );
   if (error !== undefined && !(error instanceof StatusError)) throw error;
   return error === undefined ? 200 : error.code;
@@ -43,7 +43,7 @@ test.each<[string, VisibleLogs, boolean, number]>([
   expect(await codeOf(allowed, before)).toBe(code);
 });
 
-const born = 1_700_000_000;
+const createdAt = 1_700_000_000;
 
 interface Case {
   /** Namespaces in which a RoleBinding names the caller. */
@@ -51,7 +51,7 @@ interface Case {
   readonly hasSynced?: boolean;
   /** Namespaces in which the caller is allowed to get pods/log; '' means all. */
   readonly allowed?: readonly string[];
-  /** Existing namespaces, each with the second of its creation after `born`. */
+  /** Existing namespaces, each with the second of its creation after `createdAt`. */
   readonly present?: Readonly<Record<string, number>>;
   readonly namespaces?: readonly string[];
   readonly words?: readonly string[];
@@ -118,7 +118,7 @@ describe('a caller sees logs', () => {
       allowed: ['gone', 'shop', 'other'],
       present: { blog: 3, shop: 5, other: 7 },
     });
-    expect(visible).toEqual(new Map([['shop', born + 5]]));
+    expect(visible).toEqual(new Map([['shop', createdAt + 5]]));
     expect(reviews.slice(1)).toEqual(
       ['blog', 'gone', 'shop'].map((namespace) => ({
         verb: 'get',
@@ -140,7 +140,7 @@ describe('a caller sees logs', () => {
       present: { blog: 3, shop: 5 },
       namespaces: ['shop'],
     });
-    expect(visible).toEqual(new Map([['shop', born + 5]]));
+    expect(visible).toEqual(new Map([['shop', createdAt + 5]]));
   });
 
   test.each<[readonly string[], readonly string[]]>([
@@ -190,7 +190,7 @@ describe('a caller sees logs', () => {
 
 const since = (...all: readonly (readonly [string, number])[]): VisibleLogs => new Map(all);
 
-/** Rechecks a stream that started with `before`, for a caller who may now see `shop`, created 5 s after `born`. */
+/** Rechecks a stream that started with `before`, for a caller who may now see `shop`, created 5 s after `createdAt`. */
 const recheck = (
   before: VisibleLogs,
   still: typeof assertStillVisible | typeof assertSameVisible = assertStillVisible,
@@ -213,18 +213,18 @@ const recheck = (
 
 describe('a log stream', () => {
   test.each<[string, VisibleLogs]>([
-    ['the same', since(['shop', born + 5])],
+    ['the same', since(['shop', createdAt + 5])],
     ['less', since()],
-    ['the same from a later second on', since(['shop', born + 6])],
+    ['the same from a later second on', since(['shop', createdAt + 6])],
   ])('a log stream continues if the caller saw %s', async (_what, before) => {
-    expect(await recheck(before)).toEqual(new Map([['shop', born + 5]]));
+    expect(await recheck(before)).toEqual(new Map([['shop', createdAt + 5]]));
   });
 
   test.each<[string, VisibleLogs]>([
-    ['another namespace', since(['blog', born + 5])],
-    ['one more namespace', since(['shop', born + 5], ['blog', born + 5])],
+    ['another namespace', since(['blog', createdAt + 5])],
+    ['one more namespace', since(['shop', createdAt + 5], ['blog', createdAt + 5])],
     // The namespace was deleted and recreated under the same name.
-    ['an earlier second', since(['shop', born + 4])],
+    ['an earlier second', since(['shop', createdAt + 4])],
   ])('a log stream ends with 403 if the caller saw %s', async (_what, before) => {
     await expect(recheck(before)).rejects.toMatchObject({
       code: 403,
@@ -244,7 +244,7 @@ describe('a log stream', () => {
 
   test('a log stream of all visible logs ends with 410 when more becomes visible', async () => {
     await expect(recheck(since(), assertSameVisible)).rejects.toMatchObject({ code: 410 });
-    await expect(recheck(since(['shop', born + 6]), assertSameVisible)).rejects.toMatchObject({ code: 410 });
-    expect(await recheck(since(['shop', born + 5]), assertSameVisible)).toBeUndefined();
+    await expect(recheck(since(['shop', createdAt + 6]), assertSameVisible)).rejects.toMatchObject({ code: 410 });
+    expect(await recheck(since(['shop', createdAt + 5]), assertSameVisible)).toBeUndefined();
   });
 });

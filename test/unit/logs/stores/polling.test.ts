@@ -13,7 +13,7 @@ const selection: Selection = {
   containers: [],
   keywords,
 };
-const begun = 1_000;
+const started = 1_000;
 
 const record = (second: number, log: string): LogRecord => ({
   time: timeText(second),
@@ -26,7 +26,7 @@ const record = (second: number, log: string): LogRecord => ({
 /** A store that receives records between two polls. */
 class Arriving {
   readonly records: LogRecord[] = [];
-  second = begun;
+  second = started;
   /** The records that arrive before each poll except the first. */
   readonly #arrivals: (readonly LogRecord[])[];
   #isFirst = true;

@@ -6,10 +6,10 @@ import { everything, fakeStore } from '../../../labs/fake-store.ts';
 const never = new AbortController().signal;
 
 function lab() {
-  const begun: (() => void)[] = [];
+  const started: (() => void)[] = [];
   const limit = limited({ queries: 2, queriesPerUser: 1, waiting: 3, waitingPerUser: 2, streams: 1 });
   const inner = fakeStore({
-    statistics: () => new Promise((resolve) => begun.push(() => resolve({ containers: 1, logs: begun.length }))),
+    statistics: () => new Promise((resolve) => started.push(() => resolve({ containers: 1, logs: started.length }))),
     async *export(_selection, _order, signal) {
       yield [];
       signal.throwIfAborted();
@@ -18,7 +18,7 @@ function lab() {
   });
   const storeOf = (user: string): LogStore => limit(inner, user);
   const query = (user = 'a', signal = never): Promise<Statistics> => storeOf(user).statistics(everything, signal);
-  return { begun, query, store: storeOf('a'), storeOf };
+  return { started, query, store: storeOf('a'), storeOf };
 }
 
 const turns = async (): Promise<void> => {
@@ -26,27 +26,27 @@ const turns = async (): Promise<void> => {
 };
 
 test('log queries of a user beyond their share wait, and delay no other user', async () => {
-  const { begun, query } = lab();
+  const { started, query } = lab();
   const pending = [query('a'), query('a'), query('a'), query('b')];
   await turns();
-  expect(begun.length).toBe(2);
+  expect(started.length).toBe(2);
   await expect(query('a')).rejects.toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
-  begun[1]?.();
+  started[1]?.();
   await pending[3];
-  expect(begun.length).toBe(2);
-  begun[0]?.();
+  expect(started.length).toBe(2);
+  started[0]?.();
   await pending[0];
   await turns();
-  expect(begun.length).toBe(3);
-  begun[2]?.();
+  expect(started.length).toBe(3);
+  started[2]?.();
   await pending[1];
   await turns();
-  begun[3]?.();
+  started[3]?.();
   await pending[2];
 });
 
 test('a log query that is aborted while it waits takes no slot', async () => {
-  const { begun, query } = lab();
+  const { started, query } = lab();
   const caller = new AbortController();
   const pending = [query()];
   const waiting = [query('a', caller.signal), query()];
@@ -54,11 +54,11 @@ test('a log query that is aborted while it waits takes no slot', async () => {
   const reason = new Error('gone');
   caller.abort(reason);
   await expect(waiting[0]).rejects.toBe(reason);
-  begun[0]?.();
+  started[0]?.();
   await Promise.all(pending);
   await turns();
-  expect(begun.length).toBe(2);
-  begun[1]?.();
+  expect(started.length).toBe(2);
+  started[1]?.();
   await waiting[1];
 });
 
@@ -75,12 +75,12 @@ test('an export has its own slot until it ends', async () => {
 });
 
 test('health checks of the log store need no slot', async () => {
-  const { query, store, begun } = lab();
+  const { query, store, started } = lab();
   const pending = [query(), query(), query()];
   await expect(store.check(never)).resolves.toBeUndefined();
   for (let index = 0; index < 3; index += 1) {
     await turns();
-    begun[index]?.();
+    started[index]?.();
   }
   await Promise.all(pending);
 });

@@ -137,12 +137,12 @@ describe('a token request is rejected', () => {
     ['of a disabled user', { ...login, username: 'mallory' }, 400, 'invalid_grant'],
   ];
   // evidence: token-endpoint-errors
-  test.each(refusals.map(([how, fields, status, error, why = /./]) => ({ how, fields, status, error, why })))(
+  test.each(refusals.map(([how, fields, status, error, reason = /./]) => ({ how, fields, status, error, reason })))(
     'a token request is rejected $how',
-    async ({ fields, status, error, why }) => {
+    async ({ fields, status, error, reason }) => {
       const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
       const response = await (await createLab({ clients, users })).token(fields);
-      expectRefused(response, status, error, why);
+      expectRefused(response, status, error, reason);
       const challenge = error === 'invalid_client' ? 'Basic realm="platform", charset="UTF-8"' : undefined;
       expect(response.headers['www-authenticate']).toBe(challenge);
     },

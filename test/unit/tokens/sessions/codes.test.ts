@@ -7,7 +7,7 @@ import {
   granted,
   lab,
   type Lab,
-  lives,
+  lifetimes,
   login,
   minute,
   path,
@@ -28,7 +28,7 @@ let made: Lab;
 let replica: Replica;
 beforeEach(async () => {
   // Expired sessions are not swept.
-  made = lab(lives, silent, never);
+  made = lab(lifetimes, silent, never);
   replica = await made.replica();
 });
 
@@ -78,7 +78,7 @@ describe('an authorization code', () => {
     const redeemed = (await redeem(replica.sessions, code, { isRefreshable: false })) as Redeemed;
     expect(redeemed).not.toHaveProperty('refreshToken');
     expect(redeemed.session.status).not.toHaveProperty('currentHash');
-    await made.clock.advance(lives.accessTokenMaxAge - 1);
+    await made.clock.advance(lifetimes.accessTokenMaxAge - 1);
     expect(await replica.sessions.active(redeemed.session.metadata.name)).toBeDefined();
     await made.clock.advance(1);
     expect(await replica.sessions.active(redeemed.session.metadata.name)).toBeUndefined();
@@ -163,7 +163,7 @@ describe('an authorization code', () => {
   test.each<[string, (sid: string) => Promise<void>]>([
     ['is revoked', (sid) => replica.sessions.revoke(sid)],
     ['is gone', async (sid) => made.cluster.delete(path, sid)],
-    ['has expired', () => made.clock.advance(lives.refreshTokenIdle)],
+    ['has expired', () => made.clock.advance(lifetimes.refreshTokenIdle)],
   ])('an authorization code of a login that %s has expired', async (_, end) => {
     const { session } = await replica.sessions.create(login);
     const { name } = session.metadata;

@@ -7,7 +7,7 @@ import {
   failing,
   granted,
   lab,
-  lives,
+  lifetimes,
   login,
   minute,
   namesIn,
@@ -27,7 +27,7 @@ describe('a new session', () => {
       ...login,
       scope: 'openid',
       createdAt: new Date(clock.now()).toISOString(),
-      expiresAt: new Date(clock.now() + lives.sessionMaxAge).toISOString(),
+      expiresAt: new Date(clock.now() + lifetimes.sessionMaxAge).toISOString(),
     });
     expect(session.status.phase).toBe('Active');
     expect(session.metadata.name).toBe(tokens.sessionOf(refreshToken));
@@ -76,7 +76,7 @@ test.each([
   ['the name is taken', new KubeError(409, { message: 'exists' }), /exists/],
 ])('a login that cannot be stored because %s is 503, and the reason is logged', async (_, failure, why) => {
   const { log, lines } = logOfLines();
-  const { sessions, client } = await lab(lives, log).replica();
+  const { sessions, client } = await lab(lifetimes, log).replica();
   client.before = failing('POST', failure);
   const error: unknown = await sessions.create(login).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: 503, reason: 'ServiceUnavailable', cause: failure });
@@ -92,12 +92,12 @@ describe('the sessions of one user', () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session: other } = await one.sessions.create(bob);
-    const begun = [];
+    const started = [];
     for (let index = 0; index < max; index += 1) {
-      begun.push(await (index % 2 === 0 ? one : two).sessions.create(login));
+      started.push(await (index % 2 === 0 ? one : two).sessions.create(login));
       await clock.advance(second);
     }
-    const [refreshed, oldest] = begun;
+    const [refreshed, oldest] = started;
     await granted(one.sessions, refreshed?.refreshToken ?? '');
     await settle();
     expect(stored(cluster)).toHaveLength(max + 1);
@@ -125,7 +125,7 @@ describe('the sessions of one user', () => {
 
   test('the sessions of one user are not evicted while they are used: a concurrent refresh keeps a session', async () => {
     const { log, lines } = logOfLines();
-    const { clock, cluster, replica } = lab(lives, log);
+    const { clock, cluster, replica } = lab(lifetimes, log);
     const [one, two] = [await replica(), await replica()];
     const { session: oldest, refreshToken } = await one.sessions.create(login);
     for (let index = 1; index < max; index += 1) {
@@ -143,7 +143,7 @@ describe('the sessions of one user', () => {
 
   test('the sessions of one user are not revoked if the new one fails, and the new one succeeds if none can be revoked', async () => {
     const { log, lines } = logOfLines();
-    const { cluster, clock, replica } = lab(lives, log);
+    const { cluster, clock, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();
     for (let index = 0; index < max; index += 1) await sessions.create(login);
     await clock.advance(second);

@@ -4,7 +4,7 @@ import { settle } from '../../../labs/cluster-fakes.ts';
 import {
   failing,
   lab,
-  lives,
+  lifetimes,
   login,
   minute,
   path,
@@ -19,7 +19,7 @@ let made: Lab;
 let replica: Replica;
 beforeEach(async () => {
   // Expired sessions are not swept.
-  made = lab(lives, silent, () => false);
+  made = lab(lifetimes, silent, () => false);
   replica = await made.replica();
 });
 

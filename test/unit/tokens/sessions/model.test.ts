@@ -1,21 +1,21 @@
 /** Rotation, grace and reuse on two concurrent replicas, compared with a model. */
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import type { SessionLives } from '../../../../src/tokens/sessions/lifetimes.ts';
+import type { SessionLifetimes } from '../../../../src/tokens/sessions/lifetimes.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { lab, login, refresh, type Replica, second, tokens } from '../../../labs/sessions.ts';
 
 /** The specified behaviour of one session, as briefly as possible. */
 class Model {
   readonly chain: string[];
-  readonly #lives: SessionLives;
+  readonly #lifetimes: SessionLifetimes;
   readonly #createdAt: number;
   #lastUsedAt: number;
   #rotatedAt = -Infinity;
   #ended = false;
 
-  constructor(chosen: SessionLives, first: string, now: number) {
-    this.#lives = chosen;
+  constructor(chosen: SessionLifetimes, first: string, now: number) {
+    this.#lifetimes = chosen;
     this.chain = [first];
     this.#createdAt = now;
     this.#lastUsedAt = now;
@@ -27,7 +27,7 @@ class Model {
   }
 
   isActive(now: number): boolean {
-    const { sessionMaxAge, refreshTokenIdle } = this.#lives;
+    const { sessionMaxAge, refreshTokenIdle } = this.#lifetimes;
     return !this.#ended && now < this.#createdAt + sessionMaxAge && now < this.#lastUsedAt + refreshTokenIdle;
   }
 
@@ -38,7 +38,7 @@ class Model {
       this.#rotatedAt = now;
       this.#lastUsedAt = now;
       this.chain.push(tokens.successor(token));
-    } else if (token !== this.token(1) || now - this.#rotatedAt > this.#lives.refreshGrace) {
+    } else if (token !== this.token(1) || now - this.#rotatedAt > this.#lifetimes.refreshGrace) {
       this.#ended = true;
       return 'refused';
     }
@@ -46,7 +46,7 @@ class Model {
   }
 }
 
-const short: SessionLives = {
+const short: SessionLifetimes = {
   refreshTokenIdle: 30 * second,
   refreshGrace: 2 * second,
   sessionMaxAge: 100 * second,

@@ -43,10 +43,10 @@ async function lab(
   return made;
 }
 
-const who = async (made: Lab, response: AppResponse) =>
+const identityOf = async (made: Lab, response: AppResponse) =>
   await platformToken(made.accessTokens)(String(response.json()['access_token']), '192.0.2.1');
 const isGood = (made: Lab, response: AppResponse): Promise<boolean> =>
-  who(made, response).then(
+  identityOf(made, response).then(
     () => true,
     () => false,
   );
@@ -78,7 +78,7 @@ describe('a client_credentials token', () => {
       client_id: 'ci',
       username: 'platform:client:ci',
     });
-    expect(await who(made, response)).toMatchObject({
+    expect(await identityOf(made, response)).toMatchObject({
       username: 'platform:client:ci',
       groups: ['builders', 'system:authenticated'],
       via: 'token',
@@ -101,7 +101,7 @@ describe('a client_credentials token', () => {
     const made = await lab();
     const response = await made.token(asItself);
     made.configure({ clients: [{ ...ci, groups: ['others'] }] });
-    expect((await who(made, response))?.groups).toEqual(['others', 'system:authenticated']);
+    expect((await identityOf(made, response))?.groups).toEqual(['others', 'system:authenticated']);
   });
 
   test.each([
@@ -152,7 +152,7 @@ describe('token exchange', () => {
       status: 200,
       body: { access_token: expect.any(String), issued_token_type: accessType, token_type: 'Bearer', expires_in: 3600 },
     });
-    expect(await who(made, response)).toEqual({
+    expect(await identityOf(made, response)).toEqual({
       username: account.username,
       uid: account.uid,
       groups: [...account.groups, 'system:authenticated'],
@@ -236,11 +236,11 @@ describe('token exchange', () => {
     ['an actor without a type', { actor_token: 'x' }, /actor_token/],
     ['a type of an actor', { actor_token_type: jwtType }, /actor_token/],
     ['an opaque token', { subject_token: 'opaque' }, /must be a valid token of a ServiceAccount/],
-  ])('token exchange with %s is rejected before any request', async (_, fields, why) => {
+  ])('token exchange with %s is rejected before any request', async (_, fields, reason) => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock), fields));
     const error = 'audience' in fields ? 'invalid_target' : 'invalid_request';
-    expect(response.json()).toEqual({ error, error_description: expect.stringMatching(why) });
+    expect(response.json()).toEqual({ error, error_description: expect.stringMatching(reason) });
     expect(reviews(made)).toHaveLength(0);
   });
 

@@ -6,7 +6,18 @@ import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import type { FoundRefreshToken } from '../../../../src/tokens/sessions/rotation.ts';
 import type { Sessions } from '../../../../src/tokens/sessions/sessions.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
-import { granted, lab, lives, login, minute, path, refresh, second, stored, tokens } from '../../../labs/sessions.ts';
+import {
+  granted,
+  lab,
+  lifetimes,
+  login,
+  minute,
+  path,
+  refresh,
+  second,
+  stored,
+  tokens,
+} from '../../../labs/sessions.ts';
 
 async function find(sessions: Sessions, token: string, isRetry = false): Promise<FoundRefreshToken> {
   const found = await sessions.rotation.find(token, login.clientID, isRetry);
@@ -48,7 +59,7 @@ describe('a refresh', () => {
     const successor = await granted(one.sessions, refreshToken);
     await settle();
     const before = stored(cluster);
-    await clock.advance(lives.refreshGrace);
+    await clock.advance(lifetimes.refreshGrace);
     expect(await granted(one.sessions, refreshToken)).toBe(successor);
     expect(await granted(two.sessions, refreshToken)).toBe(successor);
     expect(stored(cluster)).toEqual(before);
@@ -59,7 +70,7 @@ describe('a refresh', () => {
     ['the watch has sent', false],
     ['the watch has not sent yet', true],
   ])('a refresh without a grace period rotates a session that %s, and does not revoke it', async (_what, isUnknown) => {
-    const { cluster, clock, replica } = lab({ ...lives, refreshGrace: 0 });
+    const { cluster, clock, replica } = lab({ ...lifetimes, refreshGrace: 0 });
     const [one, two] = [await replica(), await replica()];
     if (isUnknown) two.client.holdWatches();
     const { refreshToken } = await one.sessions.create(login);
@@ -82,7 +93,7 @@ describe('a refresh', () => {
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
     const successor = await granted(one.sessions, refreshToken);
-    await clock.advance(lives.refreshGrace + 1);
+    await clock.advance(lifetimes.refreshGrace + 1);
     expect(await refresh(two.sessions, refreshToken)).toBe('reused');
     await settle();
     for (const { sessions, ended } of [one, two]) {
@@ -135,7 +146,7 @@ describe('a refresh', () => {
       const { one, two, clock, refreshToken } = await lost();
       const successor = await granted(one, refreshToken);
       expect(successor).toBe(tokens.successor(refreshToken));
-      await clock.advance(lives.refreshGrace);
+      await clock.advance(lifetimes.refreshGrace);
       for (const sessions of [one, two]) expect(await granted(sessions, refreshToken)).toBe(successor);
       await clock.advance(1);
       expect(await refresh(one, refreshToken)).toBe('reused');
@@ -182,7 +193,7 @@ describe('a refresh', () => {
       });
     const response = refresh(sessions, refreshToken).catch((error: unknown) => error);
     await settle();
-    await clock.advance(lives.refreshGrace / 2);
+    await clock.advance(lifetimes.refreshGrace / 2);
     expect(await Promise.race([response, settle()])).toMatchObject({ code: 503 });
   });
 
@@ -191,7 +202,7 @@ describe('a refresh', () => {
     const { sessions } = await replica();
     const { refreshToken } = await sessions.create(login);
     const successor = await granted(sessions, refreshToken);
-    await clock.advance(lives.refreshGrace + 1);
+    await clock.advance(lifetimes.refreshGrace + 1);
     const before = stored(cluster);
     for (const token of [refreshToken, successor])
       expect(await sessions.rotation.find(token, 'another', false)).toBe('unknown');
@@ -229,7 +240,7 @@ describe('a refresh', () => {
     const { sessions, client } = await replica();
     const { session, refreshToken } = await sessions.create(login);
     await granted(sessions, refreshToken);
-    await clock.advance(lives.refreshGrace + 1);
+    await clock.advance(lifetimes.refreshGrace + 1);
     let left = 4;
     client.before = ({ method }) => {
       const current = cluster.get(path, session.metadata.name);

@@ -4,19 +4,19 @@ import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import type { MemoryClient } from '../../../fakes/cluster.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
-import { failing, granted, lab, lives, login, minute, path, refresh, stored } from '../../../labs/sessions.ts';
+import { failing, granted, lab, lifetimes, login, minute, path, refresh, stored } from '../../../labs/sessions.ts';
 
 describe('a session ends', () => {
   test.each([
-    ['when it was not refreshed within the idle timeout', lives.refreshTokenIdle - 1],
-    ['at its maximum age, however often it is refreshed', lives.sessionMaxAge - 1],
+    ['when it was not refreshed within the idle timeout', lifetimes.refreshTokenIdle - 1],
+    ['at its maximum age, however often it is refreshed', lifetimes.sessionMaxAge - 1],
   ])('a session ends %s, and not a millisecond before', async (_what, life) => {
     const { clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create(login);
     let token = refreshToken;
     let left = life;
-    for (; left >= lives.refreshTokenIdle; left -= 20 * minute) {
+    for (; left >= lifetimes.refreshTokenIdle; left -= 20 * minute) {
       await clock.advance(20 * minute);
       token = await granted(sessions, token);
     }
@@ -172,10 +172,10 @@ describe('a session ID', () => {
 describe('the dismissal of sessions', () => {
   test('the dismissal of sessions revokes the others if one cannot be revoked, with a warning', async () => {
     const { log, lines } = logOfLines();
-    const { cluster, replica } = lab(lives, log);
+    const { cluster, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();
-    const begun = [await sessions.create(login), await sessions.create(login), await sessions.create(login)];
-    const stuck = begun[1]?.session.metadata.name ?? '';
+    const started = [await sessions.create(login), await sessions.create(login), await sessions.create(login)];
+    const stuck = started[1]?.session.metadata.name ?? '';
     client.before = ({ method, path: at }) => {
       if (method === 'PUT' && at.endsWith(stuck)) throw unreachable(new Error('reset'));
     };
@@ -202,8 +202,8 @@ describe('the dismissal of sessions', () => {
   test('the dismissal of sessions skips a session that is deleted meanwhile, and later dismissals work', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
-    const begun = [await sessions.create(login), await sessions.create(login)];
-    const [first = '', deleted = ''] = begun.map(({ session }) => session.metadata.name);
+    const started = [await sessions.create(login), await sessions.create(login)];
+    const [first = '', deleted = ''] = started.map(({ session }) => session.metadata.name);
     const bob = await sessions.create({ ...login, userName: 'bob', userUID: 'uid-bob' });
     await settle();
     client.before = async ({ method }) => {
@@ -221,15 +221,15 @@ describe('the dismissal of sessions', () => {
 test('a removed listener is no longer notified of ended sessions', async () => {
   const { replica } = lab();
   const { sessions } = await replica();
-  const heard: string[] = [];
-  const remove = sessions.ended.subscribe((sid) => heard.push(sid));
+  const received: string[] = [];
+  const remove = sessions.ended.subscribe((sid) => received.push(sid));
   const [one, other] = [await sessions.create(login), await sessions.create(login)];
   await sessions.revoke(one.session.metadata.name);
   await settle();
   remove();
   await sessions.revoke(other.session.metadata.name);
   await settle();
-  expect(heard).toEqual([one.session.metadata.name]);
+  expect(received).toEqual([one.session.metadata.name]);
 });
 
 test('requests leave no timer behind, whether they succeed or not', async () => {

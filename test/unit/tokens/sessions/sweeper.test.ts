@@ -5,7 +5,7 @@ import {
   failing,
   granted,
   lab,
-  lives,
+  lifetimes,
   login,
   minute,
   namesIn,
@@ -24,13 +24,13 @@ describe('the session sweep', () => {
     await sessions.revoke(revoked.session.metadata.name);
     await clock.advance(2 * minute);
     expect(namesIn(cluster)).toEqual([kept.session.metadata.name]);
-    await clock.advance(lives.refreshTokenIdle + 2 * minute);
+    await clock.advance(lifetimes.refreshTokenIdle + 2 * minute);
     expect(stored(cluster)).toEqual([]);
   });
 
   test('the session sweep is done by the replica that holds the Lease, and by no other', async () => {
     let isOurs = false;
-    const { cluster, clock, replica } = lab(lives, silent, () => isOurs);
+    const { cluster, clock, replica } = lab(lifetimes, silent, () => isOurs);
     const { sessions } = await replica();
     const { session } = await sessions.create(login);
     await sessions.revoke(session.metadata.name);
@@ -88,7 +88,7 @@ describe('the session sweep', () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);
-    await clock.advance(lives.refreshTokenIdle - second);
+    await clock.advance(lifetimes.refreshTokenIdle - second);
     two.client.holdWatches();
     await granted(one.sessions, refreshToken);
     await clock.advance(9 * second);
@@ -109,7 +109,7 @@ describe('the session sweep', () => {
       cluster.put(path, { ...current, status: { ...current.status, lastUsedAt } });
     };
     const deletions = (): number => client.requestsTo('DELETE', name).length;
-    await clock.advance(lives.refreshTokenIdle);
+    await clock.advance(lifetimes.refreshTokenIdle);
     for (let elapsed = 0; deletions() === 0 && elapsed < 2 * minute; elapsed += second) await clock.advance(second);
     expect(deletions()).toBe(1);
     expect(sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toEqual([name]);

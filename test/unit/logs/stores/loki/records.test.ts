@@ -62,12 +62,12 @@ describe.each<TimeOrder>(['asc', 'desc'])('in the order %s every record is retur
     ['with the usual limits', true, 7],
     // At most three records have the same time.
     ['with a response limit close to the number of equal times', false, 4],
-  ])('%s', async (_, leavesOut, least) => {
+  ])('%s', async (_, leavesOut, minVersion) => {
     const sign = order === 'asc' ? 1 : -1;
     await fc.assert(
       fc.asyncProperty(
         fc.array(chunk, { maxLength: 3 }),
-        fc.integer({ min: least, max: 9 }),
+        fc.integer({ min: minVersion, max: 9 }),
         async (chunks, entries) => {
           const expected = chunks.flat().filter((time) => time >= 0);
           expect(await readAll(chunks, leavesOut, order, entries)).toEqual(expected.toSorted((a, b) => sign * (a - b)));

@@ -9,7 +9,7 @@ test.each([
   ['entries', '100', 100],
   ['series', '50', 50],
   ['length', undefined, 15 * 86_400],
-] as const)('concurrent queries that exceed a limit of %s are both repeated', async (limit, most, learned) => {
+] as const)('concurrent queries that exceed a limit of %s are both repeated', async (limit, max, learned) => {
   const tenant = new Tenant('loki', settings, { read: () => '' });
   const { promise: bothSent, resolve } = Promise.withResolvers<void>();
   let sent = 0;
@@ -18,7 +18,7 @@ test.each([
     sent += 1;
     if (sent === 2) resolve();
     await bothSent;
-    if (requested > learned) throw new LimitExceeded('too much', limit, most);
+    if (requested > learned) throw new LimitExceeded('too much', limit, max);
     return requested;
   };
   expect(await Promise.all([tenant.retryWithinLimits(query), tenant.retryWithinLimits(query)])).toEqual([

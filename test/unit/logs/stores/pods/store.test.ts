@@ -138,7 +138,7 @@ describe('a query of pods', () => {
   test('a query of pods reads a limited number of logs concurrently', async () => {
     for (let i = 0; i < 30; i += 1) put(`p${i}`, [[i, 'x']]);
     expect((await storeWith({ atOnce: 4 }).query(selection, page('asc', 0, 100), never)).records).toHaveLength(30);
-    expect(cluster.podLogs.mostOpen).toBeLessThanOrEqual(4);
+    expect(cluster.podLogs.maxOpen).toBeLessThanOrEqual(4);
   });
 
   test('a query of pods of everything reads a limited number of containers, and says so', async () => {

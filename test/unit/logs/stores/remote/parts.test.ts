@@ -34,8 +34,8 @@ test.each([
           selection.end * 1_000,
           450_000,
         ]) {
-          const isMeant = time >= seconds * 1_000 && time >= (from ?? 0) * 1_000 && time <= selection.end * 1_000;
-          expect(parts.filter((part) => has(part, name, time)).length).toBe(isMeant ? 1 : 0);
+          const isExpected = time >= seconds * 1_000 && time >= (from ?? 0) * 1_000 && time <= selection.end * 1_000;
+          expect(parts.filter((part) => has(part, name, time)).length).toBe(isExpected ? 1 : 0);
         }
       for (const { visible } of parts) expect(visible?.later.length).toBeLessThanOrEqual(200);
     }),

@@ -1,6 +1,6 @@
 /** Responses of a server, which may be broken or malicious, as the plugin reads them. */
 import { describe, expect, test } from '@jest/globals';
-import { deviceOf, tokensOf } from '../../../../src/cli/credential/answers.ts';
+import { deviceOf, tokensOf } from '../../../../src/cli/credential/responses.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 const tokens = { access_token: 'a.b-c_d', refresh_token: 'r.e-f', expires_in: 7_200 };
