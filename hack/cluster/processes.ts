@@ -67,7 +67,7 @@ export interface Started extends Running {
 }
 
 /**
- * Starts `command` in its own session, so that Ctrl-C at the terminal does not reach it. `mode` tells whether its log is overwritten (w)
+ * Starts `command` in its own session, so that Ctrl-C at the terminal does not reach it. `mode` determines whether its log is overwritten (w)
  * or appended to (a).
  */
 export async function start(folder: string, name: string, command: Command, mode: 'w' | 'a' = 'w'): Promise<Started> {

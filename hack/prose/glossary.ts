@@ -29,6 +29,10 @@ export const glossary: readonly Term[] = [
   term('none of ours', '“unknown” or “not issued by this server”'),
   term('(?:is|are) read over', '“is skipped”'),
   term('whoever|whosoever', 'the actor, for example “users who …”'),
+  term('begun', '“started”'),
+  term('give or take', '“about” or “to within”'),
+  term('in the place of', '“instead of”'),
+  term('as just that|good once|holds? (?:them|it|him|her) up', 'what happens, in the terms of the RFC'),
   term('patience|mercy', '“timeout” or “grace period”'),
 ];
 

@@ -71,7 +71,7 @@ function joined(text: string, comments: readonly (Span & { readonly type: string
   return spans;
 }
 
-/** Comments of YAML, Makefiles, Dockerfiles and shell scripts. */
+/** Comments of Makefiles, Dockerfiles and shell scripts. */
 const hashComments: Paragraphs = (text) => {
   const spans: { start: number; end: number }[] = [];
   for (const { 0: line, index } of text.matchAll(/(?:^|(?<=\s))#+ .*/gm)) {
@@ -80,6 +80,16 @@ const hashComments: Paragraphs = (text) => {
     else spans.push({ start: index, end: index + line.length });
   }
   return spans;
+};
+
+/** Comments of YAML, and the descriptions and messages in it, such as those of CustomResourceDefinitions. */
+const yaml: Paragraphs = (text, file) => {
+  const texts = text.matchAll(/^( *)(?:- )?(?:description|message): (?:>-(?:\n\1 {2,}.*)+|(?!>).+)/gm);
+  const spans = [...texts].map(({ 0: found, index }) => ({
+    start: index + (/: (?:>-)?/.exec(found)?.[0].length ?? 0) + found.indexOf(': '),
+    end: index + found.length,
+  }));
+  return [...hashComments(text, file), ...spans].toSorted((a, b) => a.start - b.start);
 };
 
 function plugin(extensions: string[], paragraphs: Paragraphs): TextlintPluginCreator {
@@ -127,4 +137,5 @@ function documentOf(text: string, spans: readonly Span[]) {
 }
 
 export const typescriptPlugin = plugin(['.ts'], typescript);
-export const hashCommentPlugin = plugin(['.yaml', '.tpl', '.sh', 'Makefile', 'Dockerfile'], hashComments);
+export const yamlPlugin = plugin(['.yaml'], yaml);
+export const hashCommentPlugin = plugin(['.tpl', '.sh', 'Makefile', 'Dockerfile'], hashComments);

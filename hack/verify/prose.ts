@@ -3,7 +3,7 @@ import { basename, extname, join } from 'node:path';
 import { TextlintKernel } from '@textlint/kernel';
 import markdown from '@textlint/textlint-plugin-markdown';
 import rule from '../prose/rules.ts';
-import { hashCommentPlugin, typescriptPlugin } from '../prose/source-plugin.ts';
+import { hashCommentPlugin, typescriptPlugin, yamlPlugin } from '../prose/source-plugin.ts';
 import { root, tracked } from './checks.ts';
 
 /** Files that are generated, written by others, or contain the terms themselves. */
@@ -13,6 +13,7 @@ const skipped =
 const plugins = [
   { pluginId: 'markdown', plugin: markdown.default },
   { pluginId: 'typescript', plugin: typescriptPlugin },
+  { pluginId: 'yaml', plugin: yamlPlugin },
   { pluginId: 'hash-comments', plugin: hashCommentPlugin },
 ];
 

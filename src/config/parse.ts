@@ -2,7 +2,7 @@ import { errorMap, issuesOf } from './error-map.ts';
 import { readYAML, type YAMLProblem } from './yaml.ts';
 import { platformConfiguration, type PlatformConfiguration } from './schema.ts';
 
-/** A problem at a path such as `authentication.users[0] (erin).email`. The message says what is accepted. */
+/** A problem at a path such as `authentication.users[0] (erin).email`. The message names what is accepted. */
 export interface Problem {
   readonly path: string;
   readonly message: string;

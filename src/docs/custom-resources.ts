@@ -41,7 +41,7 @@ const maxConcurrent = 8;
 const readTimeout = 5_000;
 /** Milliseconds before a failed read is retried. */
 const retryInterval = 1_000;
-/** Maximum bytes of a document. Definitions beyond this limit are omitted, and the document says how many. */
+/** Maximum bytes of a document. Definitions beyond this limit are omitted, and the document states how many. */
 const maxBytes = 64 * 1024 * 1024;
 
 /** Builds the documents of the current definitions. */

@@ -143,7 +143,7 @@ describe('401', () => {
     }
   });
 
-  test('the error 401 for a revoked token says so', async () => {
+  test('the error 401 for a revoked token gives this reason', async () => {
     const revoked = String((await lab.token(login)).json()['access_token']);
     await lab.revoke(revoked);
     const response = await lab.gateway(nodes, { headers: { authorization: `Bearer ${revoked}` } });

@@ -1,5 +1,5 @@
 /**
- * Framing of every response to GET: each body ends where its headers say, over each protocol, for each number of
+ * Framing of every response to GET: each body ends where its headers announce, over each protocol, for each number of
  * objects.
  */
 // evidence: response-framing
@@ -121,7 +121,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
   describe.each(['gateway', 'aggregated'] as const)('of the %s listener', (name) => {
     const seen = new Map<string, string>();
 
-    test.each(protocols)('each GET and HEAD ends where its headers say over %s', async (protocol) => {
+    test.each(protocols)('each response to GET and HEAD ends where its headers announce over %s', async (protocol) => {
       const face = lab[name];
       const table = tableOf(face, extentOf(size, protocol)).filter(({ isWatch }) => !isWatch);
       expect(table.length).toBeGreaterThan(10);

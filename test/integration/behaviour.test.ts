@@ -36,7 +36,7 @@ const faces = [
 const asAdmin = async (url: string): Promise<HttpResponse> => call(url, { token: await adminToken() });
 
 describe.each(faces)('health on %s', (_, base) => {
-  test.each(['livez', 'readyz', 'healthz'])('/%s says only ok to anonymous callers', async (probe) => {
+  test.each(['livez', 'readyz', 'healthz'])('/%s returns only ok to anonymous callers', async (probe) => {
     for (const query of ['', '?verbose'])
       expect(await call(`${base()}/${probe}${query}`)).toMatchObject({ status: 200, text: 'ok' });
     expect(await call(`${base()}/${probe}?verbose`, { token: 'nonsense' })).toMatchObject({ status: 200, text: 'ok' });

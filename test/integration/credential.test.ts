@@ -191,7 +191,7 @@ test('the plugin reports a missing CA', async () => {
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('set --ca-file to the CA') });
 });
 
-test('the plugin tells users who must change the password where to do it', async () => {
+test('the plugin names the page to users who must change the password', async () => {
   await createUserWithPassword('quinn', { passwordChangeRequired: true });
   const { code, stdout, stderr } = await credential(
     [...flags(), '--login=password', '--username=quinn'],

@@ -502,9 +502,9 @@ const manifest = (): string => {
 };
 
 describe.each([
-  ["of the cluster's version", () => lab().kubectl],
-  ['of another version', () => foundPath(lab().otherKubectl)],
-])('kubectl %s', (_, program) => {
+  ["the cluster's version", () => lab().kubectl],
+  ['another version', () => foundPath(lab().otherKubectl)],
+])('kubectl of %s', (_, program) => {
   const run = kubectls(program);
   test.each<[string, string[]]>([
     ['reads', ['get', 'nodes']],

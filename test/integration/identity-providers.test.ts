@@ -303,7 +303,7 @@ describe('LDAP over StartTLS', () => {
     deleteLater('erin');
     expect((await attempt('erin')).status).toBe(200);
     await use(provider({}, { url: slapd.plain }));
-    // The server requires TLS, so its response says nothing about the password.
+    // The server requires TLS, so its response does not concern the password.
     expect(problemOf(await attempt(`nobody-${randomUUID()}`))).toEqual({
       status: 503,
       error: 'temporarily_unavailable',

@@ -44,9 +44,9 @@ const may = async (client: Kubectl, verb: string, ...as: readonly string[]): Pro
 beforeAll(described, 240_000);
 
 describe.each([
-  ["of the cluster's version", kubectl],
-  ['of another version', otherKubectl],
-])('kubectl %s', (_, client) => {
+  ["the cluster's version", kubectl],
+  ['another version', otherKubectl],
+])('kubectl of %s', (_, client) => {
   test.each([
     [[]],
     [['-o', 'wide']],

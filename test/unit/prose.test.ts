@@ -11,6 +11,8 @@ test.each([
   ['a.ts', 'log(`told ${name} of it`);', 'a.ts:1:6: “told”'],
   ['a.test.ts', "test.each([1])('a token is judged: %s', () => {});", 'a.test.ts:1:28: “judged”'],
   ['a.test.ts', "test('that is none is refused', () => {});", 'a.test.ts:1:7: “that”'],
+  ['a.yaml', 'a:\n  description: Whose logins these are.', 'a.yaml:2:16: “Whose”'],
+  ['a.yaml', 'a:\n  description: >-\n    The user\n    was told.\n  b: told', 'a.yaml:4:9: “told”'],
   ['a.yaml', 'key: value # Of one container a query reads this.', 'a.yaml:1:14: “Of”'],
   ['Makefile', '# Builds all anew.\nall:', 'Makefile:1:14: “anew”'],
 ])('the prose check finds a term that the style rules out in %s: %j', async (file, text, problem) => {

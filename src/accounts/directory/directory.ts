@@ -100,7 +100,7 @@ export class Directory {
     this.#prepare();
     this.changed.publish(undefined);
     this.invalidated.publish();
-    // Before the Secrets have been read, nothing can be said about them.
+    // Before the Secrets have been read, nothing is known about them.
     if (this.#secrets.hasSynced()) this.#config.warn('references', warningsOf(this.#config.value, this.#secrets));
   }
 

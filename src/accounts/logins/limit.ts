@@ -421,7 +421,7 @@ export class LoginLimiter {
     return this.#mark(`${kinds[guesses].user}:${normalizedLogin(username)}`);
   }
 
-  /** `kind` tells which names share the count. The e-mail addresses of an account must not reveal its other names. */
+  /** `kind` determines which names share the count. The e-mail addresses of an account must not reveal its other names. */
   #accountKey(kind: 'name' | 'e-mail', account: string): string {
     return this.#mark(`${accountKind}:${JSON.stringify([kind, account])}`);
   }

@@ -2,7 +2,7 @@
  * Shares failed logins between replicas, so that more replicas do not mean more guesses. Each replica writes its counts to its own
  * object and watches the objects of the others. No replica waits for another, no two write the same object, and a replica writes at
  * most once a second, however many names are guessed. Names that do not exist are shared too: otherwise the responses of other
- * replicas would tell them apart. An object outlives its replica until its failures are too old to count.
+ * replicas would reveal which names exist. An object outlives its replica until its failures are too old to count.
  *
  * Familiar addresses are in one object that all replicas write; each adds the entries that are missing. That is one small write per
  * day and pair, and the object outlives all replicas.

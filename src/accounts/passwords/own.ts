@@ -41,7 +41,7 @@ const limited = (seconds: number): NotChanged => ({
   retryAfter: seconds,
 });
 
-/** Returns the account if its password can be changed here, or a message for the user that says why not. */
+/** Returns the account if its password can be changed here, or a message for the user with the reason. */
 export function changeableHere(account: Account, directory: Directory): Changeable | string {
   if (!isChangeable(account))
     return 'the hash of your password is in the cluster configuration object; change it there';

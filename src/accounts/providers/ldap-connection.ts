@@ -22,7 +22,7 @@ const maxBytes = 1024 * 1024;
 
 /**
  * Result codes of a refused bind (RFC 4511 appendix A.1): inappropriateAuthentication (the entry has no password),
- * invalidCredentials, constraintViolation and unwillingToPerform (not allowed to log in now). Other codes say nothing about the password.
+ * invalidCredentials, constraintViolation and unwillingToPerform (not allowed to log in now). Other codes do not concern the password.
  */
 const refusals: ReadonlySet<number> = new Set([19, 48, 49, 53]);
 export const isRefusal = (error: unknown): boolean => error instanceof ResultCodeError && refusals.has(error.code);

@@ -17,7 +17,7 @@ export interface WatchResponse {
   readonly body: StreamedBody;
 }
 
-/** Writes the headers of a watch, or accepts its WebSocket, which always has messages whatever the Accept header says. */
+/** Writes the headers of a watch, or accepts its WebSocket, which always has messages whatever the Accept header requests. */
 export function beginWatch(req: Request, res: Response, serverSentEvents = false): WatchResponse {
   if (isHandshake(res)) {
     accept(req, res);

@@ -26,7 +26,7 @@ interface Document {
 
 const yaml = 'application/yaml';
 
-/** Writes a document, in YAML if `contentType` says so, else indented if `pretty`. */
+/** Writes a document, in YAML if `contentType` is that of YAML, else indented if `pretty`. */
 export async function writeDocument(
   req: Request,
   res: Response,

@@ -34,7 +34,7 @@ const generators: Readonly<Record<Language, string>> = {
 function commandsFor(language: Language): readonly [string, string] {
   const [fetch = '', ...others] = blocksIn('reference/api.md', 'bash');
   const make = others.find((text) => text.includes(generators[language]));
-  if (make === undefined) throw new Error(`docs/reference/api.md does not say how to use ${generators[language]}`);
+  if (make === undefined) throw new Error(`docs/reference/api.md does not describe how to use ${generators[language]}`);
   return [fetch, make];
 }
 

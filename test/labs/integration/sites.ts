@@ -14,7 +14,7 @@ export interface Sites {
   readonly certificate: string;
   /** Callback at its own port, as a program on the user's machine opens one. */
   readonly loopback: string;
-  /** Responses by address without the query; other addresses return a page that says so. */
+  /** Responses by address without the query; other addresses return a page that reports this. */
   readonly pages: Map<string, Shown>;
   /** Requested addresses in order. */
   readonly visits: URL[];

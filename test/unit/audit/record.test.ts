@@ -210,7 +210,7 @@ describe('recorded bodies', () => {
     expect(passed({ rules: [{ level: 'Metadata' }] })).not.toHaveProperty('requestObject');
   });
 
-  test('recorded bodies omit managedFields if the policy says so', () => {
+  test('recorded bodies omit managedFields if the policy requires it', () => {
     const event = passed({ rules: [{ level: 'RequestResponse' }], omitManagedFields: true });
     expect([event?.requestObject, event?.responseObject]).toEqual([bare, { kind: 'PodList', items: [bare] }]);
   });
@@ -310,7 +310,7 @@ describe('recorded bodies', () => {
     expect(event).not.toHaveProperty('responseObject');
   });
 
-  test('recorded bodies that are too large are not buffered, and the event says so', () => {
+  test('recorded bodies that are too large are not buffered, and the event reports this', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     const body = new AuditBody(new BodyBudget());

@@ -115,7 +115,7 @@ describe('check-config with another file', () => {
   test.each([
     ["Helm's values", 'replicaCount: 2\nconfig: {authentication: {issuer: ""}}\nimage: {tag: x}\n'],
     ['another object', 'apiVersion: v1\nkind: Secret\ndata: {platform.yaml: eA==}\n'],
-  ])('check-config with another file rejects it in one sentence that says what is expected: %s', async (_, text) => {
+  ])('check-config with another file rejects it in one sentence that names what is expected: %s', async (_, text) => {
     expect(await check(text)).toBe(1);
     expect(printed).toEqual([
       expect.stringMatching(/is not a cluster configuration.*PlatformConfiguration.*platform\.yaml/),

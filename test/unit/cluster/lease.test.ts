@@ -117,7 +117,7 @@ test.each([
   expect(spec()['holderIdentity']).toBe('');
 });
 
-test('the Lease of an earlier process expires, whatever its clock said', async () => {
+test('the Lease of an earlier process expires, whatever its clock showed', async () => {
   const { clock, cluster, replica } = lab();
   cluster.put(path, { metadata: { name }, spec: { holderIdentity: 'gone', renewTime: '2999-01-01T00:00:00.000000Z' } });
   const one = await replica('one');

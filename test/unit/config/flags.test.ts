@@ -103,7 +103,7 @@ describe('parsing the command line', () => {
   });
 
   test.each([{}, { POD_NAMESPACE: '' }, { NAMESPACE: 'x' }])(
-    'parsing the command line without a namespace fails and says how to set it: %j',
+    'parsing the command line without a namespace fails and explains how to set it: %j',
     (environment) => {
       expect(() => parseFlags([], environment)).toThrow(/--namespace.*POD_NAMESPACE/);
     },

@@ -77,7 +77,7 @@ describe("the caller's own password", () => {
     expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 429 });
   });
 
-  test("the caller's own password that an identity provider manages cannot be changed here, and the error says so", async () => {
+  test("the caller's own password that an identity provider manages cannot be changed here, and the error explains this", async () => {
     const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
     const other = await createLab({
       authentication: { identityProviders: [{ name: 'corp', displayName: 'Corp.', type: 'LDAP', ldap }] },

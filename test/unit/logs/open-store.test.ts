@@ -95,7 +95,7 @@ describe('the open log store', () => {
     expect(logs.warning()).toBe('');
   });
 
-  test('the open log store that is slow causes a warning that says so', async () => {
+  test('the open log store that is slow causes a warning with this reason', async () => {
     isSlow = true;
     configure(settings(2));
     while (logs.warning() === '') await settle();

@@ -17,12 +17,15 @@ describe('a login is granted', () => {
 
   // A response cannot express an empty scope, and one without a scope grants the requested one (RFC 6749 section 5.1).
   // evidence: scope-empty
-  test.each(['everything', 'every thing'])('nothing for %j, which contains no known scope', (requested) => {
-    expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
-  });
+  test.each(['everything', 'every thing'])(
+    'a login is granted nothing for %j, which contains no known scope',
+    (requested) => {
+      expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
+    },
+  );
 
   test.each([' openid', 'openid ', 'openid  profile', 'a\tb', 'a"b', 'a\\b', 'ä', 'a\nb', `openid ${'x'.repeat(994)}`])(
-    'nothing for %j, which is not a valid scope',
+    'a login is granted nothing for %j, which is not a valid scope',
     (requested) => {
       expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
     },
@@ -43,7 +46,7 @@ describe('a refresh is granted', () => {
     ['openid', undefined],
     ['openid', ''],
     ['openid email', 'openid profile'],
-  ])('nothing for %j after %j', (requested, before) => {
+  ])('a refresh is granted nothing for %j after %j', (requested, before) => {
     expect(() => narrowScope(requested, before)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   });
 

@@ -35,7 +35,7 @@ type cases struct {
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: generated URL < WHO")
+		fmt.Fprintln(os.Stderr, "usage: generated URL < LOGIN")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1]); err != nil {

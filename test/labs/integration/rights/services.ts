@@ -42,9 +42,9 @@ const logs = fc
         const problems: string[] = [];
         for (const name of namespaces) {
           const isAllowed = chosen.includes(name) && (await mayReadLogs(oracle, caller, name));
-          if (text.includes(logMarker(name)) && !isAllowed) problems.push(`tells logs of ${name}`);
+          if (text.includes(logMarker(name)) && !isAllowed) problems.push(`returns logs of ${name}`);
           if (operation === 'query' && !text.includes(logMarker(name)) && isAllowed)
-            problems.push(`tells no logs of ${name}`);
+            problems.push(`returns no logs of ${name}`);
         }
         return problems;
       },

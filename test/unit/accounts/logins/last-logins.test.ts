@@ -23,7 +23,7 @@ afterEach(async () => {
   await accounts.stop();
 });
 
-/** The memory cluster serves the status as a separate object, so the tests say what the watch returns. */
+/** The memory cluster serves the status as a separate object, so the tests set what the watch returns. */
 const patches = (): unknown[] => client.requestsTo('PATCH', '/status').map(({ path, body }) => ({ path, body }));
 const now = (): string => rfc3339(accounts.clock.now());
 const note = (user = bob): void => lastLogins.note(user, now());

@@ -665,7 +665,7 @@ describe('the failures that a replica publishes', () => {
     ).toBe(true);
   });
 
-  test('no longer count at others once the replica is gone', () => {
+  test('the failures that a replica publishes no longer count at others once the replica is gone', () => {
     const { limiter, wait } = lab();
     limiter.setPeer('peer', [{ key: 'u:alice', count: 10, last: 1_000_000 }]);
     expect(wait(attempt('alice'))).toBeGreaterThan(0);

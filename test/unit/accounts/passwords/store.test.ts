@@ -168,7 +168,7 @@ describe('a password write that fails', () => {
     ['unreachable', unreachable(new Error('reset'))],
     ['a timeout', new KubeError(504, {})],
     ['an internal error', new KubeError(500, {})],
-  ])('a password write that fails may have taken effect after %s, as the 503 says', async (_, failure) => {
+  ])('a password write that fails may have taken effect after %s, which the 503 reports', async (_, failure) => {
     await accounts.putUser('bob');
     failing('PATCH', failure);
     await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toMatchObject({

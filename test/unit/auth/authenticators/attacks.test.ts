@@ -233,7 +233,7 @@ test('no code, cookie, token, password or client secret of any flow is in the lo
 });
 
 // evidence: issuer-in-response
-test('each authorization response has the issuer of the metadata, so that clients of several servers can tell them apart', async () => {
+test('each authorization response has the issuer of the metadata, so that clients of several servers can distinguish them', async () => {
   const made = await lab();
   const named = (await sendRequest(made.app, '/.well-known/oauth-authorization-server')).json()['issuer'];
   const browser = browserOf(made);

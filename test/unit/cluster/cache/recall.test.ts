@@ -249,7 +249,7 @@ describe('concurrent recalls', () => {
     expect(store.history.since).toBe(2150);
   });
 
-  test('all end when kube-apiserver does not respond', async () => {
+  test('concurrent recalls all end when kube-apiserver does not respond', async () => {
     const pending = [await startRecall(2200), await startRecall(2100), await startRecall(2300)];
     await cluster.last.respond(503, status(503, 'ServiceUnavailable'));
     expect(pending.every(({ isOver }) => isOver)).toBe(true);

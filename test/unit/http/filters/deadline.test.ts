@@ -49,9 +49,9 @@ describe('a request that does not end', () => {
 });
 
 test.each([
-  ['that is ready is sent after it', true, /first[^]*last[^]*second$/],
-  ['that is incomplete ends the connection after it', false, /first[^]*last\r\n0\r\n\r\n/],
-])('a pipelined response behind a watch, beyond its deadline, %s', async (_, isReady, expected) => {
+  ['is ready is sent after it', true, /first[^]*last[^]*second$/],
+  ['is incomplete ends the connection after it', false, /first[^]*last\r\n0\r\n\r\n/],
+])('a pipelined response behind a watch, beyond its deadline, that %s', async (_, isReady, expected) => {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const { promise: isHandled, resolve: handled } = Promise.withResolvers<void>();
   const both = doing(async (_req, res, { info, signal }) => {

@@ -155,7 +155,7 @@ test('logins have their own slots, with a share for each address', async () => {
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
-test('one IPv6 /48 has two shares of the login slots, and a message that says so', async () => {
+test('one IPv6 /48 has two shares of the login slots, and a message that reports them', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
   const { app } = face({ settings: { maxInFlight: 10, maxInFlightPerUser: 2 }, routes: [hold] });

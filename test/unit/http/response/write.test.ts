@@ -120,9 +120,9 @@ describe('a list response', () => {
   }
 
   test.each([
-    ['of a known length', Buffer.concat(large).length, { 'content-length': String(Buffer.concat(large).length) }],
-    ['of unknown length', undefined, {}],
-  ])('a list response %s is created at the pace of its reader', async (_, length, headers) => {
+    ['a known length', Buffer.concat(large).length, { 'content-length': String(Buffer.concat(large).length) }],
+    ['unknown length', undefined, {}],
+  ])('a list response of %s is created at the pace of its reader', async (_, length, headers) => {
     const response = new FakeResponse();
     response.stalled = true;
     const { parts, made, ended } = counting();

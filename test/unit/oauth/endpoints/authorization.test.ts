@@ -698,7 +698,7 @@ describe('the consent page', () => {
     });
   });
 
-  test('the consent page says what to do when it is opened by itself, as with the back button', async () => {
+  test('the consent page explains what to do when it is opened by itself, as with the back button', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open('/oauth/consent');
     expect({ status: page.status, type: page.headers['content-type'] }).toEqual({

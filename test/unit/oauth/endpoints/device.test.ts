@@ -278,7 +278,7 @@ describe('a device', () => {
   });
 
   // evidence: device-client-grant
-  test('a device of a client without the grant gets an error that says so', async () => {
+  test('a device of a client without the grant gets an error with this reason', async () => {
     const response = await begin(await lab(), { client_id: 'platform', client_secret: 'platform' });
     expect(errorOf(response)).toBe('400 unauthorized_client');
     expect(errorOf(await begin(await lab(), { client_id: 'nobody' }))).toBe('401 invalid_client');
@@ -327,7 +327,7 @@ describe('the device page', () => {
     expect(formIn(page.text).fields['user_code']).toBe('B'.repeat(20));
   });
 
-  test('the device page says that the code has expired when it expires while the user decides', async () => {
+  test('the device page reports that the code has expired when it expires while the user decides', async () => {
     const all = await waiting();
     const consentPage = await typeIn(all);
     all.made.client.before = ({ method, path }) => {

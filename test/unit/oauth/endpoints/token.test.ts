@@ -393,16 +393,16 @@ describe('a token refresh', () => {
 
   // evidence: refresh-validation
   test.each<[string, (made: Lab) => void | Promise<void>]>([
-    ['of a user who was disabled', (made) => made.configure({ users: [{ username: 'alice', state: 'Disabled' }] })],
-    ['of a user who was deleted', (made) => made.configure({ users: [] })],
+    ['a user who was disabled', (made) => made.configure({ users: [{ username: 'alice', state: 'Disabled' }] })],
+    ['a user who was deleted', (made) => made.configure({ users: [] })],
     [
-      'of a user whose password was changed',
+      'a user whose password was changed',
       (made) =>
         made.configure({ users: [{ username: 'alice', passwordHash: made.hashes.of('new horse', 'bcrypt:4') }] }),
     ],
-    ['of a session that has expired', (made) => made.clock.advance(61 * 60_000)],
-    ['of a session that was idle for too long', (made) => made.clock.advance(31 * 60_000)],
-  ])('a token refresh %s is 400 invalid_grant', async (_, change) => {
+    ['a session that has expired', (made) => made.clock.advance(61 * 60_000)],
+    ['a session that was idle for too long', (made) => made.clock.advance(31 * 60_000)],
+  ])('a token refresh of %s is 400 invalid_grant', async (_, change) => {
     const made = await createLab({ refreshTokenIdle: '30m', sessionMaxAge: '1h' });
     const { refresh } = await tokensOf(made);
     await change(made);

@@ -85,9 +85,9 @@ describe('an authorization code', () => {
   });
 
   test.each([
-    ['of another server', () => new RefreshTokens(Buffer.alloc(32, 8)).first(newSessionID())],
-    ['of the wrong format', () => 'code'],
-  ])('an authorization code %s is unknown, and the cluster is not read', async (_, code) => {
+    ['another server', () => new RefreshTokens(Buffer.alloc(32, 8)).first(newSessionID())],
+    ['the wrong format', () => 'code'],
+  ])('an authorization code of %s is unknown, and the cluster is not read', async (_, code) => {
     const before = reads();
     expect(await use(code())).toBe('unknown');
     expect(replica.sessions.codes.sessionOf(code())).toBeUndefined();

@@ -59,10 +59,10 @@ const chunk = fc
 
 describe.each<TimeOrder>(['asc', 'desc'])('in the order %s every record is returned once', (order) => {
   test.each([
-    ['with the usual limits', true, 7],
+    ['the usual limits', true, 7],
     // At most three records have the same time.
-    ['with a response limit close to the number of equal times', false, 4],
-  ])('%s', async (_, leavesOut, minVersion) => {
+    ['a response limit close to the number of equal times', false, 4],
+  ])('with %s', async (_, leavesOut, minVersion) => {
     const sign = order === 'asc' ? 1 : -1;
     await fc.assert(
       fc.asyncProperty(

@@ -141,7 +141,7 @@ describe('a query of pods', () => {
     expect(cluster.podLogs.maxOpen).toBeLessThanOrEqual(4);
   });
 
-  test('a query of pods of everything reads a limited number of containers, and says so', async () => {
+  test('a query of pods of everything reads a limited number of containers, and reports this', async () => {
     for (let i = 0; i < 12; i += 1) put(`p${i}`, [[i, 'x']]);
     const wide = await storeWith({ wide: 5 }).query(
       { ...selection, namespaces: undefined },
@@ -159,14 +159,14 @@ describe('a query of pods', () => {
     ]);
   });
 
-  test('a query of pods of a long log reads the newest lines, and says so', async () => {
+  test('a query of pods of a long log reads the newest lines, and reports this', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ lines: 100 }).query(selection, page('asc', 0, 1), never);
     expect([found.total, found.partial?.reason]).toEqual([100, 'only the newest 100 lines of n/a/c were read']);
     expect((await storeWith({ lines: 300 }).query(selection, page('asc', 0, 1), never)).total).toBe(300);
   });
 
-  test('a query of pods of a large log reads a limited number of bytes in whole lines, and says so', async () => {
+  test('a query of pods of a large log reads a limited number of bytes in whole lines, and reports this', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ bytes: 5_000 }).query(selection, page('asc', 0, 100), never);
     expect(found.total).toBeLessThan(40);
@@ -174,7 +174,7 @@ describe('a query of pods', () => {
     expect(found.partial?.reason).toMatch(/^only the oldest 5000 bytes of n\/a\/c were read/);
   });
 
-  test('a query of pods holds a limited amount of memory, and says so', async () => {
+  test('a query of pods holds a limited amount of memory, and reports this', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ queryBytes: 10_000 }).query(selection, page('desc', 0, 300), never);
     expect(found.total).toBe(300);
