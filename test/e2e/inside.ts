@@ -1,15 +1,14 @@
 /**
  * Runs in the namespaces on behalf of main.ts: the cluster, then the cases. When it ends, so do all processes there.
  */
-import { basename } from 'node:path';
 import { cases } from './cases/index.ts';
 import { startCluster } from './cluster.ts';
 import { inventory } from './inventory.ts';
 import { runCases } from './steps.ts';
 
-const folder = process.argv[2] ?? '';
+const [controlGroup = '', folder = ''] = process.argv.slice(2);
 try {
-  const cluster = await startCluster(folder, basename(folder));
+  const cluster = await startCluster(folder, controlGroup);
   const passed = await runCases(cases(await inventory(cluster.kube)), cluster);
   process.exit(passed ? 0 : 1);
 } catch (error) {

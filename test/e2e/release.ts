@@ -1,5 +1,6 @@
 /** The release under test from its users' point of view. */
 import { join } from 'node:path';
+import { stringify } from 'yaml';
 import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import type { Cluster } from './cluster.ts';
 import type { Client, Request } from './curl.ts';
@@ -66,6 +67,23 @@ export async function authority({ kube }: Cluster): Promise<string> {
     `/api/v1/namespaces/${namespace}/configmaps/platform-apiserver-ca`,
   );
   return data['ca.crt'] ?? '';
+}
+
+/** Returns a kubeconfig that accesses the cluster through the release, at the ClusterIP of its Service. */
+export async function kubeconfig(cluster: Cluster, token: string, defaultNamespace = 'default'): Promise<string> {
+  const { spec } = await cluster.kube.json<{ spec: { clusterIP: string } }>(
+    `/api/v1/namespaces/${namespace}/services/${release}`,
+  );
+  const ca = Buffer.from(await authority(cluster)).toString('base64');
+  const server = { server: `https://${spec.clusterIP}`, 'tls-server-name': host, 'certificate-authority-data': ca };
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: server }],
+    users: [{ name: 'u', user: { token } }],
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u', namespace: defaultNamespace } }],
+    'current-context': 'c',
+  });
 }
 
 export interface Tokens {

@@ -11,19 +11,21 @@ interface GoFiles {
   readonly folder: string;
   /** Files of the folder by their names in the build, such as `go.mod`. */
   readonly files: Readonly<Record<string, string>>;
-  /** Arguments of `go` without the output. */
+  /** Arguments of `go` without the output and the package. */
   readonly args: readonly string[];
+  /** Package of another module. Default: that of the files. */
+  readonly package?: string;
 }
 
 /** Returns the path of the program. Builds it once for these files, arguments and version of Go. */
-export async function buildGoFiles({ name, folder, files, args }: GoFiles): Promise<string> {
+export async function buildGoFiles({ name, folder, files, args, package: path = '.' }: GoFiles): Promise<string> {
   const contents = await Promise.all(Object.values(files).map((file) => readFile(join(folder, file), 'utf8')));
   const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH']);
-  const built = await cached(name, [...contents, ...args, go], async (target) => {
+  const built = await cached(name, [...contents, ...args, path, go], async (target) => {
     const work = await mkdtemp(join(tmpdir(), `platform-${name}-`));
     try {
       for (const [to, file] of Object.entries(files)) await copyFile(join(folder, file), join(work, to));
-      await output('go', [...args, '-o', join(target, name), '.'], { cwd: work, env: { CGO_ENABLED: '0' } });
+      await output('go', [...args, '-o', join(target, name), path], { cwd: work, env: { CGO_ENABLED: '0' } });
     } finally {
       await rm(work, { recursive: true, force: true });
     }

@@ -4,32 +4,52 @@
  */
 import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { stopControlPlane } from '../../hack/cluster/control-plane.ts';
 import { output } from '../../hack/cluster/exec.ts';
 import { kubernetesVersion } from '../../hack/cluster/go-modules.ts';
 import { programs } from '../../hack/cluster/programs.ts';
+import { assertCanBeNode, type NodeTree } from '../e2e/machine/node-tree.ts';
 import { startCluster } from './cluster.ts';
 import { differences } from './differences.ts';
-import { buildProgram, runSpecs } from './program.ts';
-import { compare, format, type Comparison } from './report.ts';
+import { startNodeRuns } from './node.ts';
+import { buildProgram, resultsOf, runSpecs } from './program.ts';
+import { compare, format, merge, type Comparison } from './report.ts';
+import { simulated } from './specs.ts';
 
 const root = join(import.meta.dirname, '../..');
 const results = join(root, '.cluster/conformance');
 const dir = await mkdtemp(join(tmpdir(), 'platform-conformance-'));
+/** Folders of the two clusters. */
+const dirs = { simulated: join(dir, 'simulated'), node: join(dir, 'node') };
+let nodeTree: NodeTree | undefined;
 
 async function run(): Promise<number> {
+  assertCanBeNode('make conformance');
   await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
   const program = await buildProgram();
+  await runSimulated(program);
+  nodeTree = await startNodeRuns(program, dirs.node);
+  const { code, stopped = `exit code ${code}` } = await nodeTree.ended;
+  if (code !== 0) throw new Error(`the specs that need a node did not run completely: ${stopped}`);
+  const [direct, gateway] = await Promise.all(
+    ['direct', 'gateway'].map(async (name) =>
+      merge(await Promise.all(Object.values(dirs).map((folder) => resultsOf(folder, name)))),
+    ),
+  );
+  return await report(compare(direct!, gateway!, differences));
+}
+
+async function runSimulated(program: string): Promise<void> {
   const { kubectl } = await programs(['kubectl']);
-  const cluster = await startCluster(dir);
+  const cluster = await startCluster(dirs.simulated);
   try {
-    const common = { program, kubectl, dir };
-    const direct = await runSpecs({ ...common, name: 'direct', kubeconfig: cluster.direct });
-    const gateway = await runSpecs({ ...common, name: 'gateway', kubeconfig: cluster.gateway });
-    return await report(compare(direct, gateway, differences));
+    const common = { program, kubectl, dir: dirs.simulated, selection: simulated };
+    await runSpecs({ ...common, name: 'direct', kubeconfig: cluster.direct });
+    await runSpecs({ ...common, name: 'gateway', kubeconfig: cluster.gateway });
   } finally {
     await cluster.close();
+    await stopControlPlane(dirs.simulated);
   }
 }
 
@@ -45,11 +65,15 @@ let closed: Promise<void> | undefined;
 
 /** Keeps the report, the reports of Ginkgo and all logs, and ends and removes everything else. */
 async function close(): Promise<void> {
+  nodeTree?.stop('the other cluster has ended');
+  await nodeTree?.ended;
+  await stopControlPlane(dirs.simulated);
   await rm(results, { recursive: true, force: true });
-  await mkdir(results, { recursive: true });
-  for (const file of await readdir(dir))
-    if (/^report\.md$|^(direct|gateway)\.json$|\.log$/.test(file)) await copyFile(join(dir, file), join(results, file));
-  await stopControlPlane(dir);
+  for (const file of await readdir(dir, { recursive: true }))
+    if (/^report\.md$|(^|\/)(direct|gateway)\.json$|^\w+\/[\w-]+\.log$/.test(file)) {
+      await mkdir(dirname(join(results, file)), { recursive: true });
+      await copyFile(join(dir, file), join(results, file));
+    }
   await rm(dir, { recursive: true, force: true });
   console.log(`The report and the logs are in ${results}`);
 }

@@ -1,4 +1,4 @@
-/** Builds and runs the Kubernetes end-to-end tests. */
+/** Builds and runs the Kubernetes end-to-end tests, and builds the program of their containers. */
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -9,16 +9,31 @@ import { progress } from '../../hack/cluster/progress.ts';
 import { leash } from '../../hack/run/server.ts';
 import { buildGoFiles } from '../labs/go-files.ts';
 import { readResults, type GinkgoReport, type Results } from './report.ts';
-import { focus, pattern, skip } from './specs.ts';
+import { pattern, type Selection } from './specs.ts';
+
+const folder = import.meta.dirname;
+const modules = { 'go.mod': 'e2e.mod', 'go.sum': 'e2e.sum' };
 
 /** Returns the path of the program. Compiling all specs takes 13 minutes the first time. */
 export const buildProgram = async (): Promise<string> =>
   buildGoFiles({
     name: 'e2e',
-    folder: import.meta.dirname,
-    files: { 'go.mod': 'e2e.mod', 'go.sum': 'e2e.sum', 'e2e_test.go': 'e2e_test.go' },
+    folder,
+    files: { ...modules, 'e2e_test.go': 'e2e_test.go' },
     args: ['test', '-c', '-vet=off', ...(await goBuildFlags())],
   });
+
+/** Returns the path of the program that most containers of the specs run. */
+export const buildAgnhost = async (): Promise<string> =>
+  buildGoFiles({
+    name: 'agnhost',
+    folder,
+    files: modules,
+    args: ['build', ...(await goBuildFlags())],
+    package: 'k8s.io/kubernetes/test/images/agnhost',
+  });
+
+const reportOf = (dir: string, name: string): string => join(dir, `${name}.json`);
 
 export interface Run {
   readonly program: string;
@@ -27,17 +42,18 @@ export interface Run {
   /** State folder of the control plane. The log is `<dir>/<name>.log`, the report `<dir>/<name>.json`. */
   readonly dir: string;
   readonly name: string;
+  readonly selection: Selection;
 }
 
 /** Runs the selected specs one after the other. Each run has the same order. */
-export async function runSpecs({ program, kubectl, kubeconfig, dir, name }: Run): Promise<Results> {
-  const file = join(dir, `${name}.json`);
+export async function runSpecs({ program, kubectl, kubeconfig, dir, name, selection }: Run): Promise<void> {
+  const file = reportOf(dir, name);
   const step = progress(`running the specs (${name})`);
   const flags = [
     `--kubeconfig=${kubeconfig}`,
     `--kubectl-path=${kubectl}`,
     '--provider=skeleton',
-    // The nodes are simulated: some are tainted or cordoned, and no system pods run on them.
+    // Specs taint and cordon nodes, and there may be no system pods.
     '--num-nodes=2',
     '--allowed-not-ready-nodes=-1',
     '--node-schedulable-timeout=10s',
@@ -50,14 +66,19 @@ export async function runSpecs({ program, kubectl, kubeconfig, dir, name }: Run)
     '--ginkgo.seed=1',
     '--ginkgo.timeout=40m',
     `--ginkgo.json-report=${file}`,
-    `--ginkgo.focus=${pattern(focus)}`,
-    `--ginkgo.skip=${pattern(skip)}`,
+    `--ginkgo.focus=${pattern(selection.focus)}`,
+    `--ginkgo.skip=${pattern(selection.skip)}`,
   ];
   const [first = '', ...rest]: readonly string[] = [...leash, program, ...flags];
   const { child } = await start(dir, name, [first, ...rest]);
   child.ref();
   await once(child, 'exit');
   step.end(existsSync(file));
+}
+
+/** Returns the results of a run in `dir`. */
+export async function resultsOf(dir: string, name: string): Promise<Results> {
+  const file = reportOf(dir, name);
   const [report] = JSON.parse(await readFile(file, 'utf8')) as GinkgoReport[];
   if (report === undefined) throw new Error(`${file} is empty`);
   return readResults(report);

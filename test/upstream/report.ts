@@ -24,9 +24,7 @@ export interface GinkgoReport {
   readonly SpecialSuiteFailureReasons?: readonly string[] | null;
 }
 
-/**
- * Returns the results of the selected specs. Throws if the suite itself failed, since its results are then incomplete.
- */
+/** Returns the results of the selected specs. Throws if the suite itself failed, since its results are then incomplete. */
 export function readResults({ SpecReports, SpecialSuiteFailureReasons }: GinkgoReport): Results {
   const problems = [...(SpecialSuiteFailureReasons ?? [])];
   const results = new Map<string, Result>();
@@ -41,6 +39,16 @@ export function readResults({ SpecReports, SpecialSuiteFailureReasons }: GinkgoR
   if (results.size === 0) problems.push('no spec was run');
   if (problems.length > 0) throw new Error(`the specs did not run completely: ${problems.join('; ')}`);
   return results;
+}
+
+/** Joins the results of runs with different specs. */
+export function merge(runs: readonly Results[]): Results {
+  const all = new Map<string, Result>();
+  for (const [name, result] of runs.flatMap((run) => [...run])) {
+    if (all.has(name)) throw new Error(`both selections contain the spec ${name}`);
+    all.set(name, result);
+  }
+  return all;
 }
 
 /** Results of both runs, and what makes the target fail. */

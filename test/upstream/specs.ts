@@ -1,13 +1,24 @@
 /**
- * Specs of the Kubernetes end-to-end tests that run: those for which an API server, controllers, a scheduler and simulated nodes suffice.
- * Ginkgo matches the expressions with the name of the suite and of the spec. Their syntax is valid in both JavaScript and Go.
+ * Specs of the Kubernetes end-to-end tests that run. Ginkgo matches the expressions with the name of the suite and of the spec. Their
+ * syntax is valid in both JavaScript and Go.
  */
 export interface Group {
   readonly reason: string;
   readonly specs: readonly RegExp[];
 }
 
-export const focus: readonly Group[] = [
+/** A spec runs if an expression of `focus` matches, and none of `skip`. */
+export interface Selection {
+  readonly focus: readonly Group[];
+  readonly skip: readonly Group[];
+}
+
+const unreliable: Group = {
+  reason: 'Load, faults and chance: the results depend on the speed of the machine.',
+  specs: [/\[Slow\]/, /\[Disruptive\]/, /\[Flaky\]/, /drowned out/, /90 percent/, /iterative rollouts/],
+};
+
+const focus: readonly Group[] = [
   {
     reason:
       'API machinery: verbs, watches, lists in chunks, patches, tables, discovery, OpenAPI, admission policies, custom resources.',
@@ -60,7 +71,7 @@ export const focus: readonly Group[] = [
   },
 ];
 
-export const skip: readonly Group[] = [
+const skip: readonly Group[] = [
   {
     reason:
       'A container must run: webhooks, an aggregated server, logs, exec, pods that serve requests or write files.',
@@ -80,11 +91,35 @@ export const skip: readonly Group[] = [
     reason: 'Features that this control plane does not enable, and other components.',
     specs: [/\[Feature:/, /\[DRA\]/, /etcd/],
   },
-  {
-    reason: 'Load, faults and chance: the results depend on the speed of the machine.',
-    specs: [/\[Slow\]/, /\[Disruptive\]/, /\[Flaky\]/, /drowned out/, /90 percent/, /iterative rollouts/],
-  },
+  unreliable,
 ];
+
+/** An API server, controllers, a scheduler and simulated nodes suffice for these. */
+export const simulated: Selection = { focus, skip };
+
+/** These need containers that run. */
+export const node: Selection = {
+  focus: [
+    {
+      reason: 'kubectl with a running container: exec, attach, port-forward, cp, run, logs, debug.',
+      specs: [
+        /\[sig-cli\] Kubectl client (Simple pod|Guestbook|Kubectl copy|Kubectl expose)/,
+        /\[sig-cli\] (Kubectl logs|Kubectl exec|Kubectl Port forwarding|kubectl debug)/,
+      ],
+    },
+    {
+      reason: 'The same operations by client-go, over SPDY and WebSockets.',
+      specs: [
+        /\[sig-node\] Pods should support (remote command execution|retrieving logs)/,
+        /\[sig-node\] Ephemeral Containers/,
+        /\[sig-node\] Kubelet when scheduling a busybox command in a pod/,
+        /\[sig-auth\] ServiceAccounts should (mount|allow opting)/,
+      ],
+    },
+    { reason: 'The subresource proxy of services, pods and nodes.', specs: [/\[sig-network\] Proxy version v1/] },
+  ],
+  skip: [unreliable],
+};
 
 /** Joins all expressions of groups to one. */
 export const pattern = (groups: readonly Group[]): string =>

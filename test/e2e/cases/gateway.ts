@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Exec, KubeConfig, type V1Status } from '@kubernetes/client-node';
-import { stringify } from 'yaml';
 import { execute, type Executed } from '../../../hack/cluster/exec.ts';
 import { programs } from '../../../hack/cluster/programs.ts';
 import { nativeHashFunctions } from '../../../src/accounts/passwords/passwords.ts';
@@ -15,7 +14,7 @@ import { median } from '../../bench/statistics.ts';
 import type { Cluster } from '../cluster.ts';
 import { names, tag } from '../images/all.ts';
 import { tool } from '../machine/packages.ts';
-import { authority, found, host, logIn, namespace, release } from '../release.ts';
+import { found, host, kubeconfig, logIn, namespace } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
 const person = 'kim';
@@ -173,9 +172,9 @@ const passwordOf = (uid: string): string => `platform-user-${uid}`;
 const echo = ['exec', '-i', 'till', '--', 'cat'];
 
 /** Runs the script and returns its exit code and output. */
-async function byScript(kubeconfig: string): Promise<unknown> {
+async function byScript(path: string): Promise<unknown> {
   const config = new KubeConfig();
-  config.loadFromFile(kubeconfig);
+  config.loadFromFile(path);
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const printed = Promise.all([text(stdout), text(stderr)]);
   const words = ['sh', '-c', 'echo out; echo err >&2; exit 7'];
@@ -239,29 +238,13 @@ async function prepare({ kube }: Cluster): Promise<void> {
 }
 
 async function waysOf(cluster: Cluster): Promise<{ readonly ways: readonly Way[]; readonly token: string }> {
-  const { kube, folder, inside } = cluster;
+  const { folder, inside } = cluster;
   let token = '';
   await cluster.until('kim can log in', async () => {
     token = (await logIn(inside, `http://${host}`, password, {}, person)).access_token;
   });
-  const { spec } = await kube.json<{ spec: { clusterIP: string } }>(
-    `/api/v1/namespaces/${namespace}/services/${release}`,
-  );
-  const ca = Buffer.from(await authority(cluster)).toString('base64');
-  const server = { server: `https://${spec.clusterIP}`, 'tls-server-name': host, 'certificate-authority-data': ca };
   const through = join(folder, 'kim.kubeconfig');
-  writeFileSync(
-    through,
-    stringify({
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [{ name: 'c', cluster: server }],
-      users: [{ name: 'u', user: { token } }],
-      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u', namespace: shop } }],
-      'current-context': 'c',
-    }),
-    { mode: 0o600 },
-  );
+  writeFileSync(through, await kubeconfig(cluster, token, shop), { mode: 0o600 });
   const groups = [group, 'system:authenticated'].flatMap((name) => ['--as-group', name]);
   const direct = ['--kubeconfig', join(folder, 'kubeconfig'), '--namespace', shop, '--as', person, ...groups];
   return {

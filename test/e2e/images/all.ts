@@ -74,19 +74,21 @@ function productionModules(): Entry[] {
     .flatMap(([folder]) => tree(join('app', folder), join(root, folder), wanted));
 }
 
-/** A shell and curl. It sleeps by default, and so also serves as the pause container of every pod. */
+/** Returns a shell with these commands, curl, and a folder for temporary files. */
+export async function shell(...commands: readonly string[]): Promise<Entry[]> {
+  return [
+    ...(await program('bin/busybox', tool('busybox'))),
+    ...['sh', 'cat', 'sleep', 'tar', ...commands].map((name) => ({ path: `bin/${name}`, link: 'busybox' })),
+    ...(await program('usr/bin/curl', tool('curl'))),
+    { path: 'tmp', folder: true, mode: 0o1777 },
+  ];
+}
+
+/** It sleeps by default, and so also serves as the pause container of every pod. */
 export async function clientImage(): Promise<Image> {
-  const applets = ['sh', 'cat', 'kill', 'nc', 'sleep', 'tar', 'usleep'];
   return {
     name: `${names.client}:${tag}`,
-    layers: [
-      [
-        ...(await program('bin/busybox', tool('busybox'))),
-        ...applets.map((name) => ({ path: `bin/${name}`, link: 'busybox' })),
-        ...(await program('usr/bin/curl', tool('curl'))),
-        { path: 'tmp', folder: true, mode: 0o1777 },
-      ],
-    ],
+    layers: [await shell('kill', 'nc', 'usleep')],
     config: { Env: [searchPath], Cmd: ['sleep', '2147483647'] },
   };
 }

@@ -1,14 +1,15 @@
 import { expect, test } from '@jest/globals';
 import { differences } from '../../upstream/differences.ts';
-import { focus, pattern, skip } from '../../upstream/specs.ts';
+import { node, pattern, simulated, type Selection } from '../../upstream/specs.ts';
 
 const sentence = /^[`\w].{20,}\.$/;
 
+const selects = ({ focus, skip }: Selection, spec: string): boolean =>
+  new RegExp(pattern(focus)).test(spec) && !new RegExp(pattern(skip)).test(spec);
+
 test('each difference between kube-apiserver and the gateway names a spec that runs, and a reason', () => {
-  const [selected, skipped] = [focus, skip].map((groups) => new RegExp(pattern(groups)));
   for (const { spec, reason } of differences) {
-    expect(spec).toMatch(selected!);
-    expect(spec).not.toMatch(skipped!);
+    expect([simulated, node].filter((selection) => selects(selection, spec))).toHaveLength(1);
     expect(reason).toMatch(sentence);
   }
 });
@@ -19,7 +20,7 @@ test('no spec is listed twice among the differences between kube-apiserver and t
 });
 
 test('each group of specs has a reason and expressions that both JavaScript and Go understand', () => {
-  for (const { reason, specs } of [...focus, ...skip]) {
+  for (const { reason, specs } of [simulated, node].flatMap(({ focus, skip }) => [...focus, ...skip])) {
     expect(reason).toMatch(sentence);
     expect(specs.length).toBeGreaterThan(0);
     for (const { source, flags } of specs) {

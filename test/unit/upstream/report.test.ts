@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { compare, format, readResults, type GinkgoReport, type Results } from '../../upstream/report.ts';
+import { compare, format, merge, readResults, type GinkgoReport, type Results } from '../../upstream/report.ts';
 
 const spec = (text: string, state: string, message?: string): GinkgoReport['SpecReports'][number] => ({
   ContainerHierarchyTexts: ['[sig-a]', 'Things'],
@@ -44,6 +44,18 @@ describe('readResults', () => {
 
   test('readResults throws if no spec was run', () => {
     expect(() => readResults({ SpecReports: [] })).toThrow('no spec was run');
+  });
+});
+
+describe('merge', () => {
+  test('joins the results of both clusters', () => {
+    expect(merge([results({ a: 'passed' }), results({ b: 'failed' })])).toEqual(results({ a: 'passed', b: 'failed' }));
+  });
+
+  test('throws if a spec ran in both clusters', () => {
+    expect(() => merge([results({ a: 'passed' }), results({ a: 'passed' })])).toThrow(
+      'both selections contain the spec a',
+    );
   });
 });
 
