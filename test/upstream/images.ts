@@ -2,30 +2,20 @@
 import { join } from 'node:path';
 import { shell } from '../e2e/images/all.ts';
 import type { Image } from '../e2e/images/image.ts';
-import { file } from '../e2e/images/machine-files.ts';
+import { file, program } from '../e2e/images/machine-files.ts';
 
 const registry = 'registry.k8s.io/e2e-test-images';
 const config = { Env: ['PATH=/usr/bin:/bin'] };
 
 /** Returns the images with the names that the specs use. `agnhost` is the path of the program, `source` the folder of its source. */
 export async function specImages(agnhost: string, source: string): Promise<Image[]> {
-  const commands = await shell(
-    'date',
-    'echo',
-    'false',
-    'grep',
-    'head',
-    'hostname',
-    'id',
-    'ls',
-    'mkdir',
-    'nc',
-    'printenv',
-    'true',
-    'wget',
-  );
+  const commands = [
+    ...(await shell('date', 'echo', 'false', 'grep', 'head', 'hostname', 'id', 'ls', 'mkdir', 'nc', 'test', 'true', 'wget')),
+    // Debian's busybox lacks this command.
+    ...(await program('bin/printenv', '/usr/bin/printenv')),
+  ];
   const certificate = ['localhost.crt', 'localhost.key'].map((name) => file(name, join(source, 'porter', name)));
-  const program = [file('agnhost', agnhost, 0o755), ...certificate];
+  const agnhostFiles = [file('agnhost', agnhost, 0o755), ...certificate];
   return [
     // The specs of kubectl debug run only a shell in nginx.
     ...['busybox:1.37.0-1', 'nginx:1.15-4'].map((name) => ({
@@ -35,7 +25,7 @@ export async function specImages(agnhost: string, source: string): Promise<Image
     })),
     ...['2.55', '2.63.0'].map((version) => ({
       name: `${registry}/agnhost:${version}`,
-      layers: [commands, program],
+      layers: [commands, agnhostFiles],
       config: { ...config, Entrypoint: ['/agnhost'], Cmd: ['pause'] },
     })),
   ];
