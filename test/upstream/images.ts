@@ -10,7 +10,21 @@ const config = { Env: ['PATH=/usr/bin:/bin'] };
 /** Returns the images with the names that the specs use. `agnhost` is the path of the program, `source` the folder of its source. */
 export async function specImages(agnhost: string, source: string): Promise<Image[]> {
   const commands = [
-    ...(await shell('date', 'echo', 'false', 'grep', 'head', 'hostname', 'id', 'ls', 'mkdir', 'nc', 'test', 'true', 'wget')),
+    ...(await shell(
+      'date',
+      'echo',
+      'false',
+      'grep',
+      'head',
+      'hostname',
+      'id',
+      'ls',
+      'mkdir',
+      'nc',
+      'test',
+      'true',
+      'wget',
+    )),
     // Debian's busybox lacks this command.
     ...(await program('bin/printenv', '/usr/bin/printenv')),
   ];
