@@ -66,7 +66,9 @@ const extraKey = (key: string): string =>
 export function impersonationHeaders(user: UpstreamIdentity): Readonly<Record<string, string | readonly string[]>> {
   const { username, uid, groups, extra = {}, proved } = user;
   if (username === '') throw badRequest('the identity has no username');
-  const reserved = [username, ...groups.filter((name) => name !== authenticated)].find((name) => name.startsWith(system));
+  const reserved = [username, ...groups.filter((name) => name !== authenticated)].find((name) =>
+    name.startsWith(system),
+  );
   if (reserved !== undefined && !proved)
     throw forbidden({ group: '', resource: 'users' }, username, `the name "${reserved}" is reserved for Kubernetes`);
   const sentGroups = groupsToSend(user);

@@ -64,7 +64,9 @@ async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JS
     throw unsupportedEncoding('the body must be in UTF-8');
   if (!/^identity$/i.test(req.headers['content-encoding'] ?? 'identity'))
     throw unsupportedEncoding('the body must not be compressed');
-  const bytes = await readBody(chunksOf(req), maxSize, () => tooLarge(`the body must not be larger than ${maxSize} bytes`));
+  const bytes = await readBody(chunksOf(req), maxSize, () =>
+    tooLarge(`the body must not be larger than ${maxSize} bytes`),
+  );
   if (bytes.length === 0) return { contentType, value: undefined };
   try {
     return contentType === yaml

@@ -206,7 +206,10 @@ export const cacheBytes = collected({
 export const logStoreDurations = durations({
   name: 'log_store_duration_seconds',
   help: 'Duration of requests to the log store by operation and result. An export or tail is one request.',
-  labels: { operation: first(20, 'query, histogram, statistics, export and tail'), result: first(60, '`ok`, the code of an error, or `ended` if the caller disconnected') },
+  labels: {
+    operation: first(20, 'query, histogram, statistics, export and tail'),
+    result: first(60, '`ok`, the code of an error, or `ended` if the caller disconnected'),
+  },
 });
 
 export const logRecordsDropped = counter({
