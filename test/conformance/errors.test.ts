@@ -419,7 +419,7 @@ describe('a Warning header', () => {
     expect(await warningsFor(`${users}/bob?fields=spec.emial`)).toEqual([403, undefined]);
   });
 
-  test('is limited in number and length', async () => {
+  test('a Warning header is limited in number and length', async () => {
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: true } }));
     const paths = Array.from({ length: 60 }, (_, at) => `x${at}${'y'.repeat(400)}`);
     const [status, warning = ''] = await warningsFor(`${nodes}?fields=${paths.slice(0, 15).join(',')}`);

@@ -423,7 +423,7 @@ describe('the account service', () => {
     expectResponse(await call('alice', 'GET', path, undefined, { accept: 'text/html, */*;q=0.1' }), 200);
   });
 
-  test.each(reads)('returns %s as YAML with the values of the JSON', async (path) => {
+  test.each(reads)('the account service returns %s as YAML with the values of the JSON', async (path) => {
     const json = await call('alice', 'GET', path);
     const yaml = await call('alice', 'GET', path, undefined, { accept: 'application/yaml' });
     expect(yaml.headers['content-type']).toBe('application/yaml');

@@ -134,7 +134,7 @@ describe('a page of another site with the token in a subprotocol', () => {
     expect((await closed(page)).protocol).toBe('base64.binary.k8s.io');
   });
 
-  test('gets no connection with another token', async () => {
+  test('a page of another site gets no connection with another token', async () => {
     const page = await pageOfSite();
     await connect(page, log, ['base64.binary.k8s.io', tokenProtocol('wrong')]);
     expect(await closed(page)).toEqual({ state: 'closed', protocol: '', code: 1006, messages: [] });

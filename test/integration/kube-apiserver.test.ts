@@ -187,7 +187,7 @@ const revoke = async (token: string): Promise<void> => {
 };
 
 describe('a kube-apiserver with the webhook and the JWT issuer', () => {
-  test('accepts any access token by the webhook until its session is revoked', async () => {
+  test('kube-apiserver accepts any access token by the webhook until its session is revoked', async () => {
     const { access_token: token } = await tokens(passwordForm('alice'));
     const user = await whoami(token);
     expect(user.username).toBe('alice');
@@ -215,7 +215,7 @@ describe('a kube-apiserver with the webhook and the JWT issuer', () => {
     expect(user.groups.toSorted()).toEqual(['keepers', 'staff', 'system:authenticated']);
   });
 
-  test('rejects a refresh token and an id_token', async () => {
+  test('kube-apiserver rejects a refresh token and an id_token', async () => {
     const { refresh_token, id_token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid profile' });
     for (const token of [refresh_token, id_token]) await expect(whoami(token)).rejects.toThrow(refused);
   });
@@ -240,7 +240,7 @@ async function idTokenOfDevice(scope: string): Promise<string> {
 }
 
 describe('a kube-apiserver with the issuer and platform-cli as audiences, without the webhook', () => {
-  test('accepts an access token until it expires, even after its session is revoked', async () => {
+  test('kube-apiserver accepts an access token until it expires, even after its session is revoked', async () => {
     const { access_token: token, expires_in: life } = await tokens(passwordForm('alice'));
     expect(life).toBe(7_200);
     const user = await eventually('kube-apiserver has read the published keys', () => whoami(token, trustingIssuer));
@@ -252,7 +252,7 @@ describe('a kube-apiserver with the issuer and platform-cli as audiences, withou
     expect(Object.keys((await whoami(revoked, trustingIssuer)).extra ?? {})).toContain(verified);
   });
 
-  test('accepts an id_token of platform-cli with the scopes profile and groups', async () => {
+  test('kube-apiserver accepts an id_token of platform-cli with the scopes profile and groups', async () => {
     const user = await whoami(await idTokenOfDevice('openid profile groups'), trustingIssuer);
     expect(user.username).toBe('admin');
     expect(user.groups.toSorted()).toEqual(['platform:admins', 'system:authenticated']);

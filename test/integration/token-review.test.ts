@@ -204,14 +204,14 @@ describe('the right to create TokenReviews', () => {
     ['a review', bodyOf('any')],
     ['more than 64 KiB', 'x'.repeat(64 * 1024 + 1)],
     ['broken JSON', '{'],
-  ])('is required before the body is read: %s, chunked', async (_, body) => {
+  ])('the right to create TokenReviews is required before the body is read: %s, chunked', async (_, body) => {
     const { access_token: token } = await login('alice');
     const response = await post('', { token, body, headers: { 'transfer-encoding': 'chunked' } });
     expect(response.status).toBe(403);
     expect(response.text).toContain('User \\"alice\\" cannot create resource \\"tokenreviews\\"');
   });
 
-  test('is that of the impersonated user, whether the caller has it or not', async () => {
+  test('the right to create TokenReviews is that of the impersonated user, whether the caller has it or not', async () => {
     const asReviewer = await post(alice.access_token, {
       token: deputyToken,
       headers: { 'impersonate-user': reviewer },

@@ -85,7 +85,7 @@ describe('parsing the command line', () => {
     ['--tls-cert=a', 'unknown flag --tls-cert; did you mean --tls-cert-file?'],
     ['--no-such-flag', 'unknown flag --no-such-flag'],
     ['-x', 'unknown flag -x'],
-  ])('rejects the unknown flag %s, and names the closest one', (line, message) => {
+  ])('the command line rejects the unknown flag %s, and names the closest one', (line, message) => {
     expect(() => parseFlags(['--namespace=ns', line], {})).toThrow(new UsageError(message));
   });
 

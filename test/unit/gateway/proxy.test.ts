@@ -47,7 +47,7 @@ function opened(path: string): Promise<Message> {
   return open(client, { path, headers: as('anna').headers as Record<string, string> });
 }
 
-/** Holds the next response that kube-apiserver has begun. */
+/** Holds the next response that kube-apiserver has started. */
 function held(): Promise<ServerResponse> {
   return new Promise((resolve) => {
     kube.serve = (_, res) => resolve(res);

@@ -49,7 +49,7 @@ describe('OAuth parameters', () => {
       'invalid_request',
       'the parameter "state" is repeated; the parameter "x" is repeated',
     ],
-  ] as const)('of %j are rejected as %s: %s', (query, error, message) => {
+  ] as const)('OAuth parameters of %j are rejected as %s: %s', (query, error, message) => {
     expect(() => parse(query)).toThrow(new OAuthError(error, message));
     expect(() => parse(query)).toThrow(expect.objectContaining({ error, code: 400 }));
   });

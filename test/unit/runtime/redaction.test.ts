@@ -25,7 +25,7 @@ describe('a token in a text', () => {
   });
 
   test.each(['eyJ', 'eyJa.b', 'keyJa.b.c', '%3DkeyJa.b.c', '%eyJ.b.c', 'eyJ.b.c', 'a.eyJ', 'monkeyJ.x.y'])(
-    'that is not a token stays: %s',
+    'a text that is not a token stays: %s',
     (text) => {
       expect(redactText(text)).toBe(text);
     },

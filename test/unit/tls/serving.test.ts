@@ -141,7 +141,7 @@ describe('configured certificate files', () => {
     await Promise.all([writeFile(cert, certificate), writeFile(key, privateKey)]);
   };
 
-  test('are read again each time, with the CA beside them if there is one', async () => {
+  test('configured certificate files are read again each time, with the CA beside them if there is one', async () => {
     const serving = servingFromFiles(cert, key);
     expect(await serving()).toEqual({ cert: one['tls.crt'], key: one['tls.key'], ca: undefined, own: false });
     await Promise.all([put(two['tls.crt'], two['tls.key']), writeFile(join(folder, 'ca.crt'), 'a CA')]);

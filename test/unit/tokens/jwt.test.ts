@@ -142,7 +142,7 @@ describe('an access token', () => {
   // evidence: jwt-scope-absent
   // evidence: jwt-password-change
   test.each([undefined, kubernetesAudience])(
-    'of a user who must change the password is for that change alone, whatever the audience (%s)',
+    'an access token of a user who must change the password is for that change alone, whatever the audience (%s)',
     (audience) => {
       const { tokens } = lab();
       const subject = { ...account, passwordChangeRequired: true };

@@ -884,7 +884,7 @@ describe('the platform components', () => {
   );
 
   test.each(['components', 'components/server', 'componenthealth'])(
-    'respond to %s in YAML as in JSON',
+    'the platform components respond to %s in YAML as in JSON',
     async (path) => {
       const accept = 'application/yaml';
       const response = await get(routes, `${base}/${path}`, { headers: { accept } });
@@ -896,7 +896,7 @@ describe('the platform components', () => {
     },
   );
 
-  test('are named by discovery', async () => {
+  test('the platform components are named by discovery', async () => {
     const { body } = await get(routes, base);
     const found = (body['resources'] as { name: string }[]).map(({ name }) => name);
     expect(found).toEqual(expect.arrayContaining(['components', 'componenthealth', 'deployments', 'secrets']));

@@ -111,13 +111,16 @@ describe('a page that requires TLS', () => {
       publicURL,
       `${only}; a proxy that terminates TLS must connect to this server over https`,
     ],
-  ])('is 404 over plain HTTP %s and says where the page is', async (_, request, url, description) => {
-    const method = request.method === 'POST' ? 'post' : 'get';
-    const { app } = face({ routes: routes.map((route) => ({ ...route, method })), publicURL: url });
-    const response = await sendRequest(app, `${path}?code=secret`, request);
-    expect(response.status).toBe(404);
-    expect(response.json()).toEqual({ error: 'invalid_request', error_description: description });
-  });
+  ])(
+    'a page that requires TLS is 404 over plain HTTP %s and says where the page is',
+    async (_, request, url, description) => {
+      const method = request.method === 'POST' ? 'post' : 'get';
+      const { app } = face({ routes: routes.map((route) => ({ ...route, method })), publicURL: url });
+      const response = await sendRequest(app, `${path}?code=secret`, request);
+      expect(response.status).toBe(404);
+      expect(response.json()).toEqual({ error: 'invalid_request', error_description: description });
+    },
+  );
 
   test('redirects a browser, and is served over TLS', async () => {
     const { app } = face({ routes, publicURL });

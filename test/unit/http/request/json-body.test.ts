@@ -5,7 +5,7 @@ import { send, sendRequest } from '../../../fakes/request.ts';
 import { doing, face } from '../../../labs/http.ts';
 
 const path = '/kapis/version';
-const { read } = jsonBody(object({ name: text }));
+const body = jsonBody(object({ name: text }));
 
 // An error without a status would be 500, and a line of level error in the log.
 test('a body that the client aborts is 400', async () => {
@@ -15,9 +15,9 @@ test('a body that the client aborts is 400', async () => {
     routes: [
       doing(
         async (req, _res, context) => {
-          const body = read(req, context);
+          const reading = body.read(req, context);
           started.resolve();
-          result.resolve(await body.catch((error: unknown) => error));
+          result.resolve(await reading.catch((error: unknown) => error));
         },
         path,
         'post',
@@ -34,8 +34,10 @@ test('a body that the client aborts is 400', async () => {
 });
 
 test('a body of more than 64 KiB is 413', async () => {
-  const { app } = face({ routes: [doing(async (req, _res, context) => void (await read(req, context)), path, 'post')] });
+  const { app } = face({
+    routes: [doing(async (req, _res, context) => void (await body.read(req, context)), path, 'post')],
+  });
   const headers = { 'content-type': 'application/json' };
-  const body = JSON.stringify({ name: 'x'.repeat(4 * 1024 * 1024) });
-  expect((await sendRequest(app, path, { method: 'POST', headers, body })).status).toBe(413);
+  const content = JSON.stringify({ name: 'x'.repeat(4 * 1024 * 1024) });
+  expect((await sendRequest(app, path, { method: 'POST', headers, body: content })).status).toBe(413);
 });

@@ -27,7 +27,7 @@ describe('the Accept header', () => {
     expect(parseAccept('a/b;q=0.1,'.repeat(10_000))).toHaveLength(100);
   });
 
-  test('has at most 20 parameters in a clause', () => {
+  test('the Accept header has at most 20 parameters in a clause', () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `p${index}=x`);
     expect(Object.keys(parseAccept(`a/b;${names.join(';')}`)[0]?.parameters ?? {})).toHaveLength(20);
   });

@@ -333,7 +333,7 @@ describe('userinfo', () => {
     ['Basic eDp5', 'the scheme of the Authorization header is not supported'],
     ['Bearer', "the Authorization header has no token after 'Bearer'"],
     ['Bearer x y', 'the token in the Authorization header is malformed'],
-  ])('reports what is malformed in the header %j, without quoting it', async (authorization, problem) => {
+  ])('userinfo reports what is malformed in the header %j, without quoting it', async (authorization, problem) => {
     const lab = await logIn();
     const response = await sendRequest(lab.app, '/oauth/userinfo', { headers: { authorization } });
     expect(response.json()['error_description']).toMatch(
