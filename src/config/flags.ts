@@ -123,7 +123,7 @@ const tableOf = (described: Readonly<Record<string, FlagOption>>): [string, stri
 export const flagsTable = (): [string, string][] => tableOf(options);
 export const credentialFlagsTable = (): [string, string][] => tableOf(credentialOptions);
 
-/** Like parseArgs, but throws UsageError, which names the closest flag for an unknown one. */
+/** Calls parseArgs, and throws UsageError, which names the closest flag for an unknown one. */
 function parseStrictly<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config);

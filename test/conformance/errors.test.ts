@@ -406,7 +406,7 @@ describe('a Warning header', () => {
     expect([status, headers['warning']]).toEqual([403, undefined]);
   });
 
-  test('names unknown fields of users, only to callers who may read them', async () => {
+  test('a Warning header names unknown fields of users, only to callers who are allowed to read them', async () => {
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: true } }));
     const users = '/kapis/iam.platform.io/v1alpha2/users';
     const warning = '299 - "fields: unknown field \\"spec.emial\\"; did you mean \\"spec.email\\"?"';

@@ -64,7 +64,7 @@ interface ConfigMap extends KubeObject {
 }
 
 describe('the manifests of the documents', () => {
-  test('include those of expose.md', () => {
+  test('the manifests of the documents include those of expose.md', () => {
     expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual(['TLSRoute', 'Ingress']);
   });
 
@@ -98,7 +98,7 @@ describe('the manifests of the documents', () => {
 });
 
 describe('the values of the documents', () => {
-  test('include those of expose.md', () => {
+  test('the values of the documents include those of expose.md', () => {
     expect(values.length).toBeGreaterThan(3);
   });
 

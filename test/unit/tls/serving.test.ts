@@ -154,7 +154,7 @@ describe('configured certificate files', () => {
     );
   });
 
-  test('without a certificate or its key are an error that names the flag and the file', async () => {
+  test('configured certificate files without a certificate or its key are an error that names the flag and the file', async () => {
     const error = async (certificate: string, privateKey: string): Promise<string> => {
       await put(certificate, privateKey);
       return await servingFromFiles(cert, key)().then(

@@ -24,7 +24,7 @@ function warnOf(count: number): { warnings: number; comparisons: number } {
 
 // A comparison with the names of a PodSpec takes the event loop 15 µs, and a URL has room for 30,000 paths.
 describe('the comparison of unknown fields with those of the schema', () => {
-  test('stops after eight warnings', () => {
+  test('the comparison of unknown fields with those of the schema stops after eight warnings', () => {
     expect(warnOf(64)).toEqual({ warnings: 8, comparisons: 8 });
   });
 

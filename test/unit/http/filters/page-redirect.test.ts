@@ -122,7 +122,7 @@ describe('a page that requires TLS', () => {
     },
   );
 
-  test('redirects a browser, and is served over TLS', async () => {
+  test('a page that requires TLS redirects a browser, and is served over TLS', async () => {
     const { app } = face({ routes, publicURL });
     expect((await sendRequest(app, path, overHTTP())).status).toBe(307);
     expect((await sendRequest(app, path, browser)).text).toBe('page');
