@@ -103,7 +103,7 @@ describe('a page of another site with the token in a subprotocol', () => {
   test.each([
     ['the cached nodes', nodesPath],
     ['the nodes of kube-apiserver', '/api/v1/nodes'],
-  ])('watches %s', async (_, path) => {
+  ])('a page of another site with the token in a subprotocol watches %s', async (_, path) => {
     const page = await pageOfSite();
     const name = `browser-${randomUUID()}`;
     const query = `watch=true&timeoutSeconds=60&fieldSelector=metadata.name%3D${name}`;
@@ -118,7 +118,7 @@ describe('a page of another site with the token in a subprotocol', () => {
     for (const message of messages) expect(message).toContain(`"name":"${name}"`);
   });
 
-  test('follows the log of a pod until the session is revoked', async () => {
+  test('a page of another site with the token in a subprotocol follows the log of a pod until the session is revoked', async () => {
     const page = await pageOfSite();
     const token = await newToken();
     node.write(namespace, 'web', { time: new Date(), log: 'the first line' });

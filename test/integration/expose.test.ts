@@ -78,7 +78,7 @@ describe('the manifests of the documents', () => {
     expect(await send(unknown)).toMatchObject({ code: 1, stderr: expect.stringContaining('spec.unknown') });
   });
 
-  test('refer to the Service and a port of the chart', async () => {
+  test('the manifests of the documents refer to the Service and a port of the chart', async () => {
     const service = (await render('{}')).find(({ kind }) => kind === 'Service') as Service;
     const https = service.spec.ports.find(({ name }) => name === 'https');
     const [route, ingress] = manifests.map(([, block]) => parse(block) as KubeObject);

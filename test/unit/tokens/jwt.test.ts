@@ -152,7 +152,7 @@ describe('an access token', () => {
     },
   );
 
-  test('without a scope has no scope claim', () => {
+  test('an access token without a scope has no scope claim', () => {
     expect(readJWT(lab().tokens.issueAccess(sessionWith(), account, undefined).token).claims).not.toHaveProperty(
       'scope',
     );
