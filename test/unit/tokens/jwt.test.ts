@@ -139,7 +139,6 @@ describe('an access token', () => {
     },
   );
 
-  // evidence: jwt-scope-absent
   // evidence: jwt-password-change
   test.each([undefined, kubernetesAudience])(
     'an access token of a user who must change the password is for that change alone, whatever the audience (%s)',
@@ -152,6 +151,7 @@ describe('an access token', () => {
     },
   );
 
+  // evidence: jwt-scope-absent
   test('an access token without a scope has no scope claim', () => {
     expect(readJWT(lab().tokens.issueAccess(sessionWith(), account, undefined).token).claims).not.toHaveProperty(
       'scope',
