@@ -7,10 +7,12 @@ import { headlamp } from './headlamp.ts';
 import { helm3, helm4 } from './helm.ts';
 import { k9s } from './k9s.ts';
 import { kubelogin } from './kubelogin.ts';
+import { kubeRBACProxy } from './kube-rbac-proxy.ts';
 import { kubeStateMetrics } from './kube-state-metrics.ts';
 import { kubectl130, kubectl133 } from './kubectl.ts';
 import { libraries } from './libraries.ts';
 import { oauth2Proxy } from './oauth2-proxy.ts';
+import { springSecurity } from './spring-security.ts';
 import { stern } from './stern.ts';
 
 /** Tools in the order of the run. */
@@ -22,12 +24,14 @@ export const tools: readonly Tool[] = [
   helm4,
   stern,
   kubeStateMetrics,
+  kubeRBACProxy,
   k9s,
   kubelogin,
   headlamp,
   oauth2Proxy,
   grafana,
   argoCD,
+  springSecurity,
   ...libraries,
   kubectl133,
   kubectl130,
