@@ -100,7 +100,6 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
   'it lives as long as one request, response, document or task': [
     'cluster/field-schemas fieldsOf byName',
-    'apimachinery/list/field-warnings fieldWarnings warnings',
     'config/yaml unresolvedAlias anchors',
     'docs/openapi/components Components schemas',
     'docs/openapi/cluster-schemas ownSchemas pending',
