@@ -432,7 +432,7 @@ test.each(operations)(
   },
 );
 
-describe('a search server, which builds responses in memory,', () => {
+describe('a search server', () => {
   const version = { number: '2.19.1', distribution: 'opensearch' };
 
   async function lengthsOf(count: number, memory?: number, onResponse?: (count: number) => void): Promise<number[]> {

@@ -407,7 +407,7 @@ describe('log queries through the aggregator', () => {
 const openAggregated = (parameters: string, user = 'alice'): Promise<Message> =>
   lab.open('aggregated', `${aggregated}?${parameters}`, { headers: { 'x-remote-user': user } });
 
-describe('a log stream through the aggregator, which limits the duration of requests,', () => {
+describe('a log stream through the aggregator', () => {
   test('a log stream through the aggregator ends a tail before the limit, with the path that has no limit', async () => {
     const response = await openAggregated('follow=true&pods=db-0&timeout=1s');
     await write('shop/db-0/main', 'before the end');

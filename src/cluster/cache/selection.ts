@@ -117,7 +117,7 @@ export class Selections {
   readonly #source: SelectionSource;
   readonly #cached = new BoundedCache<Selection>(selections);
   readonly #inProgress = new InProgress<Promise<void>>('selections_in_progress');
-  /** Least recently used first. */
+  /** Indexes, least recently used first. */
   readonly #indexes = new Map<IndexName, Index>();
   readonly #indexing = new InProgress<Promise<void>>('indexes_in_progress');
 

@@ -112,7 +112,7 @@ describe('a client with a hashed secret', () => {
 });
 
 describe('secrets in many requests from one address', () => {
-  /** More than one address may have hashed or queued, whatever the number of cores. */
+  /** Addresses: more than one may have hashed or queued, whatever the number of cores. */
   const many = 80;
 
   test.each(['web', 'nobody'])(
