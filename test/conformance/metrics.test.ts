@@ -58,7 +58,7 @@ test('a refresh token that is used again after the grace period is counted as re
   const { refresh_token: second } = (await refresh(first)).json();
   await refresh(second);
   const names = [
-    'token_reuses_total{token="refresh_token"}',
+    'token_reuses_total{token="refresh token"}',
     `token_requests_refused_total{grant="refresh_token",error="invalid_grant",${platform}}`,
   ];
   expect(await growth(names, () => refresh(first))).toEqual([1, 1]);

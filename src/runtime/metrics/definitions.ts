@@ -99,7 +99,7 @@ export const sessions = collected({ name: 'sessions', help: 'Sessions that this 
 export const reuses = counter({
   name: 'token_reuses_total',
   help: 'Sessions revoked because a refresh token or an authorization code was used again.',
-  labels: { token: oneOf('refresh_token', 'authorization_code') },
+  labels: { token: oneOf('refresh token', 'code') },
 });
 
 export const hashesWaiting = collected({
@@ -215,7 +215,7 @@ export const logStoreDurations = durations({
 export const logRecordsDropped = counter({
   name: 'log_records_dropped_total',
   help: 'Records that the log store returned although the caller is not allowed to see them, by store.',
-  labels: { store: oneOf('pods', 'opensearch', 'elasticsearch', 'loki') },
+  labels: { store: first(10, 'configured log store') },
 });
 
 export const auditEvents = counter({ name: 'audit_events_total', help: 'Audit events of all levels.', labels: {} });

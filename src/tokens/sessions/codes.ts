@@ -96,7 +96,7 @@ export class Codes {
     const { phase } = session.status;
     if (phase === 'Active') {
       if (session.spec.code?.redirectURI !== undefined) {
-        reuses.add({ token: 'authorization_code' });
+        reuses.add({ token: 'code' });
         await this.#store.revoke(session);
       }
       return 'reused';

@@ -66,7 +66,7 @@ export class Rotation {
     if (session?.spec.clientID !== clientID) return 'unknown';
     const state = this.#stateOf(session, token);
     if (state === 'reused') {
-      reuses.add({ token: 'refresh_token' });
+      reuses.add({ token: 'refresh token' });
       await this.#store.revoke(session);
     }
     if (state === 'reused' || state === 'ended') return state;
