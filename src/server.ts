@@ -40,8 +40,7 @@ import { kinds, nodes } from './resources/kinds/index.ts';
 import { apisRoutes, kapisRoutes } from './resources/routes.ts';
 import { Lifecycle, type StopTimes } from './runtime/lifecycle.ts';
 import type { Logger } from './runtime/logger.ts';
-import { buildInfo, openWatches } from './runtime/metrics/definitions.ts';
-import { collectProcessMetrics } from './runtime/metrics/registry.ts';
+import { collectProcessMetrics, gauge } from './runtime/metrics.ts';
 import { systemClock } from './runtime/time.ts';
 import { buildCertificate } from './tls/build.ts';
 import { buildTokens } from './tokens/build.ts';
@@ -94,7 +93,6 @@ function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   const openStreams = buildStreams(accounts);
   const health = lifecycle.add('shutdown', new Health(() => lifecycle.checks));
   const version = readVersion();
-  buildInfo.read(() => [[{ version, nodejs: process.versions.node }, 1]]);
   const issuer = (): string => live.value.authentication.issuer;
   const own = { flags, nodesCache, logging, auditor, certificate, openStreams, health, version, issuer };
   return { ...cluster, ...tokens, ...accounts, ...auth, ...reading, ...own };
@@ -105,7 +103,7 @@ function buildStreams({ sessions, directory }: AccountParts): OpenStreams {
   const openStreams = new OpenStreams();
   sessions.ended.subscribe((sid) => openStreams.endSession(sid));
   directory.invalidated.subscribe(() => void openStreams.recheck());
-  openWatches.read(() => [[{}, openStreams.size]]);
+  gauge('open_watches', 'Number of open watches and streams.', () => openStreams.size);
   return openStreams;
 }
 

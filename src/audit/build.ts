@@ -1,16 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClusterParts } from '../cluster/build.ts';
-import { auditEventsDropped } from '../runtime/metrics/definitions.ts';
+import { counter } from '../runtime/metrics.ts';
 import { createAuditor, type Auditor } from './auditor.ts';
 import { Sinks } from './sinks.ts';
 
 /** Milliseconds for requests that were cut off during shutdown to write their events. */
 const maxDrain = 1_000;
 
-const countDropped = (sink: string, count: number): void => auditEventsDropped.add({ sink }, count);
-
 export function buildAudit({ live, secrets, lifecycle, log }: ClusterParts): Auditor {
-  const sinks = new Sinks({ config: live, secrets, log, dropped: countDropped });
+  const dropped = counter('audit_events_dropped_total', 'Audit events dropped, by sink.', 'sink');
+  const sinks = new Sinks({ config: live, secrets, log, dropped });
   const auditor = createAuditor(
     () => live.value.audit.policy,
     () => sinks.current,

@@ -4,7 +4,6 @@ import { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { ServerHttp2Stream } from 'node:http2';
 import { badGateway, serviceUnavailable, type StatusError, unauthorized } from '../runtime/errors.ts';
-import { upstreamDurations } from '../runtime/metrics/definitions.ts';
 import type { RequestContext } from '../http/route.ts';
 import { chunksOf } from '../http/request/body-chunks.ts';
 import { cutIfUnread, cutOff } from '../http/response/cut-off.ts';
@@ -97,7 +96,6 @@ class ResponseForwarder implements ResponseHandler {
   readonly #res: Response;
   readonly #context: RequestContext;
   readonly #settle: (error?: Error) => void;
-  readonly #started = performance.now();
   #flow: ResponseFlow | undefined;
   #isOver = false;
   /** Data received since the last write. */
@@ -143,13 +141,7 @@ class ResponseForwarder implements ResponseHandler {
     if (this.#isOver) flow.abort();
   }
 
-  #observe(result: 'ok' | 'error'): void {
-    const { verb } = this.#context.info;
-    upstreamDurations.observe({ verb, result }, (performance.now() - this.#started) / 1_000);
-  }
-
   onHead(status: number, message: string, headers: string[]): void {
-    this.#observe('ok');
     if (this.#isOver) return;
     const refusal = ownRefusal(this.#upstream, status, this.#context);
     if (refusal !== undefined) {
@@ -183,7 +175,6 @@ class ResponseForwarder implements ResponseHandler {
   }
 
   onError(error: Error, isSent: boolean): void {
-    if (!this.#res.headersSent) this.#observe('error');
     if (!this.#isOver) this.#fail(failureOf(error, this.#req, isSent));
   }
 

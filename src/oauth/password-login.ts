@@ -15,7 +15,6 @@ import type { Subject } from '../tokens/subject.ts';
 import { loggedIn } from '../accounts/directory/subjects.ts';
 import { OAuthError, StatusError } from '../runtime/errors.ts';
 import { annotations } from '../audit/annotations.ts';
-import { logins } from '../runtime/metrics/definitions.ts';
 import { durationText } from '../runtime/duration.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { NotChanged } from '../accounts/passwords/own.ts';
@@ -125,7 +124,6 @@ export class PasswordLogin {
   #note(account: Account | undefined, reason: LoginOutcome, { client, context }: Credentials): void {
     const { sourceIP, userAgent, audit } = context;
     audit?.annotate(annotations.login, reason);
-    logins.add({ outcome: reason, method: 'password', client });
     if (account !== undefined) audit?.annotate(annotations.username, account.username);
     if (account !== undefined) this.#parts.loginHistories.add(account, { reason, client, sourceIP, userAgent });
   }
@@ -150,7 +148,6 @@ export class PasswordLogin {
       // During an outage of a provider, only the passwords of local users are known to be wrong.
       if (outage === undefined || account?.passwordHash !== undefined)
         this.#note(account, refusalOf(account, identity !== undefined), credentials);
-      else logins.add({ outcome: 'Unavailable', method: 'password', client });
       // Unknown names are not logged: they may be passwords that were typed into the wrong field.
       context.log.info('login failed', { auditID: context.auditID, username: account?.username, client, sourceIP });
       throw outage ?? refused();

@@ -69,9 +69,9 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'http/unread-responses UnreadResponses byNetwork',
   ],
   'it holds the two states of one change': ['apimachinery/watch/watch Watch verdicts'],
-  'its number of entries is limited': ['runtime/metrics/labels first known', 'runtime/metrics/labels registered known'],
   'it is filled when the server starts': [
     'http/router createMatch unmatched',
+    'runtime/metrics knownResources',
     'runtime/lifecycle Topic listeners',
     'cluster/catalogue/catalogue Catalogue permanent',
     'cluster/cache/informer Informer listeners',
@@ -83,7 +83,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'audit/webhook-sink WebhookSink waiting',
   ],
   'it holds connections, streams and their waiters, whose number is limited, and no client text is a key': [
-    'http/listeners/listen Sockets open',
+    'http/listeners/listen socketsOf sockets',
     'http/listeners/listen listenTLS sessions',
     'http/listeners/listen closeStreamless streams',
     'http/open-streams OpenStreams open',

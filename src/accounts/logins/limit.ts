@@ -10,7 +10,6 @@
  * from other addresses do not delay a login from such an address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
-import { limitedAttempts } from '../../runtime/metrics/definitions.ts';
 import type { LoginLimit } from '../../config/schema.ts';
 import type { Account } from '../directory/account.ts';
 import { normalizedLogin } from '../directory/account-index.ts';
@@ -149,10 +148,7 @@ export class LoginLimiter {
   ): Promise<T> {
     const entered = this.enter(attempt, guesses);
     const seconds = typeof entered === 'number' ? entered : await entered;
-    if (seconds > 0) {
-      limitedAttempts.add({ guesses: attempt.guesses });
-      return refuse(seconds);
-    }
+    if (seconds > 0) return refuse(seconds);
     try {
       return await authenticate();
     } finally {

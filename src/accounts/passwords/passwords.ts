@@ -8,7 +8,6 @@ import bcrypt from 'bcrypt';
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
-import { hashDurations, hashesWaiting } from '../../runtime/metrics/definitions.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { maxConcurrentHashes } from './threads.ts';
@@ -73,7 +72,6 @@ export class Passwords {
   constructor(functions: HashFunctions = nativeHashFunctions, clock: Pick<Clock, 'monotonic' | 'after'> = systemClock) {
     this.#functions = functions;
     this.#clock = clock;
-    hashesWaiting.read(() => [[{}, this.#slots.waiting]]);
   }
 
   /** Returns a new hash with the preferred parameters. `source` is the user whose password it is. */
@@ -129,7 +127,6 @@ export class Passwords {
     const started = this.#clock.monotonic();
     const right = await this.#functions.verify(hash, password);
     const duration = this.#clock.monotonic() - started;
-    hashDurations.observe({}, duration / 1_000);
     const before = this.#costs.get(parameters);
     this.#costs.set(parameters, before === undefined ? duration : before * 0.9 + duration * 0.1);
     return right;

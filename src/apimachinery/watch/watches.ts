@@ -8,7 +8,6 @@ import { InProgress } from '../../runtime/bounded-cache.ts';
 import { expired, type StatusError } from '../../runtime/errors.ts';
 import { isHandshake } from '../../http/listeners/web-socket.ts';
 import type { Framing } from '../../http/response/streamed-body.ts';
-import { fanOutDelays } from '../../runtime/metrics/definitions.ts';
 import { Wheel } from '../../runtime/wheel.ts';
 import { Slice } from '../../runtime/slice.ts';
 import type { Change } from '../../cluster/cache/history.ts';
@@ -38,8 +37,6 @@ export class Watches<F> {
   /** Position of the first pending change in the store's history. */
   #position = 0;
   #isSending = false;
-  /** Arrival of the first pending change, by `performance.now()`. */
-  #pendingSince = 0;
   #unsubscribe: (() => void) | undefined;
 
   constructor(store: Store<F>) {
@@ -73,7 +70,6 @@ export class Watches<F> {
     this.#position = this.#store.history.position;
     this.#unsubscribe = this.#store.subscribe({
       change: (change) => {
-        if (this.#pending.length === 0) this.#pendingSince = performance.now();
         this.#pending.push(change);
         if (!this.#isSending) void this.#sendPending();
       },
@@ -130,13 +126,10 @@ export class Watches<F> {
     while (this.#pending.length > 0) {
       // Waiting between two parts lets a client that keeps up read one part before the next one is written.
       await turn();
-      const since = this.#pendingSince;
       const changes = this.#takePending();
-      this.#pendingSince = performance.now();
       const start = this.#position;
       this.#position += changes.length;
       await this.#send(changes, start);
-      fanOutDelays.observe({}, (performance.now() - since) / 1_000);
       for (const watch of this.#open.keys()) if (watch.isLost) watch.cut();
     }
     this.#isSending = false;

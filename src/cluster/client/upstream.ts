@@ -6,7 +6,6 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { badGateway, StatusError, timeout } from '../../runtime/errors.ts';
-import { upstreamConnections } from '../../runtime/metrics/definitions.ts';
 import { unreachable } from './kube-error.ts';
 import { impersonationHeaders, type UpstreamIdentity } from './impersonation.ts';
 import { type Address, Connections } from '../wire/connections.ts';
@@ -88,7 +87,6 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
   // Unlimited: a request that waited for a connection would wait for clients that read slowly. The filters limit the
   // requests.
   const connections = new Connections(address, Infinity);
-  upstreamConnections.read(() => Object.entries(connections.counts).map(([state, count]) => [{ state }, count]));
 
   async function headersOf({ headers, user }: ForwardedRequest): Promise<string[]> {
     const { Authorization: authorization } = await credential.headers().catch((cause: unknown) => {

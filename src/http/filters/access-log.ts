@@ -1,6 +1,6 @@
 import { maxUserAgent } from '../../audit/event.ts';
 import { logRequest } from '../../runtime/logger.ts';
-import { requestDurations, requests } from '../../runtime/metrics/definitions.ts';
+import { observeRequest } from '../../runtime/metrics.ts';
 import type { RequestFilter } from '../exchange.ts';
 
 /** Paths that kubelets and load balancers poll: never limited, and logged only if they fail. */
@@ -13,17 +13,14 @@ export const accessLog: RequestFilter = (exchange) => {
     const seconds = (performance.now() - exchange.started) / 1_000;
     const { info, user } = exchange;
     const { status } = exchange;
-    const { verb } = info;
-    const resource = info.isResourceRequest ? info.resource : '';
-    requests.add({ verb, resource, code: String(status) });
-    if (verb !== 'watch') requestDurations.observe({ verb, resource }, seconds);
+    observeRequest(info, status, seconds);
     const failed = status >= 500;
     if (probes.has(exchange.path) && !failed) return;
     logRequest(exchange.log, failed ? 'warn' : 'info', {
       auditID: exchange.auditID,
       method: req.method,
       path: exchange.shownURL,
-      verb,
+      verb: info.verb,
       status,
       seconds: Math.round(seconds * 1e4) / 1e4,
       sourceIP: exchange.sourceIP,

@@ -2,7 +2,7 @@ import { HolderSlots, tooManyInProgress } from '../../runtime/slots.ts';
 import { addressKeys, type ShareHolder } from '../../runtime/shares.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
-import { requestsInFlight } from '../../runtime/metrics/definitions.ts';
+import { countInFlight } from '../../runtime/metrics.ts';
 import { probes } from './access-log.ts';
 
 /** A watch costs little more than its buffer, and each kubectl, console or controller holds only a few. */
@@ -99,14 +99,14 @@ class Pool {
       throw tooManyInProgress(`${total} ${this.#subject}`, `${this.#total.text}requests.maxInFlight`);
     const free = this.#perHolder.take(holder, Math.ceil(maxInFlightPerUser * this.#share.factor));
     this.#current += 1;
-    requestsInFlight.add({ kind: this.#kind }, 1);
+    countInFlight(this.#kind, 1);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
       free();
       this.#current -= 1;
-      requestsInFlight.add({ kind: this.#kind }, -1);
+      countInFlight(this.#kind, -1);
     };
   }
 }

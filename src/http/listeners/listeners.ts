@@ -1,5 +1,4 @@
 import type { Flags } from '../../config/flags.ts';
-import { connections, sentBytes } from '../../runtime/metrics/definitions.ts';
 import type { StopTimes } from '../../runtime/lifecycle.ts';
 import type { ServingCertificate } from '../../tls/serving-certificate.ts';
 import type { OpenStreams } from '../open-streams.ts';
@@ -18,10 +17,7 @@ export interface ListenersOptions {
   readonly openStreams: Pick<OpenStreams, 'endAll'>;
 }
 
-/** In the order in which they are opened. */
-const names = ['http', 'https', 'aggregated'] as const;
-
-export type Ports = Readonly<Record<(typeof names)[number], number>>;
+export type Ports = Readonly<Record<'http' | 'https' | 'aggregated', number>>;
 
 /** The three ports of the server. */
 export class Listeners {
@@ -42,10 +38,6 @@ export class Listeners {
     this.#open.push(await listenTLS(gateway, { host, port: httpsPort }, certificate.value, false));
     const aggregator = { host: aggregatedBindAddress, port: aggregatedPort };
     this.#open.push(await listenTLS(aggregated, aggregator, certificate.value, true));
-    const byListener = (read: (listener: Listener) => number) => () =>
-      this.#open.map((listener, at) => [{ listener: names[at] ?? '' }, read(listener)] as const);
-    connections.read(byListener(({ sockets }) => sockets.open.size));
-    sentBytes.read(byListener(({ sockets }) => sockets.sentBytes));
   }
 
   /** The bound ports; 0 before `start`. */

@@ -14,7 +14,6 @@ import type { LoginHistories } from '../../accounts/logins/history.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import { sameHash, type RefreshTokens } from '../../tokens/refresh-tokens.ts';
 import { isReportable, OAuthError } from '../../runtime/errors.ts';
-import { logins } from '../../runtime/metrics/definitions.ts';
 import { durationText } from '../../runtime/duration.ts';
 import type { RequestContext, Route } from '../../http/route.ts';
 import { described, text } from '../../http/schema.ts';
@@ -200,9 +199,6 @@ async function requestPerson(
   });
 }
 
-const disabled = 'this user is disabled';
-const way = { method: 'provider', client: pagesClient.name };
-
 async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: PendingLogin): Promise<void> {
   const {
     req,
@@ -220,14 +216,12 @@ async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: 
     const person = await requestPerson(parts, provider, request, context);
     const account = await parts.linking.accountOf(person);
     const reason = account.active ? 'LoggedIn' : 'Disabled';
-    logins.add({ outcome: reason, ...way });
     parts.loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });
-    if (!account.active) throw new PersonRefused(disabled);
+    if (!account.active) throw new PersonRefused('this user is disabled');
     await logInBrowser(parts, page, { account, person });
     resume(res, pending.next);
   } catch (error) {
     if (!(error instanceof PersonRefused)) throw error;
-    if (error.message !== disabled) logins.add({ outcome: 'Refused', ...way });
     log.info('login failed', { auditID, provider, reason: error.message, client: pagesClient.name, sourceIP });
     throw new OAuthError('access_denied', error.message, { status: 403 });
   }

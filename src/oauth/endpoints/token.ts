@@ -11,8 +11,6 @@ import { annotations } from '../../audit/annotations.ts';
 import { kubernetesAudience } from '../../config/names.ts';
 import { identityClaims, type Tokens } from '../../tokens/jwt.ts';
 import { clientScopes, signingAlgorithms } from '../../config/schema.ts';
-import { OAuthError } from '../../runtime/errors.ts';
-import { tokenRequestsRefused, tokensIssued } from '../../runtime/metrics/definitions.ts';
 import { isOptional, type Shape } from '../../http/request/parameters.ts';
 import { json } from '../../http/route.ts';
 import { count, described, named, object, oneOf, text, type TypeOf } from '../../http/schema.ts';
@@ -20,7 +18,7 @@ import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { audienceOf, assertAudience, resourceParameter } from '../scope.ts';
 import { retryIfChanged } from '../../tokens/sessions/session-store.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
-import { clientRoute, type ClientRequest } from '../client-request.ts';
+import { clientRoute } from '../client-request.ts';
 import { assertGrantAllowed, type Grant, type GrantResult } from '../grants/grant.ts';
 import { refreshGrantType } from '../grants/refresh-token.ts';
 
@@ -84,28 +82,6 @@ function responseTo(
   };
 }
 
-type Handler = (
-  request: ClientRequest<{
-    readonly grant_type: string;
-    readonly audience?: string | undefined;
-    readonly resource?: string | undefined;
-  }>,
-) => Promise<void>;
-
-/** Counts issued tokens and refused requests. */
-const counted =
-  (handle: Handler): Handler =>
-  async (request) => {
-    const labels = { grant: request.fields.grant_type, client: request.client.name };
-    try {
-      await handle(request);
-      tokensIssued.add(labels);
-    } catch (error) {
-      tokenRequestsRefused.add({ ...labels, error: error instanceof OAuthError ? error.error : 'server_error' });
-      throw error;
-    }
-  };
-
 export function tokenEndpoint(options: {
   grants: readonly Grant[];
   directory: Directory;
@@ -142,7 +118,7 @@ export function tokenEndpoint(options: {
         },
         furtherFields: fieldsOf(grants),
         responses: json(tokenResponseSchema, 'The tokens'),
-        handler: counted(async ({ form, fields, client, context, res }) => {
+        async handler({ form, fields, client, context, res }) {
           const grant = byType.get(fields.grant_type) as Grant;
           context.audit?.annotate(annotations.grantType, grant.grantType);
           assertGrantAllowed(client, grant.grantType);
@@ -156,7 +132,7 @@ export function tokenEndpoint(options: {
           context.audit?.identify(result.subject);
           context.audit?.annotate(annotations.session, result.session.metadata.name);
           sendJSON(res, responseTo(client, result, audience, tokens), uncached);
-        }),
+        },
       }),
     ],
     metadata: (at) => ({

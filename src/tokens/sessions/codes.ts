@@ -1,5 +1,4 @@
 /** Authorization codes and device codes: a session in phase Pending starts when its code is used, once. */
-import { reuses } from '../../runtime/metrics/definitions.ts';
 import { rfc3339, type Clock } from '../../runtime/time.ts';
 import { hashToken, newSessionID, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
 import type { SessionCreation } from './creation.ts';
@@ -95,10 +94,7 @@ export class Codes {
     if (!sameHash(hashToken(code), session.spec.code?.hash)) return 'unknown';
     const { phase } = session.status;
     if (phase === 'Active') {
-      if (session.spec.code?.redirectURI !== undefined) {
-        reuses.add({ token: 'code' });
-        await this.#store.revoke(session);
-      }
+      if (session.spec.code?.redirectURI !== undefined) await this.#store.revoke(session);
       return 'reused';
     }
     if (session.spec.clientID !== clientID) return 'unknown';

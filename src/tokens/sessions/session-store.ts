@@ -110,11 +110,6 @@ export class SessionStore {
       .filter((session) => session.spec.userUID === userUID);
   }
 
-  /** Number of sessions that this replica knows. */
-  get size(): number {
-    return this.#informer.size;
-  }
-
   /** Returns the known sessions of all users, expired and revoked ones included. */
   ofAll(): Session[] {
     return [...this.#ofUser.keys()].flatMap((userUID) => this.ofUser(userUID));

@@ -6,7 +6,6 @@ import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
-import { sessions } from '../../runtime/metrics/definitions.ts';
 import { hashToken, isSessionID, newSessionID, type RefreshTokens } from '../refresh-tokens.ts';
 import { SessionCreation } from './creation.ts';
 import { Codes } from './codes.ts';
@@ -57,7 +56,6 @@ export class Sessions {
     const lifetimes = new Lifetimes(settings, clock);
     const parts = { ...options, clock, store, lifetimes };
     this.#store = store;
-    sessions.read(() => [[{}, store.size]]);
     this.ended = store.ended;
     this.#lifetimes = lifetimes;
     this.#creation = new SessionCreation(parts);
