@@ -156,6 +156,22 @@ describe('a successful login at a provider', () => {
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
   });
 
+  test.each<[string, string | undefined, Error | undefined]>([
+    ['LoggedIn', 'Active', undefined],
+    ['Disabled', 'Disabled', undefined],
+    ['Refused', undefined, undefined],
+    ['Refused', 'Active', new PersonRefused('this person is not allowed here')],
+  ])('the audit event of a login at a provider has the outcome %s: user %s, %s', async (outcome, state, problem) => {
+    const { made, person, leave, comeBack } = await labWithProvider();
+    if (state !== undefined) await made.putUser('erin', { identities: [identity], state }, false);
+    if (problem === undefined) person.mockResolvedValue(erin);
+    else person.mockRejectedValue(problem);
+    await leave();
+    await comeBack();
+    const outcomes = made.events.map(({ annotations }) => annotations?.['oauth.platform.io/login']);
+    expect(outcomes.filter((one) => one !== undefined)).toEqual([outcome]);
+  });
+
   test('a successful login at a provider is rejected at the callback of another provider', async () => {
     const { browser, person, leave } = await labWithProvider();
     const state = await leave();
