@@ -278,7 +278,10 @@ describe('a kube-apiserver with the issuer and platform-cli as audiences, withou
       (await tokens({ ...passwordForm('alice'), audience: 'kubernetes' })).access_token,
   };
   // evidence: issuer-audience-at-kube-apiserver
-  test.each(Object.keys(others))('a kube-apiserver with the issuer and platform-cli as audiences, without the webhook rejects %s', async (name) => {
-    await expect(whoami((await others[name]?.()) ?? '', trustingIssuer)).rejects.toThrow(refused);
-  });
+  test.each(Object.keys(others))(
+    'a kube-apiserver with the issuer and platform-cli as audiences, without the webhook rejects %s',
+    async (name) => {
+      await expect(whoami((await others[name]?.()) ?? '', trustingIssuer)).rejects.toThrow(refused);
+    },
+  );
 });
