@@ -134,7 +134,8 @@ const about = ({ group, resource }: GroupResource, name: string): StatusDetails 
 export const badRequest = (message: string, options?: StatusOptions): StatusError =>
   new StatusError('BadRequest', 400, message, options);
 
-const usage = 'send "Authorization: Bearer <access token>"; POST /oauth/token of the gateway issues access tokens';
+const issuer = 'POST /oauth/token of this server issues access tokens';
+const usage = `send "Authorization: Bearer <access token>"; ${issuer}`;
 
 /** `problem`: what is malformed or missing in the credentials, without any part of them. */
 export const unauthorized = (problem = 'the request has no credentials'): StatusError =>
@@ -142,21 +143,22 @@ export const unauthorized = (problem = 'the request has no credentials'): Status
     headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
   });
 
-/**
- * RFC 6750 section 3: the challenge names the error only if the request has a token. `problem`: why it is malformed or,
- * if this server signed it, why it is invalid. Every other token gets the same message whatever the reason.
- */
-export const invalidToken = (problem?: string): StatusError => {
+/** RFC 6750 section 3: the challenge names the error only if the request has a token. */
+const tokenError = (message: string, problem?: string): StatusError => {
   const description = problem === undefined ? '' : `, error_description="${describable(problem)}"`;
-  return new StatusError(
-    'Unauthorized',
-    401,
-    problem === undefined
-      ? 'the access token is not valid; POST /oauth/token of the gateway issues access tokens'
-      : `${problem}: ${usage}`,
-    { headers: { 'WWW-Authenticate': `Bearer realm="platform", error="invalid_token"${description}` } },
-  );
+  const challenge = `Bearer realm="platform", error="invalid_token"${description}`;
+  return new StatusError('Unauthorized', 401, message, { headers: { 'WWW-Authenticate': challenge } });
 };
+
+/** `problem`: why the header or the token in it is malformed. */
+export const malformedCredentials = (problem: string): StatusError => tokenError(`${problem}: ${usage}`, problem);
+
+/**
+ * `problem`: why a token that this server signed is invalid. Every other token gets the same message whatever the
+ * reason.
+ */
+export const invalidToken = (problem?: string): StatusError =>
+  tokenError(`${problem ?? 'the access token is not valid'}; ${issuer}`, problem);
 
 /** `detail` follows the resource name, as in messages of kube-apiserver. */
 export const forbidden = (

@@ -234,7 +234,7 @@ export class Tokens {
     if (type === 'access')
       return this.#isOwn(claims) ? undefined : `the token is for the audience "${aud}", not for this server`;
     if (this.#idTokenClients().includes(aud)) return undefined;
-    return `the token is an id_token of the client "${aud}", which gateway.idTokenClients does not list; send the access_token`;
+    return `the token is an id_token of the client "${aud}", which gateway.idTokenClients does not list`;
   }
 
   #verify(token: string): TokenClaims | undefined {

@@ -77,7 +77,8 @@ const call = (method: string, path: string): Promise<AppResponse> =>
 
 const resources = '/kapis/resources.platform.io/v1alpha3';
 const nodes = `${resources}/nodes`;
-const usage = 'send "Authorization: Bearer <access token>"; POST /oauth/token of the gateway issues access tokens';
+const issuer = 'POST /oauth/token of this server issues access tokens';
+const usage = `send "Authorization: Bearer <access token>"; ${issuer}`;
 const noError = 'Bearer realm="platform"';
 const withError = `${noError}, error="invalid_token"`;
 const because = (problem: string): string => `${withError}, error_description="${problem}"`;
@@ -138,8 +139,7 @@ describe('401', () => {
     const foreign = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from('{"iss":"x"}').toString('base64url')}.x`;
     for (const bad of [`${parts[0]}.${parts[1]}.AAAA`, foreign, 'unknown', 'AA==', 'x'.repeat(20_000)]) {
       const response = await lab.gateway(nodes, { headers: { authorization: `Bearer ${bad}` } });
-      const message = 'the access token is not valid; POST /oauth/token of the gateway issues access tokens';
-      expectUnauthorized(response, message, withError);
+      expectUnauthorized(response, `the access token is not valid; ${issuer}`, withError);
     }
   });
 
@@ -148,7 +148,7 @@ describe('401', () => {
     await lab.revoke(revoked);
     const response = await lab.gateway(nodes, { headers: { authorization: `Bearer ${revoked}` } });
     const problem = 'the token was revoked, or its user or client was removed';
-    expectUnauthorized(response, `${problem}: ${usage}`, because(problem));
+    expectUnauthorized(response, `${problem}; ${issuer}`, because(problem));
   });
 
   test('the error 401 on the aggregated listener explains how to send a token', async () => {

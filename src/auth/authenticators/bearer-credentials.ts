@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { invalidToken } from '../../runtime/errors.ts';
+import { malformedCredentials } from '../../runtime/errors.ts';
 
 /** The scheme ends with one or more spaces (RFC 9110 section 11.4). */
 const scheme = /^bearer +(.*)$/i;
@@ -21,7 +21,7 @@ export function onlyBearerCredentials({
   if (authorization === undefined) return undefined;
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) if (isAuthorization(rawHeaders[at])) count += 1;
-  if (count > 1) throw invalidToken('the request has more than one Authorization header');
+  if (count > 1) throw malformedCredentials('the request has more than one Authorization header');
   return bearerCredentials(authorization);
 }
 

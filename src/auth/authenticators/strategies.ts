@@ -5,7 +5,7 @@
 import type { Request } from 'express';
 import passport, { type AuthenticateOptions, type Strategy, type StrategyCreatedStatic } from 'passport';
 import { Strategy as BearerStrategy, type VerifyFunctionWithRequest } from 'passport-http-bearer';
-import { invalidToken } from '../../runtime/errors.ts';
+import { invalidToken, malformedCredentials } from '../../runtime/errors.ts';
 import { fingerprint } from '../../tokens/jwt.ts';
 import type { UserInfo } from '../user.ts';
 import type { Authenticator, Source, TokenAuthenticator } from './authenticator.ts';
@@ -32,7 +32,10 @@ class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
     const token = this.find(request);
     if (token === undefined) return this.fail();
     // passport creates an instance for each request. No other credential replaces a malformed or invalid token.
-    this.fail = () => this.error(invalidToken(malformedToken(token)));
+    this.fail = () => {
+      const problem = malformedToken(token);
+      this.error(problem === undefined ? invalidToken() : malformedCredentials(problem));
+    };
     // The base class accepts one space after the scheme, RFC 9110 section 11.4 several. Tokens in body and query are not passed to it.
     super.authenticate({ headers: { authorization: `Bearer ${token}` }, source } as unknown as Request);
   }

@@ -3,7 +3,7 @@
  * be one of the subprotocols (k8s.io/apiserver pkg/authentication/request/websocket/protocol.go).
  */
 import type { IncomingMessage } from 'node:http';
-import { invalidToken } from '../../runtime/errors.ts';
+import { malformedCredentials } from '../../runtime/errors.ts';
 import { isBearerToken } from './bearer-credentials.ts';
 
 type WebSocketRequest = Pick<IncomingMessage, 'method' | 'httpVersion' | 'headers'>;
@@ -43,7 +43,7 @@ export function subprotocolToken(request: WebSocketRequest): string | undefined 
   const encoded = protocol.slice(bearerPrefix.length);
   const token = Buffer.from(encoded, 'base64url').toString('utf8');
   if (more.length > 0 || subprotocolOf(request) === undefined || !base64url.test(encoded) || !isBearerToken(token))
-    throw invalidToken(
+    throw malformedCredentials(
       `Sec-WebSocket-Protocol must have one token, as ${bearerPrefix}<token in base64url without padding>, and another subprotocol`,
     );
   return token;

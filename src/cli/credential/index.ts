@@ -85,9 +85,12 @@ class Plugin {
 
   async logOut(): Promise<void> {
     const cached = await readTokens(this.#file, report);
+    if (cached === undefined)
+      throw new Error(
+        `no login at ${this.#url} is cached for these flags; use the --login, --username and --audience of the login`,
+      );
     await forgetTokens(this.#file);
-    if (cached !== undefined)
-      await this.#server.post('/oauth/revoke', { token: cached.refreshToken, ...this.#login.client });
+    await this.#server.post('/oauth/revoke', { token: cached.refreshToken, ...this.#login.client });
   }
 
   async #tokens(): Promise<CachedTokens> {

@@ -135,7 +135,7 @@ describe('an anonymous request', () => {
         metadata: {},
         status: 'Failure',
         message:
-          'the request has no credentials: send "Authorization: Bearer <access token>"; POST /oauth/token of the gateway issues access tokens',
+          'the request has no credentials: send "Authorization: Bearer <access token>"; POST /oauth/token of this server issues access tokens',
         reason: 'Unauthorized',
         code: 401,
       });
