@@ -230,6 +230,23 @@ describe('plain HTTP', () => {
     });
   });
 
+  test.each(['authorize', 'login', 'device', 'account', 'logout', 'callback/sso'])(
+    'plain HTTP gets 404 for the page /oauth/%s, whatever the method and the form',
+    async (page) => {
+      const form = { 'content-type': 'application/x-www-form-urlencoded' };
+      const responses = [
+        await lab.gateway(`/oauth/${page}`),
+        await lab.gateway(`/oauth/${page}`, { method: 'POST', headers: form, body: 'username=alice&password=x' }),
+      ];
+      for (const { status, headers, text } of responses) {
+        expect([404, 405]).toContain(status);
+        expect(headers['set-cookie']).toBeUndefined();
+        expect(text).not.toContain('<form');
+      }
+      expect(responses[0]?.status).toBe(404);
+    },
+  );
+
   test('plain HTTP is the only thing that gets a response without TLS', async () => {
     for (const bytes of ['SSH-2.0-x\r\n', '\0\0\0\0\0\0', '\x16\x03\x01\0\x02ab'])
       expect(await sendPlain(lab.ports.https, bytes)).not.toContain('HTTP');

@@ -13,8 +13,8 @@ import { node } from './specs.ts';
 
 const [controlGroup = '', folder = '', program = '', agnhost = '', source = ''] = process.argv.slice(2);
 
-async function clusterIP({ kube }: Cluster, service: string): Promise<string> {
-  const { spec } = await kube.json<{ spec: { clusterIP: string } }>(`/api/v1/namespaces/${service}`);
+async function clusterIP({ kube }: Cluster, path: string): Promise<string> {
+  const { spec } = await kube.json<{ spec: { clusterIP: string } }>(`/api/v1/namespaces/${path}`);
   return spec.clusterIP;
 }
 

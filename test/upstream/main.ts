@@ -14,7 +14,7 @@ import { startCluster } from './cluster.ts';
 import { differences } from './differences.ts';
 import { startNodeRuns } from './node.ts';
 import { buildProgram, resultsOf, runSpecs } from './program.ts';
-import { compare, format, merge, type Comparison } from './report.ts';
+import { compare, format, merge, type Comparison, type Results } from './report.ts';
 import { simulated } from './specs.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -32,13 +32,12 @@ async function run(): Promise<number> {
   nodeTree = await startNodeRuns(program, dirs.node);
   const { code, stopped = `exit code ${code}` } = await nodeTree.ended;
   if (code !== 0) throw new Error(`the specs that need a node did not run completely: ${stopped}`);
-  const [direct, gateway] = await Promise.all(
-    ['direct', 'gateway'].map(async (name) =>
-      merge(await Promise.all(Object.values(dirs).map((folder) => resultsOf(folder, name)))),
-    ),
-  );
-  return await report(compare(direct!, gateway!, differences));
+  return await report(compare(await resultsIn('direct'), await resultsIn('gateway'), differences));
 }
+
+/** Returns the results of a run in both clusters. */
+const resultsIn = async (name: string): Promise<Results> =>
+  merge(await Promise.all(Object.values(dirs).map((folder) => resultsOf(folder, name))));
 
 async function runSimulated(program: string): Promise<void> {
   const { kubectl } = await programs(['kubectl']);
