@@ -201,12 +201,12 @@ const client = z
       .array(z.enum(clientGrantTypes))
       .optional()
       .describe(
-        'Allowed grants. Default: password and refresh_token; for a public client, all that public clients may have',
+        'Allowed grants. Default: password and refresh_token; for a public client, all that public clients are allowed to use',
       ),
     scopes: z
       .array(z.enum(clientScopes))
       .default([...clientScopes])
-      .describe('Scopes that its tokens may have'),
+      .describe('Scopes that its tokens are allowed to have'),
     groups: z
       .array(group)
       .max(100)
@@ -226,7 +226,7 @@ const client = z
       .array(z.string().max(2_000).refine(isHTTPSURL, httpsURLExpected))
       .max(100)
       .default([])
-      .describe('Other resource servers for which it may request access tokens (RFC 8707)'),
+      .describe('Other resource servers for which it is allowed to request access tokens (RFC 8707)'),
     idTokenSignedResponseAlg: z
       .enum(signingAlgorithms)
       .default('RS256')
@@ -263,7 +263,7 @@ const loginLimit = z.strictObject({
     .min(1)
     .default(100)
     .describe(
-      'Maximum failures from one address (IPv6: /64) within the window. An IPv6 /48 may have five times as many, up to half of perClient',
+      'Maximum failures from one address (IPv6: /64) within the window. An IPv6 /48 is allowed five times as many, up to half of perClient',
     ),
   perClient: z
     .int()
@@ -333,7 +333,7 @@ const requests = z.strictObject({
         ),
     )
     .default([])
-    .describe('Origins whose pages may read responses, without cookies'),
+    .describe('Origins whose pages are allowed to read responses, without cookies'),
 });
 
 /** RFC 6797 section 8.1.1: browsers ignore the header for IP addresses. */

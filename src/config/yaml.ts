@@ -29,7 +29,7 @@ const messages: Readonly<Record<ErrorCode, string>> = {
   BAD_PROP_ORDER: 'an anchor or a tag is in the wrong place',
   BAD_SCALAR_START: 'plain text starts with a reserved character; put it in quotes',
   BLOCK_AS_IMPLICIT_KEY: 'a mapping starts on the line of another key; put the text in quotes',
-  BLOCK_IN_FLOW: 'a block is not allowed inside brackets',
+  BLOCK_IN_FLOW: 'a block collection is not allowed in a flow collection',
   DUPLICATE_KEY: 'duplicate key',
   IMPOSSIBLE: 'unreadable',
   KEY_OVER_1024_CHARS: 'a key is longer than 1024 characters',

@@ -119,7 +119,11 @@ export class UserWriter {
     const current = this.#parts.users.get(username);
     const change = current && displayNameIn(body, current);
     if (change === undefined)
-      throw forbidden(usersResource, username, 'only displayName and the password of your own user may be changed');
+      throw forbidden(
+        usersResource,
+        username,
+        'you are allowed to change only displayName and the password of your own user',
+      );
     const { displayName, resourceVersion } = change;
     const metadata = { uid, ...(resourceVersion === '' ? {} : { resourceVersion }) };
     const object = await this.#parts.client.json<User>(`${usersPath}/${username}`, {

@@ -74,7 +74,7 @@ export const fingerprint = (token: string): string => hash('sha256', token, 'bas
 /** Maximum lifetime of a token for another audience, in milliseconds: it cannot be revoked there (docs/guides/tokens.md). */
 const maxForeignLife = 10 * 60_000;
 
-/** Maximum characters of a token. This server signs no longer ones, so they are rejected before parsing. */
+/** Maximum characters of a token. This server never signs a longer token, so longer ones are rejected before parsing. */
 const maxTokenLength = 16 * 1024;
 
 /** Milliseconds for which the result of a verification is cached. */

@@ -219,7 +219,7 @@ describe('plain HTTP', () => {
     ['https', 'GET / HTTP/1.1\r\nHost: platform.example\r\n\r\n'],
     ['https', 'POST /oauth/token HTTP/1.1\r\nHost: platform.example\r\nContent-Length: 3\r\n\r\na=b'],
     ['aggregated', 'HEAD /apis HTTP/1.0\r\n\r\n'],
-  ] as const)('plain HTTP on the TLS port %s is 400 and names https: %j', async (listener, bytes) => {
+  ] as const)('plain HTTP on the TLS port %s gets 400 with the advice to use https: %j', async (listener, bytes) => {
     const [head = '', body = ''] = (await sendPlain(lab.ports[listener], bytes)).split('\r\n\r\n');
     expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
     expect(head).toMatch(/\r\nConnection: close/);
@@ -309,15 +309,18 @@ describe('a path or method that is not served', () => {
     ['DELETE', `${resources}/namespaces/shop/pods/web`, '/api/v1/namespaces/shop/pods/web'],
     ['PATCH', `${resources}/namespaces/shop/deployments.apps/web`, '/apis/apps/v1/namespaces/shop/deployments/web'],
     ['DELETE', `${resources}/namespaces/shop`, '/api/v1/namespaces/shop'],
-  ])('a path or method that is not served is 405 for %s %s and names %s', async (method, path, upstream) => {
-    const response = await call(method, path);
-    expect(response.headers['allow']).toBe('GET, HEAD');
-    expect(response.json()).toMatchObject({
-      reason: 'MethodNotAllowed',
-      code: 405,
-      message: `the server does not allow this method on the requested resource, only GET, HEAD; send ${method} to ${upstream}`,
-    });
-  });
+  ])(
+    'a method that is not served gets 405 for %s %s with the path of kube-apiserver: %s',
+    async (method, path, upstream) => {
+      const response = await call(method, path);
+      expect(response.headers['allow']).toBe('GET, HEAD');
+      expect(response.json()).toMatchObject({
+        reason: 'MethodNotAllowed',
+        code: 405,
+        message: `the server does not allow this method on the requested resource, only GET, HEAD; send ${method} to ${upstream}`,
+      });
+    },
+  );
 
   test.each([
     ['OPTIONS', `${resources}/nodes`, 'GET, HEAD'],
@@ -325,15 +328,12 @@ describe('a path or method that is not served', () => {
     ['POST', `${resources}/componenthealth`, 'GET, HEAD'],
     ['PUT', '/kapis/iam.platform.io/v1alpha2/users', 'GET, HEAD, POST'],
     ['GET', '/oauth/revoke', 'POST'],
-  ])(
-    'a path or method that is not served is 405 for %s %s and names only the allowed methods',
-    async (method, path, allow) => {
-      const response = await call(method, path);
-      expect(response.status).toBe(405);
-      expect(response.headers['allow']).toBe(allow);
-      expect(response.text).not.toContain(' to /');
-    },
-  );
+  ])('a method that is not served gets 405 for %s %s with only the allowed methods', async (method, path, allow) => {
+    const response = await call(method, path);
+    expect(response.status).toBe(405);
+    expect(response.headers['allow']).toBe(allow);
+    expect(response.text).not.toContain(' to /');
+  });
 
   test.each([
     ['/kapis/iam.platform.io/v1alpha2/user', '; did you mean /kapis/iam.platform.io/v1alpha2/users?'],
@@ -349,7 +349,7 @@ describe('a path or method that is not served', () => {
     [`${resources}/namespaces/shop/status`, '; subresources are served only at /api and /apis'],
     [`${resources}/watch/pods`, '; use watch=true, not /watch/'],
     ['/nowhere', ''],
-  ])('a path or method that is not served is 404 for %s and hints: %j', async (path, hint) => {
+  ])('a path that is not served gets 404 for %s with the hint %j', async (path, hint) => {
     const response = await call('GET', path);
     expect(response.json()).toMatchObject({
       reason: 'NotFound',
@@ -358,7 +358,7 @@ describe('a path or method that is not served', () => {
     });
   });
 
-  test('a path or method that is not served reveals no path and no method to anonymous callers', async () => {
+  test('the response for a path or method that is not served names no path and no method to anonymous callers', async () => {
     for (const [method, path] of [
       ['GET', '/kapis/iam.platform.io/v1alpha2/user'],
       ['POST', `${resources}/nodes`],

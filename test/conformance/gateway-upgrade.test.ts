@@ -161,7 +161,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     await untilDisconnected();
   });
 
-  test("an upgrade that kube-apiserver refuses because of the server's own credential is 503", async () => {
+  test("an upgrade that kube-apiserver refuses because of the server's own credential gets 503", async () => {
     kube.grant = (_, socket) => {
       socket.resume().end('HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n');
     };
@@ -281,7 +281,7 @@ describe('an upgraded connection', () => {
     expect(kube.taken()).toHaveLength(1);
   });
 
-  test('an upgraded connection is 503 when the session is revoked before a response', async () => {
+  test('an upgrade request gets 503 when the session is revoked before a response', async () => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
     const { received, closed } = talk(spdy().replace('POST', 'GET'));
     while (kube.seen.length === 0) await sleep(5);

@@ -144,7 +144,7 @@ describe('a request passed on to kube-apiserver', () => {
   });
 
   test.each(['/api', '/api/v1/nodes', '/apis', '/apis/apps/v1/deployments', '/openapi/v2', '/openapi/v3', '/version'])(
-    'a request passed on to kube-apiserver requires an identity: %s is 401 without a valid token',
+    'a request passed on to kube-apiserver requires an identity: %s gets 401 without a valid token',
     async (path) => {
       expect((await lab.gateway(path)).status).toBe(401);
       expect((await lab.gateway(path, { headers: { authorization: 'Bearer x.y.z' } })).status).toBe(401);
@@ -173,7 +173,7 @@ describe('an impersonation request', () => {
   });
 
   test.each([' bob', 'bob '])(
-    'an impersonation request with white space at the ends of the user name is 400 over HTTP/2: %j',
+    'an impersonation request with white space at the ends of the user name gets 400 over HTTP/2: %j',
     async (user) => {
       allowed.add(`users/${user}`);
       const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
@@ -272,7 +272,7 @@ describe('an impersonation request', () => {
     ['a header unknown to kube-apiserver', { 'impersonate-groups': 'dev' }],
     ['an extra with a malformed key', { 'impersonate-extra-%zz': 'b' }],
     ['an extra with a line break in its key', { 'impersonate-extra-a%0d%0ab': 'b' }],
-  ])('an impersonation request is 400 for %s', async (_, headers) => {
+  ])('an impersonation request gets 400 for %s', async (_, headers) => {
     for (const one of [`users/${name}`, 'groups/dev', 'users/bob', 'users/eve']) allowed.add(one);
     expect((await send(pods, { headers: { ...bob, ...headers } })).status).toBe(400);
     expect(kube.taken()).toEqual([]);
@@ -283,7 +283,7 @@ describe('an impersonation request', () => {
     ['groups', { 'impersonate-group': 'bob' }],
     ['uids.authentication.k8s.io', { 'impersonate-uid': 'bob' }],
     ['userextras.authentication.k8s.io', { 'impersonate-extra-team': 'bob' }],
-  ])('an impersonation request is 403 on paths of this server, for %s', async (resource, headers) => {
+  ])('an impersonation request gets 403 on paths of this server, for %s', async (resource, headers) => {
     for (const one of ['users/bob', 'groups/bob']) allowed.add(one);
     const response = await send('/kapis/resources.platform.io/v1alpha3/nodes', { headers });
     expect(response.status).toBe(403);
@@ -467,34 +467,34 @@ describe('a response of kube-apiserver', () => {
     },
   );
 
-  test('a response of kube-apiserver with a status that HTTP/2 does not support is 502', async () => {
+  test('a response of kube-apiserver with a status that HTTP/2 does not support becomes 502', async () => {
     kube.serve = (_, res) => void res.writeHead(999, { location: '/a', 'audit-id': 'its own' }).end();
     const [headers, body] = await overHTTP2(pods);
     expect([headers[':status'], headers.location, headers['audit-id']]).toEqual([502, undefined, 'its own']);
     expect(JSON.parse(body)).toMatchObject({ reason: 'BadGateway' });
   });
 
-  test('a response of kube-apiserver is passed on if it redirects, and the redirect is not followed', async () => {
+  test('a redirect of kube-apiserver is passed on and not followed', async () => {
     kube.serve = (_, res) => void res.writeHead(302, { location: '/api/v1/secrets' }).end();
     expect(await send(pods)).toMatchObject({ status: 302, headers: { location: '/api/v1/secrets' } });
     expect(kube.taken()).toHaveLength(1);
   });
 
-  test('a response of kube-apiserver with 401 is 503, except from a server behind a proxy subresource', async () => {
+  test('a response of kube-apiserver with 401 becomes 503, except from a server behind a proxy subresource', async () => {
     kube.serve = (_, res) => void res.writeHead(401, { 'www-authenticate': 'Basic' }).end('{}');
     expect((await send(pods)).json()).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
     const behind = await send('/api/v1/namespaces/d/services/s/proxy/');
     expect([behind.status, behind.headers['www-authenticate']]).toEqual([401, 'Basic']);
   });
 
-  test('a response of kube-apiserver that never comes is 503', async () => {
+  test('a read without a response of kube-apiserver gets 503', async () => {
     kube.serve = (req) => void req.socket.destroy();
     const response = await send(pods);
     expect(response.json()).toMatchObject({ kind: 'Status', code: 503, reason: 'ServiceUnavailable' });
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  test('a response of kube-apiserver that never comes after a write is 502 without Retry-After', async () => {
+  test('a write without a response of kube-apiserver gets 502 without Retry-After', async () => {
     kube.serve = (req) => void req.socket.destroy();
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const response = await send(pods, { method });
@@ -505,7 +505,7 @@ describe('a response of kube-apiserver', () => {
   });
 
   test.each(['HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef', 'nonsense\r\n\r\n'])(
-    'a response of kube-apiserver that is not valid HTTP is 503: %j',
+    'a response of kube-apiserver that is not valid HTTP becomes 503: %j',
     async (bytes) => {
       kube.serve = (req) => void req.socket.end(bytes);
       expect((await send(pods)).status).toBe(503);
@@ -747,7 +747,7 @@ describe('a request body', () => {
   test.each([
     ['with a length', 'Content-Length: 1000\r\n\r\n{"half": '],
     ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\n{"half": \r\n'],
-  ])('a request body that is aborted, %s, is aborted at kube-apiserver', async (_, rest) => {
+  ])('a request body %s that the client aborts is aborted at kube-apiserver too', async (_, rest) => {
     kube.serve = (req, res) => void req.resume().once('end', () => res.end());
     const socket = net.connect(lab.ports.http, '127.0.0.1');
     socket.write(head(rest));
@@ -780,7 +780,7 @@ describe('a request body', () => {
     },
   );
 
-  test('a request body that is aborted over HTTP/2 is aborted at kube-apiserver', async () => {
+  test('a request body that the client aborts over HTTP/2 is aborted at kube-apiserver too', async () => {
     kube.serve = (req, res) => void req.resume().once('end', () => res.end());
     const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
     const stream = session.request({ ':path': pods, ':method': 'POST', ...bearer });

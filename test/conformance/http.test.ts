@@ -31,7 +31,7 @@ test.each(['get', 'post', 'Put', 'constructor', 'toString', '__proto__', 'FOO'])
   },
 );
 
-test('an unsupported method is 405 for callers who are allowed to read the path and 403 for others', async () => {
+test('an unsupported method gets 405 for callers who are allowed to read the path and 403 for others', async () => {
   lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
     const { verb, path } = (spec as { nonResourceAttributes?: Record<string, string> }).nonResourceAttributes ?? {};
     return { status: { allowed: verb === 'get' && path === '/readyz' } };
@@ -43,7 +43,7 @@ test('an unsupported method is 405 for callers who are allowed to read the path 
   }
 });
 
-test('the kubeconfig is 404 without gateway.externalURL', async () => {
+test('a request for the kubeconfig gets 404 without gateway.externalURL', async () => {
   const token = String((await lab.token(login)).json()['access_token']);
   const headers = { authorization: `Bearer ${token}` };
   const response = await lab.gateway('/kapis/config.platform.io/v1alpha2/kubeconfig', { headers });

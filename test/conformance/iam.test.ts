@@ -451,19 +451,19 @@ describe('the account service', () => {
     ['PUT', 'users/bob/password?pretty=2'],
     ['DELETE', 'users/bob?fieldManager=x'],
     ['PATCH', 'users/bob?gracePeriodSeconds=1'],
-  ])('the account service rejects an invalid parameter: %s %s is 400', async (method, path) => {
+  ])('the account service rejects an invalid parameter: %s %s gets 400', async (method, path) => {
     const body = method === 'PATCH' ? {} : method === 'PUT' ? { password } : undefined;
     const response = await call('alice', method, path, body, method === 'PATCH' ? type(merge) : {});
     expectStatus(response, 400, 'BadRequest');
   });
 
   test.each(['users?watch=true', 'users?limit=x', 'users?page=0', 'users?labelSelector=%3D', 'users?status=Gone'])(
-    'the account service rejects an invalid parameter: GET %s is 400',
+    'the account service rejects an invalid parameter: GET %s gets 400',
     async (path) => expectStatus(await call('alice', 'GET', path), 400, 'BadRequest'),
   );
 
   test.each(['users/bob/loginrecords?limit=x', 'users/bob/loginrecords?limit=-2'])(
-    'the account service rejects an invalid limit: GET %s is 400',
+    'the account service rejects an invalid limit: GET %s gets 400',
     async (path) => expectStatus(await call('alice', 'GET', path), 400, 'BadRequest'),
   );
 
@@ -536,7 +536,7 @@ describe('a user in YAML', () => {
     ['spec: {}\n---\nspec: {}', 'line 2, column 1: only one document is allowed'],
     ['spec:\n  secret: "', 'line 2, column 12: a quote, bracket, colon, comma or space is missing'],
     ['- a\n'.repeat(1_000), 'at most 1000 tokens (about 200 lines) are accepted; send JSON'],
-  ])('a user in YAML is 400 with line and column for %j', async (body, message) => {
+  ])('a user in YAML gets 400 with line and column for %j', async (body, message) => {
     for (const [method, path] of [
       ['POST', 'users'],
       ['PUT', 'users/bob'],
@@ -550,7 +550,7 @@ describe('a user in YAML', () => {
     }
   });
 
-  test('a user in YAML is 413 beyond 64 KiB', async () => {
+  test('a user in YAML gets 413 beyond 64 KiB', async () => {
     const body = `a: ${'x'.repeat(65_536)}`;
     const response = await call('alice', 'POST', 'users', body, type(yaml));
     expectStatus(response, 413, 'RequestEntityTooLarge');

@@ -396,7 +396,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect([...new Set(seen)]).toEqual([basic, `Bearer ${password}`, undefined]);
   });
 
-  test('a credential that is not a valid header value is 503', async () => {
+  test('a request with a credential that is not a valid header value fails with 503', async () => {
     response = kind.empty;
     const token = 'two\nlines';
     const store = kind.open(url, { basicAuth: undefined, tokenRef: { name: 'a', key: 'b' } }, { read: () => token });

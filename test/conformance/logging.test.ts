@@ -296,7 +296,7 @@ describe('access to logs', () => {
     expect((await get(`namespaces=${names.join(',')}`)).status).toBe(200);
   });
 
-  test('access to logs without an identity is 401', async () => {
+  test('a request for logs without an identity gets 401', async () => {
     expectFailure(await lab.gateway(path), 401, 'Unauthorized');
   });
 });
@@ -343,7 +343,7 @@ describe('an invalid log query', () => {
     },
   );
 
-  test('an invalid log query for an unsupported media type is 406', async () => {
+  test('a log query for an unsupported media type gets 406', async () => {
     expectFailure(await get('', as('alice', { accept: 'text/html' })), 406, 'NotAcceptable');
     expectFailure(await get('operation=export', as('alice', { accept: 'application/json' })), 406, 'NotAcceptable');
   });

@@ -113,7 +113,7 @@ describe('a change of the ConfigMap', () => {
     },
   );
 
-  test('a change of the ConfigMap of groups applies to issued tokens', async () => {
+  test('changed groups in the ConfigMap apply to tokens already issued', async () => {
     await addUser('promoted', { groups: [] });
     const { access_token: token } = await login('promoted', undefined, passwords.alice);
     const may = (): Promise<number[]> =>
@@ -127,7 +127,7 @@ describe('a change of the ConfigMap', () => {
     expect(await may()).toEqual([403, 403]);
   });
 
-  test('a change of the ConfigMap of clients enables a new one, disables a removed one, and revokes its tokens', async () => {
+  test('a client added to the ConfigMap can request tokens; removing the client disables it and revokes them', async () => {
     const client = { client_id: 'short-lived', client_secret: 'no longer than a test 0417' };
     const form = { ...passwordForm('alice'), ...client };
     expect((await postForm(form)).status).toBe(401);
@@ -199,7 +199,7 @@ describe('a Secret that the configuration refers to', () => {
     expect(await statusesOf(session)).toEqual(ended);
   });
 
-  test('a Secret that the configuration refers to rejects logins while its key is missing, and accepts them when it is back', async () => {
+  test('logins are rejected while the key of a configured Secret is missing, and accepted when it is back', async () => {
     const before = await readSecret(carolSecret, 'hash');
     const session = await login('carol');
     await writeSecret(carolSecret, 'hash', null);

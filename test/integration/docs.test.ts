@@ -587,7 +587,7 @@ describe('a user without rights', () => {
     expect(await found(page)).toEqual([]);
   });
 
-  test('a user without rights gets 401 if not logged in', async () => {
+  test('a visitor who is not logged in gets 401', async () => {
     const page = await openDocs('#listNodes');
     expect(await page.getByLabel('Send the access token').isDisabled()).toBe(true);
     expect(await send(page)).toMatch(/^401/);

@@ -127,7 +127,7 @@ describe('the gateway and kube-apiserver return the same bytes for', () => {
   });
 
   test('the gateway and kube-apiserver return the same bytes for GET in pages, with continue tokens of either', async () => {
-    // Writes of others change the resourceVersion of every list.
+    // Writes of other components change the resourceVersion of every list.
     const first = await eventually('both return the same first page', () => expectSame('/api/v1/nodes?limit=3'));
     const { metadata } = JSON.parse(first.body) as { metadata: { continue: string } };
     await expectSame(`/api/v1/nodes?limit=3&continue=${metadata.continue}`);

@@ -76,21 +76,21 @@ describe('an access token', () => {
   );
 });
 
-describe('a request without credentials', () => {
+describe('a request without valid credentials', () => {
   test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])(
-    'a request without credentials with %s is 401 with a challenge',
+    'a %s request without credentials gets 401 with a challenge',
     async (method) => {
       for (const url of everywhere()) expectChallenge(await call(url, { method }), challenge);
     },
   );
 
-  test('a request without credentials is 401 for HEAD and OPTIONS too', async () => {
+  test('HEAD and OPTIONS requests without credentials get 401', async () => {
     expect(await statuses({ method: 'HEAD' })).toEqual(all(401));
     expect(await statuses({ method: 'OPTIONS' })).toEqual(all(401));
   });
 
   test.each(['/', '/kapis', '/apis', '/api', '/api/v1/nodes', '/metrics', '/openapi/v2', '/version/x', '/nothing'])(
-    'a request without credentials is 401 for %s, whether it exists or not',
+    'a request for %s without credentials gets 401, whether the path exists or not',
     async (path) => {
       for (const base of [gateway(), secureGateway(), aggregated()])
         expectChallenge(await call(`${base}${path}`), challenge);
@@ -103,25 +103,28 @@ describe('a request without credentials', () => {
     ['a scheme alone', 'Bearer'],
     ['an empty header', ''],
     ['Negotiate', 'Negotiate abc'],
-  ])('a request without credentials is 401 with %s', async (_, authorization) => {
-    for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), challenge);
-  });
+  ])(
+    'a request whose Authorization header has no bearer token (%s) gets 401 with a challenge',
+    async (_, authorization) => {
+      for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), challenge);
+    },
+  );
 
   test.each([
     ['garbage', 'Bearer garbage'],
     ['text in the form of a JWT', 'Bearer a.b.c'],
     ['an unsigned JWT', 'Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0.eA'],
-    ['a long one', `Bearer ${'x'.repeat(30_000)}`],
+    ['a long text', `Bearer ${'x'.repeat(30_000)}`],
     [
       'a JWT of 20,000 letters',
       `Bearer eyJhbGciOiJFUzI1NiJ9.${Buffer.from(`{"iss":"x","a":"${'y'.repeat(15_000)}"}`).toString('base64url')}.eA`,
     ],
-  ])('a request without credentials is 401 invalid_token with %s as the token', async (_, authorization) => {
+  ])('a request with %s as the token gets 401 invalid_token', async (_, authorization) => {
     for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), badToken);
   });
 
   test.each(['Bearer a b', 'Bearer \xff\xfe'])(
-    'a request without credentials is 401 with the problem of the malformed header %j',
+    'a request with the malformed Authorization header %j gets 401 with a description of the problem',
     async (authorization) => {
       const problem =
         'the token in the Authorization header is malformed; letters, digits and -._~+/ are allowed, with = at the end';
@@ -197,14 +200,14 @@ describe('a ServiceAccount token', () => {
   });
 
   test.each([['https://elsewhere.example.com'], ['platform'], ['https://platform-apiserver.platform-system.svc/']])(
-    'a ServiceAccount token with %s as audience is 401',
+    'a ServiceAccount token with %s as audience gets 401',
     async (audience) => {
       const token = await serviceAccountToken('identity-member', [audience]);
       for (const url of listeners()) expectChallenge(await call(url, { token }), badToken);
     },
   );
 
-  test('a ServiceAccount token with another signature is 401', async () => {
+  test('a ServiceAccount token with another signature gets 401', async () => {
     const token = await serviceAccountToken('identity-member');
     const [header, claims, signature = ''] = token.split('.');
     const forged = [
@@ -214,7 +217,7 @@ describe('a ServiceAccount token', () => {
     for (const bad of forged) for (const url of listeners()) expectChallenge(await call(url, { token: bad }), badToken);
   });
 
-  test('a ServiceAccount token of a deleted ServiceAccount is 401, even if one of the same name is created', async () => {
+  test('a ServiceAccount token of a deleted ServiceAccount gets 401, even if one of the same name is created', async () => {
     const token = await serviceAccountToken('identity-deleted');
     expect(await refusedUser(`${gateway()}${nodesPath}`, { token })).toContain('identity-deleted');
     await removeServiceAccount('identity-deleted');
@@ -339,7 +342,7 @@ describe('a token elsewhere than in the Authorization header', () => {
   });
 
   // evidence: bearer-in-query
-  test('a token elsewhere than in the Authorization header in the query is 400, even beside a valid one', async () => {
+  test('a token in the query gets 400, even beside a valid one', async () => {
     for (const url of everywhere()) {
       for (const options of [{}, { token }]) {
         const status: Status = expectStatus(await call(`${url}&access_token=${token}`, options), 400, 'BadRequest');
@@ -349,7 +352,7 @@ describe('a token elsewhere than in the Authorization header', () => {
     }
   });
 
-  test('a token elsewhere than in the Authorization header in a form of the token endpoint is 400', async () => {
+  test('a token in a form of the token endpoint gets 400', async () => {
     remember(token);
     const response = await postForm({ ...passwordForm('alice'), access_token: token });
     expect({ status: response.status, ...(response.json as object) }).toMatchObject({

@@ -197,7 +197,7 @@ describe('order and pages of the node list', () => {
   });
 });
 
-describe('an invalid parameter of nodes is 400 and named:', () => {
+describe('an invalid parameter of nodes', () => {
   test.each([
     'page=0',
     'page=-1',
@@ -258,12 +258,12 @@ describe('an invalid parameter of nodes is 400 and named:', () => {
     'name=a&name=b',
     'labelSelector=a&labelSelector=b',
     'sortBy=name&sortBy=name',
-  ])('an invalid parameter of nodes is 400 and named ?%s', async (text) => {
+  ])('an invalid parameter of nodes gets 400 and is named: ?%s', async (text) => {
     const name = text.slice(0, text.indexOf('='));
     expect(expectStatus(await send(`?${text}`), 400, 'BadRequest').message).toContain(name);
   });
 
-  test('an unknown parameter of nodes is 400, with the closest match or the most common ones', async () => {
+  test('an unknown parameter of nodes gets 400, with the closest match or the most common ones', async () => {
     const typo = expectStatus(await send('?lable=a'), 400, 'BadRequest');
     expect(typo.message).toBe('lable: unknown parameter; did you mean label?');
     const other = expectStatus(await send('?phase=a'), 400, 'BadRequest');
@@ -271,7 +271,7 @@ describe('an invalid parameter of nodes is 400 and named:', () => {
   });
 
   test.each(['page=1', 'limit=1', 'sortBy=name', 'ascending=true'])(
-    'an invalid parameter of a watch of nodes is 400 and named: watch with %s',
+    'a parameter that a watch of nodes does not support gets 400 and is named: %s',
     async (text) => {
       const { message } = expectStatus(await send(`?watch=true&${text}`), 400, 'BadRequest');
       expect(message).toContain(text.slice(0, text.indexOf('=')));
@@ -279,7 +279,7 @@ describe('an invalid parameter of nodes is 400 and named:', () => {
   );
 
   test.each(['limit=1', 'labelSelector=a', 'nonsense=1', 'pretty=maybe'])(
-    'an invalid parameter of a single node is 400 and named: %s',
+    'an invalid parameter of a single node gets 400 and is named: %s',
     async (text) => {
       const { message } = expectStatus(await send(`/row-a?${text}`), 400, 'BadRequest');
       expect(message).toContain(text.slice(0, text.indexOf('=')));
@@ -345,7 +345,7 @@ describe('a node is the object of the core API', () => {
   });
 
   test.each([0, 1] as const)(
-    'a node is the object of the core API as server-sent events, on replica %i and both its listeners',
+    'server-sent events of a node have the object of the core API, on replica %i and both its listeners',
     async (replica) => {
       const watch = '?watch=true&names=row-a&fields=metadata.name&timeoutSeconds=1';
       for (const base of [gateway(replica), secureGateway(replica)]) {
@@ -360,14 +360,14 @@ describe('a node is the object of the core API', () => {
     },
   );
 
-  test('a node is the object of the core API indented on request', async () => {
+  test('a node is indented on request', async () => {
     const [plain, pretty] = [await send('/row-c'), await send('/row-c?pretty=true')];
     expect(pretty.json).toEqual(plain.json);
     expect(plain.text).not.toContain('\n  ');
     expect(pretty.text).toBe(JSON.stringify(plain.json, undefined, 2));
   });
 
-  test('a node is the object of the core API in a list that reports its age', async () => {
+  test('a list of nodes has a resourceVersion that is not older than its items', async () => {
     const { metadata, items } = await list('');
     const newest = Math.max(...items.map((item) => Number(item.metadata.resourceVersion)));
     expect(Number(metadata.resourceVersion)).toBeGreaterThanOrEqual(newest);
@@ -377,7 +377,7 @@ describe('a node is the object of the core API', () => {
 
 describe('a request for nodes', () => {
   test.each(['nothing', 'row', 'row-a.', 'ROW-A', '%F0%9F%90%9D'])(
-    'a request for nodes with the name %s, which does not exist, is 404',
+    'a request for the node %s, which does not exist, gets 404',
     async (name) => {
       const decoded = decodeURIComponent(name);
       const status = expectStatus(await send(`/${name}`), 404, 'NotFound');
@@ -387,13 +387,13 @@ describe('a request for nodes', () => {
   );
 
   test.each(['/row-a/status', '/row-a/proxy/x', '/row-a/nothing'])(
-    'a request for nodes for %s is 404',
+    'a request for the unsupported subresource %s of a node gets 404',
     async (path) => {
       expectStatus(await send(path), 404, 'NotFound');
     },
   );
 
-  test('a request for nodes of another resource, group or version is 404', async () => {
+  test('a request for an unknown resource, group or version gets 404', async () => {
     for (const path of [
       '/kapis/resources.platform.io/v1alpha3/nothing',
       '/kapis/resources.platform.io/v1alpha3/Nodes',
@@ -418,7 +418,7 @@ describe('a request for nodes', () => {
   );
 
   test.each(['text/html', 'application/vnd.kubernetes.protobuf', 'application/json;q=0'])(
-    'a request for nodes that accepts only %s is 406',
+    'a request for nodes that accepts only %s gets 406',
     async (accept) => {
       expectStatus(await send('/row-a', { headers: { accept } }), 406, 'NotAcceptable');
     },
@@ -434,7 +434,7 @@ describe('a request for nodes', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'a request for nodes with %s is 405 with the allowed methods',
+    'a request for nodes with %s gets 405 with the allowed methods',
     async (method) => {
       for (const path of ['', '/row-a']) {
         const response = await send(path, { method, body: '{}', headers: { 'content-type': 'application/json' } });
@@ -449,7 +449,7 @@ describe('a change through kube-apiserver', () => {
   const changing = 'changing-node';
   afterAll(() => remove(nodePath(changing)));
 
-  test('a change through kube-apiserver of a node that is created, updated and deleted reaches both replicas', async () => {
+  test('the creation, update and deletion of a node through kube-apiserver reach both replicas', async () => {
     await createNode(changing);
     await onBothReplicas('the node is there', async (base) => {
       expect((await send(`/${changing}`, { base })).status).toBe(200);

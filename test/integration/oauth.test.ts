@@ -67,7 +67,7 @@ const post = (base: string, path: string, form: Readonly<Record<string, string>>
 describe('a session revoked at one replica', () => {
   // evidence: revocation-replicas
   test.each(['access_token', 'refresh_token'] as const)(
-    'a session revoked at one replica by its %s is revoked at the other',
+    'revoking the %s of a session at one replica revokes the session at the other',
     async (name) => {
       const given = await login('alice', a);
       const introspect = async (base: string): Promise<unknown> =>

@@ -140,7 +140,7 @@ describe('a built-in resource', () => {
     expect(await list('nodes.v1.?limit=0')).toMatchObject({ kind: 'NodeList', apiVersion: 'v1' });
   });
 
-  test('a built-in resource has no namespace if it is cluster-scoped', async () => {
+  test('a cluster-scoped built-in resource has no namespace', async () => {
     expect((await send('namespaces/generic-1')).json).toMatchObject({
       kind: 'Namespace',
       metadata: { name: 'generic-1' },
@@ -164,7 +164,7 @@ describe('a built-in resource', () => {
     stream.close();
   });
 
-  test('a built-in resource is 404 if unknown, and 405 if it cannot be listed', async () => {
+  test('a request for a resource gets 404 if it is unknown, and 405 if it cannot be listed', async () => {
     expectStatus(await send('gizmos'), 404, 'NotFound');
     expectStatus(await send('namespaces/generic-1/configmaps/nothing'), 404, 'NotFound');
     expectStatus(await send('tokenreviews'), 405, 'MethodNotAllowed');
@@ -517,7 +517,7 @@ describe('a custom resource', () => {
   });
 });
 
-test('a resource that exceeds the memory for caches is 503 with the reason', async () => {
+test('a list of a resource that exceeds the memory for caches gets 503 with the reason', async () => {
   const filler = 'x'.repeat(200_000);
   for (const name of namespaces)
     await create(`/api/v1/namespaces/${name}/configmaps`, object('ConfigMap', 'v1', 'large', { data: { filler } }));

@@ -166,7 +166,7 @@ const statuses = (name: User): Promise<number[]> =>
 const everywhere = (status: number): number[] => urls().map(() => status);
 
 describe('ClusterRole platform-node-reader', () => {
-  test('ClusterRole platform-node-reader lets a user read from when it is granted until it is revoked, without a new login', async () => {
+  test('a user can read nodes while bound to the ClusterRole platform-node-reader, without a new login', async () => {
     expect(await statuses('rights-reader')).toEqual(everywhere(403));
     await bind('rights-reader', 'platform-node-reader', user('rights-reader'));
     await eventually('the user is allowed to read', async () => {

@@ -58,7 +58,7 @@ describe('client authentication', () => {
     ['a wrong secret of a client with a Secret', { ...bare, client_id: 'referred', client_secret: 'x' }, {}],
     ['a public client that does not exist', { ...bare, client_id: 'platform-tv' }, {}],
     ['a public client with a secret', { ...bare, client_id: 'platform-cli', client_secret: 'x' }, {}],
-  ])('client authentication with %s is 401 invalid_client', async (_, form, headers) => {
+  ])('client authentication with %s gets 401 invalid_client', async (_, form, headers) => {
     const response = await postForm(form, { headers });
     expectProblem(response, 401, 'invalid_client');
     expect(response.headers).toMatchObject(challenge);
@@ -70,7 +70,7 @@ describe('client authentication', () => {
     expect(unknown.json).toEqual(wrong.json);
   });
 
-  test('client authentication by both form and Basic is 400 invalid_request', async () => {
+  test('client authentication by both form and Basic gets 400 invalid_request', async () => {
     const headers = basic('platform', 'platform');
     expectProblem(await postForm(right, { headers }), 400, 'invalid_request');
     expectProblem(await postForm({ ...bare, client_id: 'hashed' }, { headers }), 400, 'invalid_request');
@@ -78,18 +78,21 @@ describe('client authentication', () => {
 });
 
 describe('a token request', () => {
-  test.each(['grant_type', 'username', 'password'])('a token request without %s is 400 and names it', async (name) => {
-    for (const form of [without(name), { ...right, [name]: '' }])
-      expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain(name);
-  });
+  test.each(['grant_type', 'username', 'password'])(
+    'a token request without %s gets 400 with the name of the parameter',
+    async (name) => {
+      for (const form of [without(name), { ...right, [name]: '' }])
+        expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain(name);
+    },
+  );
 
-  test('a token request without refresh_token is 400 and names it', async () => {
+  test('a token request without refresh_token gets 400 with the name of the parameter', async () => {
     const problem = expectProblem(await postForm({ grant_type: 'refresh_token', ...platform }), 400, 'invalid_request');
     expect(problem.error_description).toContain('refresh_token');
   });
 
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'nonsense'])(
-    'a token request with %s twice is 400 and names it',
+    'a token request with %s twice gets 400 with the name of the parameter',
     async (name) => {
       const value = right[name] ?? 'openid';
       for (const more of [value, 'other', ''])
@@ -103,7 +106,7 @@ describe('a token request', () => {
     },
   );
 
-  test('a token request with refresh_token twice is 400 and names it', async () => {
+  test('a token request with refresh_token twice gets 400 with the name of the parameter', async () => {
     const form = [...Object.entries(refreshForm('a')), ['refresh_token', 'b']] as [string, string][];
     expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain('refresh_token');
   });
@@ -114,26 +117,26 @@ describe('a token request', () => {
     'urn:ietf:params:oauth:grant-type:device_code',
     'urn:ietf:params:oauth:grant-type:token-exchange',
   ])(
-    'a token request with grant_type %s, which the client "platform" is not allowed to use, is 400 unauthorized_client',
+    'a token request with grant_type %s, which the client "platform" is not allowed to use, gets 400 unauthorized_client',
     async (grantType) => {
       expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unauthorized_client');
     },
   );
 
   test.each(['Password', 'password ', 'nonsense', 'constructor', '__proto__'])(
-    'a token request with grant_type %s is 400 unsupported_grant_type',
+    'a token request with grant_type %s gets 400 unsupported_grant_type',
     async (grantType) => {
       expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unsupported_grant_type');
     },
   );
 
-  test('a token request with a grant that the client is not allowed to use is 400 unauthorized_client', async () => {
+  test('a token request with a grant that the client is not allowed to use gets 400 unauthorized_client', async () => {
     const form = { ...bare, client_id: 'refresh-only', client_secret: clientSecrets['refresh-only'] };
     expectProblem(await postForm(form), 400, 'unauthorized_client');
   });
 
   test.each([' openid', 'openid ', 'openid  profile', 'open"id', 'open\\id', 'öpenid', '\n', `x${'y'.repeat(1_000)}`])(
-    'a token request with scope %j is 400 invalid_scope',
+    'a token request with scope %j gets 400 invalid_scope',
     async (scope) => {
       expectProblem(await postForm({ ...right, scope }), 400, 'invalid_scope');
     },
@@ -151,7 +154,7 @@ describe('a login of a user', () => {
     ['with a name of 10,000 letters', 'a'.repeat(10_000), 'some password'],
     ['with a password of 10,000 letters', 'bob', 'p'.repeat(10_000)],
     ['with NUL in the password', 'bob', 'alice keeps 7431 bees\0'],
-  ])('a login of a user %s is 400 invalid_grant with the same message', async (_, username, password) => {
+  ])('a login of a user %s gets 400 invalid_grant with the same message', async (_, username, password) => {
     const problem = expectProblem(await postForm(passwordForm(username, password)), 400, 'invalid_grant');
     // A new name each time, because failures are limited per name.
     const stranger = passwordForm(`stranger-${randomUUID()}`, 'wrong');
@@ -167,23 +170,23 @@ describe('an invalid refresh token', () => {
     'a.b.c',
     `${'0'.repeat(32)}.${'A'.repeat(43)}`,
     `${'0'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}`,
-  ])('an invalid refresh token %s is 400 invalid_grant', async (token) => {
+  ])('an invalid refresh token %s gets 400 invalid_grant', async (token) => {
     expectProblem(await postForm(refreshForm(token)), 400, 'invalid_grant');
   });
 
-  test('an invalid refresh token that is an access token is 400 invalid_grant', async () => {
+  test('an access token in place of a refresh token gets 400 invalid_grant', async () => {
     const { access_token: token } = await login('alice');
     expectProblem(await postForm(refreshForm(token)), 400, 'invalid_grant');
   });
 
-  test('an invalid refresh token of another client is 400 invalid_grant and is not used up', async () => {
+  test('a refresh token of another client gets 400 invalid_grant and is not used up', async () => {
     const first = await login('alice');
     const form = { ...refreshForm(first.refresh_token), client_id: 'hashed', client_secret: clientSecrets.hashed };
     expectProblem(await postForm(form), 400, 'invalid_grant');
     expect((await postForm(refreshForm(first.refresh_token))).status).toBe(200);
   });
 
-  test('an invalid refresh token with a wider scope is 400 invalid_scope and is not used up', async () => {
+  test('a refresh with a scope wider than granted gets 400 invalid_scope and does not use up the refresh token', async () => {
     const first = (await postForm({ ...right, scope: 'profile' })).json as Tokens;
     const form = { ...refreshForm(first.refresh_token), scope: 'profile openid' };
     expectProblem(await postForm(form), 400, 'invalid_scope');
@@ -191,18 +194,18 @@ describe('an invalid refresh token', () => {
   });
 });
 
-describe('a malformed token request', () => {
+describe('a token request in the wrong form', () => {
   test.each([
     ['JSON', 'application/json', JSON.stringify(right)],
     ['multipart', 'multipart/form-data; boundary=x', '--x--'],
     ['plain text', 'text/plain', encode(right)],
     ['a media type with the same prefix', 'application/x-www-form-urlencodedx', encode(right)],
     ['a malformed media type', ';', encode(right)],
-  ])('a malformed token request with %s is 415', async (_, type, body) => {
+  ])('a malformed token request with %s gets 415', async (_, type, body) => {
     expectProblem(await postForm(body, { headers: { 'content-type': type } }), 415, 'invalid_request');
   });
 
-  test('a malformed token request without media type and body is 415', async () => {
+  test('a malformed token request without media type and body gets 415', async () => {
     expectProblem(await call(`${gateway()}/oauth/token`, { method: 'POST' }), 415, 'invalid_request');
     expectProblem(
       await call(`${gateway()}/oauth/token`, { method: 'POST', body: encode(right) }),
@@ -212,7 +215,7 @@ describe('a malformed token request', () => {
   });
 
   test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'a malformed token request with %s is 405 with the allowed methods',
+    'a token request with the method %s gets 405 with the allowed methods',
     async (method) => {
       const response = await call(`${gateway()}/oauth/token`, {
         method,
@@ -224,13 +227,13 @@ describe('a malformed token request', () => {
     },
   );
 
-  test('a malformed token request with HEAD is 405 without a body', async () => {
+  test('a token request with the method HEAD gets 405 without a body', async () => {
     const response = await call(`${gateway()}/oauth/token`, { method: 'HEAD' });
     expect(response).toMatchObject({ status: 405, body: Buffer.alloc(0), headers: { allow: 'POST' } });
   });
 
   test.each(['?grant_type=password', '?x', '?client_id=platform&client_secret=platform'])(
-    'a malformed token request with the query %s is 400',
+    'a token request with the query %s gets 400',
     async (query) => {
       const response = await call(`${gateway()}/oauth/token${query}`, {
         method: 'POST',
@@ -241,7 +244,7 @@ describe('a malformed token request', () => {
     },
   );
 
-  test('a malformed token request with an access_token in the query is 400', async () => {
+  test('a token request with an access_token in the query gets 400', async () => {
     const response = await call(`${gateway()}/oauth/token?access_token=this-token-is-nobodys`, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -256,7 +259,7 @@ describe('a malformed token request', () => {
     ['bad UTF-8, encoded', 'grant_type=password&username=%ff%fe'],
     ['bad UTF-8, bare', Buffer.from('grant_type=password&username=\xff\xfe', 'latin1')],
     ['half a surrogate', 'grant_type=password&username=%ed%a0%80'],
-  ])('a malformed token request with %s is 400 invalid_request', async (_, form) => {
+  ])('a malformed token request with %s gets 400 invalid_request', async (_, form) => {
     const body = Buffer.concat([Buffer.from(`${encode(platform)}&`), Buffer.from(form as string)]);
     const response = await call(`${gateway()}/oauth/token`, {
       method: 'POST',
@@ -267,19 +270,19 @@ describe('a malformed token request', () => {
   });
 
   test.each(['utf-7', 'utf-16', 'nonsense', 'iso-8859-1'])(
-    'a malformed token request in %s is 415',
+    'a token request in the charset %s gets 415',
     async (charset) => {
       const type = `application/x-www-form-urlencoded; charset=${charset}`;
       expectProblem(await postForm(right, { headers: { 'content-type': type } }), 415, 'invalid_request');
     },
   );
 
-  test('a malformed token request longer than the limit is 413', async () => {
+  test('a token request longer than the limit gets 413', async () => {
     const response = await postForm(`${encode(right)}&x=${'y'.repeat(200_000)}`);
     expectProblem(response, 413, 'invalid_request');
   });
 
-  test.each(['gzip', 'nonsense'])('a malformed token request compressed with %s is 415', async (encoding) => {
+  test.each(['gzip', 'nonsense'])('a token request compressed with %s gets 415', async (encoding) => {
     const response = await postForm(right, { headers: { 'content-encoding': encoding } });
     expectProblem(response, 415, 'invalid_request');
   });

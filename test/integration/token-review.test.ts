@@ -192,7 +192,7 @@ test('kube-apiserver authenticates the token of a ServiceAccount, in protobuf an
   }
 });
 
-test('a chunked body of more than 64 KiB is 413', async () => {
+test('a chunked body of more than 64 KiB gets 413', async () => {
   const headers = { 'transfer-encoding': 'chunked' };
   const response = await post('', { headers, body: bodyOf(alice.access_token).padEnd(64 * 1024 + 1) });
   expectStatus(response, 413, 'RequestEntityTooLarge');

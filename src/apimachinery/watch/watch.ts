@@ -129,8 +129,8 @@ export class Watch<F> {
   }
 
   /**
-   * Writes `part`, in which the channel has encoded the changes from `start` to `end`; undefined if its watches see
-   * none of them.
+   * Writes `part`, the changes from `start` to `end` as the channel encoded them. `part` is undefined if the watches of
+   * the channel see none of these changes.
    */
   take(start: number, end: number, part: Buffer | undefined): void {
     if (this.#position >= end) return;

@@ -43,7 +43,7 @@ function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[]
   return areAddedByKubeApiserver ? [] : others;
 }
 
-/** Header values lose leading and trailing white space, so such a name would become that of somebody else. */
+/** Header values lose leading and trailing white space, so such a name would become that of another user. */
 const isTransmittable = (value: string): boolean => !/[\p{Cc}]|^ | $/u.test(value);
 
 /** Encodes the value as UTF-8 bytes, one per character. */

@@ -7,8 +7,8 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { Gateway } from '../route.ts';
 
 /**
- * Impersonations of one user that are reviewed at a time: the watches of a user must not cause as many concurrent
- * reviews.
+ * Maximum concurrent access reviews for the impersonations of one user. Without it, many watches of one user would
+ * start one review each at the same time.
  */
 const maxReviewsPerUser = 50;
 

@@ -12,9 +12,11 @@ export const trustedCallback = 'https://trusted.example/callback';
 
 /** A user with alice's password. */
 export const surfer = 'surfer';
-/** A User object with that password, who must change it; each test file creates its own. */
+/**
+ * Name of a User object with alice's password, which must be changed at the first login. Each test file creates its own.
+ */
 export const newcomer = 'newcomer';
-/** Name of a second User object, without that obligation. */
+/** Name of a second User object, whose password need not be changed. */
 export const resident = 'resident';
 
 /** A name with a word wider than many windows. */

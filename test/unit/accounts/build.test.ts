@@ -30,7 +30,7 @@ describe('the status condition of a User', () => {
 describe('a login', () => {
   const attempt = { guesses: 'password', username: 'bob', address: '192.0.2.1', client: 'platform' } as const;
 
-  test('a login is counted on all replicas when it fails', async () => {
+  test('a failed login is counted on all replicas', async () => {
     const other = await startAccounts({ beside: accounts });
     try {
       for (let time = 0; time < 5; time += 1) accounts.limiter.failed(attempt);
@@ -42,7 +42,7 @@ describe('a login', () => {
     }
   });
 
-  test('a login sets the time of the last login in the status of the User when it succeeds', async () => {
+  test('a successful login sets the time of the last login in the status of the User', async () => {
     const uid = await accounts.putUser('bob');
     const login = { reason: 'LoggedIn', client: 'platform', sourceIP: '192.0.2.1', userAgent: 'curl/8' } as const;
     accounts.loginHistories.add({ username: 'bob', uid }, login);

@@ -69,7 +69,7 @@ describe('an audit policy rule', () => {
     expect(levelOf(rules, request(method, url, alice))).toBe(matches ? 'Request' : 'Metadata');
   });
 
-  test('an audit policy rule decides if it is the first that matches', () => {
+  test('the first audit policy rule that matches decides', () => {
     const rules = [{ level: 'None', users: ['alice'] }, { level: 'RequestResponse' }];
     expect(levelOf(rules, request('GET', pods, alice))).toBe('None');
     expect(levelOf(rules, request('GET', pods))).toBe('RequestResponse');

@@ -216,16 +216,16 @@ describe('recorded bodies', () => {
   });
 
   test.each(['application/merge-patch+json', 'application/strategic-merge-patch+json; charset=utf-8'])(
-    'recorded bodies of the type %s are recorded',
+    'request bodies of the type %s are recorded',
     (type) => expect(passed(everything, pods, type)?.requestObject).toEqual(pod),
   );
 
-  test.each(['', 'Application/JSON'])('recorded bodies of the type %j are recorded too', (type) => {
+  test.each(['', 'Application/JSON'])('request bodies of the type %j are recorded as JSON', (type) => {
     expect(passed(everything, pods, type)?.requestObject).toEqual(pod);
   });
 
   test.each(['application/vnd.kubernetes.protobuf', 'application/apply-patch+yaml'])(
-    'recorded bodies of the type %j are not recorded',
+    'request bodies of the type %j are not recorded',
     (type) => {
       const event = passed(everything, pods, type);
       expect(event).not.toHaveProperty('requestObject');
@@ -237,7 +237,7 @@ describe('recorded bodies', () => {
     ['a Secret', { kind: 'Secret', data: { a: 'aGlkZGVu' } }],
     ['an array with one', [{ kind: 'Secret', data: { a: 'aGlkZGVu' } }]],
     ['a list with one', { kind: 'List', items: [pod, { kind: 'Secret', data: { a: 'aGlkZGVu' } }] }],
-  ])('recorded bodies with %s are not recorded, whatever the URL', (_, object) => {
+  ])('a request body with %s is not recorded, whatever the URL', (_, object) => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     record.showRequest(bodyOf(JSON.stringify(object)));
@@ -246,7 +246,7 @@ describe('recorded bodies', () => {
     expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'contains data that is never shown' });
   });
 
-  test('recorded bodies nested deeper than the limit are omitted', () => {
+  test('bodies nested deeper than the limit are omitted', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     record.showRequest(bodyOf('['.repeat(30_000) + ']'.repeat(30_000)));
@@ -303,14 +303,14 @@ describe('recorded bodies', () => {
     '/api/v1/namespaces/default/services/grafana/proxy/login',
     '/oauth/token',
     '/oauth/login',
-  ])('recorded bodies of %s are never recorded', (url) => {
+  ])('bodies of requests to %s are never recorded', (url) => {
     const event = passed(everything, url);
     expect(event?.level).toBe('Metadata');
     expect(event).not.toHaveProperty('requestObject');
     expect(event).not.toHaveProperty('responseObject');
   });
 
-  test('recorded bodies that are too large are not buffered, and the event reports this', () => {
+  test('bodies that are too large are not buffered, and the event reports this', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     const body = new AuditBody(new BodyBudget());

@@ -121,14 +121,14 @@ describe('nobody can impersonate the server itself:', () => {
   test.each([
     ['its name', ['Impersonate-User', own.username]],
     ['its uid', ['Impersonate-User', 'bob', 'Impersonate-Uid', own.uid]],
-  ])('%s is 403', async (_, headers) => {
+  ])('an impersonation of the server itself by %s is rejected with 403', async (_, headers) => {
     await expect(impersonate(headers)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining('of the gateway itself') as unknown,
     });
   });
 
-  test('the caller learns that only with the right to impersonate it', async () => {
+  test('a caller without the right to impersonate the server does not learn which identity it has', async () => {
     await expect(
       impersonate(['Impersonate-User', own.username], 'impersonate serviceaccounts platform-system platform-apiserver'),
     ).rejects.toMatchObject({

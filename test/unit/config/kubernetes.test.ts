@@ -156,7 +156,7 @@ describe('a token for kube-apiserver', () => {
     expect((await made.token(refreshWith(first))).status).toBe(200);
   });
 
-  test('a token for kube-apiserver revokes its session when it is revoked', async () => {
+  test('revoking a token for kube-apiserver revokes its session', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     await made.post('/oauth/revoke', { token, ...asClient });

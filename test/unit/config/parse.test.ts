@@ -378,11 +378,11 @@ describe('text that is not a YAML mapping', () => {
     },
   );
 
-  test('text that is not a YAML mapping is rejected when it is larger than a ConfigMap can be', () => {
+  test('a configuration larger than 1 MiB is rejected', () => {
     expect(problems(`# ${'x'.repeat(1024 * 1024)}`)).toEqual(['must not be larger than 1 MiB']);
   });
 
-  test('text that is not a YAML mapping is rejected when its aliases would fill the memory', () => {
+  test('a configuration whose aliases would fill the memory is rejected', () => {
     const bomb = Array.from(
       { length: 30 },
       (_, at) => `a${at}: &a${at} [${at === 0 ? '1' : `*a${at - 1}, *a${at - 1}`}]`,
@@ -390,7 +390,7 @@ describe('text that is not a YAML mapping', () => {
     expect(problems(bomb.join('\n')).join()).toMatch(/alias/i);
   });
 
-  test('text that is not a YAML mapping is rejected without an exception, whatever it is', () => {
+  test('any text that is not a YAML mapping is rejected without an exception', () => {
     fc.assert(
       fc.property(
         fc.oneof(

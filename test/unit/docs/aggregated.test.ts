@@ -235,7 +235,7 @@ describe('the Swagger 2 document', () => {
   });
 
   test.each(['/openapi/v2', '/openapi/v3', groupPath])(
-    'the document %s is 406 without a body for a client that accepts only protobuf',
+    'a request for the document %s gets 406 without a body if the client accepts only protobuf',
     async (path) => {
       const accept = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
       const { response, done } = call(routes, path, { headers: { accept } });

@@ -187,7 +187,7 @@ describe('small chunks of a response', () => {
     expect(await textOf(message)).toHaveLength(80 * 2_048);
   });
 
-  test('small chunks of a response of a stream are written together in the next turn of the event loop', async () => {
+  test('small chunks of a watch are written together in the next turn of the event loop', async () => {
     sendRequest(watch).end();
     const { start, handler, res } = await exchange;
     const written = jest.spyOn(res, 'write');

@@ -170,13 +170,13 @@ describe('kube-apiserver receives unchanged', () => {
   });
 });
 
-test('a chunked body of more than 64 KiB is 413', async () => {
+test('a chunked body of more than 64 KiB gets 413', async () => {
   const body = review('of-anna').padEnd(64 * 1024 + 1);
   const response = await post(body, { 'transfer-encoding': 'chunked' });
   expect([response.status, kube.taken(), validated]).toEqual([413, [], []]);
 });
 
-test('a body that the client aborts is 400, because an error without a status would be one in the log', async () => {
+test('a body that the client aborts gets 400, so that it is not logged as an error of the server', async () => {
   const failure = new Promise((resolve) => (failed = resolve));
   const client = send(
     app,

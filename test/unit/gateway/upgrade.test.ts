@@ -224,7 +224,7 @@ describe('a response that rejects an upgrade', () => {
     expect(destroy).toHaveBeenCalled();
   });
 
-  test('a response that rejects an upgrade that is truncated is truncated for the client too', async () => {
+  test('a truncated response that rejects an upgrade is truncated for the client too', async () => {
     const client = connect();
     const { respond, handled } = await upgradeRequest;
     const body = new PassThrough();

@@ -32,7 +32,7 @@ const parameters = (count: number): string => Array.from({ length: count }, () =
 
 describe('a query string', () => {
   test.each([resourcePath, '/livez', '/oauth/open', '/nowhere'])(
-    'a query string of %s with more than 1,000 parameters is 400',
+    'a query string of %s with more than 1,000 parameters gets 400',
     async (path) => {
       const { app, handled } = face();
       const response = await sendRequest(app, `${path}?${parameters(1_001)}`, as('alice'));
@@ -186,14 +186,17 @@ test.each([resourcePath, '/livez?verbose'])(
 );
 
 // evidence: token-in-query
-test.each([resourcePath, '/livez', '/oauth/open'])('a request with a token in the query of %s is 400', async (path) => {
-  const { app, handled } = face();
-  const response = await sendRequest(app, `${path}?access_token=alice`, as('alice'));
-  expect(response.status).toBe(400);
-  // RFC 6750 sections 3 and 3.1.
-  expect(response.headers['www-authenticate']).toBe('Bearer realm="platform", error="invalid_request"');
-  expect(handled).toEqual([]);
-});
+test.each([resourcePath, '/livez', '/oauth/open'])(
+  'a request with a token in the query of %s gets 400',
+  async (path) => {
+    const { app, handled } = face();
+    const response = await sendRequest(app, `${path}?access_token=alice`, as('alice'));
+    expect(response.status).toBe(400);
+    // RFC 6750 sections 3 and 3.1.
+    expect(response.headers['www-authenticate']).toBe('Bearer realm="platform", error="invalid_request"');
+    expect(handled).toEqual([]);
+  },
+);
 
 describe('an authenticated request', () => {
   test.each([
@@ -214,7 +217,7 @@ describe('an authenticated request', () => {
   });
 
   // evidence: access-review-each-request
-  test('an authenticated request without the right is 403 before any handler, even if the path is unknown', async () => {
+  test('an authenticated request without the right gets 403 before any handler, even if the path is unknown', async () => {
     const { app, handled } = face({ allowed: false });
     for (const path of ['/metrics', '/nowhere', '/apis/resources.platform.io/v1alpha3/nodes'])
       expect((await sendRequest(app, path, as('alice'))).status).toBe(403);
@@ -241,7 +244,7 @@ describe('an authenticated request', () => {
 
 describe('an unsupported method', () => {
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE'])(
-    'an unsupported method on %s is 405 with the supported methods',
+    'an unsupported method on %s gets 405 with the supported methods',
     async (method) => {
       const response = await sendRequest(face().app, resourcePath, { ...as('alice'), method });
       expect(response).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });

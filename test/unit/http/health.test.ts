@@ -37,7 +37,7 @@ describe('a probe', () => {
     expect(response.headers['content-type']).toBe('text/plain; charset=utf-8');
   });
 
-  test('a probe of an unknown check is 404', async () => {
+  test('a probe of an unknown check gets 404', async () => {
     for (const path of ['/readyz/other', '/livez/bad']) expect((await probe([bad], path)).status).toBe(404);
   });
 });

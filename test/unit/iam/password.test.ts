@@ -297,7 +297,7 @@ describe('setting the password of another user', () => {
     expect(await lab.loginResponse('dora', next)).toMatchObject({ status: 200 });
   });
 
-  test('setting the password of another user of a configured user changes only the referenced key', async () => {
+  test('setting the password of a configured user changes only the referenced key', async () => {
     lab.rights.set('carol', ['update users/password', 'impersonate groups']);
     const token = await lab.login('carol');
     expect(await lab.call(token, 'PUT', 'users/alice/password', { password: next })).toMatchObject({ status: 403 });
@@ -406,7 +406,7 @@ describe('a user who must change the password', () => {
     });
   });
 
-  test('a user who must change the password stays restricted when somebody else sets the password', async () => {
+  test('a user who must change the password stays restricted when an administrator sets the password', async () => {
     await lab.putUser('bob', { passwordChangeRequired: true });
     await lab.putUser('carol');
     lab.rights.set('carol', ['update users/password']);

@@ -84,7 +84,7 @@ test('sessions of another user require the right, and only those of that user ar
   expect([await status(token), await status(other), await status(alice)]).toEqual([401, 401, 200]);
 });
 
-test('an unknown parameter is 400', async () => {
+test('an unknown parameter gets 400', async () => {
   expect(await lab.call(token, 'DELETE', 'users/~/sessions?all=true')).toMatchObject({ status: 400 });
   expect(await status(other)).toBe(200);
 });

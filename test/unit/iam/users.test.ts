@@ -87,7 +87,7 @@ describe('a list of users', () => {
   });
 
   test.each(['users?watch=true', 'users?nothing=1', 'users?resourceVersionMatch=Exact&resourceVersion=1'])(
-    'a list of users with %s is 400',
+    'a list of users with %s gets 400',
     async (path) => {
       may('list users', 'watch users');
       expect(await lab.call(bob, 'GET', path)).toMatchObject({ status: 400 });
@@ -312,7 +312,7 @@ describe('a write to a user', () => {
     expect(writes()).toMatchObject([{ method, body: value, contentType }]);
   });
 
-  test('a write to a user with an unknown parameter is 400', async () => {
+  test('a write to a user with an unknown parameter gets 400', async () => {
     expect(await lab.call(bob, 'DELETE', 'users/carol?force=true')).toMatchObject({ status: 400 });
     expect(writes()).toEqual([]);
   });
@@ -330,7 +330,7 @@ describe('the body of a request about users', () => {
   ] as const;
 
   test.each(requests)(
-    'the body of a request about users: %s %s (%s) by a caller without the right is 403, whatever the body',
+    'a request about users by a caller without the right gets 403, whatever its body: %s %s (%s)',
     async (...request) => {
       const [method, path, type] = request;
       for (const body of [nested, '{', ' '.repeat(64 * 1024 + 1)])
@@ -339,7 +339,7 @@ describe('the body of a request about users', () => {
   );
 
   test.each(requests)(
-    'the body of a request about users: %s %s (%s) is 400 if JSON is nested deeper than 64 levels',
+    'a request about users gets 400 if its JSON is nested deeper than 64 levels: %s %s (%s)',
     async (...request) => {
       const [method, path, type] = request;
       may('create users', 'update users', 'patch users', 'delete users', 'update users/password');

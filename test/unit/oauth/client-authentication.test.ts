@@ -119,7 +119,7 @@ describe('a secret in HTTP Basic', () => {
     expect(tried).toEqual(expected);
   });
 
-  test('a secret in HTTP Basic in the form is decoded like other parameters, and tried once', async () => {
+  test('a secret in the form is decoded like other parameters, and tried once', async () => {
     const { authenticate, tried } = lab({ platform: 'a b' });
     await expect(authenticate(undefined, { client_id: 'platform', client_secret: 'a+b' })).rejects.toMatchObject(
       invalidClient,

@@ -103,9 +103,9 @@ test('guesses from many addresses block new addresses, but not one where the cli
 
 const platform = { name: 'platform', secret: 'platform' };
 
-describe('guesses at the client with a public secret', () => {
+describe('guesses at the client platform', () => {
   // evidence: client-secret-public
-  test('block nobody and cost no hash while it has the public secret', async () => {
+  test('guesses at the client with a public secret block nobody and cost no hash', async () => {
     const lab = await createLab({ clients: [platform, hashed] });
     lab.hashes.verified.length = 0;
     expect(await guess(lab, 'platform', 10)).toEqual(repeat(401, 10));
@@ -118,7 +118,7 @@ describe('guesses at the client with a public secret', () => {
     ['in the clear', { secret }],
     ['as a hash', { secretHash: hashed.secretHash }],
     ['as a hash of the public secret', { secretHash: new CountingHashes().of('platform', 'bcrypt:12') }],
-  ])('guesses at the client with a public secret are limited if it has its own secret, %s', async (_, own) => {
+  ])('guesses at the client platform are limited if its secret is configured %s', async (_, own) => {
     const lab = await createLab({ clients: [{ name: 'platform', ...own }] });
     expect(await guess(lab, 'platform', 7)).toEqual([...repeat(401, 5), 429, 429]);
   });
@@ -144,7 +144,7 @@ describe('the right secret of a client with a hash', () => {
     expect(hashedSecrets(lab)).toBe(1);
   });
 
-  test('the right secret of a client with a hash is found in the cache when it has two meanings, without hashing the other one', async () => {
+  test('the right secret of a client with a hash is found in the cache without hashing its other decoding', async () => {
     const lab = await withHash();
     const encoded = `Basic ${Buffer.from(`hashed:${secret.replaceAll(' ', '%20')}`).toString('base64')}`;
     for (let time = 0; time < 3; time += 1) {

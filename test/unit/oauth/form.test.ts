@@ -85,7 +85,7 @@ test.each<[string, string | Buffer]>([
   ['an incomplete character, encoded', 'a=%C3'],
   ['invalid UTF-8', Buffer.from([0x61, 0x3d, 0xff])],
   ['a bad name', '%ff=1'],
-])('a form with %s is 400', async (_, body) => {
+])('a form with %s gets 400', async (_, body) => {
   expect((await read(body)).result).toMatchObject({ name: 'OAuthError', error: 'invalid_request', code: 400 });
 });
 
@@ -109,7 +109,7 @@ test.each([
 
 const tooLarge = { error: 'invalid_request', code: 413 };
 
-test('a body of 64 KiB is accepted, a larger one is 413', async () => {
+test('a body of 64 KiB is accepted, a larger one gets 413', async () => {
   expect((await read(`a=${'x'.repeat(65_534)}`)).result).toHaveProperty('a');
   expect((await read(`a=${'x'.repeat(65_535)}`)).result).toMatchObject(tooLarge);
 });
@@ -195,14 +195,14 @@ describe.each(versions)('over HTTP/%s', (version, headers) => {
     expect(await result).toEqual({});
   });
 
-  test('a body without a length is 413 as soon as it is too long', async () => {
+  test('a body without a length gets 413 as soon as it is too long', async () => {
     const { send, result, clientStatus } = open(version, headers);
     for (let sent = 0; sent <= 64; sent += 1) send('x'.repeat(1024));
     expect(await result).toMatchObject(tooLarge);
     expect(await clientStatus).toBe(413);
   });
 
-  test('a body without a length is 408 when it does not end in time', async () => {
+  test('a body without a length gets 408 when it does not end in time', async () => {
     const { send, result, clientStatus } = open(version, headers, 50);
     send('a=1');
     expect(await result).toMatchObject({ error: 'invalid_request', code: 408 });

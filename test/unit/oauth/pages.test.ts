@@ -123,7 +123,7 @@ describe('a login returns to its original request', () => {
     ]);
   });
 
-  test('a login returns to its original request at the path itself if it has no parameters', async () => {
+  test('a login returns to the path of its original request if that has no parameters', async () => {
     const { browser, paths } = browserOf(await createLab());
     await browser.submit(await browser.open('/oauth/account'), asAlice);
     expect(paths).toEqual(['/oauth/account', '/oauth/login', '/oauth/account']);
@@ -188,7 +188,7 @@ test.each([
   '/oauth/logout/confirm',
   '/oauth/device',
   '/oauth/account',
-])('a form sent to %s is 403 without the token of the page, whatever else is missing', async (path) => {
+])('a form sent to %s gets 403 without the token of the page, whatever else is missing', async (path) => {
   const browser = await open();
   await browser.open('/oauth/login');
   expect((await browser.send(path, { other: 'x' })).status).toBe(403);

@@ -127,7 +127,7 @@ describe('a list of the aggregated API', () => {
     expect(await names('')).toBe('a@1 b@2 c@3 d@4');
   });
 
-  test('a list of the aggregated API is 503 when the request to the cluster fails', async () => {
+  test('a list of the aggregated API gets 503 when the request to the cluster fails', async () => {
     resource.onConfirm = () => {
       throw new KubeError(0, { message: 'unreachable' });
     };
@@ -187,7 +187,7 @@ describe('a list of the aggregated API', () => {
     expect(await waiting).toBe('a@1 b@2 c@3 d@4 e@5');
   });
 
-  test('a list of the aggregated API is 504 when the resourceVersion does not arrive', async () => {
+  test('a list of the aggregated API gets 504 when the resourceVersion does not arrive', async () => {
     jest.useFakeTimers();
     const refusal = refused(routes, `${path}?resourceVersion=99`);
     await jest.advanceTimersByTimeAsync(3000);
@@ -234,7 +234,7 @@ describe('a list of the aggregated API', () => {
     expect(error.details?.kind).toBe(code === 422 ? 'ListOptions' : undefined);
   });
 
-  test('a list of the aggregated API is 503 with Retry-After when kube-apiserver refuses this server, as while it starts', async () => {
+  test('a list of the aggregated API gets 503 with Retry-After when kube-apiserver refuses this server, as while it starts', async () => {
     resource.onConfirm = () => {
       throw new KubeError(403, { reason: 'Forbidden' });
     };
@@ -262,7 +262,7 @@ describe('a single object of the aggregated API', () => {
     expect(resource.confirmations).toEqual(['b']);
   });
 
-  test('a single object of the aggregated API that does not exist is 404 in the API group of this server', async () => {
+  test('a single object of the aggregated API that does not exist gets 404 in the API group of this server', async () => {
     expect((await refused(routes, `${path}/x`)).toStatus()).toMatchObject({
       code: 404,
       message: 'nodes.resources.platform.io "x" not found',

@@ -130,7 +130,7 @@ describe('a list of cached objects', () => {
     expect(text).toBe('');
   });
 
-  test('a list of cached objects is 406 for a client that does not accept JSON', async () => {
+  test('a list of cached objects gets 406 for a client that does not accept JSON', async () => {
     expect(await refused(routes, path, { headers: { accept: 'text/html' } })).toMatchObject({ code: 406 });
   });
 
@@ -154,7 +154,7 @@ describe('a single cached object', () => {
     expect(full.metadata).toHaveProperty('managedFields');
   });
 
-  test('a single cached object that does not exist is 404', async () => {
+  test('a single cached object that does not exist gets 404', async () => {
     expect((await refused(routes, `${path}/x`)).toStatus()).toMatchObject({
       code: 404,
       message: 'nodes "x" not found',
@@ -200,7 +200,7 @@ describe('a watch of cached objects', () => {
     await done;
   });
 
-  test('a watch of cached objects of one object sends only changes of that object', async () => {
+  test('a watch of one cached object sends only changes of that object', async () => {
     const { response, abort, done } = call(routes, `${path}/b?watch=true&resourceVersion=10`);
     resource.store.apply('MODIFIED', node('a', { resourceVersion: 11 }));
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));

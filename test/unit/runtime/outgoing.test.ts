@@ -298,7 +298,7 @@ describe('a connection of an outgoing client', () => {
     expect([waiting.length, requests]).toEqual([2, 3]);
   });
 
-  test('a connection of an outgoing client that was kept alive and ends at its next request has the request repeated', async () => {
+  test('a request of an outgoing client is repeated if its kept-alive connection ends', async () => {
     const client = make({ connections: 1 });
     await send(client);
     respond = (req) => {
@@ -309,7 +309,7 @@ describe('a connection of an outgoing client', () => {
     expect(requests).toBe(3);
   });
 
-  test('a connection of an outgoing client that is new and ends at its request does not have the request repeated', async () => {
+  test('a request of an outgoing client is not repeated if its new connection ends', async () => {
     respond = (req) => req.socket.destroy();
     expect((await failureOf(send(make({ connections: 1 })))).failure).toBe('unreachable');
     expect(requests).toBe(1);

@@ -50,7 +50,7 @@ describe('work that needs a slot', () => {
     expect(await Promise.all(all)).toEqual(names);
   });
 
-  test('work that needs a slot of a user with a long name starts in turn, and so does later work', async () => {
+  test('work of a user with a long name starts in turn, and so does later work', async () => {
     const slots = slotsOf({ total: 1 });
     const long = 'x'.repeat(200);
     const order: string[] = [];
@@ -65,7 +65,7 @@ describe('work that needs a slot', () => {
     expect(order).toEqual(['x', 'b', 'x']);
   });
 
-  test('work that needs a slot of one network waits while two shares are in use, whatever its addresses', async () => {
+  test('work of one network waits while two shares are in use, whatever its addresses', async () => {
     const slots = slotsOf({ total: 4, perUser: 1 });
     const holders = ['1', '2', '3'].map((host): [string, string] => [`address ${host}`, 'network']);
     const [one] = [slots.take(holders[0] ?? ''), slots.take(holders[1] ?? '')];
@@ -76,7 +76,7 @@ describe('work that needs a slot', () => {
     await third;
   });
 
-  test('work that needs a slot of a user with a full share waits even while slots are free, and delays nobody', async () => {
+  test('work of a user with a full share waits even while slots are free, and delays nobody', async () => {
     const slots = slotsOf({ total: 3, perUser: 2 });
     const all = ['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => come(slots, name));
     await settle();
@@ -204,7 +204,7 @@ describe('slots without a queue', () => {
     expect(refusalOf(() => slots.take('c'))).toEqual(refusal("the server's total of 3 is in use"));
   });
 
-  test('slots without a queue count the slots in use', () => {
+  test('slots taken in one call count towards the share of the user and the total', () => {
     const slots = new Slots({ what: 'watches', total: 100, perUser: 60 });
     const free = slots.take('a', 50);
     expect(refusalOf(() => slots.take('a', 11))).toEqual(refusal('your share of 60 is in use'));

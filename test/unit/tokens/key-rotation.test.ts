@@ -183,7 +183,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('a key rotation of an invalid Secret changes nothing, and is logged once until the Secret is repaired', async () => {
+  test('a key rotation with an invalid Secret changes nothing, and the problem is logged once until the Secret is repaired', async () => {
     const { cluster, replica, pass } = await lab();
     const one = await replica();
     const before = signing(one);

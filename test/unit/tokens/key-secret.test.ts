@@ -75,7 +75,7 @@ describe('replicas that watch the same key Secret', () => {
     expect(all.map(({ key }) => key())).toEqual(all.map(() => stored()));
   });
 
-  test('replicas that watch the same key Secret have the same new key each time somebody deletes it', async () => {
+  test('replicas that watch the same key Secret have the same new key each time the Secret is deleted', async () => {
     const { cluster, start, stored } = lab();
     const [one, two] = [await start(), await start()];
     const seen = new Set([one.key()]);
@@ -218,7 +218,7 @@ describe('a change of the key Secret', () => {
     expect([stored(), key()]).toEqual([other.key.toString('base64'), other.key.toString('base64')]);
   });
 
-  test('a change of the key Secret to undefined writes nothing', async () => {
+  test('a change of the key Secret that returns undefined writes nothing', async () => {
     const { start } = lab();
     const { client, secret } = await start();
     await secret.change(async () => undefined);
@@ -245,7 +245,7 @@ describe('a change of the key Secret', () => {
     expect(calls).toBe(0);
   });
 
-  test('a change of the key Secret is dropped if somebody else changed or deleted the Secret meanwhile', async () => {
+  test('a change of the key Secret is dropped if the Secret was changed or deleted concurrently', async () => {
     const { cluster, start, stored } = lab();
     const { client, secret } = await start();
     const otherKey = Buffer.alloc(8, 1).toString('base64');

@@ -46,7 +46,7 @@ describe('a User object', () => {
     expect(account('bob')).toMatchObject({ active: true, passwordHash: undefined, credentialID: '' });
   });
 
-  test('a User object updates its account when it changes and removes it when it is deleted', async () => {
+  test('an account follows the changes of its User object and is removed with it', async () => {
     await accounts.putUser('bob', { groups: ['b'] });
     await accounts.putUser('bob', { groups: ['c'], state: 'Disabled' });
     expect(account('bob')).toMatchObject({ groups: ['c'], active: false });
@@ -55,7 +55,7 @@ describe('a User object', () => {
     expect(account('bob')).toBeUndefined();
   });
 
-  test('a User object has another uid and no password when it is recreated under the same name', async () => {
+  test('a User object recreated under the same name has another uid and no password', async () => {
     const first = await accounts.putUser('bob');
     accounts.cluster.delete(usersPath, 'bob');
     expect(await accounts.putUser('bob', {}, false)).not.toBe(first);
@@ -277,7 +277,7 @@ describe('credentials are reported as invalidated immediately', () => {
     expect(invalidations).toBe(1);
   });
 
-  test('credentials are reported as invalidated immediately but not when a User is created or its spec is written unchanged', async () => {
+  test('credentials are not reported as invalidated when a User is created or its spec is written unchanged', async () => {
     await accounts.putUser('carol', {}, false);
     await accounts.putUser('bob', spec, false);
     expect(invalidations).toBe(0);

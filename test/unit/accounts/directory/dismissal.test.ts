@@ -241,7 +241,7 @@ describe('a session is not revoked', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('a session is not revoked when it is a device authorization that waits for approval', async () => {
+  test('a device authorization that waits for approval is not revoked', async () => {
     const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: 10 * minute, refreshable: true };
     await accounts.sessions.devices.create({ clientID: 'web' }, device);
     await accounts.clock.advance(5 * minute);

@@ -45,7 +45,7 @@ function putPassword(uid: string, hash: string): void {
 }
 
 describe('a change is reported', () => {
-  test('a change is reported of a User, and of the Secret with its password', async () => {
+  test('changes of a User and of the Secret with its password are reported', async () => {
     await start();
     const uid = putUser('bob');
     await settle();
@@ -55,7 +55,7 @@ describe('a change is reported', () => {
     expect(users.passwordValue(uid)).toBe('hash');
   });
 
-  test('a change is reported but not of a Secret whose User is deleted or never existed', async () => {
+  test('a change of a Secret whose User is deleted or never existed is not reported', async () => {
     await start();
     const uid = putUser('bob');
     await settle();

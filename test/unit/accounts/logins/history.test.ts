@@ -238,7 +238,7 @@ const failWith = ({ client }: { readonly client: MemoryClient }, method: string,
 
 describe('a history write that the cluster rejects', () => {
   test.each([400, 404, 409, 422])(
-    'a history write that the cluster rejects with %i is repeated as a write of the whole object if it was an addition',
+    'a rejected addition to a history (%i) is repeated as a write of the whole object',
     async (code) => {
       const made = replica();
       made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
@@ -257,19 +257,16 @@ describe('a history write that the cluster rejects', () => {
     ['a later write', [409, 409, 409, 409, 409], 1],
     ['a later write', [500], 1],
     ['a later write', [404], 1],
-  ])(
-    'a history write that the cluster rejects and that writes the whole object succeeds at %s: %j',
-    async (_, codes, warnings) => {
-      const made = replica();
-      failWith(made, 'POST', codes);
-      made.histories.add(alice, login());
-      await clock.advance(60_000);
-      expect(stored(alice.uid)).toHaveLength(1);
-      expect(lines()).toHaveLength(warnings);
-    },
-  );
+  ])('a rejected write of a whole history succeeds at %s: %j', async (_, codes, warnings) => {
+    const made = replica();
+    failWith(made, 'POST', codes);
+    made.histories.add(alice, login());
+    await clock.advance(60_000);
+    expect(stored(alice.uid)).toHaveLength(1);
+    expect(lines()).toHaveLength(warnings);
+  });
 
-  test('a history write that the cluster rejects and that writes the whole object succeeds at the second attempt if the object was deleted meanwhile', async () => {
+  test('a write of a whole history succeeds at the second attempt if the object was deleted meanwhile', async () => {
     const made = replica();
     made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
     await clock.advance(2_000);

@@ -139,7 +139,7 @@ describe('failed logins on one replica', () => {
     expect(other.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('failed logins on one replica of a replica whose clock is ahead do not lock a user out for longer', async () => {
+  test('failed logins on a replica whose clock is ahead do not lock a user out for longer', async () => {
     const [, other] = await pair();
     const last = new Date(clock.now() + 1_000 * minute).toISOString();
     const failures = [{ key: `mark of u:alice`, count: 50, last }];
@@ -271,7 +271,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(1);
   });
 
-  test('the address of a login is written again after somebody deletes the object', async () => {
+  test('the address of a login is written again after the object is deleted', async () => {
     const one = await replica();
     one.limiter.succeeded(attempt());
     await travel();

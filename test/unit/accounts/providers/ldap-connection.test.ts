@@ -81,19 +81,22 @@ describe('a connection to an LDAP server', () => {
         { isSecure: true, serverName: 'localhost' },
       ],
     ],
-  ])('a connection to an LDAP server to %s://%s with startTLS %s', async (scheme, host, startTLS, security) => {
-    const port = await server.listen(certificate, scheme === 'ldaps');
-    await bind({ url: `${scheme}://${host}:${port}`, startTLS });
-    expect(server.security).toEqual(security);
-    expect(server.requests.at(-1)).toEqual({ operation: 'bind', dn: 'cn=a', password: 'b' });
-    expect(server.sockets).toHaveLength(1);
-    expect(server.requests.slice(0, -1)).toEqual(startTLS ? [startTLSRequest] : []);
-  });
+  ])(
+    'a connection to the LDAP server at %s://%s has the expected security with startTLS %s',
+    async (scheme, host, startTLS, security) => {
+      const port = await server.listen(certificate, scheme === 'ldaps');
+      await bind({ url: `${scheme}://${host}:${port}`, startTLS });
+      expect(server.security).toEqual(security);
+      expect(server.requests.at(-1)).toEqual({ operation: 'bind', dn: 'cn=a', password: 'b' });
+      expect(server.sockets).toHaveLength(1);
+      expect(server.requests.slice(0, -1)).toEqual(startTLS ? [startTLSRequest] : []);
+    },
+  );
 
   test.each([
     ['ldap://127.0.0.77', 389],
     ['ldaps://127.0.0.77', 636],
-  ])('a connection to an LDAP server to %s without a port uses port %i', async (url, port) => {
+  ])('a connection to the LDAP server at %s uses port %i by default', async (url, port) => {
     await expect(bind({ url })).rejects.toMatchObject({ code: 'ECONNREFUSED', address: '127.0.0.77', port });
   });
 
@@ -186,7 +189,7 @@ describe('a connection to an LDAP server', () => {
   });
 
   test.each(['ldap', 'ldaps'])(
-    'a connection to an LDAP server to %s ends when it is closed, and when a request fails',
+    'a connection to an LDAP server over %s ends after the last request, and when a request fails',
     async (scheme) => {
       const url = `${scheme}://127.0.0.1:${await server.listen(certificate, scheme === 'ldaps')}`;
       await bind({ url });

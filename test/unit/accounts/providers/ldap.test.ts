@@ -238,51 +238,57 @@ const isBindOf =
     server.requests.filter((one) => one.operation === 'bind' && one.dn === name).length === count;
 
 describe('an LDAP bind', () => {
-  test.each(refusals)('an LDAP bind as the entry that fails with %i means a wrong password', async (code) => {
+  test.each(refusals)('the result code %i of a bind as the LDAP entry means a wrong password', async (code) => {
     server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
     await expect(attemptLogin()).resolves.toBeUndefined();
   });
 
   test.each([1, 2, 8, 32, busy, 52, 80])(
-    'an LDAP bind as the entry that fails with %i does not mean a wrong password',
+    'the result code %i of a bind as the LDAP entry does not mean a wrong password',
     async (code) => {
       server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
       await expect(attemptLogin()).rejects.toMatchObject({ code });
     },
   );
 
-  test('an LDAP bind as the entry that is cut off does not mean a wrong password', async () => {
+  test('a connection lost during a bind as the LDAP entry does not mean a wrong password', async () => {
     server.fault = (request) => (isBindOf(dn)(request) ? 'close' : undefined);
     await expect(attemptLogin()).rejects.toThrow('Connection closed');
   });
 
-  test.each(refusals)('an LDAP bind as the service that fails with %i is reported with the Secret', async (code) => {
-    server.fault = (request) => (isBindOf(service.dn)(request) ? code : undefined);
-    const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(CredentialsRefused);
-    expect(error).toMatchObject({ cause: { code } });
-    const { message } = error as Error;
-    expect(message).toContain(`(${code})`);
-    expect(message).toContain(
-      `the bindDN "${service.dn}" or its password, the key "password" of the Secret "directory"`,
-    );
-  });
+  test.each(refusals)(
+    'the result code %i of a bind as bindDN is reported with the name of the Secret',
+    async (code) => {
+      server.fault = (request) => (isBindOf(service.dn)(request) ? code : undefined);
+      const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(CredentialsRefused);
+      expect(error).toMatchObject({ cause: { code } });
+      const { message } = error as Error;
+      expect(message).toContain(`(${code})`);
+      expect(message).toContain(
+        `the bindDN "${service.dn}" or its password, the key "password" of the Secret "directory"`,
+      );
+    },
+  );
 
-  test.each([busy, 'close'] as const)('an LDAP bind as the service that fails with %s is temporary', async (fault) => {
-    server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
-    const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(Error);
-    expect(error).not.toBeInstanceOf(CredentialsRefused);
-  });
+  test.each([busy, 'close'] as const)(
+    'a bind as bindDN that fails with %s does not mean rejected credentials',
+    async (fault) => {
+      server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
+      const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(Error);
+      expect(error).not.toBeInstanceOf(CredentialsRefused);
+    },
+  );
 
-  test('an LDAP bind as the service that fails without bindDN is reported as such', async () => {
+  test('a rejected anonymous bind is reported with the advice to set bindDN', async () => {
     server.fault = (request) => (isBindOf('')(request) ? 48 : undefined);
     await expect(attemptLogin({}, { bindDN: undefined, bindPasswordRef: undefined })).rejects.toThrow(
       /^the LDAP server rejects anonymous searches; set bindDN: \w+ \(48\)$/,
     );
   });
 
-  test('an LDAP bind as the service that fails after the bind as the entry does not reveal whether the password was right', async () => {
+  test('a bind as bindDN that fails after the bind as the LDAP entry does not reveal whether the password was right', async () => {
     server.fault = (request) => (isBindOf(service.dn, 2)(request) ? 49 : undefined);
     await expect(attemptLogin()).rejects.toBeInstanceOf(CredentialsRefused);
   });

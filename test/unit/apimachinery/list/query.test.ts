@@ -196,7 +196,7 @@ describe('a list of /kapis', () => {
     expect(parse).toThrow(message);
   });
 
-  test('a list of /kapis as a watch rejects pages and an order', () => {
+  test('a watch of /kapis rejects pages and an order', () => {
     expect(() => watchOf('watch=true&page=1')).toThrow('page: not supported by a watch');
     expect(() => watchOf('watch=true&ascending=true')).toThrow('ascending: ');
     expect(watchOf('watch=true&name=a&resourceVersion=1')).toMatchObject({ managedFields: false });

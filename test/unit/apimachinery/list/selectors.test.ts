@@ -178,7 +178,7 @@ describe('a field selector', () => {
     expect(() => parseFieldSelector(selector)).toThrow(message);
   });
 
-  test('a field selector matches any value when it is escaped', () => {
+  test('a field selector can contain any value in escaped form', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), (values) => {
         const text = values.map((value, index) => `p${index}=${value.replace(/[\\,=]/g, '\\$&')}`).join(',');

@@ -48,7 +48,7 @@ const request = {
 const authorize = (fields: Record<string, string> = {}): string =>
   `/oauth/authorize?${new URLSearchParams({ ...request, ...fields }).toString()}`;
 
-/** Logs somebody in to the console, starting at the login page, and returns the authorization code. */
+/** Logs a user in to the console, starting at the login page, and returns the authorization code. */
 async function codeOf(browser: Browser<AppResponse>, username = 'alice'): Promise<string> {
   const consent = await browser.submit(await browser.open(authorize()), credentials(username));
   const { headers } = await browser.submit(consent, { decision: 'allow' });

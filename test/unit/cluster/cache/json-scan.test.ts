@@ -123,7 +123,7 @@ describe('a list response', () => {
     );
   });
 
-  test('a list response is rejected if it is not a list', () => {
+  test('a response that is not a list is rejected', () => {
     expect(() => splitList(Buffer.from('{"kind":"Status"}'))).toThrow('the response is not a list');
   });
 });

@@ -26,7 +26,7 @@ describe('packed text', () => {
     expect(packer.pack(sixtyFields(2)).size).toBeLessThan(sixtyFields(2).length / 5);
   });
 
-  test('packed text of several texts can be restored one by one, in any order', () => {
+  test('texts packed together can be restored one by one, in any order', () => {
     fc.assert(
       fc.property(fc.array(anyBytes, { maxLength: 20 }), (all) => {
         const packed = packTogether(all);
@@ -37,7 +37,7 @@ describe('packed text', () => {
     );
   });
 
-  test('packed text of several texts needs little space', () => {
+  test('similar texts packed together need little space', () => {
     const all = Array.from({ length: 30 }, (_, index) => sixtyFields(index));
     const size = packTogether(all).reduce((sum, one) => sum + one.size, 0);
     expect(size).toBeLessThan(all.reduce((sum, { length }) => sum + length, 0) / 10);

@@ -138,7 +138,7 @@ describe('a resource name', () => {
     expect(await catalogue.find('deployments', never)).toBe(await catalogue.find('deployments', never));
   });
 
-  test('a resource name that is unknown is 404', async () => {
+  test('an unknown resource name gets 404', async () => {
     await expect(catalogue.find('gadgets', never)).rejects.toMatchObject({ code: 404 });
   });
 
@@ -328,7 +328,7 @@ describe('the cache of a resource', () => {
     expect(await use('pods')).toBeUndefined();
   });
 
-  test('the cache of a resource is 503 while kube-apiserver rejects reviews of the rights of this server', async () => {
+  test('a request for the cache of a resource gets 503 while kube-apiserver rejects reviews of the rights of this server', async () => {
     allowed = new KubeError(403, { reason: 'Forbidden' });
     await expect(use('pods')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });

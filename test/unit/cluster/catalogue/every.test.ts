@@ -221,7 +221,7 @@ describe('a cached resource', () => {
     }
   });
 
-  test('a cached resource of namespaces shows those that a role in them lets the caller get', async () => {
+  test('a list of cached namespaces shows those that a role in them lets the caller get', async () => {
     cluster.objects['/api/v1/namespaces'] = ['a', 'b', 'c'].map((name) => object('Namespace', '', name));
     granted = ['a', 'b', 'x'];
     authorizer.authorize = async (_, attributes) => ({
@@ -551,7 +551,7 @@ describe('a resource that is read as the caller', () => {
     },
   );
 
-  test('a resource that is read as the caller is 503 with Retry-After when this server is not allowed to impersonate, as while kube-apiserver starts', async () => {
+  test('a read as the caller gets 503 with Retry-After when this server is not allowed to impersonate, as while kube-apiserver starts', async () => {
     const message =
       'users "alice" is forbidden: User "system:serviceaccount:release:server" cannot impersonate resource "users" in API group "" at the cluster scope';
     cluster.refusal = { code: 403, reason: 'Forbidden', message };

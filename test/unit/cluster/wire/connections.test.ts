@@ -109,7 +109,7 @@ test('interim responses are skipped, however many there are', async () => {
   await expect(whole(connections, requestTo('/1', 50))).rejects.toThrow('no response within the timeout');
 });
 
-test('a body is a stream, at the pace of its reader', async () => {
+test('a response body is streamed with backpressure', async () => {
   const response = streamed(connections, requestTo('/1'));
   const res = await responseTo('/1');
   res.writeHead(201, { 'x-a': 'b', 'set-cookie': ['c', 'd'] }).flushHeaders();

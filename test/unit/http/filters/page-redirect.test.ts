@@ -112,7 +112,7 @@ describe('a page that requires TLS', () => {
       `${only}; a proxy that terminates TLS must connect to this server over https`,
     ],
   ])(
-    'a page that requires TLS is 404 over plain HTTP %s and says where the page is',
+    'a page that requires TLS gets 404 over plain HTTP %s with a description of how to reach it',
     async (_, request, url, description) => {
       const method = request.method === 'POST' ? 'post' : 'get';
       const { app } = face({ routes: routes.map((route) => ({ ...route, method })), publicURL: url });

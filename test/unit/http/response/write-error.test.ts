@@ -103,7 +103,7 @@ describe('an unexpected error', () => {
     secret,
     { secret },
     Object.assign(new Error(secret), { status: 400 }),
-  ])('an unexpected error is 500 with only the audit ID of the log line: %s', async (error) => {
+  ])('an unexpected error becomes 500 with only the audit ID of the log line: %s', async (error) => {
     const response = await thrown(error);
     expect(response.status).toBe(500);
     expect(response.text).not.toMatch(/postgres|srv|\bat\b/);

@@ -278,14 +278,14 @@ describe('a device', () => {
   });
 
   // evidence: device-client-grant
-  test('a device of a client without the grant gets an error with this reason', async () => {
+  test('a device authorization request of a client without the grant gets unauthorized_client', async () => {
     const response = await begin(await lab(), { client_id: 'platform', client_secret: 'platform' });
     expect(errorOf(response)).toBe('400 unauthorized_client');
     expect(errorOf(await begin(await lab(), { client_id: 'nobody' }))).toBe('401 invalid_client');
   });
 
   // evidence: device-limit
-  test('a device may have a limited number of pending codes per address and in total', async () => {
+  test('the number of pending device codes is limited per address and in total', async () => {
     const made = await lab();
     for (let count = 0; count < 20; count += 1) expect((await begin(made)).status).toBe(200);
     const refused = await begin(made);

@@ -120,7 +120,7 @@ describe('revocation', () => {
   });
 
   // evidence: revocation-unavailable
-  test('revocation that cannot be written is 503, so that the client retries', async () => {
+  test('revocation that cannot be written gets 503, so that the client retries', async () => {
     const lab = await logIn();
     lab.client.before = ({ method }) => {
       if (method === 'PUT') throw unreachable(new Error('reset'));

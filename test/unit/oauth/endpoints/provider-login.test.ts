@@ -145,7 +145,7 @@ describe('a successful login at a provider', () => {
     ]);
   });
 
-  test('a successful login at a provider of a disabled user is rejected and sets no login cookie', async () => {
+  test('a successful login of a disabled user at a provider is rejected and sets no login cookie', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await made.putUser('erin', { identities: [identity], state: 'Disabled' }, false);
     person.mockResolvedValue(erin);
@@ -280,7 +280,7 @@ describe('the callback of a provider', () => {
   });
 
   // evidence: provider-login-limit
-  test('the callback of a provider is limited by address when it fails, even with the cookie of one login, separately from passwords', async () => {
+  test('failed callbacks of a provider are limited by address, even with the cookie of one login, separately from passwords', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await leave();
     const away = browser.cookies.get('__Host-platform-provider') ?? '';

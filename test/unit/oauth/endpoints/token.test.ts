@@ -275,7 +275,7 @@ describe('after too many failed logins', () => {
 
   // evidence: password-login-limit
   test.each(['alice', 'nobody'])(
-    'a login as %s is 429 without more work, even with the right password',
+    'a login as %s gets 429 without more work, even with the right password',
     async (username) => {
       const { token, hashes } = await createLab({ loginLimit });
       for (let time = 0; time < 3; time += 1)
@@ -353,7 +353,7 @@ describe('a token refresh', () => {
   });
 
   // evidence: refresh-wider-scope
-  test('a token refresh for a wider scope is 400 invalid_scope and does not consume the token', async () => {
+  test('a token refresh for a wider scope gets 400 invalid_scope and does not consume the token', async () => {
     const made = await createLab();
     const { refresh } = await tokensOf(made, { ...login, scope: 'openid' });
     expectRefused(await made.token({ ...refreshWith(refresh), scope: 'openid groups' }), 400, 'invalid_scope');
@@ -402,7 +402,7 @@ describe('a token refresh', () => {
     ],
     ['a session that has expired', (made) => made.clock.advance(61 * 60_000)],
     ['a session that was idle for too long', (made) => made.clock.advance(31 * 60_000)],
-  ])('a token refresh of %s is 400 invalid_grant', async (_, change) => {
+  ])('a token refresh of %s gets 400 invalid_grant', async (_, change) => {
     const made = await createLab({ refreshTokenIdle: '30m', sessionMaxAge: '1h' });
     const { refresh } = await tokensOf(made);
     await change(made);
@@ -410,7 +410,7 @@ describe('a token refresh', () => {
   });
 
   // evidence: refresh-client-binding
-  test('a token refresh by another client is 400 invalid_grant, and the token stays valid for its own client', async () => {
+  test('a token refresh by another client gets 400 invalid_grant, and the token stays valid for its own client', async () => {
     const made = await createLab({
       clients: [...clients, { name: 'other', secret: 'x', grantTypes: ['refresh_token'] }],
     });

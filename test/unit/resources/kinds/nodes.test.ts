@@ -41,7 +41,7 @@ describe('the table cells of a node', () => {
     ]);
   });
 
-  test('the table cells of a node of a node without a status', () => {
+  test('the table cells of a node without a status show what is unknown', () => {
     expect(nodes.cells(node('a'), now)).toEqual([
       'a',
       'Unknown',

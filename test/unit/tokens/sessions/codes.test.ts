@@ -201,20 +201,20 @@ function disturb(times: number): void {
   };
 }
 
-describe('a code whose session others change', () => {
-  test('a code whose session others change is redeemed at the fifth attempt', async () => {
+describe('a code whose session is changed concurrently', () => {
+  test('a code is redeemed at the fifth attempt if its session is changed concurrently four times', async () => {
     const code = await newCode();
     disturb(4);
     expect(await use(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
   });
 
-  test('a code whose session others change is 503 after five attempts', async () => {
+  test('a code gets 503 after five attempts if its session is changed concurrently each time', async () => {
     const code = await newCode();
     disturb(5);
     await expect(use(code)).rejects.toMatchObject({ code: 503 });
   });
 
-  test('a code whose session others change revokes the session at a reuse, however many attempts that takes', async () => {
+  test('the reuse of a code revokes its session, even if the session is changed concurrently', async () => {
     const code = await newCode();
     await use(code);
     disturb(1);

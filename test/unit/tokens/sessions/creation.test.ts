@@ -74,7 +74,7 @@ describe('a new session', () => {
 test.each([
   ['the kind is not served', new KubeError(404, { message: '404 page not found' }), /sessions\.iam\.platform\.io/],
   ['the name is taken', new KubeError(409, { message: 'exists' }), /exists/],
-])('a login that cannot be stored because %s is 503, and the reason is logged', async (_, failure, why) => {
+])('a login that cannot be stored because %s gets 503, and the reason is logged', async (_, failure, why) => {
   const { log, lines } = logOfLines();
   const { sessions, client } = await lab(lifetimes, log).replica();
   client.before = failing('POST', failure);

@@ -109,7 +109,7 @@ describe('pending devices', () => {
     expect(stored(made.cluster)).toHaveLength(1);
   });
 
-  test('pending devices are 503 when the cluster refuses them for another reason', async () => {
+  test('a new device gets 503 when the cluster refuses it for another reason', async () => {
     replica.client.before = failing('POST', new KubeError(403, { message: 'no' }));
     await expect(newDevice()).rejects.toMatchObject({ code: 503 });
   });

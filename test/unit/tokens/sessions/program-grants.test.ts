@@ -89,7 +89,7 @@ describe('a client_credentials token', () => {
   test.each<[string, () => Fields]>([
     ['client_credentials', () => asItself],
     [exchange, () => exchangeOf(craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.example', exp: 9_999_999_999 }))],
-  ])('a client_credentials token of the grant %s stores a requested scope in its session', async (_, fields) => {
+  ])('a token of the grant %s stores the requested scope in its session', async (_, fields) => {
     for (const scope of ['groups', undefined]) {
       const made = await lab();
       expect((await made.token({ ...fields(), scope })).json()['scope']).toBe(scope);
@@ -244,7 +244,7 @@ describe('token exchange', () => {
     expect(reviews(made)).toHaveLength(0);
   });
 
-  test('token exchange is 503 while kube-apiserver cannot be reached', async () => {
+  test('token exchange gets 503 while kube-apiserver cannot be reached', async () => {
     const made = await lab();
     made.client.before = ({ path }) => {
       if (path.endsWith('/tokenreviews')) throw new KubeError(503, {});

@@ -197,7 +197,7 @@ describe('a refresh', () => {
     expect(await Promise.race([response, settle()])).toMatchObject({ code: 503 });
   });
 
-  test('a refresh by another client is unknown, and revokes nothing, even with a used token', async () => {
+  test('a refresh token of another client is rejected as unknown and revokes nothing, even if it was already used', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -235,7 +235,7 @@ describe('a refresh', () => {
     expect(await again.use()).toMatchObject({ refreshToken: tokens.successor(refreshToken) });
   });
 
-  test('a refresh with a used token revokes its session, even while others change it', async () => {
+  test('a refresh with a used token revokes its session, even while the session is changed concurrently', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -286,7 +286,7 @@ describe('a refresh', () => {
     );
   });
 
-  test('a refresh gives up with 503 when others change the session continuously', async () => {
+  test('a refresh gets 503 if the session is changed concurrently at every attempt', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session, refreshToken } = await sessions.create(login);

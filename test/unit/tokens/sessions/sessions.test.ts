@@ -43,7 +43,7 @@ describe('a session ends', () => {
     await one.sessions.revoke(newSessionID());
   });
 
-  test('a session ends by revocation even if others change it concurrently', async () => {
+  test('a session ends by revocation even if it is changed concurrently', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -86,7 +86,7 @@ describe('a session ends', () => {
   });
 
   test.each([{ status: {} }, { spec: {} }, { status: { phase: 'Active' }, spec: { ...login, expiresAt: 'never' } }])(
-    'a session ends when somebody made it unreadable: %j',
+    'a session ends when its object becomes invalid: %j',
     async (damage) => {
       const { cluster, clock, replica } = lab();
       const { sessions } = await replica();

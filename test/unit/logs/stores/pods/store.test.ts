@@ -141,7 +141,7 @@ describe('a query of pods', () => {
     expect(cluster.podLogs.maxOpen).toBeLessThanOrEqual(4);
   });
 
-  test('a query of pods of everything reads a limited number of containers, and reports this', async () => {
+  test('a query of all pods reads a limited number of containers, and reports this', async () => {
     for (let i = 0; i < 12; i += 1) put(`p${i}`, [[i, 'x']]);
     const wide = await storeWith({ wide: 5 }).query(
       { ...selection, namespaces: undefined },
@@ -159,14 +159,14 @@ describe('a query of pods', () => {
     ]);
   });
 
-  test('a query of pods of a long log reads the newest lines, and reports this', async () => {
+  test('a query of a pod with a long log reads the newest lines, and reports this', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ lines: 100 }).query(selection, page('asc', 0, 1), never);
     expect([found.total, found.partial?.reason]).toEqual([100, 'only the newest 100 lines of n/a/c were read']);
     expect((await storeWith({ lines: 300 }).query(selection, page('asc', 0, 1), never)).total).toBe(300);
   });
 
-  test('a query of pods of a large log reads a limited number of bytes in whole lines, and reports this', async () => {
+  test('a query of a pod with a large log reads a limited number of bytes in whole lines, and reports this', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ bytes: 5_000 }).query(selection, page('asc', 0, 100), never);
     expect(found.total).toBeLessThan(40);
@@ -266,7 +266,7 @@ describe('following pods', () => {
     await expect(following?.next()).rejects.toThrow('at most 3 containers can be followed at once');
   });
 
-  test('following pods is 429 when the followed containers of the user reach the limit; another user can still follow', async () => {
+  test('following pods gets 429 when the followed containers of the user reach the limit; another user can still follow', async () => {
     put('a', []);
     const storeOf = storesWith({ followedPerUser: 2, allFollowed: 3, lookInterval: 5 });
     const follow = (user: string) => storeOf(user).follow?.(selection, never);
