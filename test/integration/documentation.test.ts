@@ -138,9 +138,6 @@ describe.each([
     shell = new Shell(cwd, { HOME: cwd, PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}` });
   });
   afterAll(async () => {
-    // The README leaves its user to its readers.
-    if (file === '../README.md')
-      await shell.run(`$KUBECTL delete user.iam.platform.io/emma clusterrolebinding/emma-nodes\n`);
     await shell.close();
     await restoreKeys();
     await restore();

@@ -160,7 +160,7 @@ describe('a session object in the cluster', () => {
       spec,
       status: { phase: 'Active' },
     };
-    await expect(create(sessions, body)).rejects.toThrow(/somebody/);
+    await expect(create(sessions, body)).rejects.toThrow(/must have a userName and a userUID/);
   });
 });
 
