@@ -121,7 +121,7 @@ describe('kube-apiserver rejects a user with', () => {
 
 test('kubectl explains every field and prints users as a table', async () => {
   const explained = await succeed(kubectl, 'explain', 'users.iam.platform.io', '--recursive=false');
-  expect(explained).toContain('may log in to the platform');
+  expect(explained).toContain('allowed to log in to the platform');
   const spec = await succeed(kubectl, 'explain', 'users.iam.platform.io.spec');
   for (const field of ['displayName', 'email', 'groups', 'state', 'passwordChangeRequired'])
     expect(spec).toMatch(new RegExp(`${field}\\t.*\\n.*\\S`));
