@@ -4,7 +4,7 @@
  */
 import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { stopControlPlane } from '../../hack/cluster/control-plane.ts';
 import { output } from '../../hack/cluster/exec.ts';
 import { kubernetesVersion } from '../../hack/cluster/go-modules.ts';
@@ -26,18 +26,20 @@ let nodeTree: NodeTree | undefined;
 
 async function run(): Promise<number> {
   assertCanBeNode('make conformance');
+  await rm(results, { recursive: true, force: true });
   await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
   const program = await buildProgram();
   await runSimulated(program);
   nodeTree = await startNodeRuns(program, dirs.node);
   const { code, stopped = `exit code ${code}` } = await nodeTree.ended;
+  await keep('node');
   if (code !== 0) throw new Error(`the specs that need a node did not run completely: ${stopped}`);
   return await report(compare(await resultsIn('direct'), await resultsIn('gateway'), differences));
 }
 
 /** Returns the results of a run in both clusters. */
 const resultsIn = async (name: string): Promise<Results> =>
-  merge(await Promise.all(Object.values(dirs).map((folder) => resultsOf(folder, name))));
+  merge(await Promise.all(Object.keys(dirs).map((cluster) => resultsOf(join(results, cluster), name))));
 
 async function runSimulated(program: string): Promise<void> {
   const { kubectl } = await programs(['kubectl']);
@@ -48,31 +50,35 @@ async function runSimulated(program: string): Promise<void> {
     await runSpecs({ ...common, name: 'gateway', kubeconfig: cluster.gateway });
   } finally {
     await cluster.close();
+    // With its processes the control plane loses its folder.
+    await keep('simulated');
     await stopControlPlane(dirs.simulated);
   }
+}
+
+/** Keeps the reports of Ginkgo and all logs of a cluster. */
+async function keep(cluster: keyof typeof dirs): Promise<void> {
+  const folder = join(results, cluster);
+  await mkdir(folder, { recursive: true });
+  for (const file of await readdir(dirs[cluster]))
+    if (/^(direct|gateway)\.json$|\.log$/.test(file)) await copyFile(join(dirs[cluster], file), join(folder, file));
 }
 
 /** Writes and prints the report. Returns the exit code. */
 async function report(comparison: Comparison): Promise<number> {
   const text = format(comparison, differences, await kubernetesVersion());
-  await writeFile(join(dir, 'report.md'), text);
+  await writeFile(join(results, 'report.md'), text);
   console.log(text);
   return comparison.unlisted.length + comparison.outdated.length === 0 ? 0 : 1;
 }
 
 let closed: Promise<void> | undefined;
 
-/** Keeps the report, the reports of Ginkgo and all logs, and ends and removes everything else. */
+/** Ends all processes, and removes everything that is not kept. */
 async function close(): Promise<void> {
   nodeTree?.stop('the other cluster has ended');
   await nodeTree?.ended;
   await stopControlPlane(dirs.simulated);
-  await rm(results, { recursive: true, force: true });
-  for (const file of await readdir(dir, { recursive: true }))
-    if (/^report\.md$|(^|\/)(direct|gateway)\.json$|^\w+\/[\w-]+\.log$/.test(file)) {
-      await mkdir(dirname(join(results, file)), { recursive: true });
-      await copyFile(join(dir, file), join(results, file));
-    }
   await rm(dir, { recursive: true, force: true });
   console.log(`The report and the logs are in ${results}`);
 }
