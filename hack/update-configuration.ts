@@ -71,7 +71,7 @@ authentication:
 gateway:
   externalURL: https://platform.example.com
 requests:
-  trustedProxies: [10.0.0.0/8]
+  trustedProxies: [192.0.2.10/32]
   corsAllowedOrigins: [https://console.example.com]
 \`\`\`
 
