@@ -159,7 +159,7 @@ test.each<[string, number, string, RequestListener]>([
   ['is down', 503, 'ServiceUnavailable', (req) => void req.socket.destroy()],
   ['returns nonsense', 502, 'BadGateway', (_req, res) => void res.end('<html>')],
   ['rejects the password', 502, 'BadGateway', (_req, res) => void res.writeHead(401).end()],
-])('a store that %s is %i as a Status, without its address', async (_what, code, reason, fault) => {
+])('a query to a log store that %s gets a Status with %i, without the address', async (_what, code, reason, fault) => {
   response = fault;
   for (const operation of ['query', 'statistics', 'export']) {
     const failed = await get(`operation=${operation}`);

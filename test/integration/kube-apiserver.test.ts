@@ -156,14 +156,14 @@ describe('the kubeconfigs of docs/guides/kubectl.md', () => {
     return (...args) => execute(lab().kubectl, args, { env, timeout: 60_000 });
   }
 
-  test('the kubeconfigs of docs/guides/kubectl.md give access to the platform only, for the first one', async () => {
+  test('the first kubeconfig of docs/guides/kubectl.md gives access to the platform only', async () => {
     const run = await prepared(first, true);
     const { code, stdout } = await run('get', '--raw', '/kapis/iam.platform.io/v1alpha2/whoami');
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('"username":"alice"') });
     expect((await run('get', 'pods')).code).toBe(1);
   });
 
-  test('the kubeconfigs of docs/guides/kubectl.md give access to kube-apiserver, for the second one', async () => {
+  test('the second kubeconfig of docs/guides/kubectl.md gives access to kube-apiserver', async () => {
     const run = await prepared(second, false);
     await eventually('kube-apiserver has read the published keys', async () => {
       const { code, stdout } = await run('auth', 'whoami', '-o', 'json');

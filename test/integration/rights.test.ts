@@ -94,7 +94,7 @@ describe('a rejection has the message of kube-apiserver for', () => {
     '?fieldSelector=spec.unschedulable%3D%5C,metadata.name%3Dsome-node',
     '/some-node',
     '/some%20node',
-  ])('a rejection has the message of kube-apiserver for GET /kapis/…/nodes%s, of the core nodes', async (path) => {
+  ])('a rejected GET /kapis/…/nodes%s has the message of kube-apiserver for the core nodes', async (path) => {
     const response = await call(`${gateway()}${nodesPath}${path}`, { token });
     expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other(`/api/v1/nodes${path}`, 'GET'));
   });

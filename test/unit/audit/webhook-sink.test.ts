@@ -127,7 +127,7 @@ describe('the audit webhook', () => {
     expect([received.length, lost]).toEqual([1, []]);
   });
 
-  test('the audit webhook that rejects a batch does not get it again, and the loss is counted', async () => {
+  test('a batch that the audit webhook rejects is not sent again, and the loss is counted', async () => {
     const { received, lost, sink } = await lab([400, 200]);
     write(sink, 1, 3);
     await until(() => lost.length > 0);

@@ -215,7 +215,7 @@ describe('the body of a request', () => {
     expect(Buffer.concat(chunks).toString()).toBe('body');
   });
 
-  test('the body of a request that is truncated is a client error', async () => {
+  test('a truncated request body is reported as an error of the client', async () => {
     const sent = sendRequest(list, 'POST', { 'content-length': '100' });
     sent.write('half');
     const { request, start } = await exchange;

@@ -255,7 +255,7 @@ describe('the response to an outgoing request', () => {
     ['has a large head', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 'malformed'],
     ['is empty', '', 'unreachable'],
     ['has a truncated head', 'HTTP/1.1 200 OK\r\nX-', 'unreachable'],
-  ])('the response to an outgoing request that %s is an error', async (_, bytes, failure) => {
+  ])('an outgoing request fails if its response %s', async (_, bytes, failure) => {
     respond = raw(bytes);
     expect((await failureOf(send(make()))).failure).toBe(failure);
     expect(requests).toBe(1);

@@ -138,7 +138,7 @@ describe('the key of refresh tokens', () => {
   test.each([
     ['too short', { key: Buffer.alloc(31).toString('base64') }],
     ['missing', {}],
-  ])('the key of refresh tokens that is %s is an error with a solution', async (_what, data) => {
+  ])('a key of refresh tokens that is %s fails the start with a message that says what to do', async (_what, data) => {
     const cluster = new MemoryCluster();
     cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
     await expect(started(cluster)).rejects.toThrow(

@@ -194,7 +194,7 @@ describe('the cache of a resource', () => {
     expect(cluster.requests).toEqual([]);
   });
 
-  test('the cache of a resource that is always kept exists from the start, for good', async () => {
+  test('the cache of a resource that is always kept is created at the start and never removed', async () => {
     const kept = catalogue.cachePermanently(nodes);
     kept.start();
     await settle();

@@ -483,7 +483,7 @@ describe('a resource that is read as the caller', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('a resource that is read as the caller shows the namespaces that the caller is allowed to list', async () => {
+  test('a list as the caller shows the namespaces that the caller is allowed to list', async () => {
     granted = ['a', 'b', 'c'];
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'namespace' in attributes && attributes.namespace === 'b',
@@ -497,7 +497,7 @@ describe('a resource that is read as the caller', () => {
     expect(await refused(routes, `${base}/secrets?watch=1`)).toMatchObject({ code: 403 });
   });
 
-  test('a resource that is read as the caller can be a single object', async () => {
+  test('a read of one object as the caller returns the requested fields, or 404', async () => {
     const { body } = await get(routes, `${base}/namespaces/a/secrets/x?fields=type`);
     expect(body).toEqual({
       kind: 'Secret',
@@ -542,14 +542,11 @@ describe('a resource that is read as the caller', () => {
     [401, 'Unauthorized', 503],
     [429, 'TooManyRequests', 503],
     [500, 'InternalError', 502],
-  ])(
-    'a resource that is read as the caller maps the status %i (%s) of kube-apiserver to %i',
-    async (code, reason, expected) => {
-      cluster.refusal = { code, reason };
-      for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
-        expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: expected });
-    },
-  );
+  ])('a read as the caller maps the status %i (%s) of kube-apiserver to %i', async (code, reason, expected) => {
+    cluster.refusal = { code, reason };
+    for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
+      expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: expected });
+  });
 
   test('a read as the caller gets 503 with Retry-After when this server is not allowed to impersonate, as while kube-apiserver starts', async () => {
     const message =
@@ -559,7 +556,7 @@ describe('a resource that is read as the caller', () => {
       expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('a resource that is read as the caller has a size limit while it is read', async () => {
+  test('a read as the caller has a size limit', async () => {
     maxBytes = 1_000;
     expect(await refused(routes, `${base}/secrets`)).toMatchObject({
       code: 503,
@@ -568,7 +565,7 @@ describe('a resource that is read as the caller', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('a resource that is read as the caller takes no memory from caches, however much of it one user leaves unread', async () => {
+  test('a read as the caller takes no memory from caches, however much of it one user leaves unread', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     cluster.objects[paths[2] ?? ''] = [object('Secret', 'b', 'x', { data: { filling: 'x'.repeat(600_000) } })];
     maxBytes = 8_000_000;
@@ -666,7 +663,7 @@ describe('a resource that is read as the caller', () => {
     }
   });
 
-  test('a resource that is read as the caller sends the fieldSelector of a watch to kube-apiserver without the leading dots of its paths', async () => {
+  test('a watch as the caller sends its fieldSelector to kube-apiserver without the leading dots of its paths', async () => {
     const selector = String.raw`.type=a\,.b,.metadata.name!=.c`;
     const url = `${base}/namespaces/a/secrets?watch=1&fieldSelector=${encodeURIComponent(selector)}`;
     const { abort, done } = call(routes, url);
@@ -691,7 +688,7 @@ describe('a resource that is read as the caller', () => {
     await done;
   });
 
-  test('a resource that is read as the caller sends no event ID until all existing objects are sent', async () => {
+  test('a watch as the caller sends no event ID until all existing objects are sent', async () => {
     const initial = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
     const { response, abort, done } = call(routes, `${base}/namespaces/b/secrets?watch=1&${initial}`, {
       headers: { accept: 'text/event-stream' },
@@ -728,7 +725,7 @@ describe('a resource that is read as the caller', () => {
     await Promise.all([...all, next].map(({ done }) => done));
   });
 
-  test('a resource that is read as the caller counts watches and memory of all ServiceAccounts of a namespace as those of one user', async () => {
+  test('a read as the caller counts watches and memory of all ServiceAccounts of a namespace as those of one user', async () => {
     const url = `${base}/secrets?watch=1`;
     const all = Array.from({ length: 25 }, (_, index) => call(routes, url, bot('a', index)));
     await settle();
