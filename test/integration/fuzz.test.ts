@@ -17,7 +17,7 @@ import { createUserWithPassword, removeUser, userPath, usersPath } from '../labs
 const configuration = join(import.meta.dirname, '../clients/schemathesis');
 const long = process.env['FUZZ'];
 /** Milliseconds for one caller. */
-const timeout = long === undefined ? 120_000 : 7_200_000;
+const timeout = long === undefined ? 300_000 : 7_200_000;
 const rightless = 'rightless';
 /** Users whose state must be unchanged afterwards. */
 const others = ['admin', 'alice', 'bob', 'carol', 'dave', rightless];

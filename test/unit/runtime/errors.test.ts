@@ -77,6 +77,7 @@ describe('docs/reference/errors.md', () => {
     badRequest: () => errors.badRequest('x'),
     unauthorized: () => errors.unauthorized(),
     invalidToken: () => errors.invalidToken(),
+    malformedCredentials: () => errors.malformedCredentials('x'),
     forbidden: () => errors.forbidden(resource, 'x', 'x'),
     alreadyExists: () => errors.alreadyExists(resource, 'x'),
     forbiddenPath: () => errors.forbiddenPath('x'),
