@@ -40,7 +40,8 @@ import { kinds, nodes } from './resources/kinds/index.ts';
 import { apisRoutes, kapisRoutes } from './resources/routes.ts';
 import { Lifecycle, type StopTimes } from './runtime/lifecycle.ts';
 import type { Logger } from './runtime/logger.ts';
-import { collectProcessMetrics, gauge } from './runtime/metrics.ts';
+import { buildInfo, connections, openWatches, sentBytes } from './runtime/metrics/definitions.ts';
+import { collectProcessMetrics } from './runtime/metrics/registry.ts';
 import { systemClock } from './runtime/time.ts';
 import { buildCertificate } from './tls/build.ts';
 import { buildTokens } from './tokens/build.ts';
@@ -64,6 +65,8 @@ export async function startServer(
   });
   const parts = buildParts(flags, { client, lifecycle, clock: systemClock, log });
   const listeners = lifecycle.add('listeners', new Listeners({ ...parts, ...buildHttpHandlers(parts) }));
+  connections.read(() => listeners.figures.map(({ listener, connections: count }) => [{ listener }, count]));
+  sentBytes.read(() => listeners.figures.map(({ listener, sentBytes: bytes }) => [{ listener }, bytes]));
   collectProcessMetrics();
   await lifecycle.start(signal);
   log.info('serving', { version: parts.version, ...listeners.ports });
@@ -93,6 +96,7 @@ function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   const openStreams = buildStreams(accounts);
   const health = lifecycle.add('shutdown', new Health(() => lifecycle.checks));
   const version = readVersion();
+  buildInfo.read(() => [[{ version, nodejs: process.versions.node }, 1]]);
   const issuer = (): string => live.value.authentication.issuer;
   const own = { flags, nodesCache, logging, auditor, certificate, openStreams, health, version, issuer };
   return { ...cluster, ...tokens, ...accounts, ...auth, ...reading, ...own };
@@ -103,7 +107,7 @@ function buildStreams({ sessions, directory }: AccountParts): OpenStreams {
   const openStreams = new OpenStreams();
   sessions.ended.subscribe((sid) => openStreams.endSession(sid));
   directory.invalidated.subscribe(() => void openStreams.recheck());
-  gauge('open_watches', 'Number of open watches and streams.', () => openStreams.size);
+  openWatches.read(() => [[{}, openStreams.size]]);
   return openStreams;
 }
 

@@ -157,7 +157,7 @@ async function work({ file, sources, mutants, baseline: known }: Job): Promise<v
   await import(new URL('../../test/assertions.ts', import.meta.url).href);
   await import(pathToFileURL(file).href);
   tests = testsOf(getState().rootDescribeBlock);
-  const { registry } = await import('../../src/runtime/metrics.ts');
+  const { registry } = await import('../../src/runtime/metrics/registry.ts');
   const lasting = new Set(registry.getMetricsAsArray().map(({ name }) => name));
   forgetMetrics = () => {
     for (const { name } of registry.getMetricsAsArray()) if (!lasting.has(name)) registry.removeSingleMetric(name);

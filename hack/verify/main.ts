@@ -24,6 +24,7 @@ const checks: readonly Check[] = [
   command('generated CRDs (make update)', 'hack/update-crds.ts', '--check'),
   command('generated manifests (make update)', 'hack/update-manifests.ts', '--check'),
   command('configuration reference (make update)', 'hack/update-configuration.ts', '--check'),
+  command('metrics reference (make update)', 'hack/update-metrics.ts', '--check'),
   command('published descriptions (make update)', 'hack/update-api.ts', '--check'),
   { name: 'prose (CONTRIBUTING.md)', run: prose },
   { name: 'descriptions against their schemas and rules', run: descriptions },

@@ -1,6 +1,7 @@
 /** Builds the users, clients, logins and sessions. */
 import type { ClusterParts } from '../cluster/build.ts';
 import type { TokenParts } from '../tokens/build.ts';
+import { hashesWaiting, sessions as knownSessions } from '../runtime/metrics/definitions.ts';
 import { Sessions } from '../tokens/sessions/sessions.ts';
 import { Directory } from './directory/directory.ts';
 import { UserConditions } from './directory/user-conditions.ts';
@@ -45,6 +46,7 @@ export function buildAccounts(
 ): AccountParts {
   const { client, namespace, live, secrets, lease, lifecycle, clock, log } = cluster;
   const passwords = new Passwords(hashFunctions, clock);
+  hashesWaiting.read(() => [[{}, passwords.waiting]]);
   lifecycle.add('admin-secret', {
     start: () => ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log }),
   });
@@ -68,6 +70,7 @@ export function buildAccounts(
       isDismissed: (spec) => directory.isDismissed(spec),
     }),
   );
+  knownSessions.read(() => [[{}, sessions.size]]);
   directory.dismissed.subscribe((dismissed) => void sessions.dismiss(dismissed));
   const identityProviders = new IdentityProviders({ ...shared, types });
   return {

@@ -9,6 +9,6 @@ export const annotations = {
   username: 'oauth.platform.io/username',
   /** The decision of the user, now or earlier, whether the client is allowed to act for them: Allowed or Refused. */
   authorization: 'oauth.platform.io/authorization',
-  /** Result of a login: LoggedIn, WrongPassword, NoPassword, Disabled, Limited, or Refused at an identity provider. */
+  /** Result of a login: a value of the label `outcome` of the metric `logins_total`. */
   login: 'oauth.platform.io/login',
 } as const;

@@ -1,5 +1,6 @@
 /** Creates audit records of requests and writes them to the sinks. */
 import type { AuditSettings } from '../config/audit.ts';
+import { auditEvents } from '../runtime/metrics/definitions.ts';
 import { AuditBody, BodyBudget } from './bodies.ts';
 import type { Audited } from './event.ts';
 import { evaluatePolicy } from './policy.ts';
@@ -22,6 +23,7 @@ export interface Auditor {
  */
 export function createAuditor(policy: () => AuditSettings['policy'], sinks: () => readonly Sink[]): Auditor {
   const emit = (event: string): void => {
+    auditEvents.add({});
     for (const sink of sinks()) sink.write(event);
   };
   const budget = new BodyBudget();

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClusterParts } from '../cluster/build.ts';
-import { counter } from '../runtime/metrics.ts';
+import { auditEventsDropped } from '../runtime/metrics/definitions.ts';
 import { createAuditor, type Auditor } from './auditor.ts';
 import { Sinks } from './sinks.ts';
 
@@ -8,8 +8,12 @@ import { Sinks } from './sinks.ts';
 const maxDrain = 1_000;
 
 export function buildAudit({ live, secrets, lifecycle, log }: ClusterParts): Auditor {
-  const dropped = counter('audit_events_dropped_total', 'Audit events dropped, by sink.', 'sink');
-  const sinks = new Sinks({ config: live, secrets, log, dropped });
+  const sinks = new Sinks({
+    config: live,
+    secrets,
+    log,
+    dropped: (sink, count) => auditEventsDropped.add({ sink }, count),
+  });
   const auditor = createAuditor(
     () => live.value.audit.policy,
     () => sinks.current,

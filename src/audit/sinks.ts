@@ -11,7 +11,7 @@ interface Parts {
   readonly secrets: Pick<SecretRefs, 'read'>;
   readonly log: Logger;
   /** Receives the number of events dropped by a sink, 'log' or 'webhook'. */
-  readonly dropped: (sink: string, events: number) => void;
+  readonly dropped: (sink: 'log' | 'webhook', events: number) => void;
 }
 
 function logSink(settings: AuditSettings['log'], { log, dropped }: Parts): Sink | undefined {

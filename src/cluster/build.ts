@@ -8,7 +8,7 @@ import { objectNames } from '../config/names.ts';
 import { formatProblem } from '../config/parse.ts';
 import type { Lifecycle } from '../runtime/lifecycle.ts';
 import type { Logger } from '../runtime/logger.ts';
-import { gauge } from '../runtime/metrics.ts';
+import { configurationProblems, leader, upstreamConnections } from '../runtime/metrics/definitions.ts';
 import type { Clock } from '../runtime/time.ts';
 import type { Cluster } from './client/client.ts';
 import { FieldSchemas } from './field-schemas.ts';
@@ -41,11 +41,14 @@ export function buildCluster(
     if (problems.length > 0) log.warn('configuration has unresolved references', { problems });
     else log.info('all references of the configuration are resolved');
   });
-  gauge(
-    'configuration_problems',
-    'Problems of the latest configuration, and unresolved references of the active one. 0 if there are none.',
-    () => live.problems.length + live.warnings.length,
-  );
+  configurationProblems.read(() => [[{}, live.problems.length + live.warnings.length]]);
+  upstreamConnections.read(() => {
+    const { busy, idle } = client.upstream.connections;
+    return [
+      [{ state: 'busy' }, busy],
+      [{ state: 'idle' }, idle],
+    ];
+  });
   lifecycle.add('client', { stop: () => client.close() });
   const source =
     file === undefined
@@ -58,6 +61,7 @@ export function buildCluster(
   });
   const identity = `${hostname()}_${randomUUID()}`;
   const lease = lifecycle.add('lease', new Lease({ client, namespace, name: objectNames.lease, identity, clock, log }));
+  leader.read(() => [[{}, lease.isHeld() ? 1 : 0]]);
   const secrets = lifecycle.add('secrets', new SecretRefs({ client, namespace, clock, log }));
   return { ...given, namespace, live, secrets, lease, fieldSchemas: new FieldSchemas(client) };
 }

@@ -16,6 +16,7 @@ import {
   type Upstream,
 } from '../cluster/client/upstream.ts';
 import { headersDown, headersUp } from './headers.ts';
+import { startTimer, type StopTimer } from './response-timer.ts';
 import { upstreamIdentityOf, type UserInfo } from '../auth/user.ts';
 import type { UpstreamIdentity } from '../cluster/client/impersonation.ts';
 
@@ -77,7 +78,10 @@ export function forward(
       length: buffered?.length ?? (length === undefined ? undefined : Number(length)),
       isLongRunning: context.info.isLongRunning,
     };
-    upstream.send(request, forwarder).then((flow) => forwarder.started(flow), reject);
+    upstream.send(request, forwarder).then(
+      (flow) => forwarder.started(flow),
+      (error: Error) => forwarder.notSent(error),
+    );
   });
 }
 
@@ -96,6 +100,7 @@ class ResponseForwarder implements ResponseHandler {
   readonly #res: Response;
   readonly #context: RequestContext;
   readonly #settle: (error?: Error) => void;
+  readonly #stopTimer: StopTimer;
   #flow: ResponseFlow | undefined;
   #isOver = false;
   /** Data received since the last write. */
@@ -128,6 +133,7 @@ class ResponseForwarder implements ResponseHandler {
     this.#res = res;
     this.#context = context;
     this.#settle = settle;
+    this.#stopTimer = startTimer(context);
     context.onEnd(() => this.#giveUp());
     if (!context.info.isLongRunning) return;
     // kube-apiserver authorized the stream for the user who started it.
@@ -141,7 +147,13 @@ class ResponseForwarder implements ResponseHandler {
     if (this.#isOver) flow.abort();
   }
 
+  notSent(error: Error): void {
+    this.#stopTimer('error');
+    this.#giveUp(error);
+  }
+
   onHead(status: number, message: string, headers: string[]): void {
+    this.#stopTimer('ok');
     if (this.#isOver) return;
     const refusal = ownRefusal(this.#upstream, status, this.#context);
     if (refusal !== undefined) {
@@ -175,6 +187,7 @@ class ResponseForwarder implements ResponseHandler {
   }
 
   onError(error: Error, isSent: boolean): void {
+    this.#stopTimer('error');
     if (!this.#isOver) this.#fail(failureOf(error, this.#req, isSent));
   }
 
@@ -195,6 +208,7 @@ class ResponseForwarder implements ResponseHandler {
 
   #giveUp(error?: Error): void {
     if (this.#isOver) return;
+    this.#stopTimer('aborted');
     this.#isOver = true;
     clearTimeout(this.#later);
     this.#flow?.abort();

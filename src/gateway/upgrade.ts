@@ -11,6 +11,7 @@ import { cutIfUnread } from '../http/response/cut-off.ts';
 import type { UpgradedConnection, Upstream } from '../cluster/client/upstream.ts';
 import { callerOf, ownRefusal, requestAborted, writeHead } from './proxy.ts';
 import { headersDown, headersUp } from './headers.ts';
+import { startTimer } from './response-timer.ts';
 
 /** Milliseconds for the client to read remaining data after kube-apiserver has closed its side. */
 const linger = 2_000;
@@ -25,7 +26,13 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
     isLongRunning: true,
   };
   const over = endOf(req, context);
-  const { response, granted } = await whileOpen(res.socket as Socket, upstream.upgrade(request, protocol, over));
+  const stopTimer = startTimer(context);
+  const upgraded = upstream.upgrade(request, protocol, over);
+  upgraded.then(
+    () => stopTimer('ok'),
+    () => stopTimer(over.aborted ? 'aborted' : 'error'),
+  );
+  const { response, granted } = await whileOpen(res.socket as Socket, upgraded);
   // Node removes the socket from the response at its end.
   const { socket } = response;
   try {

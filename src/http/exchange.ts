@@ -49,6 +49,7 @@ export class Exchange implements RequestContext {
   /** The gateway serves the request. */
   isProxied = false;
   audit: AuditRecord | undefined;
+  #annotations: Map<string, string> | undefined;
   arrival: Arrival | undefined;
   /** Collects the request body for the audit event; undefined if the policy shows no bodies. */
   requestBody: AuditBody | undefined;
@@ -102,6 +103,16 @@ export class Exchange implements RequestContext {
   get shownURL(): string {
     const shown = (this.#shownURL ??= shownURL(this.#url));
     return this.user === undefined ? anonymousURL(shown) : shown;
+  }
+
+  annotate(key: string, value: string): void {
+    (this.#annotations ??= new Map()).set(key, value);
+    this.audit?.annotate(key, value);
+  }
+
+  /** Returns the last value of an annotation. */
+  annotation(key: string): string | undefined {
+    return this.#annotations?.get(key);
   }
 
   get userAgent(): string {

@@ -1,5 +1,5 @@
 import { arch, platform } from 'node:process';
-import { registry } from '../runtime/metrics.ts';
+import { registry } from '../runtime/metrics/registry.ts';
 import { anonymous, authenticated, authorizedByPath } from './access.ts';
 import { defineRoute } from './define-route.ts';
 import { json, type Route } from './route.ts';

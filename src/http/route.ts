@@ -146,8 +146,9 @@ export interface RequestContext {
   onEnd(cleanup: () => void): void;
   /** Slots of a login; undefined for other requests. */
   readonly arrival: Arrival | undefined;
-  /** Adds to the audit event of the request. */
-  readonly audit: Pick<AuditRecord, 'identify' | 'annotate'> | undefined;
+  readonly audit: Pick<AuditRecord, 'identify'> | undefined;
+  /** Adds an annotation (audit/annotations.ts) to the audit event. The metrics read it, too. */
+  annotate(key: string, value: string): void;
   /** Calls `listener` when `user` changes while a stream is open, for example its groups. */
   onUserChange(listener: () => void): void;
   /**

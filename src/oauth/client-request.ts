@@ -87,7 +87,7 @@ export function clientRoute<const S extends Shape>({
     responses,
     async handler({ req, res, context, body: form }) {
       const client = await authenticateClient(req, form, context, authentication);
-      context.audit?.annotate(annotations.client, client.name);
+      context.annotate(annotations.client, client.name);
       await handler({ form, fields: parse(form), client, context, res });
     },
   });

@@ -75,9 +75,9 @@ interface ProviderResult extends Target {
   readonly outage?: StatusError;
 }
 
-const refusalOf = (account: Account | undefined, isElsewhere: boolean): LoginOutcome => {
-  if (account?.active === false) return 'Disabled';
-  return account?.passwordHash === undefined && !isElsewhere ? 'NoPassword' : 'WrongPassword';
+const refusalOf = (account: Account, isElsewhere: boolean): LoginOutcome => {
+  if (!account.active) return 'Disabled';
+  return account.passwordHash === undefined && !isElsewhere ? 'NoPassword' : 'WrongPassword';
 };
 
 /** Password logins of the grant and of the login page. */
@@ -114,18 +114,27 @@ export class PasswordLogin {
   }
 
   #refuse(seconds: number, account: Account | undefined, credentials: Credentials): never {
-    this.#note(account, 'Limited', credentials);
+    if (account === undefined) credentials.context.annotate(annotations.login, 'Limited');
+    else this.#note(account, 'Limited', credentials);
     throw new OAuthError('invalid_grant', `too many failed logins; try again in ${durationText(seconds)}`, {
       status: 429,
       headers: { 'Retry-After': String(seconds) },
     });
   }
 
-  #note(account: Account | undefined, reason: LoginOutcome, { client, context }: Credentials): void {
-    const { sourceIP, userAgent, audit } = context;
-    audit?.annotate(annotations.login, reason);
-    if (account !== undefined) audit?.annotate(annotations.username, account.username);
-    if (account !== undefined) this.#parts.loginHistories.add(account, { reason, client, sourceIP, userAgent });
+  #note(account: Account, reason: LoginOutcome, { client, context }: Credentials): void {
+    const { sourceIP, userAgent } = context;
+    context.annotate(annotations.login, reason);
+    context.annotate(annotations.username, account.username);
+    this.#parts.loginHistories.add(account, { reason, client, sourceIP, userAgent });
+  }
+
+  #noteFailure({ identity, outage }: ProviderResult, account: Account | undefined, credentials: Credentials): void {
+    // During an outage of a provider, only the passwords of local users are known to be wrong.
+    if (outage !== undefined && account?.passwordHash === undefined)
+      credentials.context.annotate(annotations.login, 'Unavailable');
+    else if (account !== undefined) this.#note(account, refusalOf(account, identity !== undefined), credentials);
+    else credentials.context.annotate(annotations.login, identity === undefined ? 'UnknownUser' : 'WrongPassword');
   }
 
   /** Authenticates an attempt that is counted by the limiter. */
@@ -145,9 +154,7 @@ export class PasswordLogin {
     const isAllowed = person === undefined ? isRight : account?.active && [undefined, account.uid].includes(named?.uid);
     if (account === undefined || isAllowed !== true) {
       limiter.failed(attempt);
-      // During an outage of a provider, only the passwords of local users are known to be wrong.
-      if (outage === undefined || account?.passwordHash !== undefined)
-        this.#note(account, refusalOf(account, identity !== undefined), credentials);
+      this.#noteFailure(result, account, credentials);
       // Unknown names are not logged: they may be passwords that were typed into the wrong field.
       context.log.info('login failed', { auditID: context.auditID, username: account?.username, client, sourceIP });
       throw outage ?? refused();
@@ -182,8 +189,7 @@ export class PasswordLogin {
   }
 
   #checkLimit({ account, attempt }: Target, credentials: Credentials): void {
-    const seconds = this.#parts.limiter.retryAfter(attempt);
-    if (seconds > 0) this.#refuse(seconds, account, credentials);
+    this.#parts.limiter.check(attempt, (seconds) => this.#refuse(seconds, account, credentials));
   }
 
   #targetOf(identity: Identity, username: string, attempt: LoginAttempt): Target {
@@ -233,7 +239,7 @@ export class PasswordLogin {
     if (!multipleLogin()) await this.#revokeOthers(created.session);
     const { session } = created;
     context.audit?.identify({ username, uid, groups: account.groups });
-    context.audit?.annotate(annotations.session, session.metadata.name);
+    context.annotate(annotations.session, session.metadata.name);
     const provider = person?.identity.provider;
     context.log.info('login', { auditID, username, client, provider, sid: session.metadata.name, sourceIP });
     return { ...created, subject: loggedIn(account, session) };

@@ -48,6 +48,11 @@ export class Slots {
     this.#options = { perUser: options.total, ...options };
   }
 
+  /** Requests that wait for a slot. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
   /** Takes `count` slots and returns the function that frees them. Throws 429 if fewer are free. */
   take(holder: ShareHolder, count = 1): () => void {
     if (!this.#hasRoom(holder, count)) throw this.#noSlot(holder, count);

@@ -1,5 +1,7 @@
+import { X509Certificate } from 'node:crypto';
 import type { ClusterParts } from '../cluster/build.ts';
 import type { Flags } from '../config/flags.ts';
+import { certificateExpiry } from '../runtime/metrics/definitions.ts';
 import { ServingCertificate } from './serving-certificate.ts';
 import { servingFromFiles, servingFromSecret } from './serving.ts';
 
@@ -13,7 +15,12 @@ export function buildCertificate(
     tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined
       ? servingFromFiles(tlsCertFile, tlsPrivateKeyFile)
       : servingFromSecret({ client, namespace, hosts, clock, log });
-  return lifecycle.add('serving-certificate', new ServingCertificate({ client, namespace, live, source, clock, log }));
+  const certificate = lifecycle.add(
+    'serving-certificate',
+    new ServingCertificate({ client, namespace, live, source, clock, log }),
+  );
+  certificateExpiry.read(() => [[{}, new X509Certificate(certificate.value.cert).validToDate.getTime() / 1_000]]);
+  return certificate;
 }
 
 /** Returns the names and addresses of the TLS listeners. */

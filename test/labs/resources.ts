@@ -239,6 +239,7 @@ export function call(
     freeSlots: () => undefined,
     onEnd: () => undefined,
     audit: undefined,
+    annotate: () => undefined,
     onUserChange: (listener) => void listeners.push(listener),
     onRecheck: (check, refuse) =>
       void guards.push(async () => {

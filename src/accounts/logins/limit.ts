@@ -10,6 +10,7 @@
  * from other addresses do not delay a login from such an address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
+import { limitedAttempts } from '../../runtime/metrics/definitions.ts';
 import type { LoginLimit } from '../../config/schema.ts';
 import type { Account } from '../directory/account.ts';
 import { normalizedLogin } from '../directory/account-index.ts';
@@ -139,6 +140,14 @@ export class LoginLimiter {
     return secondsUntil(this.#standingsOf(attempt, now), now);
   }
 
+  /** Runs `refuse` with the seconds to wait if this attempt is not allowed now. */
+  check(attempt: Attempt, refuse: (seconds: number) => never): void {
+    const seconds = this.retryAfter(attempt);
+    if (seconds === 0) return;
+    limitedAttempts.add({ guesses: attempt.guesses });
+    refuse(seconds);
+  }
+
   /** Runs `authenticate` while the attempt is under way (see `enter`), or `refuse` with the seconds to wait. */
   async during<T>(
     attempt: Attempt,
@@ -148,7 +157,10 @@ export class LoginLimiter {
   ): Promise<T> {
     const entered = this.enter(attempt, guesses);
     const seconds = typeof entered === 'number' ? entered : await entered;
-    if (seconds > 0) return refuse(seconds);
+    if (seconds > 0) {
+      limitedAttempts.add({ guesses: attempt.guesses });
+      return refuse(seconds);
+    }
     try {
       return await authenticate();
     } finally {

@@ -8,6 +8,7 @@ import bcrypt from 'bcrypt';
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
+import { hashDurations } from '../../runtime/metrics/definitions.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { maxConcurrentHashes } from './threads.ts';
@@ -74,6 +75,11 @@ export class Passwords {
     this.#clock = clock;
   }
 
+  /** Checks and hashes that wait for a thread. */
+  get waiting(): number {
+    return this.#slots.waiting;
+  }
+
   /** Returns a new hash with the preferred parameters. `source` is the user whose password it is. */
   async hash(password: string, source = ''): Promise<string> {
     return await this.#slots.run(source, () => this.#functions.hash(password, preferred));
@@ -127,6 +133,7 @@ export class Passwords {
     const started = this.#clock.monotonic();
     const right = await this.#functions.verify(hash, password);
     const duration = this.#clock.monotonic() - started;
+    hashDurations.observe({}, duration / 1_000);
     const before = this.#costs.get(parameters);
     this.#costs.set(parameters, before === undefined ? duration : before * 0.9 + duration * 0.1);
     return right;

@@ -8,6 +8,7 @@ import { InProgress } from '../../runtime/bounded-cache.ts';
 import { expired, type StatusError } from '../../runtime/errors.ts';
 import { isHandshake } from '../../http/listeners/web-socket.ts';
 import type { Framing } from '../../http/response/streamed-body.ts';
+import { fanOutDelays } from '../../runtime/metrics/definitions.ts';
 import { Wheel } from '../../runtime/wheel.ts';
 import { Slice } from '../../runtime/slice.ts';
 import type { Change } from '../../cluster/cache/history.ts';
@@ -37,6 +38,8 @@ export class Watches<F> {
   /** Position of the first pending change in the store's history. */
   #position = 0;
   #isSending = false;
+  /** Arrivals of the pending changes, by `performance.now()`. */
+  #arrivals: number[] = [];
   #unsubscribe: (() => void) | undefined;
 
   constructor(store: Store<F>) {
@@ -70,6 +73,7 @@ export class Watches<F> {
     this.#position = this.#store.history.position;
     this.#unsubscribe = this.#store.subscribe({
       change: (change) => {
+        this.#arrivals.push(performance.now());
         this.#pending.push(change);
         if (!this.#isSending) void this.#sendPending();
       },
@@ -113,6 +117,7 @@ export class Watches<F> {
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;
     this.#pending = [];
+    this.#arrivals = [];
   }
 
   #tick(watch: Watch<F>): void {
@@ -127,9 +132,11 @@ export class Watches<F> {
       // Waiting between two parts lets a client that keeps up read one part before the next one is written.
       await turn();
       const changes = this.#takePending();
+      const [oldest = 0] = this.#arrivals.splice(0, changes.length);
       const start = this.#position;
       this.#position += changes.length;
       await this.#send(changes, start);
+      fanOutDelays.observe({}, (performance.now() - oldest) / 1_000);
       for (const watch of this.#open.keys()) if (watch.isLost) watch.cut();
     }
     this.#isSending = false;

@@ -2,6 +2,7 @@ import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import { laneSizes, type KubeClient } from '../../cluster/client/client.ts';
 import { KubeError } from '../../cluster/client/kube-error.ts';
+import { accessReviews, cachedDecisions } from '../../runtime/metrics/definitions.ts';
 import { Slots } from '../../runtime/slots.ts';
 import type { UserInfo } from '../user.ts';
 import type { Attributes, Authorizer, Decision } from './authorizer.ts';
@@ -90,17 +91,23 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
       const key = keyOf(user, attributes);
       const at = clock();
       const cached = decisions.get(key);
-      if (cached !== undefined && at - cached.at < maxAge) return cached.decision;
+      if (cached !== undefined && at - cached.at < maxAge) {
+        cachedDecisions.add({});
+        return cached.decision;
+      }
       const { slots, inFlight } = maxAge < maxDecisionAge ? rechecks : requests;
       const current = inFlight.get(key);
       if (current !== undefined) return await current;
       const review = slots.run(user.username, () => requestReview(user, attributes));
       inFlight.set(key, review);
+      let result: 'allowed' | 'denied' | 'error' = 'error';
       try {
         const decision = await review;
         decisions.set(key, { decision, at });
+        result = decision.allowed ? 'allowed' : 'denied';
         return decision;
       } finally {
+        accessReviews.observe({ result }, (clock() - at) / 1_000);
         inFlight.delete(key);
       }
     },

@@ -55,6 +55,10 @@ export class Informer<T extends KubeObject> {
     return this.#objects.get(keyOf({ metadata: { namespace, name } }));
   }
 
+  get size(): number {
+    return this.#objects.size;
+  }
+
   list(): T[] {
     return [...this.#objects.values()];
   }

@@ -3,6 +3,7 @@
  * (k8s.io/client-go tools/cache/reflector.go). Each object is passed on as the bytes of kube-apiserver and decoded.
  */
 import type { Logger } from '../../runtime/logger.ts';
+import { lists, watchEvents } from '../../runtime/metrics/definitions.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
 import { KubeError } from '../client/kube-error.ts';
 import { keyOf, type ChangeType, type KubeObject } from '../client/kube-object.ts';
@@ -58,6 +59,8 @@ class LostEvent extends Error {}
 export class Reflector<T> {
   readonly #options: ReflectorOptions<T>;
   readonly #clock: Clock;
+  /** Plural name of the resource, for the metrics. */
+  readonly #resource: string;
   readonly #requests: ListWatch;
   readonly #stopped = new AbortController();
   #state: State = 'streaming list';
@@ -77,6 +80,7 @@ export class Reflector<T> {
     const { clock, watchSeconds } = options;
     this.#options = options;
     this.#clock = clock;
+    this.#resource = options.path.slice(options.path.lastIndexOf('/') + 1);
     this.#requests = new ListWatch({
       ...options,
       clock,
@@ -204,7 +208,10 @@ export class Reflector<T> {
     const { type, object } = parseWatchEvent(event);
     const resourceVersion = object.metadata.resourceVersion ?? '';
     if (type === 'BOOKMARK') this.#options.bookmark?.(resourceVersion);
-    else this.#options.apply(type, this.#options.decode(object, objectBytes(event, type)));
+    else {
+      this.#options.apply(type, this.#options.decode(object, objectBytes(event, type)));
+      watchEvents.add({ resource: this.#resource });
+    }
     this.#resourceVersion = resourceVersion;
   }
 
@@ -215,6 +222,7 @@ export class Reflector<T> {
     this.#state = 'watch';
     this.#hasSynced = true;
     this.#failures = 0;
+    lists.add({ resource: this.#resource });
     log.info('listed', { path, items: items.length, resourceVersion });
   }
 

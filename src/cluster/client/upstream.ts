@@ -50,6 +50,8 @@ export interface Upstream {
    * the signal.
    */
   upgrade(request: ForwardedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeResponse>;
+  /** Open connections, without upgraded ones. */
+  readonly connections: Connections['counts'];
   /** Reads the credential of this server again before the next request, after kube-apiserver rejected it. */
   renewCredential(): void;
   close(): void;
@@ -138,6 +140,10 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
       });
       client.end();
       return await responseOf(client, signal);
+    },
+
+    get connections() {
+      return connections.counts;
     },
 
     renewCredential: () => credential.renew(),

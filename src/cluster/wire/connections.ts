@@ -64,6 +64,11 @@ export class Connections implements ConnectionOwner {
     this.#isSecure = address.url.protocol === 'https:';
   }
 
+  /** Number of open connections by state. */
+  get counts(): { readonly busy: number; readonly idle: number } {
+    return { busy: this.#all.size - this.#idle.length, idle: this.#idle.length };
+  }
+
   send(request: SentRequest): ResponseFlow {
     if (this.#isClosed) throw new Error(shuttingDown);
     if (this.#tls !== this.#address.tls) this.#retireAll();

@@ -1,7 +1,7 @@
 import { maxUserAgent } from '../../audit/event.ts';
 import { logRequest } from '../../runtime/logger.ts';
-import { observeRequest } from '../../runtime/metrics.ts';
 import type { RequestFilter } from '../exchange.ts';
+import { countRequest } from './request-metrics.ts';
 
 /** Paths that kubelets and load balancers poll: never limited, and logged only if they fail. */
 export const probes: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
@@ -13,7 +13,7 @@ export const accessLog: RequestFilter = (exchange) => {
     const seconds = (performance.now() - exchange.started) / 1_000;
     const { info, user } = exchange;
     const { status } = exchange;
-    observeRequest(info, status, seconds);
+    countRequest(exchange, seconds);
     const failed = status >= 500;
     if (probes.has(exchange.path) && !failed) return;
     logRequest(exchange.log, failed ? 'warn' : 'info', {

@@ -2,7 +2,7 @@ import { HolderSlots, tooManyInProgress } from '../../runtime/slots.ts';
 import { addressKeys, type ShareHolder } from '../../runtime/shares.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
-import { countInFlight } from '../../runtime/metrics.ts';
+import { requestsInFlight } from '../../runtime/metrics/definitions.ts';
 import { probes } from './access-log.ts';
 
 /** A watch costs little more than its buffer, and each kubectl, console or controller holds only a few. */
@@ -11,6 +11,7 @@ const maxWatchesPerUser = 1_000;
 type Limits = Pick<PlatformConfiguration['requests'], 'maxInFlight' | 'maxInFlightPerUser'>;
 
 type Kind = 'login' | 'read' | 'change' | 'anonymous';
+type PoolKind = Kind | 'body' | 'authentication';
 
 /**
  * Returns the kind that a request is counted as. Reads must not wait for changes, which go to etcd, nor for logins, which compute a hash;
@@ -76,7 +77,7 @@ const fourfold: Part = { factor: 4, text: 'four times ' };
 
 /** Slots for requests of one kind. */
 class Pool {
-  readonly #kind: string;
+  readonly #kind: PoolKind;
   readonly #subject: string;
   readonly #total: Part;
   readonly #share: Part;
@@ -84,7 +85,7 @@ class Pool {
   #current = 0;
 
   /** `kind` is the label in metrics, `subject` the noun in messages. */
-  constructor(kind: string, subject: string, { total, share } = { total: whole, share: whole }) {
+  constructor(kind: PoolKind, subject: string, { total, share } = { total: whole, share: whole }) {
     this.#kind = kind;
     this.#subject = subject;
     this.#total = total;
@@ -99,14 +100,14 @@ class Pool {
       throw tooManyInProgress(`${total} ${this.#subject}`, `${this.#total.text}requests.maxInFlight`);
     const free = this.#perHolder.take(holder, Math.ceil(maxInFlightPerUser * this.#share.factor));
     this.#current += 1;
-    countInFlight(this.#kind, 1);
+    requestsInFlight.add({ kind: this.#kind }, 1);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
       free();
       this.#current -= 1;
-      countInFlight(this.#kind, -1);
+      requestsInFlight.add({ kind: this.#kind }, -1);
     };
   }
 }

@@ -113,6 +113,7 @@ const expectsContinue =
 export interface Listener {
   /** The port that is bound, also if port 0 was requested. */
   readonly port: number;
+  readonly sockets: { readonly open: ReadonlySet<Socket>; readonly sentBytes: number };
   /** Sets the certificate of new connections. Open connections keep the old one. */
   setCertificate(certificate: Certificate): void;
   /** Stops accepting connections, lets requests in flight end, and closes the remaining connections after `grace` milliseconds. */
@@ -129,14 +130,28 @@ interface Address {
   readonly port: number;
 }
 
-/** Returns the open sockets. Unlike the server's own count, they include upgraded connections. */
-function socketsOf(server: Server | Http2SecureServer): ReadonlySet<Socket> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  return sockets;
+/** Open sockets. Unlike the server's own count, they include upgraded connections. */
+class Sockets {
+  readonly open: Set<Socket> = new Set();
+  /** Bytes that were sent over sockets that are closed. */
+  #sent = 0;
+
+  constructor(server: Server | Http2SecureServer) {
+    server.on('connection', (socket: Socket) => {
+      this.open.add(socket);
+      socket.once('close', () => {
+        this.open.delete(socket);
+        this.#sent += socket.bytesWritten;
+      });
+    });
+  }
+
+  /** Bytes sent over all sockets, with the bytes of TLS. */
+  get sentBytes(): number {
+    let sum = this.#sent;
+    for (const { bytesWritten } of this.open) sum += bytesWritten;
+    return sum;
+  }
 }
 
 async function bind(server: Server | Http2SecureServer, { host, port }: Address): Promise<number> {
@@ -178,7 +193,7 @@ function closeStreamless(session: ServerHttp2Session): ReadonlySet<ServerHttp2St
 
 export async function listenHTTP(handle: HttpHandler, address: Address): Promise<Listener> {
   const server = http.createServer(http1, handle);
-  const sockets = socketsOf(server);
+  const sockets = new Sockets(server);
   server.maxConnections = maxConnections;
   server.on('clientError', refuse);
   server.on('connect', refuseTunnel);
@@ -189,12 +204,13 @@ export async function listenHTTP(handle: HttpHandler, address: Address): Promise
   const port = await bind(server, address);
   return {
     port,
+    sockets,
     setCertificate: () => undefined,
     close: async (grace) => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       const idle = setInterval(() => server.closeIdleConnections(), idleInterval);
       const timer = setTimeout(() => {
-        for (const socket of sockets) cutConnection(responseOn(socket)?.req.httpVersion ?? '', socket);
+        for (const socket of sockets.open) cutConnection(responseOn(socket)?.req.httpVersion ?? '', socket);
       }, grace);
       await closed;
       clearInterval(idle);
@@ -230,7 +246,7 @@ export async function listenTLS(
   };
   const server = http2.createSecureServer(options);
   const sessions = new Map<ServerHttp2Session, ReadonlySet<ServerHttp2Stream>>();
-  const sockets = socketsOf(server);
+  const sockets = new Sockets(server);
   const secure = new WeakSet<object>();
   server.maxConnections = maxConnections;
   server.on('clientError', (error: Error, socket: Socket) =>
@@ -252,6 +268,7 @@ export async function listenTLS(
   const port = await bind(server, address);
   return {
     port,
+    sockets,
     // setSecureContext does not keep the options of the previous context.
     setCertificate: (next) => server.setSecureContext(context(next)),
     close: async (grace) => {
@@ -265,7 +282,7 @@ export async function listenTLS(
           for (const stream of streams) if (!stream.writableFinished) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       }, grace);
       const end = setTimeout(() => {
-        for (const socket of sockets) socket.destroy();
+        for (const socket of sockets.open) socket.destroy();
       }, grace + resetTime);
       await closed;
       clearInterval(idle);

@@ -17,7 +17,17 @@ export interface ListenersOptions {
   readonly openStreams: Pick<OpenStreams, 'endAll'>;
 }
 
-export type Ports = Readonly<Record<'http' | 'https' | 'aggregated', number>>;
+/** In the order in which they are opened. */
+const names = ['http', 'https', 'aggregated'] as const;
+
+export type Ports = Readonly<Record<(typeof names)[number], number>>;
+
+export interface ListenerFigures {
+  readonly listener: keyof Ports;
+  readonly connections: number;
+  /** Bytes sent since the start, those of TLS included. */
+  readonly sentBytes: number;
+}
 
 /** The three ports of the server. */
 export class Listeners {
@@ -38,6 +48,15 @@ export class Listeners {
     this.#open.push(await listenTLS(gateway, { host, port: httpsPort }, certificate.value, false));
     const aggregator = { host: aggregatedBindAddress, port: aggregatedPort };
     this.#open.push(await listenTLS(aggregated, aggregator, certificate.value, true));
+  }
+
+  /** Figures of the open listeners. */
+  get figures(): readonly ListenerFigures[] {
+    return this.#open.map(({ sockets }, at) => ({
+      listener: names[at] as keyof Ports,
+      connections: sockets.open.size,
+      sentBytes: sockets.sentBytes,
+    }));
   }
 
   /** The bound ports; 0 before `start`. */

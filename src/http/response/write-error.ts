@@ -44,16 +44,14 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
   if (wasAborted && exchange.hasEnded) return;
   const error = wasAborted ? requestEnded() : typed(thrown, exchange);
   if (error.code >= 500 && error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
-  exchange.failure =
-    error instanceof OAuthError
-      ? { status: 'Failure', reason: error.error, message: error.message }
-      : { status: 'Failure', reason: error.reason, message: error.message };
+  const response = error instanceof StatusError && usesOAuthErrors(exchange.path) ? asOAuth(error) : error;
+  const reason = response instanceof OAuthError ? response.error : response.reason;
+  exchange.failure = { status: 'Failure', reason, message: error.message };
   if (res.headersSent || res.writableEnded) {
     // The headers are sent, so cutting is the only way to tell the client that the response is incomplete.
     if (!res.writableEnded) cutOff(res);
     return;
   }
-  const response = error instanceof StatusError && usesOAuthErrors(exchange.path) ? asOAuth(error) : error;
   try {
     writeResponse(exchange, response);
   } catch {

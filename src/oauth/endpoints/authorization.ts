@@ -146,8 +146,8 @@ async function authorize(
 }
 
 function annotate({ context }: PageRequest, { client }: AuthorizationRequest, decision: 'Allowed' | 'Refused'): void {
-  context.audit?.annotate(annotations.client, client.name);
-  context.audit?.annotate(annotations.authorization, decision);
+  context.annotate(annotations.client, client.name);
+  context.annotate(annotations.authorization, decision);
 }
 
 /** Step 3. Returns undefined if the login page was sent instead. */

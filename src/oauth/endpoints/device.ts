@@ -144,9 +144,9 @@ async function decide(
         status: 400,
       });
   }
-  context.audit?.annotate(annotations.client, session.spec.clientID);
-  context.audit?.annotate(annotations.session, session.metadata.name);
-  context.audit?.annotate(annotations.authorization, isAllowed ? 'Allowed' : 'Refused');
+  context.annotate(annotations.client, session.spec.clientID);
+  context.annotate(annotations.session, session.metadata.name);
+  context.annotate(annotations.authorization, isAllowed ? 'Allowed' : 'Refused');
   log.info(isAllowed ? 'device authorized' : 'device denied', {
     auditID,
     username: subject.username,

@@ -2,6 +2,7 @@
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { OwnPassword, type OwnPasswordParts } from '../../accounts/passwords/own.ts';
+import { annotations } from '../../audit/annotations.ts';
 import { OAuthError } from '../../runtime/errors.ts';
 import type { RequestContext, Route } from '../../http/route.ts';
 import { described, text } from '../../http/schema.ts';
@@ -52,9 +53,11 @@ export function loginRoutes(parts: LoginParts): Route[] {
     const { username, password, new_password: newPassword } = typed;
     let verified = await login.verify({ username, password, client, context: page.context });
     if (verified.account.passwordChangeRequired) {
+      page.context.annotate(annotations.login, 'PasswordChangeRequired');
       if (newPassword === undefined) return showLogin(page, { next, username, changesPassword: true });
       assertConfirmed(typed);
       verified = { account: await changePassword(verified.account, password, newPassword, page.context) };
+      page.context.annotate(annotations.login, 'LoggedIn');
     }
     await logInBrowser(parts, page, verified);
     resume(page.res, next);

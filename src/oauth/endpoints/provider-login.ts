@@ -10,7 +10,7 @@ import type { Linking } from '../../accounts/providers/linking.ts';
 import type { ProviderRequest } from '../../accounts/providers/provider.ts';
 import type { RedirectProviders } from '../../accounts/providers/redirect-providers.ts';
 import { PersonRefused, type Person } from '../../accounts/providers/person.ts';
-import type { LoginHistories, LoginOutcome } from '../../accounts/logins/history.ts';
+import type { LoginHistories } from '../../accounts/logins/history.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import { sameHash, type RefreshTokens } from '../../tokens/refresh-tokens.ts';
 import { annotations } from '../../audit/annotations.ts';
@@ -186,10 +186,15 @@ async function requestPerson(
   { redirectProviders, limiter }: ProviderLoginParts,
   provider: string,
   request: ProviderRequest,
-  { query, sourceIP }: RequestContext,
+  context: RequestContext,
 ): Promise<Person> {
+  const { query, sourceIP } = context;
   const attempt = { guesses: 'provider code', address: sourceIP } as const;
-  return await limiter.during(attempt, refuse, async () => {
+  const limited = (seconds: number): never => {
+    context.annotate(annotations.login, 'Limited');
+    return refuse(seconds);
+  };
+  return await limiter.during(attempt, limited, async () => {
     try {
       return await redirectProviders.person(provider, query, request, sourceIP);
     } catch (error) {
@@ -213,19 +218,18 @@ async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: 
   // The cookie is valid for one attempt, successful or not.
   res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
   const { auditID, sourceIP, userAgent, log } = context;
-  let outcome: LoginOutcome | 'Refused' = 'Refused';
+  context.annotate(annotations.login, 'Refused');
   try {
     const person = await requestPerson(parts, provider, request, context);
     const account = await parts.linking.accountOf(person);
-    outcome = account.active ? 'LoggedIn' : 'Disabled';
-    parts.loginHistories.add(account, { reason: outcome, client: pagesClient.name, sourceIP, userAgent });
+    const reason = account.active ? 'LoggedIn' : 'Disabled';
+    context.annotate(annotations.login, reason);
+    parts.loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });
     if (!account.active) throw new PersonRefused('this user is disabled');
     await logInBrowser(parts, page, { account, person });
-    context.audit?.annotate(annotations.login, outcome);
     resume(res, pending.next);
   } catch (error) {
     if (!(error instanceof PersonRefused)) throw error;
-    context.audit?.annotate(annotations.login, outcome);
     log.info('login failed', { auditID, provider, reason: error.message, client: pagesClient.name, sourceIP });
     throw new OAuthError('access_denied', error.message, { status: 403 });
   }

@@ -120,7 +120,7 @@ export function tokenEndpoint(options: {
         responses: json(tokenResponseSchema, 'The tokens'),
         async handler({ form, fields, client, context, res }) {
           const grant = byType.get(fields.grant_type) as Grant;
-          context.audit?.annotate(annotations.grantType, grant.grantType);
+          context.annotate(annotations.grantType, grant.grantType);
           assertGrantAllowed(client, grant.grantType);
           const audience = audienceOf(fields, client, issuer());
           const result = await retryIfChanged(async (isRetry) => {
@@ -130,7 +130,7 @@ export function tokenEndpoint(options: {
           });
           assertAudience(result.subject, audience, issuer());
           context.audit?.identify(result.subject);
-          context.audit?.annotate(annotations.session, result.session.metadata.name);
+          context.annotate(annotations.session, result.session.metadata.name);
           sendJSON(res, responseTo(client, result, audience, tokens), uncached);
         },
       }),

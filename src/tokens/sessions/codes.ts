@@ -1,4 +1,5 @@
 /** Authorization codes and device codes: a session in phase Pending starts when its code is used, once. */
+import { reuses } from '../../runtime/metrics/definitions.ts';
 import { rfc3339, type Clock } from '../../runtime/time.ts';
 import { hashToken, newSessionID, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
 import type { SessionCreation } from './creation.ts';
@@ -94,7 +95,10 @@ export class Codes {
     if (!sameHash(hashToken(code), session.spec.code?.hash)) return 'unknown';
     const { phase } = session.status;
     if (phase === 'Active') {
-      if (session.spec.code?.redirectURI !== undefined) await this.#store.revoke(session);
+      if (session.spec.code?.redirectURI !== undefined) {
+        await this.#store.revoke(session);
+        reuses.add({ token: 'code' });
+      }
       return 'reused';
     }
     if (session.spec.clientID !== clientID) return 'unknown';

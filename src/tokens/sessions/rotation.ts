@@ -2,6 +2,7 @@
  * Rotates refresh tokens. Each is valid for one use, and a retry within the grace period gets the same successor. Any later use revokes
  * the session (RFC 9700 section 4.14.2).
  */
+import { reuses } from '../../runtime/metrics/definitions.ts';
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { rfc3339, type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { hashToken, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
@@ -64,7 +65,10 @@ export class Rotation {
     const session = await (known !== undefined || isRetry ? this.#store.readLatest(sid) : this.#store.read(sid));
     if (session?.spec.clientID !== clientID) return 'unknown';
     const state = this.#stateOf(session, token);
-    if (state === 'reused') await this.#store.revoke(session);
+    if (state === 'reused') {
+      await this.#store.revoke(session);
+      reuses.add({ token: 'refresh token' });
+    }
     if (state === 'reused' || state === 'ended') return state;
     const uses = {
       rotate: () => this.#rotate(session, token),

@@ -110,6 +110,11 @@ export class SessionStore {
       .filter((session) => session.spec.userUID === userUID);
   }
 
+  /** Number of known sessions, expired and revoked ones included. */
+  get size(): number {
+    return this.#informer.size;
+  }
+
   /** Returns the known sessions of all users, expired and revoked ones included. */
   ofAll(): Session[] {
     return [...this.#ofUser.keys()].flatMap((userUID) => this.ofUser(userUID));

@@ -156,6 +156,11 @@ export class Sessions {
     return (await this.#store.readOfUser(...query)).filter((one) => !this.#lifetimes.isOver(one));
   }
 
+  /** Number of sessions that this replica knows, expired and revoked ones included. */
+  get size(): number {
+    return this.#store.size;
+  }
+
   /**
    * Revokes the dismissed sessions that this replica knows, one after the other. Every replica does so. The sweeper deletes those that
    * cannot be revoked now. Never rejects.

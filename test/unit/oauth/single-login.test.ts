@@ -12,7 +12,13 @@ import { settle } from '../../labs/cluster-fakes.ts';
 import { redeem } from '../../labs/sessions.ts';
 
 const log = createLogger({ silent: true });
-const context = { auditID: '', sourceIP: '192.0.2.1', userAgent: '', log } as RequestContext;
+const context = {
+  auditID: '',
+  sourceIP: '192.0.2.1',
+  userAgent: '',
+  log,
+  annotate: () => undefined,
+} as unknown as RequestContext;
 
 let replicas: [Accounts, Accounts];
 beforeEach(async () => {

@@ -284,6 +284,7 @@ describe('the audit event of a failed login', () => {
     ['erin', 'WrongPassword'],
     ['alice', 'WrongPassword'],
     ['passwordless', 'NoPassword'],
+    ['nobody', 'UnknownUser'],
   ])('the audit event of a failed login of %s has the outcome %s', async (name, outcome) => {
     const made = await lab();
     await made.putUser('erin', linked, false);
@@ -292,7 +293,7 @@ describe('the audit event of a failed login', () => {
     expect(outcomeOf(made)).toBe(outcome);
   });
 
-  test('the audit event of a failed login has no outcome while a provider is unavailable, unless the user has a local password', async () => {
+  test('the audit event of a failed login has the outcome Unavailable while a provider does not respond, unless the user has a local password', async () => {
     const made = await lab();
     await made.putUser('erin', linked, false);
     made.ldap.isDown = true;
@@ -301,7 +302,7 @@ describe('the audit event of a failed login', () => {
       await as(made, name, 'wrong');
       outcomes.push(outcomeOf(made));
     }
-    expect(outcomes).toEqual([undefined, undefined, 'WrongPassword']);
+    expect(outcomes).toEqual(['Unavailable', 'Unavailable', 'WrongPassword']);
   });
 });
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { platformToken } from '../../../../src/auth/authenticators/index.ts';
-import { registry } from '../../../../src/runtime/metrics.ts';
+import { registry } from '../../../../src/runtime/metrics/registry.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';

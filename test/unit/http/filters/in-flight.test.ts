@@ -1,7 +1,7 @@
 // evidence: fair-share-in-flight
 import { describe, expect, test } from '@jest/globals';
 import type { Duplex } from 'node:stream';
-import { registry } from '../../../../src/runtime/metrics.ts';
+import { registry } from '../../../../src/runtime/metrics/registry.ts';
 import { sendRequest, send, type AppResponse, type AppRequest } from '../../../fakes/request.ts';
 import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 

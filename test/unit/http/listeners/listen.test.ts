@@ -11,7 +11,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import tls from 'node:tls';
 import type { HttpHandler } from '../../../../src/http/listeners/http-handler.ts';
 import { listenHTTP, listenTLS, type Listener } from '../../../../src/http/listeners/listen.ts';
-import { registry } from '../../../../src/runtime/metrics.ts';
+import { registry } from '../../../../src/runtime/metrics/registry.ts';
 import { PreparedDocument } from '../../../../src/http/response/prepared-document.ts';
 import { newMaterial, type ServingMaterial } from '../../../../src/tls/authority.ts';
 import { doing, face } from '../../../labs/http.ts';

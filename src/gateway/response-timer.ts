@@ -1,0 +1,16 @@
+import type { RequestContext } from '../http/route.ts';
+import { upstreamDurations } from '../runtime/metrics/definitions.ts';
+
+/** Observes the time to the response of kube-apiserver. Only the first call counts. */
+export type StopTimer = (result: 'ok' | 'error' | 'aborted') => void;
+
+/** Starts to measure a forwarded request. */
+export function startTimer({ info }: RequestContext): StopTimer {
+  const started = performance.now();
+  let isRunning = true;
+  return (result) => {
+    if (!isRunning) return;
+    isRunning = false;
+    upstreamDurations.observe({ verb: info.verb, result }, (performance.now() - started) / 1_000);
+  };
+}

@@ -1,0 +1,52 @@
+/** Values of labels. Callers must not be able to create time series, so each label has a maximum number of values. */
+
+export interface LabelValues<V extends string = string> {
+  /** For the documentation. */
+  readonly description: string;
+  /** Maximum number of values, `other` included. */
+  readonly max: number;
+  /** Returns the value, or `other` if it is not allowed. */
+  readonly bound: (value: V) => string;
+}
+
+const other = 'other';
+
+/** A fixed set of values. */
+export function oneOf<const V extends string>(...values: readonly V[]): LabelValues<V> {
+  return among(values, values.map((value) => `\`${value}\``).join(', '));
+}
+
+/** A fixed set of values that is too large for a list in the documentation. */
+export function among<V extends string>(values: readonly V[], description: string): LabelValues<V> {
+  const allowed: ReadonlySet<string> = new Set(values);
+  return { description, max: allowed.size + 1, bound: (value) => (allowed.has(value) ? value : other) };
+}
+
+/** The first `max` values. Only for names that callers do not choose, such as those in the configuration. */
+export function first(max: number, description: string): LabelValues {
+  const known = new Set<string>();
+  return {
+    description,
+    max: max + 1,
+    bound(value) {
+      if (known.has(value)) return value;
+      if (known.size >= max) return other;
+      known.add(value);
+      return value;
+    },
+  };
+}
+
+/** Values that are added while the server runs. `add` is not for values that callers choose. */
+export function registered(max: number, description: string): LabelValues & { readonly add: (value: string) => void } {
+  const known = new Set<string>();
+  return {
+    description,
+    max: max + 2,
+    add: (value) => {
+      if (known.size < max) known.add(value);
+    },
+    // Requests for no resource have ''.
+    bound: (value) => (value === '' || known.has(value) ? value : other),
+  };
+}

@@ -1,0 +1,116 @@
+/** Metrics of the process: Prometheus counters, gauges and histograms with bounded labels. definitions.ts lists all of them. */
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { LabelValues } from './labels.ts';
+
+/** Served at /metrics in the Prometheus text format. */
+export const registry = new Registry();
+
+/** The values of each label of a metric. */
+type LabelSet = Readonly<Record<string, LabelValues<never>>>;
+
+export interface Definition<L extends LabelSet = LabelSet> {
+  /** Without the prefix `platform_apiserver_`. Ends with the unit, and counters with `total`. */
+  readonly name: string;
+  readonly help: string;
+  readonly labels: L;
+}
+
+/** A metric with its definition, from which the documentation is generated. */
+export interface Defined<L extends LabelSet = LabelSet> extends Definition<L> {
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+}
+
+/** A value for each label of a metric. */
+export type Labels<L extends LabelSet> = { readonly [K in keyof L]: L[K] extends LabelValues<infer V> ? V : never };
+
+const configurationOf = ({ name, help, labels }: Definition) => ({
+  name: `platform_apiserver_${name}`,
+  help,
+  labelNames: Object.keys(labels),
+  registers: [registry],
+});
+
+/** Returns the values that the definition allows. */
+function bounded<L extends LabelSet>({ labels }: Definition<L>, values: Labels<L>): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const [name, label] of Object.entries(labels)) result[name] = label.bound(values[name] as never);
+  return result;
+}
+
+export interface CounterMetric<L extends LabelSet> extends Defined<L> {
+  add(labels: Labels<L>, count?: number): void;
+}
+
+export function counter<L extends LabelSet>(definition: Definition<L>): CounterMetric<L> {
+  const metric = new Counter(configurationOf(definition));
+  return {
+    ...definition,
+    kind: 'counter',
+    add: (labels, count = 1) => metric.inc(bounded(definition, labels), count),
+  };
+}
+
+export interface HistogramMetric<L extends LabelSet> extends Defined<L> {
+  observe(labels: Labels<L>, seconds: number): void;
+}
+
+/** A histogram of durations. `buckets` are seconds. */
+export function durations<L extends LabelSet>(
+  definition: Definition<L>,
+  buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+): HistogramMetric<L> {
+  const metric = new Histogram({ ...configurationOf(definition), buckets });
+  return {
+    ...definition,
+    kind: 'histogram',
+    observe: (labels, seconds) => metric.observe(bounded(definition, labels), seconds),
+  };
+}
+
+export interface LevelMetric<L extends LabelSet> extends Defined<L> {
+  add(labels: Labels<L>, change: 1 | -1): void;
+}
+
+/** A gauge that counts what is in progress. */
+export function level<L extends LabelSet>(definition: Definition<L>): LevelMetric<L> {
+  const metric = new Gauge(configurationOf(definition));
+  return { ...definition, kind: 'gauge', add: (labels, change) => metric.inc(bounded(definition, labels), change) };
+}
+
+/** Labels and value of one time series. */
+export type Sample<L extends LabelSet> = readonly [Labels<L>, number];
+
+export interface CollectedMetric<L extends LabelSet> extends Defined<L> {
+  /** Sets the function that reads the values whenever the metrics are collected. It replaces an earlier one. */
+  read(values: () => Iterable<Sample<L>>): void;
+}
+
+/**
+ * A metric whose values are read when the metrics are collected. A `counter` never decreases while the process runs. Values with the same
+ * labels, such as several `other`, are added.
+ */
+export function collected<L extends LabelSet>(
+  definition: Definition<L>,
+  kind: 'counter' | 'gauge' = 'gauge',
+): CollectedMetric<L> {
+  let read: (() => Iterable<Sample<L>>) | undefined;
+  const options = configurationOf(definition);
+  function collect(this: Counter | Gauge): void {
+    this.reset();
+    for (const [labels, value] of read?.() ?? []) this.inc(bounded(definition, labels), value);
+  }
+  const metric = kind === 'counter' ? Counter : Gauge;
+  // It registers itself.
+  // oxlint-disable-next-line no-new
+  new metric({ ...options, collect });
+  return {
+    ...definition,
+    kind,
+    read: (values) => {
+      read = values;
+    },
+  };
+}
+
+/** Collects event loop delay, memory, garbage collection and file descriptors. */
+export const collectProcessMetrics = (): void => collectDefaultMetrics({ register: registry });
