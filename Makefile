@@ -92,6 +92,7 @@ update: $(installed) ## update generated files, and format
 	@$(node) hack/update-api.ts
 	@$(node) hack/update-configuration.ts
 	@$(node) hack/update-metrics.ts
+	@$(node) hack/update-chart.ts
 	@$(node) hack/update-manifests.ts
 	@$(node) node_modules/.bin/prettier --write --log-level=warn .
 	@gofmt -w $$(git ls-files '*.go')

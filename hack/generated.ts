@@ -1,6 +1,24 @@
-/** Writes a generated folder, or checks it with --check; used by the hack/update-*.ts scripts. */
+/** Writes generated files, or checks them with --check; used by the hack/update-*.ts scripts. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { format, resolveConfig } from 'prettier';
+
+/**
+ * Writes `text`, in the format of the project, to a file. With --check on the command line it writes nothing, reports a file that
+ * differs, and sets exit code 1.
+ */
+export async function writeGenerated(file: string, text: string): Promise<void> {
+  const wanted = await format(text, { ...(await resolveConfig(file)), filepath: file });
+  const name = path.relative(process.cwd(), file);
+  if (existsSync(file) && readFileSync(file, 'utf8') === wanted) return;
+  if (process.argv.includes('--check')) {
+    console.error(`${name} is not up to date: run make update`);
+    process.exitCode = 1;
+  } else {
+    writeFileSync(file, wanted);
+    console.log(`wrote ${name}`);
+  }
+}
 
 /**
  * Makes `folder` contain exactly the files in `wanted`, which maps names to texts. With --check on the command line it writes nothing,

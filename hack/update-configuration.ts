@@ -4,11 +4,10 @@
  *
  * Usage: node hack/update-configuration.ts [--check]. With --check it writes nothing, and exits with 1 if the file is not up to date.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { format, resolveConfig } from 'prettier';
 import { z } from 'zod';
 import { platformConfiguration } from '../src/config/schema.ts';
+import { writeGenerated } from './generated.ts';
 
 const file = path.join(import.meta.dirname, '../docs/reference/configuration.md');
 
@@ -192,25 +191,4 @@ const sections = Object.entries(schema.properties ?? {})
       '\n\n',
     );
   });
-const wanted = await format([header, ...sections].join('\n\n'), {
-  ...(await resolveConfig(file)),
-  parser: 'markdown',
-  printWidth: 100,
-  proseWrap: 'always',
-});
-const name = path.relative(process.cwd(), file);
-let present = '';
-try {
-  present = readFileSync(file, 'utf8');
-} catch {
-  // It does not exist yet.
-}
-if (present !== wanted) {
-  if (process.argv.includes('--check')) {
-    console.error(`${name} is not up to date: run make update`);
-    process.exitCode = 1;
-  } else {
-    writeFileSync(file, wanted);
-    console.log(`wrote ${name}`);
-  }
-}
+await writeGenerated(file, [header, ...sections].join('\n\n'));

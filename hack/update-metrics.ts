@@ -3,11 +3,11 @@
  *
  * Usage: node hack/update-metrics.ts [--check]. With --check it writes nothing, and exits with 1 if the file is not up to date.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { format, resolveConfig } from 'prettier';
 import * as definitions from '../src/runtime/metrics/definitions.ts';
 import type { Defined } from '../src/runtime/metrics/registry.ts';
+import { writeGenerated } from './generated.ts';
 
 const file = path.join(import.meta.dirname, '../docs/reference/metrics.md');
 const begin =
@@ -55,13 +55,4 @@ const generated = [...metrics.map(item), '', 'Values of the labels:', '', ...lab
 const text = readFileSync(file, 'utf8');
 const [before = '', rest = ''] = text.split(begin);
 const after = rest.slice(rest.indexOf(end));
-const updated = await format(`${before}${begin}\n\n${generated}\n\n${after}`, {
-  ...(await resolveConfig(file)),
-  filepath: file,
-});
-if (updated !== text) {
-  if (process.argv.includes('--check')) {
-    console.error('docs/reference/metrics.md is not up to date: run make update');
-    process.exitCode = 1;
-  } else writeFileSync(file, updated);
-}
+await writeGenerated(file, `${before}${begin}\n\n${generated}\n\n${after}`);

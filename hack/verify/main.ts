@@ -23,6 +23,7 @@ const checks: readonly Check[] = [
   command('dead code and dependencies', 'knip', '--no-progress', '--treat-config-hints-as-errors'),
   command('generated CRDs (make update)', 'hack/update-crds.ts', '--check'),
   command('generated manifests (make update)', 'hack/update-manifests.ts', '--check'),
+  command('values.schema.json (make update)', 'hack/update-chart.ts', '--check'),
   command('configuration reference (make update)', 'hack/update-configuration.ts', '--check'),
   command('metrics reference (make update)', 'hack/update-metrics.ts', '--check'),
   command('published descriptions (make update)', 'hack/update-api.ts', '--check'),

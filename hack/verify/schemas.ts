@@ -18,7 +18,7 @@ interface Swagger {
 }
 
 /** Kinds of other projects that the chart may render; their schemas are not Kubernetes'. */
-const foreign = ['cert-manager.io/'];
+const foreign = ['cert-manager.io/', 'gateway.networking.k8s.io/', 'monitoring.coreos.com/'];
 
 /** A function that lists what is wrong with an object; a field that the kind does not have is wrong. */
 export async function kubernetesSchemas(): Promise<(object: unknown) => string[]> {

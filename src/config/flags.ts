@@ -5,7 +5,8 @@ import { isSubdomain } from './names.ts';
 
 /** Ports, files and names, which are not part of the configuration object. */
 export interface Flags {
-  readonly httpPort: number;
+  /** Undefined: no plain HTTP. */
+  readonly httpPort: number | undefined;
   readonly httpsPort: number;
   readonly aggregatedPort: number;
   readonly bindAddress: string;
@@ -24,7 +25,7 @@ export class UsageError extends Error {}
 
 /** `otherwise` describes the default of a flag without a default value. */
 const options = {
-  'http-port': { type: 'string', value: 'PORT', default: '9090', help: 'port for clients, plain HTTP' },
+  'http-port': { type: 'string', value: 'PORT', default: '9090', help: 'port for clients, plain HTTP; off: none' },
   'https-port': { type: 'string', value: 'PORT', default: '9443', help: 'port for clients, HTTPS' },
   'aggregated-port': { type: 'string', value: 'PORT', default: '10250', help: 'port for kube-apiserver, HTTPS' },
   'bind-address': {
@@ -182,7 +183,9 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
   const port = (flag: 'http-port' | 'https-port' | 'aggregated-port'): number => {
     const text = values[flag];
     if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-      throw new UsageError(`--${flag}: expected a port from 0 to 65535, got "${text}"`);
+      throw new UsageError(
+        `--${flag}: expected a port from 0 to 65535${flag === 'http-port' ? ' or off' : ''}, got "${text}"`,
+      );
     return Number(text);
   };
   if ((values['tls-cert-file'] === undefined) !== (values['tls-private-key-file'] === undefined))
@@ -202,7 +205,7 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
     if (!isSubdomain(name))
       throw new UsageError(`--${flag}: expected the name of a Kubernetes object, got ${JSON.stringify(name)}`);
   return {
-    httpPort: port('http-port'),
+    httpPort: values['http-port'] === 'off' ? undefined : port('http-port'),
     httpsPort: port('https-port'),
     aggregatedPort: port('aggregated-port'),
     bindAddress: values['bind-address'],

@@ -9,6 +9,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: platform
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "platform-apiserver.image" -}}
@@ -54,4 +57,34 @@ kind: PlatformConfiguration
 {{- end }}
 {{- end }}
 {{- toYaml $names }}
+{{- end }}
+
+{{- /* The host name of config.gateway.externalURL; empty if it is not set. */ -}}
+{{- define "platform-apiserver.externalHost" -}}
+{{- if not .Values.existingConfigMap }}
+{{- with (.Values.config.gateway).externalURL }}{{ (urlParse .).hostname }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- /* The port of the probes. */ -}}
+{{- define "platform-apiserver.probePort" -}}
+{{- if .Values.http.enabled -}}
+port: http
+{{- else -}}
+port: https
+scheme: HTTPS
+{{- end }}
+{{- end }}
+
+{{- /* How Prometheus connects: over TLS, with the token of its own ServiceAccount. */ -}}
+{{- define "platform-apiserver.scrape" -}}
+scheme: https
+path: /metrics
+bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
+tlsConfig:
+  ca:
+    configMap:
+      name: platform-apiserver-ca
+      key: ca.crt
+  serverName: {{ .Values.service.name }}.{{ .Release.Namespace }}.svc
 {{- end }}

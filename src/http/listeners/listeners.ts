@@ -17,22 +17,22 @@ export interface ListenersOptions {
   readonly openStreams: Pick<OpenStreams, 'endAll'>;
 }
 
-/** In the order in which they are opened. */
-const names = ['http', 'https', 'aggregated'] as const;
+type Name = 'http' | 'https' | 'aggregated';
 
-export type Ports = Readonly<Record<(typeof names)[number], number>>;
+/** The bound ports; 0 for a listener that is off or not started. */
+export type Ports = Readonly<Record<Name, number>>;
 
 export interface ListenerFigures {
-  readonly listener: keyof Ports;
+  readonly listener: Name;
   readonly connections: number;
   /** Bytes sent since the start, those of TLS included. */
   readonly sentBytes: number;
 }
 
-/** The three ports of the server. */
+/** The ports of the server. */
 export class Listeners {
   readonly #options: ListenersOptions;
-  readonly #open: Listener[] = [];
+  readonly #open = new Map<Name, Listener>();
 
   constructor(options: ListenersOptions) {
     this.#options = options;
@@ -42,32 +42,31 @@ export class Listeners {
     const { flags, gateway, aggregated, certificate } = this.#options;
     const { bindAddress: host, aggregatedBindAddress, httpPort, httpsPort, aggregatedPort } = flags;
     certificate.replaced.subscribe((next) => {
-      for (const listener of this.#open) listener.setCertificate(next);
+      for (const listener of this.#open.values()) listener.setCertificate(next);
     });
-    this.#open.push(await listenHTTP(gateway, { host, port: httpPort }));
-    this.#open.push(await listenTLS(gateway, { host, port: httpsPort }, certificate.value, false));
+    if (httpPort !== undefined) this.#open.set('http', await listenHTTP(gateway, { host, port: httpPort }));
+    this.#open.set('https', await listenTLS(gateway, { host, port: httpsPort }, certificate.value, false));
     const aggregator = { host: aggregatedBindAddress, port: aggregatedPort };
-    this.#open.push(await listenTLS(aggregated, aggregator, certificate.value, true));
+    this.#open.set('aggregated', await listenTLS(aggregated, aggregator, certificate.value, true));
   }
 
   /** Figures of the open listeners. */
   get figures(): readonly ListenerFigures[] {
-    return this.#open.map(({ sockets }, at) => ({
-      listener: names[at] as keyof Ports,
+    return [...this.#open].map(([listener, { sockets }]) => ({
+      listener,
       connections: sockets.open.size,
       sentBytes: sockets.sentBytes,
     }));
   }
 
-  /** The bound ports; 0 before `start`. */
   get ports(): Ports {
-    const [http = 0, https = 0, aggregated = 0] = this.#open.map(({ port }) => port);
-    return { http, https, aggregated };
+    const portOf = (name: Name): number => this.#open.get(name)?.port ?? 0;
+    return { http: portOf('http'), https: portOf('https'), aggregated: portOf('aggregated') };
   }
 
   /** Closes the listeners. Watches end spread over half of the grace period, so that their clients do not reconnect at the same time. */
   async stop({ announce, grace }: StopTimes): Promise<void> {
     this.#options.openStreams.endAll(announce === 0 ? 0 : grace / 2);
-    await Promise.all(this.#open.map((listener) => listener.close(grace)));
+    await Promise.all([...this.#open.values()].map((listener) => listener.close(grace)));
   }
 }

@@ -124,19 +124,21 @@ export async function startLab({
   sections,
   prepare,
   log = createLogger({ silent: true }),
+  httpPort = '0',
 }: {
   readonly kubeApiserver?: string;
   readonly sections?: object;
   /** Runs before the server starts. */
   readonly prepare?: (cluster: MemoryCluster) => void;
   readonly log?: Logger;
+  readonly httpPort?: string;
 } = {}): Promise<Lab> {
   const authority = await createAuthority('front-proxy-ca');
   const proxy: Pair = await authority.issue({ commonName: 'front-proxy-client' });
   const cluster = new MemoryCluster();
   fill(cluster, authority.certificate, { audit: { log: null }, ...sections });
   prepare?.(cluster);
-  const ports = ['http', 'https', 'aggregated'].flatMap((name) => [`--${name}-port`, '0']);
+  const ports = ['--http-port', httpPort, '--https-port', '0', '--aggregated-port', '0'];
   const bind = ['--bind-address', '127.0.0.1', '--aggregated-bind-address', '127.0.0.1'];
   const flags = parseFlags([...ports, ...bind, '--namespace', 'platform-system'], {});
   const client = cluster.client();
@@ -167,7 +169,7 @@ export async function startLab({
     (path, request) =>
       checked(openAt(way, path, request));
   const gateway = at('http');
-  while ((await gateway('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
+  while ((await at('https')('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
   return {
     cluster,
     putNode: (name, size) => putNode(cluster, name, size),

@@ -40,6 +40,7 @@ describe('parsing the command line', () => {
 
   test.each([
     ['--http-port=0', { httpPort: 0 }],
+    ['--http-port=off', { httpPort: undefined }],
     ['--https-port=65535', { httpsPort: 65_535 }],
     ['--aggregated-port=443', { aggregatedPort: 443 }],
     ['--bind-address=127.0.0.1', { bindAddress: '127.0.0.1' }],
@@ -54,7 +55,8 @@ describe('parsing the command line', () => {
   });
 
   test.each([
-    ['--http-port=x', '--http-port'],
+    ['--http-port=x', '--http-port: expected a port from 0 to 65535 or off, got "x"'],
+    ['--https-port=off', '--https-port: expected a port from 0 to 65535, got "off"'],
     ['--http-port=', '--http-port'],
     ['--http-port', '--http-port'],
     ['--https-port=65536', '--https-port'],
