@@ -9,6 +9,7 @@ import { installation } from './installation.ts';
 import { logs } from './logs.ts';
 import { nodePort } from './node-port.ts';
 import { replacement } from './replacement.ts';
+import { tlsOnly } from './tls-only.ts';
 import { uninstallation } from './uninstallation.ts';
 
 /** Returns the cases in order. `before` is the content of the cluster before the first. */
@@ -21,6 +22,7 @@ export const cases = (before: readonly Item[]): readonly Case[] => [
   logs,
   confinement,
   audit,
+  tlsOnly,
   replacement,
   uninstallation(before),
 ];
