@@ -79,7 +79,7 @@ describe('the audit log', () => {
   test.each([
     ['without a token', {}, 401, 'Unauthorized'],
     ['with an invalid token', { authorization: 'Bearer bad' }, 401, 'Unauthorized'],
-  ])('the audit log has the reason of the rejection of a request %s', async (_, headers, code, reason) => {
+  ])('the audit log gives the reason why a request %s was rejected', async (_, headers, code, reason) => {
     const response = await lab.gateway(kapisNodes, { headers });
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
@@ -206,7 +206,7 @@ describe('the audit log of requests passed on to kube-apiserver', () => {
 });
 
 describe('the audit log of logins', () => {
-  test('the audit log of logins names user, client and session', async () => {
+  test('the audit log of logins names the user, the client and the session', async () => {
     const response = await lab.token(login);
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({

@@ -124,7 +124,7 @@ test('every schema with fields has a name for client generators, except the form
   expect(nameless).toEqual([]);
 });
 
-test('every variable of a path is a described parameter', () => {
+test('every variable of a path is described as a parameter', () => {
   for (const [, path, { parameters = [] }] of operationsOf(v3))
     expect([path, parameters.filter((one) => one.in === 'path').map(({ name }) => name)]).toEqual([
       path,
@@ -132,7 +132,7 @@ test('every variable of a path is a described parameter', () => {
     ]);
 });
 
-test('operations that can return 406 describe it, and no others', async () => {
+test('only operations that can return 406 describe it', async () => {
   const fetched = operationsOf(v3).map(async ([method, path, { requestBody }]) => {
     const [type] = Object.keys(requestBody?.content ?? {});
     const sent = type === undefined ? {} : { 'content-type': type, 'content-length': '2' };
@@ -150,7 +150,7 @@ test('operations that can return 406 describe it, and no others', async () => {
   expect(await Promise.all(fetched)).toEqual(described);
 });
 
-test('an explicit default value has the same effect as none', async () => {
+test('passing the default value of a parameter has the same effect as omitting the parameter', async () => {
   type Sent = { readonly name: string; readonly in: string; readonly schema?: { readonly default?: unknown } };
   let checked = 0;
   for (const [method, path, { parameters = [] }] of operationsOf(v3)) {

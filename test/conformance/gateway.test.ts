@@ -253,7 +253,7 @@ describe('an impersonation request', () => {
     expect(seen.get('impersonate-group')).toBeUndefined();
   });
 
-  test("an impersonation request is rejected for the gateway itself whatever the caller's rights", async () => {
+  test('a request to impersonate the gateway itself is rejected whatever rights the caller has', async () => {
     allowed.add('serviceaccounts/platform-system/platform-apiserver').add(`users/${name}`);
     const own = 'system:serviceaccount:platform-system:platform-apiserver';
     const response = await send(pods, { headers: { 'impersonate-user': own } });
@@ -346,7 +346,7 @@ describe('the request target', () => {
   });
 
   test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'the request target is passed on for %s',
+    'the request target is passed on for the method %s',
     async (method) => {
       expect((await send(pods, { method })).status).toBe(200);
       expect(onlyRequest()).toMatchObject({ method, url: pods });
@@ -456,7 +456,7 @@ describe('a response of kube-apiserver', () => {
   });
 
   test.each(['Date', 'Location', 'ETag', 'Content-Type', 'Retry-After'])(
-    'a response of kube-apiserver with two headers %s has only the first over HTTP/2, which allows one',
+    'a response of kube-apiserver with two %s headers has only the first over HTTP/2, which allows one',
     async (name) => {
       const twice = `${name}: a/b\r\n${name}: c/d\r\n`;
       kube.serve = (req) => {
@@ -487,14 +487,14 @@ describe('a response of kube-apiserver', () => {
     expect([behind.status, behind.headers['www-authenticate']]).toEqual([401, 'Basic']);
   });
 
-  test('a read without a response of kube-apiserver gets 503', async () => {
+  test('a read that kube-apiserver does not respond to gets 503', async () => {
     kube.serve = (req) => void req.socket.destroy();
     const response = await send(pods);
     expect(response.json()).toMatchObject({ kind: 'Status', code: 503, reason: 'ServiceUnavailable' });
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  test('a write without a response of kube-apiserver gets 502 without Retry-After', async () => {
+  test('a write that kube-apiserver does not respond to gets 502 without Retry-After', async () => {
     kube.serve = (req) => void req.socket.destroy();
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const response = await send(pods, { method });
@@ -542,7 +542,7 @@ describe('a connection to kube-apiserver', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-    'a connection to kube-apiserver that was closed while idle fails a %s with 502, since it may have been executed',
+    'a %s on a connection to kube-apiserver that was closed while idle gets 502, since it may have been executed',
     async (method) => {
       onceEach();
       await send(pods);
@@ -552,9 +552,9 @@ describe('a connection to kube-apiserver', () => {
   );
 
   test.each([
-    ['at once', 0],
-    ['later', 5],
-  ])('a connection to kube-apiserver that sends more than a response, %s, is not reused', async (_, delay) => {
+    ['sent at once', 0],
+    ['sent later', 5],
+  ])('a connection to kube-apiserver that sends extra bytes after a response is not reused: %s', async (_, delay) => {
     const forged = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged';
     const connections = new Set<net.Socket>();
     kube.serve = ({ socket }) => {
@@ -724,7 +724,7 @@ describe('a request body', () => {
     ['DELETE', 'in chunks', { 'transfer-encoding': 'chunked' }],
     ['GET', 'with a length', { 'content-length': '9' }],
     ['PATCH', 'with a length that Connection names', { 'content-length': '9', connection: 'content-length' }],
-  ])('a request body of %s %s is passed on', async (method, _, headers) => {
+  ])('a request body is passed on: %s %s', async (method, _, headers) => {
     expect((await send(pods, { method, headers, body: '{"a": 1}\n' })).status).toBe(200);
     expect(await onlyRequest().body).toBe('{"a": 1}\n');
   });
@@ -817,7 +817,7 @@ describe('a request body', () => {
     socket.destroy();
   });
 
-  test('a request body with Expect: 100-continue is requested from the client only if the request is accepted', async () => {
+  test('a request body with Expect: 100-continue is requested from the client only after the request is accepted', async () => {
     const socket = net.connect(lab.ports.http, '127.0.0.1').setEncoding('latin1');
     socket.write(head(expecting));
     expect((await once(socket, 'data'))[0]).toBe('HTTP/1.1 100 Continue\r\n\r\n');
@@ -873,7 +873,7 @@ describe('a smuggled request', () => {
     expect(kube.taken().map(({ url }) => url)).not.toContain('/api/v1/secrets');
   });
 
-  test('a smuggled request after an HTTP/1.0 request with chunks is not read', async () => {
+  test('a smuggled request after an HTTP/1.0 request with chunks is discarded', async () => {
     const lines = `Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`;
     const received = await exchange(head(lines).replace('HTTP/1.1', 'HTTP/1.0'));
     expect(statuses(received)).toEqual([200]);

@@ -59,7 +59,7 @@ describe('the aggregated API server rejects with a Status', () => {
     [nodes, accept(meta('PartialObjectMetadata')), 406, 'NotAcceptable'],
     [`${nodes}?resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
     [`${nodes}?resourceVersion=0&resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
-  ])('%s %j is %d %s', async (path, options, code, reason) => {
+  ])('the aggregated API server rejects %s %j with a Status: %d %s', async (path, options, code, reason) => {
     expectFailure(await lab.aggregated(path, options), code, reason);
   });
 
@@ -70,12 +70,9 @@ describe('the aggregated API server rejects with a Status', () => {
       bob,
       'nodes.resources.platform.io is forbidden: User "bob" cannot list resource "nodes" in API group "resources.platform.io" at the cluster scope',
     ],
-  ])(
-    'the aggregated API server rejects with a Status with the message of kube-apiserver: %s %j',
-    async (path, options, message) => {
-      expect((await lab.aggregated(path, options)).json()['message']).toBe(message);
-    },
-  );
+  ])('the aggregated API server rejects %s %j with the message of kube-apiserver', async (path, options, message) => {
+    expect((await lab.aggregated(path, options)).json()['message']).toBe(message);
+  });
 });
 
 test.each([nodes, `${nodes}/nobody`, '/apis', '/nowhere', '/livez'])(
@@ -94,7 +91,7 @@ test('HEAD returns the headers of GET without the body', async () => {
   expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', get.headers['content-length']]);
 });
 
-test('the chunks of a list add up to the whole list', async () => {
+test('the chunks of a list contain the whole list together', async () => {
   const names: string[] = [];
   let next: string | undefined = '';
   while (next !== undefined) {
