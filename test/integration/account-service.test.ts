@@ -170,7 +170,7 @@ describe('a password', () => {
   const change = { currentPassword: passwords.alice, password: next };
   remember(next);
 
-  test('a password that is changed revokes all sessions on both replicas, and is stored in a Secret owned by the user', async () => {
+  test('a changed password revokes all sessions on both replicas, and is stored in a Secret owned by the user', async () => {
     const token = await person('rosa');
     expect(await send(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
     await eventually('the session has ended', async () => expect(await everywhere(token)).toEqual([401, 401]));
@@ -184,7 +184,7 @@ describe('a password', () => {
     });
   });
 
-  test('a password with a weak hash is hashed again at the login, and sessions continue', async () => {
+  test('a password with a weak hash is hashed again at the next login, and sessions continue', async () => {
     const token = await person('sven');
     await eventually('the hash is argon2id', async () => {
       const { data } = await stored('sven');
@@ -230,7 +230,7 @@ describe('a password', () => {
   });
 
   // evidence: administrator-password-set
-  test('a password of an administrator cannot be set by users who manage users', async () => {
+  test('a password of an administrator cannot be set by users who are only allowed to manage users', async () => {
     await bind('accounts-test-manager', 'platform-user-manager', { kind: 'User', name: 'uma' });
     undo.push(() => unbind('accounts-test-manager'));
     const token = await person('uma');
