@@ -43,7 +43,7 @@ closeSync(writer);
 console.log(max);
 `;
 
-test('DNS, files and compression have threads while logins fill the hash queue', async () => {
+test('DNS, files and compression have free threads while logins fill the hash queue', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'hash-threads-'));
   try {
     const pipe = join(folder, 'pipe');
@@ -67,9 +67,12 @@ test.each([
   [5, '6', 4],
   [64, '128', 8],
   [64, '1', 1],
-])('%i cores and UV_THREADPOOL_SIZE "%s" allow %i concurrent hashes', (cores, size, expected) => {
-  expect(maxConcurrentHashes(cores, { UV_THREADPOOL_SIZE: size })).toBe(expected);
-});
+])(
+  'a server with %i cores and UV_THREADPOOL_SIZE="%s" computes at most %i hashes concurrently',
+  (cores, size, expected) => {
+    expect(maxConcurrentHashes(cores, { UV_THREADPOOL_SIZE: size })).toBe(expected);
+  },
+);
 
 test.each([
   [1, 4],

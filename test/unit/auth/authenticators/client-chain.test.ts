@@ -80,12 +80,12 @@ test.each<[string, ChainSpec, boolean]>([
   ['of a leaf that is signed by SHA-1', specOf(chain({ hash: 'SHA-1' }, {})), false],
   ['with an authority that has signed itself by SHA-1', specOf(chain({}, { hash: 'SHA-1' })), true],
   ['with name constraints', specOf(chain({}, { unknown: 'constraints' }, {})), false],
-])('a chain %s: %#', async (_, spec, accepted) => {
+])('a certificate chain %s is accepted or rejected as by kube-apiserver (row %#)', async (_, spec, accepted) => {
   expect(isAccepted(spec, allowed)).toBe(accepted);
   expect((await verify(spec)) !== undefined).toBe(accepted);
 });
 
-test('a chain is valid until its first certificate expires', async () => {
+test('a certificate chain is valid until its first certificate expires', async () => {
   const now = Date.now();
   const links: Partial<Link>[] = [{}, {}, {}];
   for (const [at] of links.entries()) {
