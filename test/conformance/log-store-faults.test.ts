@@ -266,7 +266,7 @@ const faults: readonly (readonly [string, number, (res: ServerResponse, req: Inc
 ];
 
 describe.each(cases)('%s', (_name, kind, send) => {
-  test.each(faults)('a log query returns %2$i if the store %1$s', async (_what, code, fault) => {
+  test.each(faults)('a log store that %s makes a log query return %i', async (_what, code, fault) => {
     for (const isGreeted of [false, true]) {
       response = faulty(kind, fault, isGreeted);
       const before = process.memoryUsage().rss;

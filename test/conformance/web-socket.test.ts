@@ -226,7 +226,7 @@ describe('a WebSocket client', () => {
     ['sends an unmasked frame', Buffer.from([0x81, 1, 0x78]), 1002],
     ['sends a ping that is too long', clientFrame(0x89, Buffer.alloc(126)), 1002],
     ['sends HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 1002],
-  ])('a WebSocket client that %1$s gets a close frame with the code %3$i', async (_, bytes, code) => {
+  ])('a WebSocket client that %s gets a close frame with the expected code', async (_, bytes, code) => {
     const [socket, first] = await raw();
     socket.unshift(first);
     const all = buffer(socket);

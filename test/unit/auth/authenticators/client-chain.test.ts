@@ -98,7 +98,7 @@ test('a certificate chain is valid until its first certificate expires', async (
   }
 });
 
-test('chains verify by the rules of crypto/x509', async () => {
+test("certificate chains are verified by the rules of Go's crypto/x509", async () => {
   await fc.assert(
     fc.asyncProperty(chainSpecs, async (spec) => {
       const accepted = isAccepted({ ...spec, commonName: allowed }, allowed);
@@ -108,7 +108,7 @@ test('chains verify by the rules of crypto/x509', async () => {
   );
 });
 
-test('many certificates of one name cost a bounded number of signature checks', async () => {
+test('many certificates of one name cause a bounded number of signature checks', async () => {
   const { presented } = await makeChain(specOf(chain({}, {}, {})));
   const [leaf] = presented.map((pem) => new X509Certificate(pem));
   const others = await Promise.all(

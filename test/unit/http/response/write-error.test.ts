@@ -44,7 +44,7 @@ describe('an error on the API paths', () => {
     [new KubeError(404, { reason: 'NotFound', message: 'x' }), 404, 'NotFound', undefined],
     [new KubeError(418, { message: 'x' }), 418, 'BadRequest', undefined],
     [new KubeError(500, {}), 502, 'BadGateway', undefined],
-  ])('an error on the API paths %s is a Status', async (error, code, reason, details) => {
+  ])('the error "%s" on the API paths is a Status', async (error, code, reason, details) => {
     const response = await thrown(error);
     expect(response.status).toBe(code);
     expect(response.json()).toEqual({
@@ -63,7 +63,7 @@ describe('an error on the API paths', () => {
     expect(response.headers['retry-after']).toBe(seconds?.toString());
   });
 
-  test('an error on the API paths that allows to continue a list contains the continue token', async () => {
+  test('an error on the API paths that allows the caller to continue a list contains the continue token', async () => {
     expect((await thrown(errors.expired('too old', 'token'))).json()['metadata']).toEqual({ continue: 'token' });
   });
 });
@@ -78,7 +78,7 @@ describe('an error on the OAuth paths', () => {
     [new Error('a bug'), 500, 'server_error'],
     [new errors.OAuthError('invalid_grant', 'slower', { status: 429 }), 429, 'invalid_grant'],
     [new errors.OAuthError('temporarily_unavailable', 'later'), 503, 'temporarily_unavailable'],
-  ])('an error on the OAuth paths %s is an error of RFC 6749', async (error, status, code) => {
+  ])('the error "%s" on the OAuth paths is an error of RFC 6749', async (error, status, code) => {
     for (const path of ['/oauth/x', '/.well-known/x']) {
       const response = await thrown(error, path);
       expect(response.status).toBe(status);
