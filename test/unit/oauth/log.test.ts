@@ -144,7 +144,7 @@ test('an unknown client is logged with at most 253 characters of its name', asyn
   expect(lines().join('\n')).toContain(`"client":"${'n'.repeat(253)}"`);
 });
 
-test('"refresh refused" for a user who was disabled during the write has a reason, and no session', async () => {
+test('the log line "refresh refused" for a user who was disabled during the write has a reason, and no session', async () => {
   const { log, lines } = logOfLines();
   const made = await lab(log);
   const token = String((await made.token(login)).json()['refresh_token']);

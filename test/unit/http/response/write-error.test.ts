@@ -88,7 +88,7 @@ describe('an error on the OAuth paths', () => {
   });
 
   // evidence: error-description-characters
-  test('an error on the OAuth paths has no character in its description that RFC 6749 forbids', async () => {
+  test('the description of an error on the OAuth paths has no character that RFC 6749 forbids', async () => {
     const { json } = await thrown(new errors.OAuthError('invalid_request', 'a "b" \\ ä\n'), '/oauth/x');
     expect(json()['error_description']).toBe("a 'b' ? ??");
   });
@@ -126,12 +126,12 @@ describe('an unexpected error', () => {
   });
 });
 
-test('an error of a HEAD request has only headers', async () => {
+test('an error in the response to HEAD has only headers', async () => {
   const response = await thrown(errors.badRequest('no'), '/kapis/version', 'HEAD');
   expect([response.status, response.text, Number(response.headers['content-length']) > 0]).toEqual([400, '', true]);
 });
 
-test('an error replaces headers that a handler had set for another body', async () => {
+test('an error response replaces headers that a handler had set for another body', async () => {
   const route = doing((_, res) => {
     res.setHeader('Content-Encoding', 'gzip');
     res.setHeader('ETag', '"x"');
@@ -145,7 +145,7 @@ test('an error replaces headers that a handler had set for another body', async 
   for (const name of ['content-encoding', 'etag', 'content-disposition']) expect(headers).not.toHaveProperty(name);
 });
 
-test('an error cuts off a started stream, so that its reader notices', async () => {
+test('an error aborts a started stream, so that its reader notices', async () => {
   const route = doing((_, res) => {
     res.write('half');
     throw errors.badRequest('no');
@@ -156,7 +156,7 @@ test('an error cuts off a started stream, so that its reader notices', async () 
 describe('after a response that cannot be written', () => {
   const message = 'N\x01o';
 
-  test('the error is sent, and nothing of that response', async () => {
+  test('an error is sent instead of a response that cannot be written, without any part of that response', async () => {
     const route = doing((_, res) => {
       res.setHeader('Location', '/a');
       res.writeHead(403, message);
@@ -166,7 +166,7 @@ describe('after a response that cannot be written', () => {
     expect(response.headers).toHaveProperty('audit-id');
   });
 
-  test('the connection ends if nothing can be sent, and the server continues', async () => {
+  test('the connection ends if neither a response nor an error can be written, and the server continues', async () => {
     const route = doing((_, res) => {
       res.writeHead = () => {
         throw new Error('never');

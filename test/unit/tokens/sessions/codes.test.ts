@@ -73,7 +73,7 @@ describe('an authorization code', () => {
     expect(await granted(replica.sessions, (redeemed as Redeemed).refreshToken ?? '')).toEqual(expect.any(String));
   });
 
-  test('an authorization code starts a session without a refresh token if none is allowed, and that session does not idle', async () => {
+  test('an authorization code starts a session without a refresh token or an idle timeout if no refresh token is allowed', async () => {
     const code = await replica.sessions.codes.create({ ...login, code: { redirectURI } }, minute, false);
     const redeemed = (await redeem(replica.sessions, code, { isRefreshable: false })) as Redeemed;
     expect(redeemed).not.toHaveProperty('refreshToken');
@@ -94,14 +94,14 @@ describe('an authorization code', () => {
     expect(reads()).toBe(before);
   });
 
-  test('an authorization code of a deleted session has expired', async () => {
+  test('an authorization code of a deleted session is reported as expired', async () => {
     expect(await use(tokens.first(newSessionID()))).toBe('ended');
   });
 
   test.each([
     ['a sealed token of the same session', (code: string) => tokens.first(tokens.sessionOf(code) ?? '')],
     ['its successor', (code: string) => tokens.successor(code)],
-  ])('an authorization code is not redeemed by %s, and stays valid', async (_, other) => {
+  ])('an authorization code is not redeemed with %s, and stays valid', async (_, other) => {
     const code = await newCode();
     expect(await use(other(code))).toBe('unknown');
     expect(await use(code)).toMatchObject({ session: {} });
@@ -113,7 +113,7 @@ describe('an authorization code', () => {
     expect(typeof (await refresh(replica.sessions, await newCode()))).toBe('string');
   });
 
-  test('an authorization code is valid for its lifetime', async () => {
+  test('an authorization code is valid for its whole lifetime', async () => {
     const [one, other] = [await newCode(), await newCode()];
     await made.clock.advance(minute - 1);
     expect(await use(one)).toMatchObject({ session: {} });
@@ -137,7 +137,7 @@ describe('an authorization code', () => {
     expect(phases()).toEqual(['Active']);
   });
 
-  test('an authorization code that is reused by a browser revokes the session that it started', async () => {
+  test('an authorization code that is used twice by a browser revokes the session that it started', async () => {
     const code = await newCode();
     const { session, refreshToken = '' } = (await use(code)) as Redeemed;
     expect(await use(code)).toBe('reused');
@@ -146,7 +146,7 @@ describe('an authorization code', () => {
     expect(typeof (await refresh(replica.sessions, refreshToken))).toBe('string');
   });
 
-  test('an authorization code that is reused by a device revokes nothing', async () => {
+  test('an authorization code that is used twice by a device revokes nothing', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     const { session } = (await use(code)) as Redeemed;
@@ -154,7 +154,7 @@ describe('an authorization code', () => {
     expect(await replica.sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('an authorization code that was revoked has expired', async () => {
+  test('an authorization code that was revoked is reported as expired', async () => {
     const code = await newCode();
     await replica.sessions.revoke(tokens.sessionOf(code) ?? '');
     expect(await use(code)).toBe('ended');
@@ -162,7 +162,7 @@ describe('an authorization code', () => {
 
   test.each<[string, (sid: string) => Promise<void>]>([
     ['is revoked', (sid) => replica.sessions.revoke(sid)],
-    ['is gone', async (sid) => made.cluster.delete(path, sid)],
+    ['is deleted', async (sid) => made.cluster.delete(path, sid)],
     ['has expired', () => made.clock.advance(lifetimes.refreshTokenIdle)],
   ])('an authorization code cannot be used once its login %s', async (_, end) => {
     const { session } = await replica.sessions.create(login);
