@@ -51,7 +51,7 @@ async function aliceToken(): Promise<string> {
 }
 
 describe('the audit log', () => {
-  test('the audit log has an event with user and response for a read at the gateway', async () => {
+  test('the audit log has an event with the user and the response for a read at the gateway', async () => {
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'user-agent': 'console/1' };
     const response = await lab.gateway(`${kapisNodes}/n1`, { headers });
     const [event, ...more] = await eventsOf(response.headers['audit-id']);

@@ -107,7 +107,7 @@ test('the Swagger 2 and OpenAPI 3 descriptions agree on each operation', () => {
   expect(ids).toEqual([...new Set(ids)]);
 });
 
-test('every schema with fields has a name for client generators, except the forms of pages', () => {
+test('every schema with fields has a name for client generators, except the schemas of page forms', () => {
   const nameless: string[] = [];
   const visit = (value: unknown, at: string, isNamed = false): void => {
     if (typeof value !== 'object' || value === null) return;
@@ -224,7 +224,7 @@ describe('the described parameters', () => {
   const indifferent =
     /^(?:get \/(?:kapis(?:\/[\w.]+){0,2}|swagger\/[\w.-]+|docs(?:\/.+)?|metrics|(?:livez|readyz|healthz)(?:\/\{check\})?)$|\w+ \/(?:oauth|\.well-known)\/)/;
 
-  test('the described parameters are those that the server knows, for all operations below /kapis', async () => {
+  test('the server accepts exactly the described parameters of all operations below /kapis', async () => {
     let checked = 0;
     for (const [method, path, operation] of operationsOf(v3)) {
       const { parameters = [], deprecated } = operation;

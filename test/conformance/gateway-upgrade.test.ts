@@ -63,25 +63,28 @@ describe.each<[string, () => Socket]>([
   test.each<[string, () => string, string]>([
     ['SPDY', spdy, 'SPDY/3.1'],
     ['a WebSocket', () => webSocket('v5.channel.k8s.io', `Authorization: Bearer ${token}\r\n`), 'websocket'],
-  ])('%s transfers bytes in both directions on behalf of the caller', async (_name, handshake, protocol) => {
-    const { socket, received, closed, expectUntil } = talk(handshake(), connect());
-    await expectUntil('hello');
-    expect(received()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
-    expect(received()).toMatch(new RegExp(`\r\nUpgrade: ${protocol}\r\n`));
-    expect(received()).toMatch(/\r\nX-Stream-Protocol-Version: v4\.channel\.k8s\.io\r\n/);
-    expect(received()).not.toMatch(/Set-Cookie/i);
-    const [{ headers, url } = { headers: new Map<string, string[]>(), url: '' }] = kube.taken();
-    expect(url).toBe(exec);
-    expect(headers.get('impersonate-user')).toEqual(['alice']);
-    expect(headers.get('authorization')).toEqual([ownToken]);
-    expect(headers.get('content-length') ?? ['0']).toEqual(['0']);
-    const much = 'x'.repeat(3_000_000);
-    socket.write(`${much}end`);
-    await expectUntil(`${much}end`);
-    socket.end();
-    await closed;
-    await untilDisconnected();
-  });
+  ])(
+    'an upgraded connection for %s transfers bytes in both directions on behalf of the caller',
+    async (_name, handshake, protocol) => {
+      const { socket, received, closed, expectUntil } = talk(handshake(), connect());
+      await expectUntil('hello');
+      expect(received()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
+      expect(received()).toMatch(new RegExp(`\r\nUpgrade: ${protocol}\r\n`));
+      expect(received()).toMatch(/\r\nX-Stream-Protocol-Version: v4\.channel\.k8s\.io\r\n/);
+      expect(received()).not.toMatch(/Set-Cookie/i);
+      const [{ headers, url } = { headers: new Map<string, string[]>(), url: '' }] = kube.taken();
+      expect(url).toBe(exec);
+      expect(headers.get('impersonate-user')).toEqual(['alice']);
+      expect(headers.get('authorization')).toEqual([ownToken]);
+      expect(headers.get('content-length') ?? ['0']).toEqual(['0']);
+      const much = 'x'.repeat(3_000_000);
+      socket.write(`${much}end`);
+      await expectUntil(`${much}end`);
+      socket.end();
+      await closed;
+      await untilDisconnected();
+    },
+  );
 });
 
 test('the gateway removes only the token from the WebSocket subprotocols', async () => {
@@ -150,7 +153,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     },
   );
 
-  test('an upgrade that kube-apiserver refuses gets the standard reason phrase if its own is malformed, and leaves no connection open', async () => {
+  test('a refused upgrade gets the standard reason phrase if the reason phrase is malformed, and leaves no connection open', async () => {
     kube.grant = (_, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 403 N\x01o\r\nContent-Length: 0\r\n\r\n', 'latin1');

@@ -173,7 +173,7 @@ describe('an impersonation request', () => {
   });
 
   test.each([' bob', 'bob '])(
-    'an impersonation request with white space at the ends of the user name gets 400 over HTTP/2: %j',
+    'an impersonation request with leading or trailing white space in the user name gets 400 over HTTP/2: %j',
     async (user) => {
       allowed.add(`users/${user}`);
       const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
@@ -242,7 +242,7 @@ describe('an impersonation request', () => {
     },
   );
 
-  test('an impersonation request acts as a ServiceAccount with the right to impersonate it in its namespace', async () => {
+  test('an impersonation request acts as a ServiceAccount if the caller has the right to impersonate it in its namespace', async () => {
     const robot = { 'impersonate-user': `system:serviceaccount:ci:${name}` };
     expect((await send(pods, { headers: { ...robot, 'impersonate-group': 'dev' } })).status).toBe(403);
     allowed.add(`serviceaccounts/ci/${name}-2`);
@@ -449,7 +449,7 @@ describe('a response of kube-apiserver', () => {
     expect(response.trailers).toEqual({ 'x-sum': '7' });
   });
 
-  test('a response of kube-apiserver gets the standard reason phrase if its own is malformed', async () => {
+  test('a response of kube-apiserver gets the standard reason phrase if its reason phrase is malformed', async () => {
     kube.serve = (req) => void req.socket.end('HTTP/1.1 403 N\x01o\r\nContent-Length: 2\r\n\r\nhi', 'latin1');
     const received = await exchange(`GET ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`);
     expect(received).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n[^]*\r\n\r\nhi$/);
@@ -681,7 +681,7 @@ async function lengthOf(stream: AsyncIterable<unknown>): Promise<number> {
 }
 
 test.each(Object.keys(unread))(
-  'a reader over %s that does not read stops kube-apiserver from sending',
+  'a reader over %s that stops reading stops kube-apiserver from sending',
   async (version) => {
     const chunk = Buffer.alloc(64 * 1024, 'x');
     const total = 64 * 1024 * 1024;
@@ -729,7 +729,7 @@ describe('a request body', () => {
     expect(await onlyRequest().body).toBe('{"a": 1}\n');
   });
 
-  test('a request body that is empty is passed on as empty', async () => {
+  test('an empty request body is passed on as empty', async () => {
     await send(pods, { method: 'POST', headers: { 'content-length': '0' } });
     const { headers, body } = onlyRequest();
     expect([headers.get('content-length'), headers.get('transfer-encoding'), await body]).toEqual([
@@ -794,14 +794,14 @@ describe('a request body', () => {
     session.destroy();
   });
 
-  test('a request body that kube-apiserver refuses to read still gets its response', async () => {
+  test('a request whose body kube-apiserver refuses to read still gets the response of kube-apiserver', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = ({ socket }) => void socket.end(refusal);
     const response = await send(pods, { method: 'POST', body: Buffer.alloc(4 * 1024 * 1024) });
     expect(response).toMatchObject({ status: 413, text: 'too large' });
   });
 
-  test('a request body that kube-apiserver refuses to read does not break the next request', async () => {
+  test('a request whose body kube-apiserver refuses to read does not break the next request', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = (req, res) => (req.method === 'POST' ? void req.socket.end(refusal) : void res.end('next'));
     const length = 4 * 1024 * 1024;
@@ -880,14 +880,14 @@ describe('a smuggled request', () => {
     expect(received).toMatch(/\r\nConnection: close\r\n/i);
   });
 
-  test('a smuggled request inside a body of declared length is part of that body', async () => {
+  test('a smuggled request inside a body of declared length is treated as part of the body', async () => {
     const length = `Content-Length: ${inner.length}\r\nConnection: close\r\n\r\n`;
     expect(statuses(await exchange(head(`${length}${inner}`)))).toEqual([200]);
     expect(await onlyRequest().body).toBe(inner);
   });
 
   test.each(['h2c', 'TLS/1.0', 'own'])(
-    'a smuggled request after an upgrade to %s is rejected for its missing credentials',
+    'a smuggled request after an upgrade to %s is rejected because it has no credentials',
     async (protocol) => {
       const upgrade = `Connection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABk\r\n`;
       const received = await exchange(head(`${upgrade}Content-Length: 0\r\n\r\n${inner}`));

@@ -269,7 +269,7 @@ describe('a password', () => {
   });
 });
 
-test('login records of a user are returned newest first', async () => {
+test('login records of a user are returned from newest to oldest', async () => {
   const name = await createUser();
   const wrong = { grant_type: 'password', username: name, password: 'wrong', ...asClient };
   expect((await lab.token(wrong)).status).toBe(400);
@@ -380,7 +380,7 @@ describe('the account service', () => {
     ['DELETE', 'users/alice/sessions', undefined],
     ['DELETE', 'users/alice/sessions/x', undefined],
   ])(
-    'the account service rejects %s %s without the right: 403 with the message of kube-apiserver',
+    'the account service rejects %s %s from a caller without the right with the 403 message of kube-apiserver',
     async (method, path, body) => {
       const response = await call('bob', method, path, body, method === 'PATCH' ? type(merge) : {});
       expectStatus(response, 403, 'Forbidden');

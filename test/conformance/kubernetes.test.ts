@@ -31,12 +31,15 @@ describe('the aggregated API server returns the kind that was requested', () => 
       { kind: 'APIGroupDiscoveryList', apiVersion: 'apidiscovery.k8s.io/v2' },
     ],
     ['/version', {}, { gitVersion: expect.stringMatching(/^v\d/) }],
-  ])('the aggregated API server returns the kind that was requested %s %j', async (path, options, expected) => {
-    const response = await lab.aggregated(path, options);
-    expect(response.status).toBe(200);
-    expect(response.headers['content-type']).toMatch(/^application\/json/);
-    expect(response.json()).toMatchObject(expected);
-  });
+  ])(
+    'the aggregated API server returns the requested kind for %s with the headers %j',
+    async (path, options, expected) => {
+      const response = await lab.aggregated(path, options);
+      expect(response.status).toBe(200);
+      expect(response.headers['content-type']).toMatch(/^application\/json/);
+      expect(response.json()).toMatchObject(expected);
+    },
+  );
 });
 
 describe('the aggregated API server rejects with a Status', () => {

@@ -339,7 +339,7 @@ async function gone(): Promise<void> {
 }
 
 describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kind) => {
-  test('an abandoned export sends no further requests', async () => {
+  test('an abandoned export sends no further requests to the log store', async () => {
     response = kind.full(1_000);
     for await (const piece of open(kind).export(everything, 'desc', neverAborted)) if (piece.length > 0) break;
     let requests = 0;
@@ -368,7 +368,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect(lengths).toEqual([6 * 1024 * 1024]);
   });
 
-  test('an export does not read ahead while its caller pauses', async () => {
+  test('an export does not read ahead from the log store while its caller pauses', async () => {
     let requests = 0;
     response = (req, res) => {
       requests += 1;

@@ -171,7 +171,7 @@ test.each<[string, number, string, RequestListener]>([
   },
 );
 
-test('a query is aborted at the log store when the client disconnects', async () => {
+test('a log query is aborted at the log store when the client disconnects', async () => {
   const started = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
   response = (req) => {
@@ -203,7 +203,7 @@ test('a log store that is down causes a warning in /readyz and does not make the
   while (!(await verbose()).includes('[+]logs ok\n')) await pause();
 });
 
-test('the duration of store requests is measured by operation and result', async () => {
+test('the duration of requests to the log store is measured by operation and result', async () => {
   await get('operation=statistics');
   const { text: metrics } = await lab.gateway('/metrics', as('alice'));
   expect(metrics).toContain('platform_apiserver_log_store_duration_seconds_count{operation="query",result="ok"}');

@@ -107,7 +107,7 @@ const all = [
 ];
 
 describe('a log query', () => {
-  test('a log query returns records in the format of the API, newest first', async () => {
+  test('a log query returns records in the format of the API, from newest to oldest', async () => {
     expect(await query(`start_time=${begin}&size=2`)).toEqual({
       total: 10,
       records: [
@@ -130,7 +130,7 @@ describe('a log query', () => {
     ]);
   });
 
-  test('a log query returns pages of one consistent order, even for equal times', async () => {
+  test('a log query returns pages in one consistent order, even for equal times', async () => {
     for (const sort of ['asc', 'desc']) {
       const whole = (await query(`start_time=${begin}&size=100&sort=${sort}`)).records;
       const pages = [];
@@ -352,7 +352,7 @@ describe('an invalid log query', () => {
 describe('a log query while nodes do not respond', () => {
   const key = 'bank/till/main';
 
-  test('a log query while nodes do not respond reports the missing logs of a pod without the address of its node', async () => {
+  test('a log query reports the missing logs of a pod whose node does not respond, without the address of the node', async () => {
     const log = lab.cluster.podLogs.logs.get(key);
     if (log !== undefined) log.refusal = { code: 500, reason: 'InternalError' };
     const found = await query(`start_time=${begin}`);
@@ -480,7 +480,7 @@ describe('a log stream with a timeout', () => {
     },
   );
 
-  test('a log stream with a timeout accepts durations longer than a timer can run', async () => {
+  test('a log stream accepts timeouts that are longer than the maximum of a timer', async () => {
     expect((await get('operation=export&pods=till&timeout=10000h')).status).toBe(200);
   });
 });
@@ -556,7 +556,7 @@ describe('a log tail', () => {
     lab.cluster.delete('/api/v1/pods', 'late');
   });
 
-  test('a log tail ends with a reason when the configuration changes the store', async () => {
+  test('a log tail ends with a reason when a changed configuration selects another store', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     const configMaps = '/api/v1/namespaces/platform-system/configmaps';
     const configMap = lab.cluster.get(configMaps, 'platform-config') as unknown as {

@@ -155,7 +155,7 @@ describe('a rejected WebSocket handshake', () => {
 test.each([
   ['the token in a subprotocol of a request without upgrade', { connection: 'close' }, 'GET', 401],
   ['the token in a subprotocol of a POST', handshake, 'POST', 401],
-])('%s is ignored: %j', async (_, headers, method, code) => {
+])('%s is ignored when the request headers contain %j', async (_, headers, method, code) => {
   const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: kapis, method } as const;
   const response = await responseTo(
     http.request({ ...target, headers: { ...headers, ...offering(`any, ${tokenProtocol(token)}`) } }),

@@ -138,7 +138,7 @@ describe('a user with the right to write users', () => {
   });
 
   // evidence: groups-grant-impersonation
-  test('a user with the right to write users cannot put users, themselves included, into groups that they are not allowed to impersonate', async () => {
+  test('a user with the right to write users cannot add anyone to groups that they are not allowed to impersonate', async () => {
     const token = await person('peter', { groups: ['p'] });
     undo.push(() => removeUser('quinn'));
     await createUser('quinn');
@@ -303,7 +303,7 @@ describe('the login history', () => {
   const records = async (token: string, name: string, at = gateway()): Promise<Records> =>
     (await call(`${at}${base}/users/${name}/loginrecords?limit=2`, { token })).json as Records;
 
-  test('the login history contains each login at either replica and is deleted with the user', async () => {
+  test('the login history contains each login at either replica and is deleted together with the user', async () => {
     const token = await person('walt');
     const agent = { headers: { 'user-agent': 'a guess of a test' }, base: gateway(1) };
     expect((await postForm(passwordForm('walt', 'not the password of walt'), agent)).status).toBe(400);

@@ -71,7 +71,7 @@ describe('responses through the aggregator and directly', () => {
   );
 
   test.each(['application/json', parameters('PartialObjectMetadataList')])(
-    'responses through the aggregator and directly are equal for a list at one resourceVersion, as %s',
+    'a list at one resourceVersion is equal through the aggregator and directly, as %s',
     async (accept) => {
       const exact = `${collection}?resourceVersion=${version}&resourceVersionMatch=Exact`;
       const one = await through(exact, accept);
@@ -81,7 +81,7 @@ describe('responses through the aggregator and directly', () => {
     },
   );
 
-  test('responses through the aggregator and directly are equal for a Table as client-go requests it, except AGE', async () => {
+  test('a Table as client-go requests it is equal through the aggregator and directly, except AGE', async () => {
     const accept = `${parameters('Table')},application/json`;
     const [one, other] = await Promise.all(
       [through, direct].map(async (way) => {
@@ -159,7 +159,7 @@ describe('discovery', () => {
     expect(legacy.groups.map(({ name }) => name)).toContain(group);
   });
 
-  test.each(['v2', 'v2beta1'])('discovery of the server is returned as %s with an ETag', async (version) => {
+  test.each(['v2', 'v2beta1'])('discovery of the server is returned in the format %s with an ETag', async (version) => {
     const response = await direct('/apis', aggregatedForm(version));
     expect(response.json).toMatchObject(nodesOf(version));
     expect(response.headers).toMatchObject({ 'content-type': aggregatedForm(version), vary: 'Accept' });
@@ -260,7 +260,7 @@ const isAllowed = (entry: string): boolean =>
   );
 
 describe("kube-apiserver's log", () => {
-  test("kube-apiserver's log has no error about the server while it is available, even when everything is fetched again", async () => {
+  test("kube-apiserver's log has no error about the server while the server is available, even when everything is fetched again", async () => {
     const before = new Set(platformErrors());
     const mark = new Date().toISOString();
     await remindApiserver();
@@ -487,7 +487,7 @@ describe('informers of client-go', () => {
     });
   });
 
-  test('informers of client-go finally have every node under the apiVersion of this server', async () => {
+  test('informers of client-go have every node under the apiVersion of this server at the end', async () => {
     const { items } = (await through(collection)).json as KubeList;
     expect(items).toEqual(await servedNodes());
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);

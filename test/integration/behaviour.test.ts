@@ -225,7 +225,7 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
     ).toMatch(expected);
   });
 
-  test('the listener supports HTTP/2 and HTTP/1.1', async () => {
+  test('the TLS listener supports HTTP/2 and HTTP/1.1', async () => {
     for (const protocol of ['h2', 'http/1.1'])
       expect(await shake(base(), { servername: 'localhost', ALPNProtocols: [protocol] })).toBe(`TLSv1.3 ${protocol}`);
     const session = connectHTTP2(base(), { ca: lab().authority });

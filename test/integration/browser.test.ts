@@ -167,7 +167,7 @@ describe('a login', () => {
     expect(await responseAt(page, consoleCallback)).toEqual(given);
   });
 
-  test('a login continues after a wrong password, with the error at the focused field', async () => {
+  test('a login continues after a wrong password, and the error is shown at the focused field', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -184,7 +184,7 @@ describe('a login', () => {
     await atConsent(page);
   });
 
-  test('a login that failed can be repeated at its own address, but not for another client', async () => {
+  test('a failed login can be repeated at the same address, but not for another client', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');

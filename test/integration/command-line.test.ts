@@ -11,7 +11,7 @@ import { remember } from '../labs/integration/secrets.ts';
 describe('hash-password', () => {
   const password = 'correct horse battery Ω staple';
 
-  test('hash-password prints a hash that logs a user of the ConfigMap in', async () => {
+  test('hash-password prints a hash with which a user of the ConfigMap can log in', async () => {
     remember(password);
     const { code, stdout, stderr } = await platformApiserver(['hash-password'], password);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -353,7 +353,7 @@ describe("the gateway gives no access beyond the caller's rights", () => {
     '/logs/',
     '/debug/pprof/',
     '/configz',
-  ])("the gateway gives no access beyond the caller's rights by the path %s", async (target) => {
+  ])("the gateway gives no access beyond the caller's rights for the path %s", async (target) => {
     const responses = await raw(get(target));
     expect(responses).toHaveLength(1);
     for (const { status, body } of responses) {
@@ -376,7 +376,7 @@ describe("the gateway gives no access beyond the caller's rights", () => {
     'Transfer-Encoding: chunked\r\nTransfer-Encoding: cow\r\n',
     'X: y\r\n Impersonate-User: system:admin\r\n',
     'X: y\nImpersonate-User: system:admin\r\n',
-  ])("the gateway gives no access beyond the caller's rights by the headers %j", async (lines) => {
+  ])("the gateway gives no access beyond the caller's rights for the headers %j", async (lines) => {
     for (const { status, body } of await raw(get(secret, lines))) {
       expect([400, 403]).toContain(status);
       expect(body).not.toMatch(/SecretList/);
@@ -394,7 +394,7 @@ const review = (headers: Call['headers']): Promise<Received> =>
   );
 
 describe('a user with the right to impersonate', () => {
-  test('a user with the right to impersonate acts as users whom they are allowed to impersonate, as at kube-apiserver', async () => {
+  test('a user with the right to impersonate acts as the users whom they are allowed to impersonate, as at kube-apiserver', async () => {
     await create('/apis/rbac.authorization.k8s.io/v1/clusterroles', {
       metadata: { name: 'may-be-heidi' },
       rules: [{ apiGroups: [''], resources: ['users'], verbs: ['impersonate'], resourceNames: ['heidi'] }],

@@ -572,7 +572,7 @@ describe('an OpenID provider', () => {
     },
   );
 
-  test('an OpenID provider with the mapping lookup accepts linked users and explains the rejection to others', async () => {
+  test('an OpenID provider with the mapping lookup accepts linked users and explains the rejection to other users', async () => {
     await use(oidc({ mapping: 'lookup' }));
     undo.push(() => use(oidc()));
     const browser = newBrowser();

@@ -320,7 +320,7 @@ describe("the aggregator's certificate", () => {
 });
 
 describe('impersonation', () => {
-  test('impersonation by Impersonate-* headers is rejected on paths of this server', async () => {
+  test('Impersonate-* headers are rejected on paths of this server', async () => {
     const { access_token: token } = await login('alice');
     const headers = { 'impersonate-user': 'admin', 'impersonate-group': 'system:masters' };
     for (const response of await Promise.all(everywhere().map((url) => call(url, { token, headers })))) {
@@ -349,7 +349,7 @@ describe('a token elsewhere than in the Authorization header', () => {
     }
   });
 
-  test('a token in a form of the token endpoint gets 400', async () => {
+  test('a token in a form that is sent to the token endpoint gets 400', async () => {
     remember(token);
     const response = await postForm({ ...passwordForm('alice'), access_token: token });
     expect({ status: response.status, ...(response.json as object) }).toMatchObject({

@@ -20,7 +20,7 @@ describe('an access token', () => {
     expect(verifies(token, key)).toBe(true);
   });
 
-  test('an access token has the claims of RFC 9068 and of this server', async () => {
+  test('an access token has the claims of RFC 9068 and those that this server adds', async () => {
     const before = Math.floor(Date.now() / 1_000);
     const { access_token: token } = await tokens({ ...passwordForm('alice'), scope: 'openid' });
     const { claims } = decodeToken(token);

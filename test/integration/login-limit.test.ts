@@ -240,7 +240,7 @@ const tryAs = (client: string, secret: string, address: string, base = gateway()
 
 describe('guesses of a client secret', () => {
   test.each(['exists', 'does not exist'])(
-    'guesses of a client secret are limited per address, for a client that %s',
+    'guesses at a client secret are limited per address, for a client that %s',
     async (kind) => {
       const { client: existing } = await limit({ maxTries: 2 });
       const client = kind === 'exists' ? existing : stranger();

@@ -116,7 +116,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     },
   );
 
-  test('the server does not authorize a list by a fragment that names one node', async () => {
+  test('the server rejects a list with a fragment that names one node with 400', async () => {
     expectOne(await send(url(), get(`${nodes()}#/some-node`)), 400, 'BadRequest');
   });
 

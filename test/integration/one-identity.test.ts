@@ -282,13 +282,13 @@ afterAll(async () => {
 const withAuthenticated = (...groups: string[]): string[] => [...groups, authenticated].toSorted();
 
 describe('an access token has the same identity everywhere', () => {
-  test('an access token with odd groups has the same identity everywhere', async () => {
+  test('an access token with unusual groups has the same identity everywhere', async () => {
     const { access_token: token } = await tokens(passwordForm('odd', password));
     const groups = withAuthenticated(...odd);
     await expectOneOwnIdentity(token, { username: 'odd', groups }, true);
   });
 
-  test('an access token with look-alikes of groups that have rights has the same identity everywhere', async () => {
+  test('an access token with groups that resemble groups with rights has the same identity everywhere', async () => {
     const { access_token: token } = await tokens(passwordForm('twin', password));
     await expectOneOwnIdentity(token, { username: 'twin', groups: withAuthenticated(...twins) }, false);
   });
@@ -330,7 +330,7 @@ describe('an LDAP login', () => {
     await expectOneOwnIdentity(response.access_token, { username: 'jurgen-muller', groups }, true);
   });
 
-  test('an LDAP login is rejected with a group reserved by Kubernetes, in any case', async () => {
+  test('an LDAP login with a group that Kubernetes reserves is rejected, whatever the case of the group', async () => {
     const response = await postForm(passwordForm('mallory', password));
     expect({ status: response.status, ...(response.json as OAuthProblem) }).toMatchObject({
       status: 400,

@@ -164,7 +164,7 @@ describe('a built-in resource', () => {
     stream.close();
   });
 
-  test('a request for a resource gets 404 if it is unknown, and 405 if it cannot be listed', async () => {
+  test('a request for an unknown resource gets 404, and one for a resource that cannot be listed gets 405', async () => {
     expectStatus(await send('gizmos'), 404, 'NotFound');
     expectStatus(await send('namespaces/generic-1/configmaps/nothing'), 404, 'NotFound');
     expectStatus(await send('tokenreviews'), 405, 'MethodNotAllowed');

@@ -189,7 +189,7 @@ describe('the ClusterRole platform-node-reader', () => {
 });
 
 describe('a partial right', () => {
-  test('a partial right to core nodes is enough for /kapis, but not for /apis', async () => {
+  test('a partial right to core nodes is sufficient for /kapis, but not for /apis', async () => {
     expect((await as('rights-core', `${gateway()}${nodesPath}`)).status).toBe(200);
     const response = await as('rights-core', `${aggregated()}${apisPath}/nodes`);
     expect(expectStatus(response, 403, 'Forbidden').message).toBe(

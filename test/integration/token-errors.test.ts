@@ -96,7 +96,7 @@ describe('a token request', () => {
   });
 
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'nonsense'])(
-    'a token request with %s twice gets 400 with the name of the parameter',
+    'a token request that repeats %s gets 400 with the name of the parameter',
     async (name) => {
       const value = right[name] ?? 'openid';
       for (const more of [value, 'other', ''])
@@ -110,7 +110,7 @@ describe('a token request', () => {
     },
   );
 
-  test('a token request with refresh_token twice gets 400 with the name of the parameter', async () => {
+  test('a token request that repeats refresh_token gets 400 with the name of the parameter', async () => {
     const form = [...Object.entries(refreshForm('a')), ['refresh_token', 'b']] as [string, string][];
     expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain('refresh_token');
   });

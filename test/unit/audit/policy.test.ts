@@ -79,7 +79,7 @@ describe('an audit policy rule', () => {
     expect(levelOf([{ level: 'Metadata', users: ['bob'] }], request('GET', pods, alice))).toBe('None');
   });
 
-  test('an audit policy rule omits stages in addition to those of the policy, and overrides its managedFields setting', () => {
+  test('an audit policy rule omits stages in addition to those that the policy omits, and overrides managedFields', () => {
     const { policy } = audit.parse({
       policy: {
         rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'], omitManagedFields: false }],

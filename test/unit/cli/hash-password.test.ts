@@ -68,7 +68,7 @@ describe('hash-password', () => {
     },
   );
 
-  test('hash-password does not repeat a password that is passed as an argument', async () => {
+  test('hash-password does not print a password that is passed as an argument', async () => {
     await expect(hashPassword(['correct horse'], new PassThrough())).rejects.toThrow(/^(?!.*correct)/);
   });
 

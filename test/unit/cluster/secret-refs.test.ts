@@ -69,7 +69,7 @@ test.each([
   ['missing Secret', undefined],
   ['Secret without data', { metadata: { name: 'a' } }],
   ['Secret without the key', { metadata: { name: 'a' }, data: {} }],
-])('a %s has no value', (_, secret) => {
+])('a %s provides no value', (_, secret) => {
   expect(secretValue(secret, key)).toBeUndefined();
 });
 

@@ -161,7 +161,7 @@ describe('the path of a problem', () => {
 
 describe('a redirect URI', () => {
   test.each(['https://*.example.com/cb', 'https://console.example.com/*', 'com.example.app:/*', '*'])(
-    'a redirect URI is rejected as not exact: %s',
+    'the redirect URI %s is rejected because it is not exact',
     (uri) => {
       for (const key of ['redirectURIs', 'postLogoutRedirectURIs'])
         expect(messagesFor(`clients: [{${web}, ${key}: ["${uri}"]}]`)).toEqual([

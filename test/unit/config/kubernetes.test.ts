@@ -184,7 +184,7 @@ describe('the token webhook', () => {
     [[issuer, 'https://else.example'], [issuer]],
     [['https://else.example'], undefined],
     [['kubernetes'], undefined],
-  ])('the token webhook for the audiences %j responds with %j', async (wanted, expected) => {
+  ])('the token webhook responds to the audiences %j with %j', async (wanted, expected) => {
     const made = await lab();
     const { status } = (await review(made, await tokenOf(made), basic('webhook'), wanted)).json() as {
       status: { authenticated: boolean; audiences?: readonly string[] };

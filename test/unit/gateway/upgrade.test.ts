@@ -209,7 +209,7 @@ describe('before an upgrade gets a response', () => {
 });
 
 describe('a response that rejects an upgrade', () => {
-  test('a response that rejects an upgrade reaches the client unchanged, and ends both connections', async () => {
+  test('a response that rejects an upgrade reaches the client unchanged, and both connections end', async () => {
     const client = connect();
     const { respond, handled } = await upgradeRequest;
     const body = new PassThrough();

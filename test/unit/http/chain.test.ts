@@ -15,17 +15,20 @@ describe('every response', () => {
     ['to an unsupported method', resourcePath, { ...as('alice'), method: 'POST' }, 405],
     ['to an invalid path', '/%', {}, 400],
     ['to a preflight', resourcePath, { method: 'OPTIONS' }, 401],
-  ])('every response %s has the common headers, and none that names the software', async (_, path, options, status) => {
-    const response = await sendRequest(face().app, path, options);
-    expect(response.status).toBe(status);
-    expect(response.headers).toMatchObject({
-      'audit-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
-      'cache-control': 'no-cache, private',
-      'x-content-type-options': 'nosniff',
-    });
-    for (const name of ['x-powered-by', 'server', 'etag', 'set-cookie'])
-      expect(response.headers).not.toHaveProperty(name);
-  });
+  ])(
+    'every response %s has the common headers, and no header that names the software',
+    async (_, path, options, status) => {
+      const response = await sendRequest(face().app, path, options);
+      expect(response.status).toBe(status);
+      expect(response.headers).toMatchObject({
+        'audit-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
+        'cache-control': 'no-cache, private',
+        'x-content-type-options': 'nosniff',
+      });
+      for (const name of ['x-powered-by', 'server', 'etag', 'set-cookie'])
+        expect(response.headers).not.toHaveProperty(name);
+    },
+  );
 });
 
 const parameters = (count: number): string => Array.from({ length: count }, () => 'a').join('&');
@@ -187,7 +190,7 @@ test.each([resourcePath, '/livez?verbose'])(
 
 // evidence: token-in-query
 test.each([resourcePath, '/livez', '/oauth/open'])(
-  'a request with a token in the query of %s gets 400',
+  'a request for %s with a token in the query gets 400',
   async (path) => {
     const { app, handled } = face();
     const response = await sendRequest(app, `${path}?access_token=alice`, as('alice'));
@@ -244,7 +247,7 @@ describe('an authenticated request', () => {
 
 describe('an unsupported method', () => {
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE'])(
-    'an unsupported method on %s gets 405 with the supported methods',
+    'an unsupported method %s gets 405 with the supported methods',
     async (method) => {
       const response = await sendRequest(face().app, resourcePath, { ...as('alice'), method });
       expect(response).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });

@@ -59,7 +59,7 @@ describe('the names and reasons of health checks', () => {
   });
 });
 
-test('a draining server is not ready but still alive', async () => {
+test('a draining server is unready but still alive', async () => {
   const health: Health = new Health(() => [{ ...good, problem: () => health.problem() }]);
   const { app } = face({ routes: health.routes });
   expect((await sendRequest(app, '/readyz')).status).toBe(200);

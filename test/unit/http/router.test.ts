@@ -51,7 +51,7 @@ test.each([
     },
   ],
   ['rejects', (): Promise<void> => Promise.reject(new Error('a bug'))],
-])('a handler that %s causes 500', async (_, handler) => {
+])('a route handler that %s causes 500', async (_, handler) => {
   const { app } = face({ routes: [doing(handler)] });
   expect(await sendRequest(app, '/kapis/version')).toMatchObject({ status: 500 });
 });

@@ -49,7 +49,7 @@ test('users can revoke all of their own sessions', async () => {
 });
 
 // evidence: session-end-all
-test('revoking all sessions includes those of other replicas, pending codes and device authorizations', async () => {
+test('revoking all sessions of a user includes sessions on other replicas, pending codes and device authorizations', async () => {
   const { uid = '' } = lab.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID: uid, clientID: 'platform', code: {} };
   await lab.sessions.codes.create(spec, 60_000, true);

@@ -98,7 +98,7 @@ describe('a list of users', () => {
 const sent = (): unknown => lab.client.requests.findLast(({ method }) => method === 'PATCH')?.query;
 
 // kube-apiserver authorizes a list with a field selector by name in the same way.
-test('a list of users that fieldSelector limits to one name requires only the right to that user', async () => {
+test('a list of users that a fieldSelector limits to one name requires only the right to this user', async () => {
   may('list users carol');
   expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=metadata.name%3Dcarol'))).toEqual(['carol']);
   for (const query of ['', '?fieldSelector=metadata.name%3Dalice', '?fieldSelector=metadata.name!%3Dcarol'])

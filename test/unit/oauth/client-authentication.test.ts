@@ -83,7 +83,7 @@ describe('a client is authenticated', () => {
     ],
     ['by HTTP Basic after several spaces', basic('platform:secret').replace(' ', '   '), {}],
     ['by HTTP Basic with every byte encoded', basic('%70latform:%73ecret'), {}],
-  ])('a client is authenticated %s', async (_, authorization, form) => {
+  ])('a client that authenticates %s is accepted', async (_, authorization, form) => {
     expect(await lab(platform).authenticate(authorization, form)).toMatchObject({ name: 'platform' });
   });
 
@@ -99,7 +99,7 @@ describe('a client is authenticated', () => {
   });
 
   // evidence: basic-auth-plain
-  test('a client is authenticated by HTTP Basic with any secret that is not form-encoded', async () => {
+  test('a client that authenticates by HTTP Basic with any secret that is not form-encoded is accepted', async () => {
     const text = fc.string({ unit: fc.constantFrom('a', '+', '%', '2', '0', ':', '&', 'é'), minLength: 1 });
     await fc.assert(
       fc.asyncProperty(text, async (secret) => {

@@ -58,7 +58,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-two-guesses
-  test('guesses at client secrets from one address that have two meanings because of their encoding count as two', async () => {
+  test('a guess at a client secret that has two meanings because of its encoding counts as two', async () => {
     const lab = await createLab({ clients: [console] });
     const statuses: number[] = [];
     for (let time = 0; time < 4; time += 1) {

@@ -53,7 +53,7 @@ describe('form fields', () => {
     expect(Object.entries((await read(body)).result)).toEqual(Object.entries(fields));
   });
 
-  test('form fields are decoded to the encoded values', async () => {
+  test('form fields are decoded to the values that were encoded', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(fc.dictionary(text, text, { maxKeys: 5 }), async (fields) => {

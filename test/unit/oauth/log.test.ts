@@ -120,7 +120,7 @@ const acts: readonly [message: string, act: (made: Lab) => Promise<AppResponse>,
   ],
 ];
 
-test.each(acts)('the log line "%s" names the request and its subject', async (message, act, fields) => {
+test.each(acts)('the log line "%s" names the request, the user and the client', async (message, act, fields) => {
   const { log, lines } = logOfLines();
   const { headers } = await act(await lab(log));
   const written = lines().map((line) => JSON.parse(line) as Record<string, unknown>);

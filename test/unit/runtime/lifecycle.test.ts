@@ -65,7 +65,7 @@ describe('a start that fails', () => {
     expect(calls).toEqual(['start a', 'stop a']);
   });
 
-  test('a start that fails leaves nothing that a later stop would stop twice', async () => {
+  test('a component of a failed start is not stopped a second time by a later stop', async () => {
     add('a');
     add('b', { start: failing('no cluster') });
     await expect(lifecycle.start(never)).rejects.toThrow('no cluster');

@@ -170,7 +170,7 @@ describe('the CA rotation', () => {
     expect(await renewIfDue(announced, hosts, now)).toBe(announced);
   });
 
-  test('the CA rotation publishes a successor two years before the CA expires, which does not sign yet', async () => {
+  test('the CA rotation publishes a successor, which does not sign yet, two years before the CA expires', async () => {
     const before = await withLeft(700 * day);
     const after = await renewIfDue(before, hosts, now);
     expect(after).toMatchObject({ 'ca.crt': before['ca.crt'], 'ca.key': before['ca.key'] });

@@ -64,7 +64,7 @@ describe('the CA for the aggregator', () => {
     expect(cluster.list(apiServices)).toEqual([]);
   });
 
-  test('the CA for the aggregator causes an error when this server is not allowed to write it', async () => {
+  test('a CA for the aggregator that this server is not allowed to write causes an error', async () => {
     const client = new MemoryCluster().client();
     client.before = () => {
       throw new KubeError(403, { message: 'forbidden' });

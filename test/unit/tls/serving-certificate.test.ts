@@ -68,7 +68,7 @@ test('a changed serving certificate is applied, and its CA is published', async 
   expect(published()).toEqual({ 'ca.crt': 'ca 2' });
 });
 
-test('the serving certificate is read again every 30 seconds until the stop', async () => {
+test('the serving certificate is read again every 30 seconds until the server stops', async () => {
   await certificate.start();
   current = serving('2');
   await clock.advance(30_000);

@@ -366,7 +366,7 @@ describe('token verification', () => {
   });
 
   // evidence: jwt-repeated-claim
-  test('token verification rejects a repeated claim unless its last value is right', () => {
+  test('token verification rejects a token with a repeated claim unless the last value is right', () => {
     const key = keys.current('ES256');
     const header = craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: key.kid }, {}).split('.')[0] ?? '';
     const twice = (first: string, last: string): string => {

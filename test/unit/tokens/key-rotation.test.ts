@@ -175,7 +175,7 @@ describe('a key rotation', () => {
     for (const one of all) expect(published(one)).toHaveLength(4);
   });
 
-  test('a key rotation is not done by a replica that is not responsible', async () => {
+  test('a key rotation is not done by a replica that is not responsible for it', async () => {
     const { replica, pass, command } = await lab();
     const one = await replica(() => false);
     command('now');

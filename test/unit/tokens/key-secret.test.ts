@@ -111,7 +111,7 @@ describe('replicas that watch the same key Secret', () => {
     expect(uses()).toBe(2);
   });
 
-  test('replicas that watch the same key Secret adopt the key that an administrator stores', async () => {
+  test('replicas that watch the same key Secret use the key that an administrator stores', async () => {
     const { cluster, start } = lab();
     const [one, two] = [await start(), await start()];
     const key = randomBytes(8).toString('base64');

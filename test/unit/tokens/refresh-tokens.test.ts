@@ -35,7 +35,7 @@ describe('refresh tokens', () => {
     },
   );
 
-  test('refresh tokens have one successor, which depends on the key and the whole token', () => {
+  test('each refresh token has one successor, which depends on the key and the whole token', () => {
     const token = tokens.first(newSessionID());
     expect(tokens.successor(token)).toBe(new RefreshTokens(Buffer.alloc(32, 7)).successor(token));
     expect(tokens.successor(token)).not.toBe(new RefreshTokens(Buffer.alloc(32, 8)).successor(token));
@@ -138,7 +138,7 @@ describe('the key of refresh tokens', () => {
   test.each([
     ['too short', { key: Buffer.alloc(31).toString('base64') }],
     ['missing', {}],
-  ])('a key of refresh tokens that is %s fails the start with a message that says what to do', async (_what, data) => {
+  ])('a key of refresh tokens that is %s makes the start fail with instructions', async (_what, data) => {
     const cluster = new MemoryCluster();
     cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
     await expect(started(cluster)).rejects.toThrow(

@@ -52,7 +52,7 @@ describe('the session of a user', () => {
     ],
     ['gets a reserved group of Kubernetes', () => bob({ groups: ['b', 'system:masters'] })],
     ['loses the client', () => accounts.configure({ clients: [programs], identityProviders: [corp] })],
-  ])('the session of a user resolves to no subject once the user %s', async (_, change) => {
+  ])('the session of a user resolves to no subject after the user %s', async (_, change) => {
     await bob();
     const session = sessionOf();
     await change();

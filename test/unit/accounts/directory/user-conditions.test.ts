@@ -60,7 +60,7 @@ test('a User who is allowed to log in gets the condition Accepted unless it is a
 test.each([
   ['alice', {}, 'ConfiguredUser'],
   ['mallory', { groups: ['system:masters'] }, 'SystemName'],
-])('the condition of %s is not Accepted', async (username, spec, reason) => {
+])('the condition Accepted of the User %s, who is not allowed to log in, is False', async (username, spec, reason) => {
   await accounts.putUser(username, spec);
   await checkUser(username);
   expect(patches()).toMatchObject([{ body: { status: { conditions: [{ status: 'False', reason }] } } }]);

@@ -45,7 +45,7 @@ function putPassword(uid: string, hash: string): void {
 }
 
 describe('a change is reported', () => {
-  test('changes of a User and of the Secret with its password are reported', async () => {
+  test('changes of a User and of its password Secret are reported', async () => {
     await start();
     const uid = putUser('bob');
     await settle();

@@ -136,7 +136,7 @@ describe('the login history of a user', () => {
       'replaced without records',
       () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), status: {} }),
     ],
-  ])('the login history of a user continues in an object that is %s in the meantime', async (_, change) => {
+  ])('the login history of a user continues after its object was %s', async (_, change) => {
     const { histories } = replica();
     histories.add(alice, login({ sourceIP: '192.0.2.1' }));
     await clock.advance(2_000);
@@ -167,7 +167,7 @@ describe('the login history of a user', () => {
     expect(JSON.stringify(stored(alice.uid)).length).toBeLessThan(1_100_000);
   });
 
-  test('the login history of a user keeps its successful logins during a flood of failed ones', async () => {
+  test('the login history of a user keeps its successful logins during a flood of failed logins', async () => {
     const { histories } = replica();
     histories.add(alice, login());
     for (let index = 0; index < 300; index += 1) {

@@ -333,7 +333,7 @@ describe('guesses at a client secret', () => {
     expect(limiter.retryAfter(secret('console', '10.0.0.2'))).toBe(0);
   });
 
-  test('guesses at a client secret are limited per address and per client, except at an address with a recent success of the client', () => {
+  test('guesses at a client secret are limited per address and per client, except at an address where the client recently succeeded', () => {
     const { limiter } = lab();
     limiter.succeeded(secret('console', '10.1.0.1'));
     for (let index = 0; index < limit.perAddress; index += 1) limiter.failed(secret(`client-${index}`));
@@ -518,7 +518,7 @@ describe('concurrent login attempts', () => {
 });
 
 describe('the login limiter', () => {
-  test('the login limiter evicts the oldest names during a flood, and keeps its size', () => {
+  test('the login limiter evicts the oldest names during a flood, and stays within its size', () => {
     const { wait, fail, advance } = lab({ ...limit, perAddress: 1e9, perClient: 1e9 });
     fail(attempt('alice'), limit.maxTries);
     advance(second);

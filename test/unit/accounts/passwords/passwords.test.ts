@@ -31,7 +31,7 @@ describe('the hash functions', () => {
   });
 
   test.each(['bcrypt:4', 'bcrypt:5', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
-    'the hash functions create a hash of %s that names its parameters and matches only its password',
+    'the hash functions create a hash with %s that names these parameters and matches only its password',
     async (parameters) => {
       const [one, two] = [
         await nativeHashFunctions.hash('pässword', parameters),
@@ -121,7 +121,7 @@ describe('verifying a password', () => {
     expect(hashes.verified).toEqual([slow, slow]);
   });
 
-  test('verifying a password passes on at most the longest accepted password', async () => {
+  test('verifying a password passes at most the longest accepted password to the hash function', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await passwords.verify(hashes.of('right', slow), 'é'.repeat(maxPasswordBytes));

@@ -182,7 +182,7 @@ describe('a password write that fails', () => {
   );
 
   test.each(['PATCH', 'POST'])(
-    'a password write that fails is reported with the status with which kube-apiserver rejects the %s',
+    'a password write fails with the status of kube-apiserver if kube-apiserver rejects the %s',
     async (method) => {
       await accounts.putUser('bob', {}, false);
       const failure = new KubeError(403, { message: 'no' });

@@ -124,7 +124,7 @@ describe('an LDAP login', () => {
     expect(description(await as(made, 'erin'))).toContain('must change your password first');
   });
 
-  test('an LDAP login of a disabled User fails like one with a wrong password', async () => {
+  test('an LDAP login of a disabled User fails in the same way as with a wrong password', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '1' }], state: 'Disabled' }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);

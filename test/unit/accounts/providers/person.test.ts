@@ -75,7 +75,7 @@ describe('the claims of an identity provider', () => {
     ['with a group that no header can carry', { groups: ['a\r\nImpersonate-User: b'] }],
     ['with a group whose name is too long', { groups: ['x'.repeat(249)] }],
     ['with more groups than a session keeps', { groups: Array.from({ length: 201 }, (_, one) => `g${one}`) }],
-  ])('the claims of an identity provider are rejected %s', (_, changes) => {
+  ])('the claims of an identity provider %s are rejected', (_, changes) => {
     expect(personWith(changes)).toBeInstanceOf(PersonRefused);
   });
 

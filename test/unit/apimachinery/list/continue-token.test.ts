@@ -5,7 +5,7 @@ const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).to
 const v = 'meta.k8s.io/v1';
 
 describe('a continue token', () => {
-  test('a continue token has the same value as one of kube-apiserver', () => {
+  test('a continue token has the same format as that of kube-apiserver', () => {
     expect(encodeContinue(624, 'node-3\0')).toBe(
       'eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NjI0LCJzdGFydCI6Im5vZGUtM1x1MDAwMCJ9',
     );

@@ -409,7 +409,7 @@ describe('a watch', () => {
       return watch(query, { accept, ...headers }, '/kapis/resources.platform.io/v1alpha3/nodes');
     };
 
-    test('a watch of server-sent events sends an event ID after the initial objects, even if there are none', async () => {
+    test('a watch of server-sent events sends an event ID after the initial objects, even if there are no objects', async () => {
       const all = await follow('fields=metadata.name');
       expect(all.response.text).toMatch(/^data: .*"a".*\n\ndata: .*"b".*\n\nid: 10\n\n$/);
       expect((await follow('name=zzz')).response.text).toBe('id: 10\n\n');

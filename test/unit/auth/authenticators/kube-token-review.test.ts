@@ -89,7 +89,7 @@ test.each([
   ['is accepted with a value that is not a boolean', { authenticated: 'true', user: robot }],
   ['is accepted for other audiences than requested', { authenticated: true, user: robot, audiences: ['vault'] }],
   ['gets a review without a status', undefined],
-])('a token that %s is rejected with 401', async (_, status) => {
+])('a reviewed token that %s is rejected with 401', async (_, status) => {
   const { authenticate } = lab(status, ['https://platform.example', issuer]);
   await expect(authenticate(tokenOf('robot'))).rejects.toMatchObject(refusal);
 });
@@ -99,7 +99,7 @@ test.each<[string, string[], string[] | undefined]>([
   ['a requested audience and others', [issuer], ['vault', issuer]],
   ['no audience in particular', [issuer], []],
   ['any audience that kube-apiserver accepts by default', [], ['vault']],
-])('a token for %s is accepted', async (_, wanted, audiences) => {
+])('a reviewed token for %s is accepted', async (_, wanted, audiences) => {
   const { authenticate } = lab({ authenticated: true, user: robot, audiences }, wanted);
   await expect(authenticate(tokenOf('robot'))).resolves.toMatchObject({ username: robot.username });
 });

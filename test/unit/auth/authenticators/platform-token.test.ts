@@ -129,7 +129,7 @@ describe('an access token of this server', () => {
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('an access token of this server for a user or client other than that of its session is rejected with 401', async () => {
+  test('an access token of this server that names another user or client than its session is rejected with 401', async () => {
     const { accounts, session, authenticate } = await logIn();
     accounts.configure({
       users: [{ username: 'alice' }, { username: 'bob' }],

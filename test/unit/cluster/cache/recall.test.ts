@@ -158,7 +158,7 @@ describe('recalling changes before the start of a history', () => {
   });
 
   test.each([0, -1, since, since + 1])(
-    'recalling changes before the start of a history sends no request for version %i',
+    'recalling changes before the start of a history sends no request for the version %i',
     async (resourceVersion) => {
       expect((await startRecall(resourceVersion)).isOver).toBe(true);
       expect(cluster.requests).toHaveLength(0);

@@ -122,7 +122,7 @@ describe('the first list of a reflector', () => {
     expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
   });
 
-  test('the first list of a reflector is a plain list on the next attempt when the stream breaks off', async () => {
+  test('the first list of a reflector is a plain list on the next attempt after the stream is interrupted', async () => {
     const { cluster, clock, calls } = await lab();
     await cluster.last.open();
     await cluster.last.send(added('a', '5'));

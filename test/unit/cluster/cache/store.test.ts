@@ -113,7 +113,7 @@ describe('the object cache of a resource', () => {
     );
   });
 
-  test('the object cache of a resource reports the changes of a second list, with deletions at the resourceVersion of the list', () => {
+  test('the object cache of a resource reports the changes of a second list, and deletions at the resourceVersion of the list', () => {
     const store = new Store<null>();
     store.replace([stored('same', 1), stored('changed', 2), stored('gone', 3), stored('again', 4)], 10);
     const changes: string[] = [];

@@ -134,7 +134,7 @@ contexts:
     expect(await fileAccess(kubeconfig({ user })).headers()).toEqual({ Authorization: `Bearer ${token}` });
   });
 
-  test('a kubeconfig with an authentication method that is no longer supported is rejected with that reason', async () => {
+  test('a kubeconfig with an authentication method that is no longer supported is rejected with this reason', async () => {
     const user = { 'auth-provider': { name: 'gcp', config: {} } };
     await expect(fileAccess(kubeconfig({ user })).headers()).rejects.toThrow(
       'the user "me" of the kubeconfig has the auth-provider "gcp"',
@@ -154,7 +154,7 @@ contexts:
     );
   });
 
-  test('a kubeconfig with a password in the URL of its server is rejected without repeating it', () => {
+  test('a kubeconfig with a password in the URL of its server is rejected, and the error does not contain the password', () => {
     expect(() => fileAccess(kubeconfig({ cluster: { server: 'https://erin:hunter2@a.example' } }))).toThrow(
       /^the kubeconfig \S+ has a username or password in the server URL of the cluster "[^"]+"; move the credentials to "users"$/,
     );

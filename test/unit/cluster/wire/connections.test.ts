@@ -153,7 +153,7 @@ test.each([0, 50])('a truncated response body fails for a reader that starts aft
   await expect(text(body)).rejects.toThrow('the response is incomplete');
 });
 
-test('resending requests opens no more connections than the limit', async () => {
+test('resending requests to kube-apiserver opens no more connections than the limit', async () => {
   const first = ['/1', '/2'].map((target) => whole(connections, requestTo(target)));
   for (const target of ['/1', '/2']) (await responseTo(target)).end();
   await Promise.all(first);

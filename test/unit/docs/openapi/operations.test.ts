@@ -46,7 +46,7 @@ describe('the ID of an operation', () => {
   });
 });
 
-test('an OpenAPI path has its parameters in braces', () => {
+test('an OpenAPI path contains its parameters in braces', () => {
   expect(templated('/a/:b/c/*rest')).toBe('/a/{b}/c/{rest}');
 });
 

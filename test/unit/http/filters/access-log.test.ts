@@ -55,7 +55,7 @@ test('an anonymous request is logged without a user', async () => {
   expect(line).not.toHaveProperty('user');
 });
 
-test('a probe is logged only when it fails', async () => {
+test('a health probe is logged only when it fails', async () => {
   expect(await logged('/livez')).toEqual([]);
   expect(await logged('/readyz')).toMatchObject([{ level: 'warn', status: 500 }]);
 });

@@ -58,7 +58,7 @@ describe('a resource request', () => {
       'get api /v1 other services https:s:web proxy',
     ],
     ['POST', '/api/v1/nodes/n/proxy//', 'create api /v1  nodes n proxy'],
-  ])('a resource request %s %s is parsed as %j', (method, url, expected) => {
+  ])('the resource request %s %s is parsed as %j', (method, url, expected) => {
     const info = parse(method, url);
     expect(info.isResourceRequest).toBe(true);
     expect(short(info)).toBe(expected);

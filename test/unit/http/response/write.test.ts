@@ -142,7 +142,7 @@ describe('a list response', () => {
     });
   });
 
-  test('a list response is not continued when its reader has disconnected', async () => {
+  test('a list response stops when its reader has disconnected', async () => {
     const response = new FakeResponse();
     response.stalled = true;
     const { parts, made, ended } = counting();
@@ -158,7 +158,7 @@ describe('a list response', () => {
   test.each([
     ['GET', large.length / part, Buffer.concat(large)],
     ['HEAD', 0, Buffer.alloc(0)],
-  ])('a list response is compressed for a client that accepts it: %s', async (method, wanted, body) => {
+  ])('a list response to %s is compressed for a client that accepts it', async (method, wanted, body) => {
     const response = new FakeResponse();
     const { parts, made } = counting();
     const plain = async (): Promise<Streamed> => ({ length: 1, parts: parts() });

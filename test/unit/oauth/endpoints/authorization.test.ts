@@ -260,7 +260,7 @@ describe('an authorization request', () => {
     expect(response).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
   });
 
-  test('an authorization request without PKCE gets an error that names the settings of programs', async () => {
+  test('an authorization request without PKCE gets an error that names the settings of client programs', async () => {
     const { error_description: description } = responseOf(
       await browserOf(await lab()).open(authorize({ code_challenge: undefined, code_challenge_method: undefined })),
     );
@@ -540,7 +540,7 @@ describe('the login page', () => {
     expect(response.text).toContain('Too many failed logins');
   });
 
-  test('the login page makes a user whose password must be changed change it first', async () => {
+  test('the login page requires a user to change a due password first', async () => {
     const made = await lab();
     await made.putUser('carol', { groups: ['c'], passwordChangeRequired: true });
     const browser = browserOf(made);
@@ -659,7 +659,7 @@ describe('the consent page', () => {
       expect(page.text).toContain(text);
   });
 
-  test.each(['deny', 'x', ''])('the consent page redirects back with the decision %j', async (decision) => {
+  test.each(['deny', 'x', ''])('the consent page redirects to the client with the decision %j', async (decision) => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     expect(responseOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });

@@ -115,7 +115,7 @@ test('a device that a user authorizes gets tokens for the user', async () => {
   expect(refreshed.status).toBe(200);
 });
 
-test('a device gets a new user code if the first one is already taken', async () => {
+test('a device gets another user code if the first one is already taken', async () => {
   const made = await lab();
   let taken = 2;
   made.client.before = ({ method }) => {
@@ -124,7 +124,7 @@ test('a device gets a new user code if the first one is already taken', async ()
   expect((await begin(made)).json()).toMatchObject({ device_code: expect.any(String), user_code: expect.any(String) });
 });
 
-test('opening the address with the user code only shows the code', async () => {
+test('opening the device page with the user code in its address only shows the code', async () => {
   const { browser, device } = await waiting();
   const login = await browser.open(`/oauth/device?user_code=${device['user_code'] ?? ''}`);
   const page = await browser.submit(login, { username: 'alice', password: rightPassword });

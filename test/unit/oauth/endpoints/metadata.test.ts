@@ -72,7 +72,7 @@ describe('the server metadata', () => {
   });
 
   // evidence: metadata-members
-  test('the server metadata contains what clients need for secure use, and no empty list', async () => {
+  test('the server metadata contains the fields that clients need for security, and no empty list', async () => {
     const metadata = (await sendRequest((await createLab()).app, documents[0] ?? '')).json();
     const withSecret = ['client_secret_basic', 'client_secret_post'];
     expect(metadata).toMatchObject({

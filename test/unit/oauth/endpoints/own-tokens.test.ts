@@ -97,7 +97,7 @@ describe('revocation', () => {
     expect(await accepted(lab)).toEqual([true, true]);
   });
 
-  test('revocation by a public client of its own tokens requires no secret', async () => {
+  test('a public client can revoke its own tokens without a secret', async () => {
     const lab = await logIn();
     const asCLI = { client_id: 'platform-cli' };
     const refused = await revoke(lab, lab.access, asCLI);
@@ -120,7 +120,7 @@ describe('revocation', () => {
   });
 
   // evidence: revocation-unavailable
-  test('revocation that cannot be written gets 503, so that the client retries', async () => {
+  test('revocation that cannot be stored gets 503, so that the client retries', async () => {
     const lab = await logIn();
     lab.client.before = ({ method }) => {
       if (method === 'PUT') throw unreachable(new Error('reset'));

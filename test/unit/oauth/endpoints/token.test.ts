@@ -70,7 +70,7 @@ describe('a login at the token endpoint', () => {
     },
   );
 
-  test('a login at the token endpoint of a client that cannot refresh gets no refresh token', async () => {
+  test('a login at the token endpoint for a client that cannot refresh gets no refresh token', async () => {
     const { token } = await createLab({ clients });
     const response = await token({ ...login, ...asShort });
     expect(response.status).toBe(200);

@@ -107,7 +107,7 @@ describe('an authorization code', () => {
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('an authorization code is not a refresh token, and a refresh token is not a code', async () => {
+  test('an authorization code is not accepted as a refresh token, and a refresh token is not accepted as a code', async () => {
     const { refreshToken } = await replica.sessions.create(login);
     expect(await use(refreshToken)).toBe('unknown');
     expect(typeof (await refresh(replica.sessions, await newCode()))).toBe('string');
@@ -127,7 +127,7 @@ describe('an authorization code', () => {
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('an authorization code is not consumed by a lookup, and is consumed once however often it was looked up', async () => {
+  test('an authorization code is not consumed by lookups, and is consumed exactly once afterwards', async () => {
     const code = await newCode();
     const find = () => replica.sessions.codes.find(code, login.clientID, false);
     const [one, other] = (await Promise.all([find(), find()])) as [FoundCode, FoundCode];
@@ -202,19 +202,19 @@ function disturb(times: number): void {
 }
 
 describe('a code whose session is changed concurrently', () => {
-  test('a code is redeemed at the fifth attempt if its session is changed concurrently four times', async () => {
+  test('an authorization code is redeemed at the fifth attempt if its session is changed concurrently four times', async () => {
     const code = await newCode();
     disturb(4);
     expect(await use(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
   });
 
-  test('a code gets 503 after five attempts if its session is changed concurrently each time', async () => {
+  test('an authorization code gets 503 after five attempts if its session is changed concurrently each time', async () => {
     const code = await newCode();
     disturb(5);
     await expect(use(code)).rejects.toMatchObject({ code: 503 });
   });
 
-  test('the reuse of a code revokes its session, even if the session is changed concurrently', async () => {
+  test('the second use of an authorization code revokes its session, even if the session is changed concurrently', async () => {
     const code = await newCode();
     await use(code);
     disturb(1);
@@ -265,7 +265,7 @@ describe('a device code', () => {
     expect(await use(code)).toBe('ended');
   });
 
-  test('a device code starts a session of the user who approves it, and of no one else', async () => {
+  test('a device code starts a session only for the user who approves it', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     await settle();

@@ -250,7 +250,7 @@ describe('a refresh', () => {
     expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Revoked']);
   });
 
-  test('a refresh with a token that was never issued reads nothing', async () => {
+  test('a refresh with a token that was never issued causes no read of the cluster', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);

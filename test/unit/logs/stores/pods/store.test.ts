@@ -174,7 +174,7 @@ describe('a query of pods', () => {
     expect(found.partial?.reason).toMatch(/^only the oldest 5000 bytes of n\/a\/c were read/);
   });
 
-  test('a query of pods holds a limited amount of memory, and reports this', async () => {
+  test('a query of pods uses a limited amount of memory, and reports this', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ queryBytes: 10_000 }).query(selection, page('desc', 0, 300), never);
     expect(found.total).toBe(300);
