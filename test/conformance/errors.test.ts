@@ -223,7 +223,7 @@ describe('plain HTTP', () => {
     ['https', 'POST /oauth/token HTTP/1.1\r\nHost: platform.example\r\nContent-Length: 3\r\n\r\na=b'],
     ['aggregated', 'HEAD /apis HTTP/1.0\r\n\r\n'],
   ] as const)(
-    'a plain HTTP request to the TLS port %s gets 400 with the advice to use https: %j',
+    'a plain HTTP request to the TLS port of the %s listener gets 400 with the advice to use https: %j',
     async (listener, bytes) => {
       const [head = '', body = ''] = (await sendPlain(lab.ports[listener], bytes)).split('\r\n\r\n');
       expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
@@ -352,7 +352,7 @@ describe('a path or method that is not served', () => {
     [`${resources}/namespaces/shop/status`, '; subresources are served only at /api and /apis'],
     [`${resources}/watch/pods`, '; use watch=true, not /watch/'],
     ['/nowhere', ''],
-  ])('the error 404 for %s ends with the hint %j', async (path, hint) => {
+  ])('the error 404 for %s ends with the expected hint: %j', async (path, hint) => {
     const response = await call('GET', path);
     expect(response.json()).toMatchObject({
       reason: 'NotFound',

@@ -61,10 +61,10 @@ describe.each<[string, () => Socket]>([
   ],
 ])('over %s', (_, connect) => {
   test.each<[string, () => string, string]>([
-    ['SPDY', spdy, 'SPDY/3.1'],
+    ['the protocol SPDY', spdy, 'SPDY/3.1'],
     ['a WebSocket', () => webSocket('v5.channel.k8s.io', `Authorization: Bearer ${token}\r\n`), 'websocket'],
   ])(
-    'an upgraded connection for %s transfers bytes in both directions on behalf of the caller',
+    'an upgraded connection of %s transfers bytes in both directions on behalf of the caller',
     async (_name, handshake, protocol) => {
       const { socket, received, closed, expectUntil } = talk(handshake(), connect());
       await expectUntil('hello');
@@ -177,7 +177,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
   test.each([
     ['POST', 502],
     ['GET', 503],
-  ])('an upgrade by %s gets %d if kube-apiserver closes the connection', async (method, status) => {
+  ])('an upgrade requested with %s gets %d if kube-apiserver closes the connection', async (method, status) => {
     kube.grant = (_, socket) => void socket.destroy();
     const { received, closed } = talk(spdy().replace('POST', method));
     await closed;

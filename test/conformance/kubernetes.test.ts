@@ -62,9 +62,12 @@ describe('the aggregated API server rejects with a Status', () => {
     [nodes, accept(meta('PartialObjectMetadata')), 406, 'NotAcceptable'],
     [`${nodes}?resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
     [`${nodes}?resourceVersion=0&resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
-  ])('the aggregated API server rejects %s %j with a Status: %d %s', async (path, options, code, reason) => {
-    expectFailure(await lab.aggregated(path, options), code, reason);
-  });
+  ])(
+    'the aggregated API server rejects %s with the options %j with a Status: %d %s',
+    async (path, options, code, reason) => {
+      expectFailure(await lab.aggregated(path, options), code, reason);
+    },
+  );
 
   test.each<[string, LabRequest, string]>([
     [`${nodes}/x`, {}, 'nodes.resources.platform.io "x" not found'],
@@ -73,9 +76,12 @@ describe('the aggregated API server rejects with a Status', () => {
       bob,
       'nodes.resources.platform.io is forbidden: User "bob" cannot list resource "nodes" in API group "resources.platform.io" at the cluster scope',
     ],
-  ])('the aggregated API server rejects %s %j with the message of kube-apiserver', async (path, options, message) => {
-    expect((await lab.aggregated(path, options)).json()['message']).toBe(message);
-  });
+  ])(
+    'the aggregated API server rejects %s with the options %j and the message of kube-apiserver',
+    async (path, options, message) => {
+      expect((await lab.aggregated(path, options)).json()['message']).toBe(message);
+    },
+  );
 });
 
 test.each([nodes, `${nodes}/nobody`, '/apis', '/nowhere', '/livez'])(

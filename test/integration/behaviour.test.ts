@@ -218,7 +218,7 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
     ['TLSv1.1', 'DEFAULT@SECLEVEL=0', /^(ERR_SSL|ECONNRESET)/],
     ['TLSv1.2', undefined, /^TLSv1\.2/],
     ['TLSv1.3', undefined, /^TLSv1\.3/],
-  ])('a TLS handshake with %s succeeds only from TLS 1.2 on', async (version, ciphers, expected) => {
+  ])('a TLS handshake with %s succeeds only if the version is at least TLS 1.2', async (version, ciphers, expected) => {
     const only = { minVersion: version as SecureVersion, maxVersion: version as SecureVersion };
     expect(
       await shake(base(), { ...only, servername: 'localhost', ...(ciphers === undefined ? {} : { ciphers }) }),

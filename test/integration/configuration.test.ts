@@ -98,7 +98,7 @@ describe('a change of the ConfigMap', () => {
         user(configuration, 'leaving')['passwordHash'] = user(configuration, 'dave')['passwordHash'];
       },
     ],
-  ])('a user who %s in the ConfigMap loses all sessions and tokens', async (_, by) => {
+  ])('a user who %s by a change of the ConfigMap loses all sessions and tokens', async (_, by) => {
     await addUser('leaving');
     const [session, refreshed] = [
       await login('leaving', undefined, passwords.alice),

@@ -213,7 +213,7 @@ test('a token for kube-apiserver is valid only at kube-apiserver', async () => {
 
 test.each<[string, readonly string[], number, RegExp]>([
   ['a wrong password', ['--login=password', '--username=admin'], 1, /incorrect username or password/],
-  ['no username', ['--login=password'], 2, /--username/],
+  ['a login without a username', ['--login=password'], 2, /--username/],
   ['an unknown login method', ['--login=smoke'], 2, /device or password/],
   ['a server without TLS', ['--server=http://127.0.0.1'], 2, /https URL/],
   [
@@ -230,7 +230,7 @@ test.each<[string, readonly string[], number, RegExp]>([
     1,
     /no terminal; first run this in a terminal: platform-apiserver credential /,
   ],
-])('the credential plugin reports %s', async (_, args, code, message) => {
+])('the credential plugin rejects %s', async (_, args, code, message) => {
   const response = await credential([...flags(), ...args], 'wrong\n');
   expect({ code: response.code, stdout: response.stdout }).toEqual({ code, stdout: '' });
   expect(response.stderr).toMatch(message);

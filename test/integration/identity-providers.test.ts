@@ -550,7 +550,13 @@ describe('an OpenID provider', () => {
 
   test.each<[string, (nonce: string) => object, boolean?, string?, number?]>([
     // Validation fails before the access token would fail at the userinfo endpoint.
-    ['that is valid, while the Users are unavailable,', (nonce) => ({ nonce }), false, 'is unavailable', 503],
+    [
+      'that is valid, but whose access token the userinfo endpoint rejects,',
+      (nonce) => ({ nonce }),
+      false,
+      'is unavailable',
+      503,
+    ],
     ['for another client', (nonce) => ({ nonce, aud: 'another' })],
     ['of another issuer', (nonce) => ({ nonce, iss: 'https://attacker.example' })],
     ['of another login', () => ({ nonce: 'another' })],

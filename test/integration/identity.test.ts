@@ -69,7 +69,7 @@ describe('an access token', () => {
   });
 
   test.each(['bearer', 'BEARER', 'BeArEr'])(
-    'an access token is accepted with the scheme in any case: %s',
+    'an access token is accepted with the scheme in upper, lower or mixed case: %s',
     async (scheme) => {
       expect(await statuses({ headers: { authorization: `${scheme} ${await adminToken()}` } })).toEqual(all(200));
     },
@@ -99,8 +99,8 @@ describe('a request without valid credentials', () => {
 
   test.each([
     ['the scheme Basic', 'Basic YWRtaW46YWRtaW4='],
-    ['no scheme', 'abc'],
-    ['a scheme alone', 'Bearer'],
+    ['a token without a scheme', 'abc'],
+    ['only a scheme', 'Bearer'],
     ['nothing', ''],
     ['the scheme Negotiate', 'Negotiate abc'],
   ])('a request whose Authorization header contains %s gets 401 with a challenge', async (_, authorization) => {

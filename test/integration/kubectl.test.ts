@@ -323,7 +323,7 @@ describe.each([
       ['a user with only the right to the aggregated nodes', ['--as', names.half], names.half, '', 'nodes'],
       ['a user with only the right to core nodes', ['--as', names.other], names.other, 'resources.platform.io', ours],
     ])(
-      'kubectl with impersonation rejects reads of %s, and names the missing right',
+      'kubectl as %s cannot read nodes, and the error names the missing right',
       async (_who, as, user, group, resource) => {
         for (const [verb, args] of [
           ['list', []],

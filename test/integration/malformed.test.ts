@@ -33,7 +33,7 @@ beforeAll(async () => {
   // The server waits 10 s for the end of the headers, so all connections wait together while the other tests run.
   for (const [name, listener] of Object.entries(listeners)) {
     const { url, open } = listener();
-    const heads = { headers: `GET ${open} HTTP/1.1\r\nHost: x\r\n`, 'a first line': 'GET ' };
+    const heads = { headers: `GET ${open} HTTP/1.1\r\nHost: x\r\n`, 'a request line': 'GET ' };
     for (const [what, bytes] of Object.entries(heads)) endless.set(`${name}: ${what}`, send(url, bytes));
   }
 });
@@ -66,7 +66,7 @@ function expectOne(responses: readonly RawResponse[], code: number, reason: stri
 test.each([
   ['gateway', '/oauth/userinfo', 'Content-Length: x'],
   ['gateway over TLS', '/.well-known/openid-configuration?a', 'Transfer-Encoding: x'],
-])('the %s listener returns an error for invalid HTTP at %s in the format of the path', async (name, path, header) => {
+])('invalid HTTP at the %s gets an error in the format of the path %s', async (name, path, header) => {
   const [response, ...more] = await send((listeners[name] as () => Listener)().url, get(path, header));
   expect(more).toEqual([]);
   expect([response?.status, JSON.parse(response?.body ?? '')]).toEqual([
@@ -171,7 +171,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
   test.each([
     ['no', ''],
     ['two', 'Host: a\r\nHost: a\r\n'],
-  ])('the server rejects %s Host with 400', async (_, headers) => {
+  ])('the server rejects a request with %s Host header with 400', async (_, headers) => {
     expectOne(await send(url(), `GET ${open()} HTTP/1.1\r\nConnection: close\r\n${headers}\r\n`), 400, 'BadRequest');
   });
 
@@ -224,7 +224,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['an unknown transfer coding', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: xchunked')],
     ['a space before the colon', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding : chunked')],
     ['lines that end with LF', () => `GET ${open()} HTTP/1.1\nHost: x\n\n${smuggled()}`],
-  ])('the server rejects a request smuggled after %s with 400', async (_, bytes) => {
+  ])('the server rejects a smuggled request with 400: %s', async (_, bytes) => {
     expectOne(await send(url(), bytes()), 400, 'BadRequest');
   });
 
@@ -264,7 +264,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['for a plain request', () => open()],
     ['of a watch without a key', () => `${nodes()}?watch=true`],
   ])(
-    'the server rejects a WebSocket handshake %s, and does not treat the bytes after it as a request',
+    'the server rejects a WebSocket handshake %s, and does not treat the following bytes as a request',
     async (_, path) => {
       const headers = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
       expectOne(await send(url(), `${get(path(), ...headers)}${smuggled()}`), 400, 'BadRequest');
@@ -283,7 +283,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['a form', 'a=b', form],
     ['an unknown media type', 'x', 'Content-Type: nonsense'],
     ['2 MB of text', 'x'.repeat(2_000_000), 'Content-Type: application/json'],
-  ])('the server rejects a body with %s for the read-only nodes with 405', async (_, body, type) => {
+  ])('the server rejects the body of a write to the read-only nodes with 405: %s', async (_, body, type) => {
     const { status, headers, text } = await call(`${url()}${nodes()}`, {
       method: 'POST',
       token,
@@ -326,7 +326,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     expect((await call(`${url()}${open()}`)).status).toBe(200);
   });
 
-  test.each(['headers', 'a first line'])(
+  test.each(['headers', 'a request line'])(
     'the server closes a connection with 408 if the end of %s never arrives',
     async (what) => {
       expectOne((await endless.get(`${name}: ${what}`)) ?? [], 408, 'Timeout');

@@ -395,7 +395,7 @@ describe('a login at an OpenID provider', () => {
     ['control', 'a group name is invalid'],
     ['system', 'a name begins with &quot;system:&quot;'],
   ])(
-    'a login at an OpenID provider with a name that Kubernetes would change is rejected: %s',
+    'a login at an OpenID provider with a name that Kubernetes does not accept is rejected: %s',
     async (subject, reason) => {
       const { page } = await logIn(subject, 'a'.repeat(43));
       expect(page.status).toBe(403);

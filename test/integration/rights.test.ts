@@ -140,14 +140,14 @@ describe('a rejection has the message of kube-apiserver', () => {
 
 describe('discovery', () => {
   test.each(['/kapis', '/kapis/resources.platform.io', '/kapis/resources.platform.io/v1alpha3'])(
-    'discovery at %s is allowed for every authenticated caller',
+    'discovery at %s is allowed for every authenticated caller at the gateway',
     async (path) => {
       expect((await as('rights-reader', `${gateway()}${path}`)).status).toBe(200);
     },
   );
 
   test.each(['/apis', '/apis/resources.platform.io', apisPath, '/openapi/v2', '/openapi/v3', '/version'])(
-    'discovery at %s is allowed for every authenticated caller',
+    'discovery at %s is allowed for every authenticated caller through the aggregator',
     async (path) => {
       expect((await as('rights-reader', `${aggregated()}${path}`)).status).toBe(200);
     },
@@ -198,7 +198,7 @@ describe('a partial right', () => {
   });
 
   test.each(['', '/some-node', '?watch=true'])(
-    "a partial right to the platform's nodes is not enough for either, and the error names the missing right: %s",
+    "a partial right to the platform's nodes is not sufficient for /kapis or /apis, and the error names the missing right: nodes%s",
     async (path) => {
       for (const url of [`${gateway()}${nodesPath}${path}`, `${aggregated()}${apisPath}/nodes${path}`]) {
         const { message } = expectStatus(await as('rights-platform', url), 403, 'Forbidden');
@@ -211,7 +211,7 @@ describe('a partial right', () => {
   test.each<[User, string[]]>([
     ['rights-get', ['/NODE']],
     ['rights-list', ['?fieldSelector=metadata.name=NODE', '?fieldSelector=spec.unschedulable!=x,metadata.name==NODE']],
-  ])('a partial right to one verb on one name allows nothing else: %s', async (name, allowed) => {
+  ])('a partial right to one verb on one name allows the user %s nothing else', async (name, allowed) => {
     const refused = [
       '',
       // The response does not reveal whether the node exists.

@@ -128,7 +128,7 @@ const ofAlice = (): object => ({
 describe('client-go gets the user of an access token', () => {
   // evidence: gateway-token-review-replicas
   test.each<[string, string, string, readonly string[]]>([
-    ['in protobuf, its default', '', protobuf, []],
+    ['in protobuf by default', '', protobuf, []],
     ['in JSON', json, json, []],
     ['for the issuer, in protobuf', '', protobuf, [issuer]],
     ['for the issuer among others, in JSON', json, json, ['https://other.example', issuer]],

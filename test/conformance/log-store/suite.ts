@@ -280,7 +280,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
     });
 
     test.each(['asc', 'desc'] as const)(
-      'the log store pages records with equal times in the order %s',
+      'the log store returns pages of records with equal times in the order %s',
       async (order) => {
         const selection = selected({ start: burst, end: burst + 1, namespaces: new Map([['burst', 0]]) });
         await expectPages(selection, order, 97, 10_000);

@@ -121,7 +121,7 @@ describe('impersonation of the server itself', () => {
   test.each([
     ['its name', ['Impersonate-User', own.username]],
     ['its uid', ['Impersonate-User', 'bob', 'Impersonate-Uid', own.uid]],
-  ])('impersonation of the server itself by %s is rejected with 403', async (_, headers) => {
+  ])('impersonation of the server itself with %s is rejected with 403', async (_, headers) => {
     await expect(impersonate(headers)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining('of the gateway itself') as unknown,

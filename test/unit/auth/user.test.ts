@@ -9,7 +9,7 @@ test.each<[string, string[], string[]]>([
   ['system:anonymous', [], []],
   ['system:anonymous', ['dev'], ['dev']],
 ])(
-  'withAuthenticated() adds system:authenticated as kube-apiserver does for %s in the groups %j',
+  'withAuthenticated() adds system:authenticated as kube-apiserver does for the user %s in the groups %j',
   (username, groups, expected) => {
     expect(withAuthenticated({ username, groups, via: 'request-header' }).groups).toEqual(expected);
   },

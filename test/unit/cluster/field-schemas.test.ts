@@ -43,9 +43,9 @@ describe('the schema of a kind', () => {
 
   test.each<[string, number, object | Buffer]>([
     ['missing', 404, {}],
-    ['forbidden', 403, { kind: 'Status', message: 'no' }],
+    ['not accessible', 403, { kind: 'Status', message: 'no' }],
     ['not JSON', 200, Buffer.from('<html>')],
-    ['without the kind', 200, { components: { schemas: { Thing: { type: 'object' } } } }],
+    ['incomplete', 200, { components: { schemas: { Thing: { type: 'object' } } } }],
     ['too large', 200, Buffer.alloc(9 * 1024 * 1024, ' ')],
   ])(
     'the schema of a kind is unknown if the document is %s, and is not read again at once',

@@ -96,7 +96,7 @@ describe('an invalid choice is reported with the accepted values', () => {
   });
 });
 
-test.each(['x', 'a@', '@b', '""'])('the configured e-mail address %s is rejected', (email) => {
+test.each(['x', 'a@', '@b', '""'])('the configured e-mail address %s is rejected as invalid', (email) => {
   expect(messagesFor(`users: [{${erin}, email: ${JSON.stringify(email)}}]`)).toEqual([
     'authentication.users[0] (erin).email: must be an e-mail address',
   ]);

@@ -205,7 +205,7 @@ describe('small chunks of a response', () => {
 describe('a request body passed on to kube-apiserver', () => {
   test.each<[string, http.OutgoingHttpHeaders, number | undefined]>([
     ['with its length', { 'content-length': '4' }, 4],
-    ['without a length if the client sent none', { 'transfer-encoding': 'chunked' }, undefined],
+    ['without a length if the client sent no length', { 'transfer-encoding': 'chunked' }, undefined],
   ])('a request body is sent to kube-apiserver %s', async (_, headers, length) => {
     sendRequest(list, 'POST', headers).end('body');
     const { request } = await exchange;

@@ -142,7 +142,7 @@ describe('kube-apiserver receives other reviews unchanged', () => {
     ['protobuf without its prefix', inProtobuf('of-anna').subarray(4), { 'content-type': protobuf }],
     ['a compressed body', review('of-anna'), { 'content-encoding': 'gzip' }],
     ['a body of more than 64 KiB', review('of-anna').padEnd(64 * 1024 + 1), {}],
-  ])('kube-apiserver receives %s in a TokenReview unchanged', async (_, body, headers) => {
+  ])('kube-apiserver receives a TokenReview unchanged that this server cannot handle: %s', async (_, body, headers) => {
     kube.serve = (_req, res) => void res.writeHead(201).end('of kube-apiserver');
     expect((await post(body, headers)).text).toBe('of kube-apiserver');
     const [passed, ...more] = kube.taken();
@@ -151,7 +151,7 @@ describe('kube-apiserver receives other reviews unchanged', () => {
   });
 
   test.each([
-    ['v1beta1', '/apis/authentication.k8s.io/v1beta1/tokenreviews'],
+    ['the version v1beta1', '/apis/authentication.k8s.io/v1beta1/tokenreviews'],
     ['a name', `${path}/one`],
     ['a namespace', '/apis/authentication.k8s.io/v1/namespaces/n/tokenreviews'],
     ['the deprecated path of watches', '/apis/authentication.k8s.io/v1/watch/tokenreviews'],

@@ -180,7 +180,7 @@ describe('before an upgrade gets a response', () => {
   test.each<[string, () => void]>([
     ['the session is over', () => session.abort()],
     ['the user has changed', () => changeUser()],
-  ])('an upgrade request without a response yet is aborted when %s', async (_, end) => {
+  ])('an upgrade request that has no response yet is aborted when %s', async (_, end) => {
     connect();
     const { signal, handled } = await upgradeRequest;
     end();

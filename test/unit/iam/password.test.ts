@@ -345,7 +345,7 @@ describe('a hash that is weaker than new ones', () => {
     [72, preferred],
     [74, 'bcrypt:4'],
   ])(
-    'a weak hash is not replaced if the password exceeds the limit of bcrypt: %d bytes keep %s',
+    'a weak hash is not replaced if the password exceeds the limit of bcrypt: %d bytes lead to %s',
     async (bytes, expected) => {
       const password = 'ü'.repeat(bytes / 2);
       const uid = lab.directory.account('bob')?.uid ?? '';

@@ -211,7 +211,7 @@ describe("the caller's own user", () => {
       { metadata: { name: 'carol' }, spec: { email: 'bob@example.com', groups: ['b'], state: 'Active' } },
       'application/json',
     ],
-    ['a null', 'PUT', null, 'application/json'],
+    ['null', 'PUT', null, 'application/json'],
   ])("the caller's own user cannot be changed with %s", async (_, method, body, type) => {
     expect(await lab.call(bob, method, 'users/bob', body, type)).toMatchObject({ status: 403 });
     expect(writes()).toEqual([]);
@@ -305,7 +305,7 @@ describe('a write to a user', () => {
     ['PUT', 'users/carol', 'application/json'],
     ['PATCH', 'users/carol', merge],
     ['DELETE', 'users/carol', undefined],
-  ])('a write to a user with %s %s in YAML is sent to kube-apiserver as JSON', async (method, path, contentType) => {
+  ])('the write %s %s in YAML is sent to kube-apiserver as JSON', async (method, path, contentType) => {
     const body = '# a comment\nmetadata: {name: carol}\nspec:\n  displayName: Carol\n';
     await lab.call(bob, method, path, body, 'application/yaml; charset=utf-8');
     const value = { metadata: { name: 'carol' }, spec: { displayName: 'Carol' } };

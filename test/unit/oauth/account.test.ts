@@ -63,7 +63,7 @@ describe('the account page', () => {
 
   test.each<[string, (all: LoggedIn) => Promise<unknown>]>([
     [
-      'must change the password in the meantime',
+      'must change the password by now',
       ({ made }) => made.putUser('bob', { ...profile, passwordChangeRequired: true }),
     ],
     [

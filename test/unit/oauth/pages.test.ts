@@ -90,7 +90,7 @@ describe('the focus is on the field to fill in', () => {
         browser.submit(await browser.submit(await browser.open('/oauth/device'), asAlice), { user_code: 'x' }),
       ['user_code!'],
     ],
-  ])('the focus is on the field to fill in, which describes the error, on %s', async (_, go, expected) => {
+  ])('the focus is on the field to fill in, to which the error message belongs, on %s', async (_, go, expected) => {
     const page = await go(await open());
     expect(focused(page)).toEqual(expected);
     expect(isProblem(page)).toBe(expected[0]?.endsWith('!'));

@@ -98,8 +98,8 @@ describe('the renewal of a serving certificate', () => {
     ['when it has expired', hosts, 400 * day, true],
     ['for another name', [...hosts, 'new.example'], 0, true],
     ['for another address', [...hosts, '192.0.2.1'], 0, true],
-    ['not for one name less', hosts.slice(1), 0, false],
-  ])('a serving certificate is renewed only if necessary: %s', (_, wanted, later, is) => {
+    ['not for a removed name', hosts.slice(1), 0, false],
+  ])('a serving certificate is renewed only when necessary: %s', (_, wanted, later, is) => {
     expect(needsRenewal(material['tls.crt'], wanted, now + later)).toBe(is);
   });
 

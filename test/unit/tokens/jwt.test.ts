@@ -538,7 +538,7 @@ describe('the reason why a bearer token is invalid', () => {
     ['for kube-apiserver', kubernetesAudience, 0, /for the audience "kubernetes"/],
     ['for another resource server', 'https://files.example', 0, /for the audience "https:\/\/files\.example"/],
     ['that is valid but rejected', undefined, 0, /^the token was revoked, or its user or client was removed$/],
-  ])('the reason is given for a bearer token %s', (_, audience, seconds, problem) => {
+  ])('the error for a bearer token %s gives the reason', (_, audience, seconds, problem) => {
     const { tokens, at } = lab();
     const token = access(audience);
     at(seconds);
@@ -549,7 +549,7 @@ describe('the reason why a bearer token is invalid', () => {
     ['whose signature is wrong', (token: string) => `${token.slice(0, -8)}AAAAAAAA`],
     ['whose claims were changed', (token: string) => token.replace(/\.[^.]+\./, '.e30.')],
     ['that is not a JWT', () => 'secret'],
-  ])('no reason is given for a bearer token %s', (_, change) => {
+  ])('the error for a bearer token %s gives no reason', (_, change) => {
     expect(lab().tokens.problemOf(change(access()))).toBeUndefined();
   });
 });

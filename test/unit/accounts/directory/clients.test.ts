@@ -46,7 +46,7 @@ describe('a client with a secret', () => {
     ['web', [], undefined],
     ['app', ['right\n'], undefined],
     ['nobody', ['right'], undefined],
-  ])('the client %s with the secrets %j is authenticated as %s', async (name, secrets, expected) => {
+  ])('a request of the client %s with the secrets %j is authenticated as %s', async (name, secrets, expected) => {
     expect(await authenticate(name, ...secrets)).toBe(expected);
   });
 
@@ -100,7 +100,7 @@ describe('a client with a hashed secret', () => {
   });
 
   test.each(['web', 'plain', 'nobody', 'platform-cli'])(
-    'a client with a hashed secret delays a wrong secret of %s by one hash, so that the duration does not reveal which clients exist',
+    'a wrong secret of the client %s costs one hash, so that the duration does not reveal which clients exist',
     async (name) => {
       expect(await workOf(name, 'wrong')).toBe(1);
       expect(await workOf(name, 'wrong', 'also wrong')).toBe(2);

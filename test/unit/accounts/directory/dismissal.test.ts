@@ -370,7 +370,7 @@ describe('isDismissed()', () => {
       { now: true, whileRefused: true },
     ],
     ['of an identity that is not linked', () => ({ identity: another }), { now: true, whileRefused: true }],
-    ['of a different password', () => ({ credentialID: 'another' }), { now: true, whileRefused: true }],
+    ['started with a different password', () => ({ credentialID: 'another' }), { now: true, whileRefused: true }],
     ['of a different User of the same name', () => ({ userUID: 'another' }), { now: true, whileRefused: false }],
     ['of a User that is gone', () => ({ userName: 'gone' }), { now: true, whileRefused: false }],
     ['of a configured user who is gone', () => removed, { now: true, whileRefused: false }],

@@ -47,7 +47,7 @@ test.each([
   ['unfit', rightPassword, 'short'],
   ['unfit', rightPassword, rightPassword],
   ['unfit', rightPassword, 'password123'],
-])('a password change is rejected as %s: %j to %j', async (reason, current, password) => {
+])('a password change is rejected with the reason "%s": from %j to %j', async (reason, current, password) => {
   expect(await set(current, password)).toMatchObject({ reason, message: expect.any(String) });
   expect(await logIn(rightPassword)).toBe(true);
 });

@@ -31,7 +31,7 @@ describe('the hash functions', () => {
   });
 
   test.each(['bcrypt:4', 'bcrypt:5', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
-    'the hash functions create a hash with %s that names these parameters and matches only its password',
+    'a new hash with the parameters %s names them and matches only its password',
     async (parameters) => {
       const [one, two] = [
         await nativeHashFunctions.hash('pässword', parameters),
@@ -45,7 +45,7 @@ describe('the hash functions', () => {
   );
 
   test.each(['bcrypt:4', 'argon2id:256:2:1'])(
-    'the hash functions of %s use every byte of a password that contains a NUL',
+    'a hash with the parameters %s depends on every byte of a password that contains a NUL',
     async (parameters) => {
       const hash = await nativeHashFunctions.hash('a\0b', parameters);
       expect(await nativeHashFunctions.verify(hash, 'a\0b')).toBe(true);

@@ -123,7 +123,7 @@ describe('a new password', () => {
     ['its user chose it', true, false],
     ['an administrator set it', false, true],
   ])(
-    'a new password resets a due password change only if the user chose the password: %s',
+    'a new password ends the obligation to change the password only if the user chose it: %s',
     async (_, byUser, stillRequired) => {
       const uid = await accounts.putUser('bob', { passwordChangeRequired: true });
       await accounts.passwordStore.change(changeable('bob'), 'new password', byUser);
@@ -169,7 +169,7 @@ describe('a password write that fails', () => {
     ['a timeout', new KubeError(504, {})],
     ['an internal error', new KubeError(500, {})],
   ])(
-    'a password write that fails with %s gets 503, which reports that it may have taken effect',
+    'a password write gets 503 after %s, and the error reports that the write may have taken effect',
     async (_, failure) => {
       await accounts.putUser('bob');
       failing('PATCH', failure);

@@ -67,18 +67,15 @@ test.each([
   [5, '6', 4],
   [64, '128', 8],
   [64, '1', 1],
-])(
-  'a server with %i cores and UV_THREADPOOL_SIZE="%s" computes at most %i hashes concurrently',
-  (cores, size, expected) => {
-    expect(maxConcurrentHashes(cores, { UV_THREADPOOL_SIZE: size })).toBe(expected);
-  },
-);
+])('%i CPU cores and UV_THREADPOOL_SIZE="%s" limit concurrent hashes to %i', (cores, size, expected) => {
+  expect(maxConcurrentHashes(cores, { UV_THREADPOOL_SIZE: size })).toBe(expected);
+});
 
 test.each([
   [1, 4],
   [2, 4],
   [5, 6],
   [64, 10],
-])('a server with %i cores starts a pool of %i threads', (cores, expected) => {
+])('the number of CPU cores (%i) determines the size of the thread pool: %i', (cores, expected) => {
   expect(poolSizeFor(cores)).toBe(expected);
 });

@@ -63,7 +63,7 @@ describe('a request to an OpenID provider', () => {
   test.each<[string, string | undefined]>([
     ['without a CA', undefined],
     ['with another CA', 'other'],
-  ])('a request to an OpenID provider with a certificate of a private CA is not sent %s', async (_, other) => {
+  ])('a request %s is not sent to an OpenID provider with a certificate of a private CA', async (_, other) => {
     const authority = other && (await createAuthority(other)).certificate;
     const response = fetchOverTLS(authority)(url, { method: 'GET', headers: {} });
     await expect(response).rejects.toThrow('unable to verify');

@@ -272,7 +272,7 @@ describe('an LDAP bind', () => {
   );
 
   test.each([busy, 'close'] as const)(
-    'the failure of a bind as bindDN with %s does not mean rejected credentials',
+    'the failure %s of a bind as bindDN does not mean rejected credentials',
     async (fault) => {
       server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
       const error: unknown = await attemptLogin().catch((reason: unknown) => reason);

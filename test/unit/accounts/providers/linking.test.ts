@@ -87,7 +87,7 @@ describe('a User that a first login creates', () => {
   test.each<[string, NonNullable<UserSpec['identities']>]>([
     ['this identity', [identity]],
     ['this identity among others', [{ provider: 'other', subject: '2' }, identity]],
-  ])('a first login uses the User that a faster replica has created, with %s', async (_, identities) => {
+  ])('a first login uses the User that a faster replica has created with %s', async (_, identities) => {
     before = { POST: () => put('erin', { identities }) };
     await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin' });
     expect(requests).toEqual(['POST', 'GET']);
@@ -139,12 +139,16 @@ describe('the User of a later login', () => {
   const linked = { identities: [identity], displayName: 'Erin', email: 'e@example.org' };
 
   test.each<[string, Partial<Person>, UserSpec]>([
-    ['no field', { email: 'e@example.org' }, linked],
-    ['no field for an unverified e-mail address', { email: undefined }, linked],
-    ['the display name', { email: 'e@example.org', displayName: 'Erin M.' }, { ...linked, displayName: 'Erin M.' }],
-    ['the e-mail address', { email: 'm@example.org' }, { ...linked, email: 'm@example.org' }],
-    ['the case of its e-mail address', { email: 'E@example.org' }, { ...linked, email: 'E@example.org' }],
-  ])('the User of a later login is returned with a change of %s', async (_, changes, expected) => {
+    ['no change', { email: 'e@example.org' }, linked],
+    ['no change for an unverified e-mail address', { email: undefined }, linked],
+    [
+      'a change of the display name',
+      { email: 'e@example.org', displayName: 'Erin M.' },
+      { ...linked, displayName: 'Erin M.' },
+    ],
+    ['a change of the e-mail address', { email: 'm@example.org' }, { ...linked, email: 'm@example.org' }],
+    ['a change of the case of the e-mail address', { email: 'E@example.org' }, { ...linked, email: 'E@example.org' }],
+  ])('the User of a later login is updated with the identity: %s', async (_, changes, expected) => {
     await accounts.putUser('e.miller', linked, false);
     const account = await linking.accountOf({ ...erin, ...changes });
     const { displayName, email } = account;

@@ -98,10 +98,7 @@ describe('the claims of an identity provider', () => {
     ['a display name with a line end', { displayName: 'Erin\nMiller ' }, { displayName: 'Erin Miller' }],
     ['a display name that is too long', { displayName: 'x'.repeat(300) }, { displayName: 'x'.repeat(256) }],
     ['an empty display name', { displayName: ' ' }, { displayName: undefined }],
-  ])(
-    'the claims of an identity provider with %s are accepted without or with a corrected value',
-    (_, changes, expected) => {
-      expect(personWith(changes)).toMatchObject(expected);
-    },
-  );
+  ])('the claims of an identity provider are accepted after %s is corrected or omitted', (_, changes, expected) => {
+    expect(personWith(changes)).toMatchObject(expected);
+  });
 });

@@ -49,7 +49,7 @@ describe('a continue token', () => {
     [encode({ v, rv: 7, start: '' }), `encoded start key empty (version ${v})`],
     [encode({ v, rv: 7, start: '../a' }), '../a'],
     [encode({ v, rv: 7, start: 'a/./b' }), 'a/./b'],
-  ])('the continue token %s is rejected', (token, reason) => {
+  ])('the continue token "%s" is rejected', (token, reason) => {
     expect(() => decodeContinue(token)).toThrow(`invalid continue token: continue key is not valid: ${reason}`);
   });
 });

@@ -13,7 +13,7 @@ test.each<[string, unknown]>([
   ['-9007199254740993', '-9007199254740993'],
   ['"7"', '7'],
   ['null', undefined],
-])('the number %s is read from a field path with its exact value', (written, expected) => {
+])('the JSON value %s is read from a field path as an exact number or not at all', (written, expected) => {
   const metadata = '{"name":"a","resourceVersion":"1"}';
   const bytes = Buffer.from(`{"kind":"K","apiVersion":"v1","metadata":${metadata},"spec":{"x":${written}}}`);
   const object = storeObject(

@@ -146,6 +146,6 @@ test.each([
   ['resourceVersion=x', '400 invalid resource version: "x"'],
   // These parameters do not apply to a get.
   ['limit=x&resourceVersionMatch=Exact', 'latest'],
-])('a get with ?%s has the resourceVersion or error %s', (text, expected) => {
+])('the resourceVersion of a get with ?%s is parsed as %s', (text, expected) => {
   expect(outcome(parseGetOptions, text)).toBe(expected);
 });

@@ -49,7 +49,7 @@ describe('the projection of an object', () => {
     ['status.phase.deeper', { ...identity, status: {} }],
     ['__proto__', identity],
     [String.raw`a<b.\"\\`, { ...identity, 'a<b': { '"\\': 1 } }],
-  ])('the projection of an object to the fields %s keeps exactly these fields', (fields, expected) => {
+  ])('the projection of an object to the fields %s keeps only these and the identifying fields', (fields, expected) => {
     expect(cut(node, fields)).toEqual(expected);
   });
 

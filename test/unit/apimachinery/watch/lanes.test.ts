@@ -75,7 +75,7 @@ async function turnsUntil({ response }: Call, events: number): Promise<number> {
 
 test.each([
   ['a plain watch', '', 5],
-  ['a watch with its own filter', costly(1, -1), 15],
+  ['a filtered watch', costly(1, -1), 15],
 ])('%s of another user receives each of 100 events while 150 expensive watches are open', async (_, query, max) => {
   const hostile: Call[] = [];
   for (let i = 0; i < 150; i += 1) hostile.push(await watch('bob', costly(6, i)));

@@ -82,14 +82,14 @@ describe('a token that kube-apiserver accepts', () => {
 });
 
 test.each([
-  ['is rejected', { authenticated: false }],
-  ['is rejected with a reason', { authenticated: false, error: 'the token has expired' }],
-  ['is accepted without a user', { authenticated: true }],
-  ['is accepted for a user without a name', { authenticated: true, user: { groups: ['system:masters'] } }],
-  ['is accepted with a value that is not a boolean', { authenticated: 'true', user: robot }],
-  ['is accepted for other audiences than requested', { authenticated: true, user: robot, audiences: ['vault'] }],
-  ['gets a review without a status', undefined],
-])('a reviewed token that %s is rejected with 401', async (_, status) => {
+  ['rejects it', { authenticated: false }],
+  ['rejects it with a reason', { authenticated: false, error: 'the token has expired' }],
+  ['accepts it without a user', { authenticated: true }],
+  ['accepts it for a user without a name', { authenticated: true, user: { groups: ['system:masters'] } }],
+  ['accepts it with a value that is not a boolean', { authenticated: 'true', user: robot }],
+  ['accepts it for other audiences than requested', { authenticated: true, user: robot, audiences: ['vault'] }],
+  ['has no status', undefined],
+])('a token gets 401 if its review %s', async (_, status) => {
   const { authenticate } = lab(status, ['https://platform.example', issuer]);
   await expect(authenticate(tokenOf('robot'))).rejects.toMatchObject(refusal);
 });

@@ -49,7 +49,7 @@ describe('the request-header configuration', () => {
       () => ({ 'client-ca-file': clientCA }),
       /has no requestheader-client-ca-file/,
     ],
-  ])('the request-header configuration is rejected only if it is unsafe: %s', (_, given, reason) => {
+  ])('the request-header configuration is rejected if clients could forge the headers: %s', (_, given, reason) => {
     expect(readRequestHeaderConfig(given()).refused ?? '').toMatch(reason ?? /^$/);
   });
 });

@@ -164,10 +164,10 @@ describe('the request headers are ignored', () => {
 });
 
 test.each([
-  ['now', 0, true],
-  ['before it is valid', -2 * day, false],
-  ['after it has expired', 3_651 * day, false],
-])('a request-header certificate presented %s is accepted only while it is valid', (_, shift, believed) => {
+  ['during its validity', 0, true],
+  ['before its validity', -2 * day, false],
+  ['after its expiry', 3_651 * day, false],
+])('a request-header certificate is accepted only while it is valid: %s', (_, shift, believed) => {
   const authenticate = requestHeader(
     () => configured(),
     () => Date.now() + shift,

@@ -21,9 +21,12 @@ test.each<[string, Handshake, boolean]>([
   ['by POST', request({}, { method: 'POST' }), false],
   ['over HTTP/1.0', request({}, { httpVersion: '1.0' }), false],
   ['over HTTP/2', request({}, { httpVersion: '2.0' }), false],
-])('a request %s is recognized as a WebSocket handshake only if it is one (row %#)', (_, handshake, expected) => {
-  expect(isWebSocketRequest(handshake)).toBe(expected);
-});
+])(
+  'a request %s is recognized either as a WebSocket handshake or as a plain request (row %#)',
+  (_, handshake, expected) => {
+    expect(isWebSocketRequest(handshake)).toBe(expected);
+  },
+);
 
 const protocol = (token: string): string =>
   `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
@@ -44,7 +47,7 @@ test('the subprotocols of a request that is not a WebSocket handshake contain no
 });
 
 test.each<[string, string]>([
-  ['that is alone', protocol('a')],
+  ['without another subprotocol', protocol('a')],
   ['together with another token', `any, ${protocol('a')}, ${protocol('b')}`],
   ['next to empty entries', `${protocol('a')}, ,`],
   ['that is empty', `any, ${protocol('')}`],
@@ -55,7 +58,7 @@ test.each<[string, string]>([
   ['that ends with a letter beyond ASCII', `any, ${protocol('aé')}`],
   ['with a space', `any, ${protocol('a b')}`],
   ['with a line break', `any, ${protocol('a\nb')}`],
-])('a token among the WebSocket subprotocols %s is rejected with 401', (_, protocols) => {
+])('a WebSocket handshake that offers a token %s is rejected with 401', (_, protocols) => {
   expect(() => subprotocolToken(offering(protocols))).toThrow(
     expect.objectContaining({ code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('invalid_token') } }),
   );

@@ -107,7 +107,7 @@ test.each([
   ['cannot evaluate', { allowed: false, evaluationError: 'oops' }, { allowed: false, reason: '' }],
   ['allows with a value that is not a boolean', { allowed: 'true' }, { allowed: false, reason: '' }],
   ['has no status', undefined, { allowed: false, reason: '' }],
-])('an access review that %s leads to the expected decision', async (_, status, decision) => {
+])('an access review that %s is turned into the expected decision', async (_, status, decision) => {
   const { authorizer } = lab(() => status);
   expect(await authorizer.authorize(alice, listNodes)).toEqual(decision);
 });

@@ -94,12 +94,15 @@ describe('the filter parameter', () => {
     ['secrets', 'type', {}, 'Opaque', ''],
     ['volumesnapshots', 'volumeSnapshotClassName', { spec: { volumeSnapshotClassName: 'v' } }, 'v', 'w'],
     ['volumesnapshots', 'persistentVolumeClaimName', { spec: { source: { persistentVolumeClaimName: 'c' } } }, 'c', ''],
-  ])('the filter parameters of %s match only the right value of %s', (resource, name, object, right, wrong) => {
-    const of = kind(resource);
-    const one = stored(of, object);
-    expect(of.filters[name]?.matches(one, right)).toBe(true);
-    expect(of.filters[name]?.matches(one, wrong)).toBe(false);
-  });
+  ])(
+    'the filter parameter of %s matches only objects with the requested value of %s',
+    (resource, name, object, right, wrong) => {
+      const of = kind(resource);
+      const one = stored(of, object);
+      expect(of.filters[name]?.matches(one, right)).toBe(true);
+      expect(of.filters[name]?.matches(one, wrong)).toBe(false);
+    },
+  );
 });
 
 const served = (group: string, resource: string): DiscoveredResource => ({

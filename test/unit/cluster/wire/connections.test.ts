@@ -206,7 +206,7 @@ describe('over TLS', () => {
     ['localhost', {}, 'localhost'],
     ['127.0.0.1', {}, false],
     ['127.0.0.1', { servername: 'localhost' }, 'localhost'],
-  ])('a TLS connection to %s with the options %j uses the server name %s', async (host, options, expected) => {
+  ])('a TLS connection to %s with the options %j sends the server name %s', async (host, options, expected) => {
     const material = await newMaterial(['localhost', '127.0.0.1'], Date.now());
     const names: unknown[] = [];
     const named = createServer({ cert: material['tls.crt'], key: material['tls.key'] }, (socket: TLSSocket) => {

@@ -112,7 +112,7 @@ describe('a page that requires TLS', () => {
       `${only}; a proxy that terminates TLS must connect to this server over https`,
     ],
   ])(
-    'a page that requires TLS gets 404 over plain HTTP %s and explains how to reach it',
+    'a page that requires TLS returns 404 over plain HTTP %s, and the error explains how to reach the page',
     async (_, request, url, description) => {
       const method = request.method === 'POST' ? 'post' : 'get';
       const { app } = face({ routes: routes.map((route) => ({ ...route, method })), publicURL: url });

@@ -54,7 +54,7 @@ describe('a listener that closes', () => {
     ['with TLS, of silent clients', secure, ''],
     ['without TLS, of clients that never end their request', plain, half],
     ['with TLS, of clients that send plain HTTP', secure, half],
-  ])('a listener that closes ends connections %s', async (_, listen, firstBytes) => {
+  ])('a listener that closes ends connections: %s', async (_, listen, firstBytes) => {
     const listener = await listen();
     const sockets = await Promise.all(Array.from({ length: 3 }, () => opened(listener.port)));
     for (const socket of sockets) socket.write(firstBytes);

@@ -11,6 +11,6 @@ test.each([
   ['', 0],
   ['timeout=1m30s', 90_000],
   ['timeout=soon', 0],
-])('the deadline of a request with ?%s is %d ms, where 0 is the default', (query, milliseconds) => {
+])('the deadline of a request with "?%s" is %d ms (0 means the default)', (query, milliseconds) => {
   expect(requestTimeout(new URLSearchParams(query))).toBe(milliseconds);
 });

@@ -78,6 +78,6 @@ test.each([
   ['0', 'curl/8', false],
   ['true', 'kubectl', true],
   ['1', 'kubectl', true],
-])('JSON for pretty=%s and the client %s is indented: %s', (pretty, userAgent, wants) => {
+])('JSON for the parameter pretty=%s and the client %s is indented or not: %s', (pretty, userAgent, wants) => {
   expect(wantsPretty(pretty, userAgent)).toBe(wants);
 });

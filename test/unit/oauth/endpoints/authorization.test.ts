@@ -282,7 +282,7 @@ describe('an authorization request', () => {
     ['quotation marks', { response_type: 'token' }],
     ['text of the client', { 'ä"\\\n': 'x' }],
   ])(
-    'an authorization request that is rejected for %s gets a description in the characters that RFC 6749 allows',
+    'the error for an authorization request with %s contains only characters that RFC 6749 allows',
     async (_, fields) => {
       const { error_description } = responseOf(
         await browserOf(await lab()).open(`${authorize(fields)}&${queryOf({ ...fields, scope: 'email' })}`),
@@ -407,7 +407,7 @@ describe('an authorization code', () => {
     ['no verifier', { code_verifier: undefined }, /code_verifier/],
     ['a short verifier', { code_verifier: 'x'.repeat(42) }, /43 to 128/],
   ])(
-    'a request for an authorization code with %s is rejected with an error that names the problem',
+    'the redemption of an authorization code with %s is rejected with an error that names the problem',
     async (_, fields, description) => {
       const made = await lab();
       const response = await made.token(exchange('x', fields));

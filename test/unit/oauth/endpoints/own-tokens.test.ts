@@ -171,7 +171,7 @@ describe('introspection', () => {
   test.each<[string, Fields, Record<string, string>]>([
     ['in the form', { client_id: 'platform-cli' }, {}],
     ['in the form with an empty secret', { client_id: 'platform-cli', client_secret: '' }, {}],
-    ['by HTTP Basic', {}, { authorization: `Basic ${btoa('platform-cli:')}` }],
+    ['in HTTP Basic', {}, { authorization: `Basic ${btoa('platform-cli:')}` }],
   ])('introspection is not available to a client without a secret that is named %s', async (_, fields, headers) => {
     const lab = await logIn();
     const response = await lab.post('/oauth/introspect', { token: lab.access, ...fields }, { headers });

@@ -212,18 +212,15 @@ describe('the page that redirects to a provider', () => {
     ['?prompt=consent%20select_account', true],
     ['?prompt=consent', false],
     ['?state=login', false],
-  ])(
-    'the page that redirects to a provider for /oauth/authorize%s makes the provider require a new login: %s',
-    async (query, isAgain) => {
-      const options = jest
-        .spyOn(RedirectProviders.prototype, 'authorizationURL')
-        .mockResolvedValue('https://sso.example/');
-      const browser = browserOf(await lab());
-      const { form_token = '' } = formIn((await browser.open(device)).text).fields;
-      await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
-      expect(options.mock.calls.map((call) => call[2])).toEqual([isAgain]);
-    },
-  );
+  ])('the redirect to a provider for /oauth/authorize%s requests a new login or not: %s', async (query, isAgain) => {
+    const options = jest
+      .spyOn(RedirectProviders.prototype, 'authorizationURL')
+      .mockResolvedValue('https://sso.example/');
+    const browser = browserOf(await lab());
+    const { form_token = '' } = formIn((await browser.open(device)).text).fields;
+    await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
+    expect(options.mock.calls.map((call) => call[2])).toEqual([isAgain]);
+  });
 
   test('the page that redirects to a provider supports a target of 2,800 characters', async () => {
     jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');

@@ -77,9 +77,12 @@ test.each([
   [[ready('True')], true, 'unschedulable'],
   [[ready('False')], true, ['warning', 'unschedulable']],
   [[ready('True'), { type: 'MemoryPressure', status: 'True' }], true, ['warning', 'unschedulable']],
-])('the status of a node with the conditions %j that is cordoned (%s) is %s', (conditions, unschedulable, status) => {
-  expect(nodes.statusOf(node('a', { unschedulable, status: { conditions } }))).toEqual(status);
-});
+])(
+  'the status of a node with the conditions %j and spec.unschedulable=%s is %s',
+  (conditions, unschedulable, status) => {
+    expect(nodes.statusOf(node('a', { unschedulable, status: { conditions } }))).toEqual(status);
+  },
+);
 
 const minute = 60;
 const hour = 60 * minute;

@@ -101,7 +101,7 @@ describe('an authorization code', () => {
   test.each([
     ['a sealed token of the same session', (code: string) => tokens.first(tokens.sessionOf(code) ?? '')],
     ['its successor', (code: string) => tokens.successor(code)],
-  ])('an authorization code is not redeemed with %s, and stays valid', async (_, other) => {
+  ])('an authorization code cannot be redeemed with %s, and stays valid', async (_, other) => {
     const code = await newCode();
     expect(await use(other(code))).toBe('unknown');
     expect(await use(code)).toMatchObject({ session: {} });

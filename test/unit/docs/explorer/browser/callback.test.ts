@@ -23,7 +23,7 @@ test.each([
   ['http://platform.example/', 'https://platform.example', false],
   ['https://127.0.0.1:9443/', 'https://platform.example', false],
   ['https://platform.example/', '', false],
-])('isAt() compares the address %s with the issuer %s: %s', (base, of, expected) => {
+])('isAt() reports whether the page %s belongs to the issuer "%s": %s', (base, of, expected) => {
   expect(isAt(new URL(base), of)).toBe(expected);
 });
 

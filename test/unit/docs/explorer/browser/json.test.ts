@@ -21,7 +21,7 @@ describe('the JSON indenter', () => {
 
   test.each([
     ['truncated JSON', '{"a":[1,{"b":"c', '{\n  "a": [\n    1,\n    {\n      "b": "c'],
-    ['numbers, unchanged', '[1.0,12345678901234567890]', '[\n  1.0,\n  12345678901234567890\n]'],
+    ['numbers without changing them', '[1.0,12345678901234567890]', '[\n  1.0,\n  12345678901234567890\n]'],
     ['several documents', '{"a":1}\n{"b":2}\n', '{\n  "a": 1\n}\n{\n  "b": 2\n}'],
     ['text that is not JSON', ']]}}x', '\n]\n]\n}\n}\nx'],
     ['an empty text', '', ''],

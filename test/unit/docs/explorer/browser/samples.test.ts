@@ -68,7 +68,7 @@ describe('the sample with curl', () => {
     ['delete', undefined, true],
     ['put', '{}', true],
   ])(
-    'the sample with curl states the method %s with the body %s only if curl would choose another: %s',
+    'the sample with curl contains the method %s for the body %s only if curl would choose another method: %s',
     (method, text, isNamed) => {
       const body = text === undefined ? undefined : ({ kind: 'text', type: 'application/json', text } as const);
       const words = wordsOf(command(operation(method, '/x'), filledIn([], { body })));

@@ -65,7 +65,7 @@ test.each([
   ['^(?:a|b)$', undefined],
   ['^(?:a.|b)?$', undefined],
   [undefined, undefined],
-])('wordsIn() returns for the pattern %s the words %j', (pattern, words) => {
+])('wordsIn() returns the words of the pattern %s: %j', (pattern, words) => {
   expect(wordsIn(pattern)).toEqual(words);
 });
 

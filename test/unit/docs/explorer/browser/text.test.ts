@@ -10,7 +10,7 @@ describe('an excerpt', () => {
     ['end', ['ab\n', 'cd\n'], 'ab\ncd\n', false],
     ['end', ['abcd\n', 'efg\n', 'h\n'], 'h\n', true],
   ] as const)(
-    'an excerpt keeps the %s of the chunks %j as %j and reports whether it is cut: %s',
+    'an excerpt of the %s of the chunks %j is %j, and reports whether it is truncated: %s',
     (keeps, pieces, text, isCut) => {
       const excerpt = new Excerpt(4, keeps);
       for (const piece of pieces) excerpt.add(piece);

@@ -39,7 +39,7 @@ describe('a selection in LogQL', () => {
       { keywords: { ...none, log: ['a"b', 'c\\d'] } },
       String.raw`{namespace=~".+"} |~ "(?i:a\"b)|(?i:c\\\\d)"`,
     ],
-  ])('a selection of %s is translated to LogQL', (_what, selection, query) => {
+  ])('a log selection of %s is translated to LogQL', (_what, selection, query) => {
     expect(queriesOf(selection)).toEqual([query]);
   });
 
