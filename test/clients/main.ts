@@ -50,7 +50,7 @@ try {
   for (const [tool, client] of built)
     for (const [flow, run] of Object.entries(tool.flows))
       await record(`${tool.name} ${client.version}`, flow, () => run(client, site));
-  await record('server', 'no bug and no secret in its log', async () => {
+  await record('server', 'logs no bug and no secret', async () => {
     const problems = problemsInLogs();
     if (problems.length > 0) throw new Error(problems.join('\n'));
   });

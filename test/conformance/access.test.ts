@@ -167,12 +167,12 @@ describe.each(listeners)('at %s', (listener) => {
 
   test.each<[what: string, sent: Sent & { readonly type?: string }]>([
     ['timeout', { query: '?timeout=bad' }],
-    ['parameters', { query: '?limit=x&nonsense=1' }],
-    ['watch', { query: '?watch=1&nonsense=1' }],
-    ['Accept', { accept: 'image/png' }],
-    ['Content-Type', { type: 'text/xml', body: '{bad' }],
+    ['parameter', { query: '?limit=x&nonsense=1' }],
+    ['parameter of a watch', { query: '?watch=1&nonsense=1' }],
+    ['Accept header', { accept: 'image/png' }],
+    ['Content-Type header', { type: 'text/xml', body: '{bad' }],
     ['body', { type: 'application/json', body: '{bad' }],
-  ])('callers without rights are rejected before an invalid %s is reported', async (_, { type, ...sent }) => {
+  ])('a caller without rights is rejected before an invalid %s is reported', async (_, { type, ...sent }) => {
     const unexpected: string[] = [];
     for (const { method, path, access } of routesOf(listener)) {
       if (!needsIdentity(access)) continue;
@@ -213,7 +213,7 @@ const linesOf = (routes: readonly Route[], kind: Access['kind']): readonly strin
 
 const health = ['healthz', 'livez', 'readyz'].flatMap((path) => [`get /${path}`, `get /${path}/:check`]);
 
-test('the gateway serves exactly these routes without credentials or with client authentication', () => {
+test('the gateway serves only the expected routes without credentials or with client authentication', () => {
   const routes = routesOf('https');
   expect(linesOf(routes, 'anonymous')).toEqual([
     'get /.well-known/oauth-authorization-server',
@@ -259,7 +259,7 @@ test('the gateway serves exactly these routes without credentials or with client
   ]);
 });
 
-test('the aggregated API server serves exactly these routes without credentials', () => {
+test('the aggregated API server serves only the expected routes without credentials', () => {
   const routes = routesOf('aggregated');
   expect(linesOf(routes, 'anonymous')).toEqual(['get /version']);
   expect(linesOf(routes, 'optional')).toEqual(health);
@@ -291,7 +291,7 @@ test.each<[Listener, string, number, number]>([
   ['aggregated', '/apis/nothing/v1/things', 401, 403],
   ['aggregated', '/api/v1/nodes', 401, 403],
 ])(
-  '%s %s has no route: anonymous requests get %d, users without rights %d',
+  'the %s listener has no route for %s: anonymous requests get %d, users without rights get %d',
   async (listener, path, anonymous, user) => {
     const statuses = await Promise.all(
       (['no token', 'no rights'] as const).map((caller) => statusOf(listener, ['get', path], caller)),

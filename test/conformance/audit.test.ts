@@ -51,7 +51,7 @@ async function aliceToken(): Promise<string> {
 }
 
 describe('the audit log', () => {
-  test('the audit log has an event with user and response for a read at the gateway', async () => {
+  test('the audit log has an event with the user and the response for a read at the gateway', async () => {
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'user-agent': 'console/1' };
     const response = await lab.gateway(`${kapisNodes}/n1`, { headers });
     const [event, ...more] = await eventsOf(response.headers['audit-id']);
@@ -79,7 +79,7 @@ describe('the audit log', () => {
   test.each([
     ['without a token', {}, 401, 'Unauthorized'],
     ['with an invalid token', { authorization: 'Bearer bad' }, 401, 'Unauthorized'],
-  ])('the audit log has the reason of the rejection of a request %s', async (_, headers, code, reason) => {
+  ])('the audit log gives the reason why a request %s was rejected', async (_, headers, code, reason) => {
     const response = await lab.gateway(kapisNodes, { headers });
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
@@ -206,7 +206,7 @@ describe('the audit log of requests passed on to kube-apiserver', () => {
 });
 
 describe('the audit log of logins', () => {
-  test('the audit log of logins names user, client and session', async () => {
+  test('the audit log of logins names the user, the client and the session', async () => {
     const response = await lab.token(login);
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({

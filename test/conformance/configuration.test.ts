@@ -27,19 +27,22 @@ test.each([
   ['text after a value', "secret: 'x'hunter2", 'line 1, column 12: is not valid YAML'],
   ['a wrong choice', 'kind: hunter2', 'kind: must be '],
   ['a wrong duration', 'authentication: {accessTokenMaxAge: hunter2}', 'accessTokenMaxAge: must be a duration'],
-])('a configuration with %s is reported by position and not quoted', async (_, text, position) => {
-  const token = String((await lab.token(login)).json()['access_token']);
-  const before = lines().length;
-  lab.cluster.put(`${namespace}/configmaps`, {
-    metadata: { name: 'platform-config' },
-    data: { 'platform.yaml': text },
-  });
-  const { resourceVersion } = lab.cluster.get(`${namespace}/configmaps`, 'platform-config')?.metadata ?? {};
-  const event = await eventOf(resourceVersion);
-  const { text: ready } = await lab.gateway('/readyz?verbose', { headers: { authorization: `Bearer ${token}` } });
-  const logged = lines().slice(before).join('\n');
-  for (const message of [event, ready, logged]) {
-    expect(message).toContain(position);
-    expect(message).not.toContain('hunter2');
-  }
-});
+])(
+  'the error for a configuration with %s gives the position and does not quote the value',
+  async (_, text, position) => {
+    const token = String((await lab.token(login)).json()['access_token']);
+    const before = lines().length;
+    lab.cluster.put(`${namespace}/configmaps`, {
+      metadata: { name: 'platform-config' },
+      data: { 'platform.yaml': text },
+    });
+    const { resourceVersion } = lab.cluster.get(`${namespace}/configmaps`, 'platform-config')?.metadata ?? {};
+    const event = await eventOf(resourceVersion);
+    const { text: ready } = await lab.gateway('/readyz?verbose', { headers: { authorization: `Bearer ${token}` } });
+    const logged = lines().slice(before).join('\n');
+    for (const message of [event, ready, logged]) {
+      expect(message).toContain(position);
+      expect(message).not.toContain('hunter2');
+    }
+  },
+);

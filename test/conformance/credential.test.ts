@@ -54,7 +54,7 @@ const post = (maxMilliseconds?: number): Promise<unknown> =>
 
 describe('the credential plugin', () => {
   // evidence: plugin-response-size
-  test('the credential plugin stops reading a response without end', async () => {
+  test('the credential plugin stops reading an endless response', async () => {
     replies = {
       '/x': (res) => {
         const write = (): void => {
@@ -70,14 +70,14 @@ describe('the credential plugin', () => {
   // evidence: plugin-response-timeout
   test.each<[string, Reply]>([
     [
-      'drips',
+      'arrives byte by byte',
       (res) => {
         const drip = setInterval(() => res.write(' '), 20);
         res.once('close', () => clearInterval(drip));
       },
     ],
     ['never starts', () => undefined],
-  ])('the credential plugin limits the time for a response that %s', async (_, reply) => {
+  ])('the credential plugin stops waiting for a response that %s', async (_, reply) => {
     replies = { '/x': reply };
     await expect(post(200)).rejects.toThrow('no complete response within 0.2 s');
   });
@@ -109,7 +109,7 @@ const byPassword = (): Promise<Executed> => credential('--login=password', '--us
 
 describe('the credential plugin', () => {
   // evidence: plugin-terminal-escapes
-  test('the credential plugin escapes control characters of the server instead of printing them', async () => {
+  test('the credential plugin escapes control characters from the server when it prints them', async () => {
     const device = {
       device_code: 'dc',
       user_code: `${escape}[2JAB`,
@@ -132,7 +132,7 @@ describe('the credential plugin', () => {
     });
   });
 
-  test('the credential plugin fails without a request if a login is required and there is no terminal', async () => {
+  test('the credential plugin sends no request if a login is required and there is no terminal', async () => {
     const { code, stderr } = await credential();
     expect({ code, stderr, requested }).toEqual({
       code: 1,
@@ -141,7 +141,7 @@ describe('the credential plugin', () => {
     });
   });
 
-  test('the credential plugin sends no empty password', async () => {
+  test('the credential plugin never sends an empty password', async () => {
     const { code, stderr } = await run([...commandLine(), '--login=password', '--username=alice']);
     expect({ code, stderr, requested }).toEqual({
       code: 1,
@@ -160,7 +160,7 @@ describe('the credential plugin', () => {
     expect(second.stdout).toBe(first.stdout);
   });
 
-  test('the credential plugin rejects and does not cache malformed tokens', async () => {
+  test('the credential plugin rejects malformed tokens and does not cache them', async () => {
     replies = { '/oauth/token': json(200, { access_token: `a\n${escape}`, refresh_token: 'b', expires_in: 3_600 }) };
     expect(await byPassword()).toMatchObject({
       code: 1,
@@ -170,7 +170,7 @@ describe('the credential plugin', () => {
     expect(readdirSync(home)).toEqual(['ca.pem']);
   });
 
-  test('the credential plugin logs in again if its cache is broken, and reports that', async () => {
+  test('the credential plugin reports a broken cache and logs in again', async () => {
     replies = {
       '/oauth/token': json(200, { access_token: 'a', refresh_token: 'b', expires_in: 3_600 }),
       [self]: json(200, { spec: {} }),

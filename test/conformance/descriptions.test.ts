@@ -107,7 +107,7 @@ test('the Swagger 2 and OpenAPI 3 descriptions agree on each operation', () => {
   expect(ids).toEqual([...new Set(ids)]);
 });
 
-test('every schema with fields has a name for client generators, except the forms of pages', () => {
+test('every schema with fields has a name for client generators, except the schemas of page forms', () => {
   const nameless: string[] = [];
   const visit = (value: unknown, at: string, isNamed = false): void => {
     if (typeof value !== 'object' || value === null) return;
@@ -124,7 +124,7 @@ test('every schema with fields has a name for client generators, except the form
   expect(nameless).toEqual([]);
 });
 
-test('every variable of a path is a described parameter', () => {
+test('every variable of a path is described as a parameter', () => {
   for (const [, path, { parameters = [] }] of operationsOf(v3))
     expect([path, parameters.filter((one) => one.in === 'path').map(({ name }) => name)]).toEqual([
       path,
@@ -132,7 +132,7 @@ test('every variable of a path is a described parameter', () => {
     ]);
 });
 
-test('operations that can return 406 describe it, and no others', async () => {
+test('only operations that can return 406 describe it', async () => {
   const fetched = operationsOf(v3).map(async ([method, path, { requestBody }]) => {
     const [type] = Object.keys(requestBody?.content ?? {});
     const sent = type === undefined ? {} : { 'content-type': type, 'content-length': '2' };
@@ -150,7 +150,7 @@ test('operations that can return 406 describe it, and no others', async () => {
   expect(await Promise.all(fetched)).toEqual(described);
 });
 
-test('an explicit default value has the same effect as none', async () => {
+test('passing the default value of a parameter has the same effect as omitting the parameter', async () => {
   type Sent = { readonly name: string; readonly in: string; readonly schema?: { readonly default?: unknown } };
   let checked = 0;
   for (const [method, path, { parameters = [] }] of operationsOf(v3)) {
@@ -224,7 +224,7 @@ describe('the described parameters', () => {
   const indifferent =
     /^(?:get \/(?:kapis(?:\/[\w.]+){0,2}|swagger\/[\w.-]+|docs(?:\/.+)?|metrics|(?:livez|readyz|healthz)(?:\/\{check\})?)$|\w+ \/(?:oauth|\.well-known)\/)/;
 
-  test('the described parameters are those that the server knows, for all operations below /kapis', async () => {
+  test('the server accepts exactly the described parameters of all operations below /kapis', async () => {
     let checked = 0;
     for (const [method, path, operation] of operationsOf(v3)) {
       const { parameters = [], deprecated } = operation;

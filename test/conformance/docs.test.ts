@@ -45,7 +45,7 @@ describe.each(faces)('over %s', (_, send) => {
     expect(text).toContain(`content="${issuer}"`);
   });
 
-  test('the content security policy of /docs allows only own scripts, styles and requests', async () => {
+  test('the content security policy of /docs allows only scripts, styles and requests of the same origin', async () => {
     const policy = String((await send('/docs')).headers['content-security-policy']).split('; ');
     expect(policy.toSorted()).toEqual([
       "base-uri 'none'",
@@ -62,7 +62,7 @@ describe.each(faces)('over %s', (_, send) => {
 });
 
 test.each(['/docs', '/docs/callback'])(
-  '%s refers by relative paths to assets and descriptions that exist',
+  '%s links by relative paths to assets and descriptions that exist',
   async (page) => {
     const { text } = await lab.gateway(page);
     const found = await Promise.all(
@@ -81,7 +81,7 @@ test('/docs has no inline scripts or styles', async () => {
   expect(text).not.toMatch(/<style|\sstyle=|\son\w+=|<script(?![^>]* src=)/);
 });
 
-test('/docs preloads every module that another one imports', async () => {
+test('/docs preloads every module that another module imports', async () => {
   const paths = await assetsOf();
   const modules = paths.filter((path) => /\.[jt]s$/.test(path));
   expect(modules.length).toBeGreaterThan(5);
@@ -116,7 +116,7 @@ test('/docs/ redirects to /docs', async () => {
   }
 });
 
-test('compressed and plain representations have different ETags', async () => {
+test('compressed and plain responses for /docs have different ETags', async () => {
   for (const path of ['/docs', ...(await assetsOf()), '/swagger/platform.json']) {
     const plain = (await lab.gateway(path)).headers['etag'];
     const compressed = (await lab.gateway(path, { headers: { 'accept-encoding': 'gzip' } })).headers['etag'];
@@ -170,7 +170,7 @@ test.each([
   expect(headers['content-type']).toMatch(/^application\/json/);
 });
 
-test('/docs changes with the issuer', async () => {
+test('the ETag of /docs changes with the issuer', async () => {
   const before = (await lab.gateway('/docs')).headers['etag'];
   const configuration = {
     apiVersion: 'config.platform.io/v1alpha1',

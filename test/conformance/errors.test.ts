@@ -143,7 +143,7 @@ describe('401', () => {
     }
   });
 
-  test('the error 401 for a revoked token gives this reason', async () => {
+  test('the error 401 for a revoked token states that the token was revoked', async () => {
     const revoked = String((await lab.token(login)).json()['access_token']);
     await lab.revoke(revoked);
     const response = await lab.gateway(nodes, { headers: { authorization: `Bearer ${revoked}` } });
@@ -175,17 +175,20 @@ describe('an error as YAML', () => {
     ['405', 'POST', nodes, ''],
   ];
 
-  test.each(requests)('an error as YAML has the values of the JSON: %s', async (_, method, path, wrong) => {
-    const authorization = `Bearer ${wrong || token}`;
-    for (const way of ['gateway', 'secureGateway', 'aggregated'] as const) {
-      const expected = await lab[way](path, { method, headers: { authorization } });
-      const response = await lab[way](path, { method, headers: { authorization, accept: yaml } });
-      expect(response.headers['content-type']).toBe(yaml);
-      expect(response.headers['content-length']).toBe(String(Buffer.byteLength(response.text)));
-      expect(response.status).toBe(expected.status);
-      expect(parse(response.text)).toEqual(expected.json());
-    }
-  });
+  test.each(requests)(
+    'an error as YAML has the same values as the error as JSON: %s',
+    async (_, method, path, wrong) => {
+      const authorization = `Bearer ${wrong || token}`;
+      for (const way of ['gateway', 'secureGateway', 'aggregated'] as const) {
+        const expected = await lab[way](path, { method, headers: { authorization } });
+        const response = await lab[way](path, { method, headers: { authorization, accept: yaml } });
+        expect(response.headers['content-type']).toBe(yaml);
+        expect(response.headers['content-length']).toBe(String(Buffer.byteLength(response.text)));
+        expect(response.status).toBe(expected.status);
+        expect(parse(response.text)).toEqual(expected.json());
+      }
+    },
+  );
 
   test.each([
     [yaml, yaml],
@@ -202,12 +205,12 @@ describe('an error as YAML', () => {
     expect((await lab.gateway('/kapis/version/x', { headers: { accept } })).headers['content-type']).toBe(type);
   });
 
-  test('an error as YAML has no body for HEAD', async () => {
+  test('an error as YAML has no body in a response to HEAD', async () => {
     const { status, headers, text } = await lab.gateway(nodes, { method: 'HEAD', headers: { accept: yaml } });
     expect([status, headers['content-type'], text]).toEqual([401, yaml, '']);
   });
 
-  test('an error as YAML does not exist in OAuth, whose errors are JSON', async () => {
+  test('OAuth returns errors as JSON even if the request prefers YAML', async () => {
     const response = await lab.gateway('/oauth/token', { method: 'POST', headers: { accept: yaml } });
     expect(response.headers['content-type']).toBe('application/json');
     expect(response.json()).toMatchObject({ error: 'invalid_request' });
@@ -219,19 +222,22 @@ describe('plain HTTP', () => {
     ['https', 'GET / HTTP/1.1\r\nHost: platform.example\r\n\r\n'],
     ['https', 'POST /oauth/token HTTP/1.1\r\nHost: platform.example\r\nContent-Length: 3\r\n\r\na=b'],
     ['aggregated', 'HEAD /apis HTTP/1.0\r\n\r\n'],
-  ] as const)('plain HTTP on the TLS port %s gets 400 with the advice to use https: %j', async (listener, bytes) => {
-    const [head = '', body = ''] = (await sendPlain(lab.ports[listener], bytes)).split('\r\n\r\n');
-    expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
-    expect(head).toMatch(/\r\nConnection: close/);
-    expect(JSON.parse(body)).toMatchObject({
-      reason: 'BadRequest',
-      code: 400,
-      message: 'Client sent an HTTP request to an HTTPS server: use https://',
-    });
-  });
+  ] as const)(
+    'a plain HTTP request to the TLS port of the %s listener gets 400 with the advice to use https: %j',
+    async (listener, bytes) => {
+      const [head = '', body = ''] = (await sendPlain(lab.ports[listener], bytes)).split('\r\n\r\n');
+      expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+      expect(head).toMatch(/\r\nConnection: close/);
+      expect(JSON.parse(body)).toMatchObject({
+        reason: 'BadRequest',
+        code: 400,
+        message: 'Client sent an HTTP request to an HTTPS server: use https://',
+      });
+    },
+  );
 
   test.each(['authorize', 'login', 'device', 'account', 'logout', 'callback/sso'])(
-    'plain HTTP gets 404 for the page /oauth/%s, whatever the method and the form',
+    'plain HTTP gets 404 for the page /oauth/%s, whatever the method and the body',
     async (page) => {
       const form = { 'content-type': 'application/x-www-form-urlencoded' };
       const responses = [
@@ -247,7 +253,7 @@ describe('plain HTTP', () => {
     },
   );
 
-  test('plain HTTP is the only thing that gets a response without TLS', async () => {
+  test('the TLS port returns no HTTP response to bytes that are neither TLS nor HTTP', async () => {
     for (const bytes of ['SSH-2.0-x\r\n', '\0\0\0\0\0\0', '\x16\x03\x01\0\x02ab'])
       expect(await sendPlain(lab.ports.https, bytes)).not.toContain('HTTP');
   });
@@ -289,7 +295,7 @@ describe('400 below /kapis/resources', () => {
     });
   });
 
-  test('the error 400 below /kapis/resources for a version that /kapis does not match names the parameter', async () => {
+  test('the error 400 below /kapis/resources for resourceVersionMatch=Exact names the parameter and the alternatives', async () => {
     expect(await causesOf('resourceVersion=1&resourceVersionMatch=Exact')).toEqual({
       resourceVersionMatch: 'Exact is not supported on /kapis; use NotOlderThan, or use /apis',
     });
@@ -309,18 +315,15 @@ describe('a path or method that is not served', () => {
     ['DELETE', `${resources}/namespaces/shop/pods/web`, '/api/v1/namespaces/shop/pods/web'],
     ['PATCH', `${resources}/namespaces/shop/deployments.apps/web`, '/apis/apps/v1/namespaces/shop/deployments/web'],
     ['DELETE', `${resources}/namespaces/shop`, '/api/v1/namespaces/shop'],
-  ])(
-    'a method that is not served gets 405 for %s %s with the path of kube-apiserver: %s',
-    async (method, path, upstream) => {
-      const response = await call(method, path);
-      expect(response.headers['allow']).toBe('GET, HEAD');
-      expect(response.json()).toMatchObject({
-        reason: 'MethodNotAllowed',
-        code: 405,
-        message: `the server does not allow this method on the requested resource, only GET, HEAD; send ${method} to ${upstream}`,
-      });
-    },
-  );
+  ])('the error 405 for %s %s names the path of kube-apiserver: %s', async (method, path, upstream) => {
+    const response = await call(method, path);
+    expect(response.headers['allow']).toBe('GET, HEAD');
+    expect(response.json()).toMatchObject({
+      reason: 'MethodNotAllowed',
+      code: 405,
+      message: `the server does not allow this method on the requested resource, only GET, HEAD; send ${method} to ${upstream}`,
+    });
+  });
 
   test.each([
     ['OPTIONS', `${resources}/nodes`, 'GET, HEAD'],
@@ -328,7 +331,7 @@ describe('a path or method that is not served', () => {
     ['POST', `${resources}/componenthealth`, 'GET, HEAD'],
     ['PUT', '/kapis/iam.platform.io/v1alpha2/users', 'GET, HEAD, POST'],
     ['GET', '/oauth/revoke', 'POST'],
-  ])('a method that is not served gets 405 for %s %s with only the allowed methods', async (method, path, allow) => {
+  ])('the error 405 for %s %s lists only the allowed methods', async (method, path, allow) => {
     const response = await call(method, path);
     expect(response.status).toBe(405);
     expect(response.headers['allow']).toBe(allow);
@@ -349,7 +352,7 @@ describe('a path or method that is not served', () => {
     [`${resources}/namespaces/shop/status`, '; subresources are served only at /api and /apis'],
     [`${resources}/watch/pods`, '; use watch=true, not /watch/'],
     ['/nowhere', ''],
-  ])('a path that is not served gets 404 for %s with the hint %j', async (path, hint) => {
+  ])('the error 404 for %s ends with the expected hint: %j', async (path, hint) => {
     const response = await call('GET', path);
     expect(response.json()).toMatchObject({
       reason: 'NotFound',
@@ -358,7 +361,7 @@ describe('a path or method that is not served', () => {
     });
   });
 
-  test('the response for a path or method that is not served names no path and no method to anonymous callers', async () => {
+  test('the error for a path or method that is not served names no path and no method to anonymous callers', async () => {
     for (const [method, path] of [
       ['GET', '/kapis/iam.platform.io/v1alpha2/user'],
       ['POST', `${resources}/nodes`],
@@ -415,7 +418,7 @@ describe('a Warning header', () => {
     expect(await warningsFor(`${nodes}?${query}`)).toEqual([200, undefined]);
   });
 
-  test('a Warning header is not sent for a resource without a schema, nor to callers who are not allowed to read the resource', async () => {
+  test('a Warning header is not sent for a resource without a schema, or to callers without the right to read the resource', async () => {
     expect(await warningsFor(`${resources}/namespaces/shop/deployments?fields=nothing`)).toEqual([200, undefined]);
     expect(await warningsFor(`${nodes}?fields=nothing`, 'unknown')).toEqual([401, undefined]);
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: false } }));
@@ -423,7 +426,7 @@ describe('a Warning header', () => {
     expect([status, headers['warning']]).toEqual([403, undefined]);
   });
 
-  test('a Warning header names unknown fields of users, only to callers who are allowed to read them', async () => {
+  test('a Warning header names unknown fields of users only to callers who are allowed to read users', async () => {
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: true } }));
     const users = '/kapis/iam.platform.io/v1alpha2/users';
     const warning = '299 - "fields: unknown field \\"spec.emial\\"; did you mean \\"spec.email\\"?"';

@@ -17,7 +17,7 @@ test('each operation of the description has an example', () => {
   expect(Object.keys(examples).filter((id) => !ids.includes(id))).toEqual([]);
 });
 
-test('only the examples of removed endpoints and of metadata for issuers with a path show errors', () => {
+test('only the examples of removed endpoints, and of metadata for issuers with a path, show errors', () => {
   const failed = Object.entries(readExamples()).flatMap(([id, { response }]) =>
     response.status < 400 ? [] : [`${response.status} ${id.replace(/^[a-z]+/, '')}`],
   );

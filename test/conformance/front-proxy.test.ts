@@ -70,7 +70,7 @@ function connections(shown: Chain): { readonly requests: readonly Send[]; readon
   };
 }
 
-test('an open connection is authenticated only while its chain leads to the current request-header CA', async () => {
+test('an open connection is authenticated only while its certificate chain leads to the current request-header CA', async () => {
   await trust(chain.authorities);
   const { requests, close } = connections(chain);
   const statuses = (): Promise<number[]> => Promise.all(requests.map((send) => send()));
@@ -94,7 +94,7 @@ test.each<[string, Partial<typeof goodAuthority>]>([
   ['is not allowed to sign', { keyUsage: 'other' }],
   ['has expired', { validity: 'past' }],
   ['is only for servers', { usage: 'server' }],
-])('a chain whose intermediate %s is rejected', async (_, fault) => {
+])('a certificate chain whose intermediate certificate %s is rejected', async (_, fault) => {
   const bad = await makeChain({
     commonName: 'front-proxy-client',
     links: [goodLeaf, { ...goodAuthority, ...fault }, goodAuthority],

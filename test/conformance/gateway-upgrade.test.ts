@@ -61,27 +61,30 @@ describe.each<[string, () => Socket]>([
   ],
 ])('over %s', (_, connect) => {
   test.each<[string, () => string, string]>([
-    ['SPDY', spdy, 'SPDY/3.1'],
+    ['the protocol SPDY', spdy, 'SPDY/3.1'],
     ['a WebSocket', () => webSocket('v5.channel.k8s.io', `Authorization: Bearer ${token}\r\n`), 'websocket'],
-  ])('%s transfers bytes in both directions on behalf of the caller', async (_name, handshake, protocol) => {
-    const { socket, received, closed, expectUntil } = talk(handshake(), connect());
-    await expectUntil('hello');
-    expect(received()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
-    expect(received()).toMatch(new RegExp(`\r\nUpgrade: ${protocol}\r\n`));
-    expect(received()).toMatch(/\r\nX-Stream-Protocol-Version: v4\.channel\.k8s\.io\r\n/);
-    expect(received()).not.toMatch(/Set-Cookie/i);
-    const [{ headers, url } = { headers: new Map<string, string[]>(), url: '' }] = kube.taken();
-    expect(url).toBe(exec);
-    expect(headers.get('impersonate-user')).toEqual(['alice']);
-    expect(headers.get('authorization')).toEqual([ownToken]);
-    expect(headers.get('content-length') ?? ['0']).toEqual(['0']);
-    const much = 'x'.repeat(3_000_000);
-    socket.write(`${much}end`);
-    await expectUntil(`${much}end`);
-    socket.end();
-    await closed;
-    await untilDisconnected();
-  });
+  ])(
+    'an upgraded connection of %s transfers bytes in both directions on behalf of the caller',
+    async (_name, handshake, protocol) => {
+      const { socket, received, closed, expectUntil } = talk(handshake(), connect());
+      await expectUntil('hello');
+      expect(received()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
+      expect(received()).toMatch(new RegExp(`\r\nUpgrade: ${protocol}\r\n`));
+      expect(received()).toMatch(/\r\nX-Stream-Protocol-Version: v4\.channel\.k8s\.io\r\n/);
+      expect(received()).not.toMatch(/Set-Cookie/i);
+      const [{ headers, url } = { headers: new Map<string, string[]>(), url: '' }] = kube.taken();
+      expect(url).toBe(exec);
+      expect(headers.get('impersonate-user')).toEqual(['alice']);
+      expect(headers.get('authorization')).toEqual([ownToken]);
+      expect(headers.get('content-length') ?? ['0']).toEqual(['0']);
+      const much = 'x'.repeat(3_000_000);
+      socket.write(`${much}end`);
+      await expectUntil(`${much}end`);
+      socket.end();
+      await closed;
+      await untilDisconnected();
+    },
+  );
 });
 
 test('the gateway removes only the token from the WebSocket subprotocols', async () => {
@@ -94,13 +97,13 @@ test('the gateway removes only the token from the WebSocket subprotocols', async
   await untilDisconnected();
 });
 
-test('bytes that the client sends before the response are passed on after it', async () => {
+test('bytes that the client sends before the response to an upgrade are passed on after the upgrade', async () => {
   const { expectUntil, socket } = talk(`${spdy()}early`);
   await expectUntil('helloearly');
   socket.destroy();
 });
 
-test('a large response instead of an upgrade arrives completely', async () => {
+test('a large response that replaces an upgrade arrives completely', async () => {
   const much = 'x'.repeat(20_000_000);
   kube.grant = (_, socket) => void socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${much.length}\r\n\r\n${much}`);
   const { received, closed } = talk(spdy());
@@ -109,7 +112,7 @@ test('a large response instead of an upgrade arrives completely', async () => {
   await untilDisconnected();
 });
 
-test('the reason phrase of an upgrade is replaced by the standard one if it is malformed', async () => {
+test('the reason phrase of an upgrade response is replaced by the standard one if it is malformed', async () => {
   kube.grant = (_, socket) => {
     socket.resume().once('end', () => socket.end());
     socket.write('HTTP/1.1 101 Switch\x01ing\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello', 'latin1');
@@ -150,7 +153,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     },
   );
 
-  test('an upgrade that kube-apiserver refuses gets the standard reason phrase if its own is malformed, and leaves no connection open', async () => {
+  test('a refused upgrade gets the standard reason phrase if the reason phrase is malformed, and leaves no connection open', async () => {
     kube.grant = (_, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 403 N\x01o\r\nContent-Length: 0\r\n\r\n', 'latin1');
@@ -174,7 +177,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
   test.each([
     ['POST', 502],
     ['GET', 503],
-  ])('an upgrade that kube-apiserver refuses by closing the connection of a %s is %d', async (method, status) => {
+  ])('an upgrade requested with %s gets %d if kube-apiserver closes the connection', async (method, status) => {
     kube.grant = (_, socket) => void socket.destroy();
     const { received, closed } = talk(spdy().replace('POST', method));
     await closed;
@@ -252,9 +255,9 @@ describe('an upgraded connection', () => {
   });
 
   test.each<[string, string, string]>([
-    ['a watch, which completes', '/api/v1/secrets?watch=true', '5\r\nevent\r\n0\r\n\r\n'],
-    ['a log, which is aborted', '/api/v1/namespaces/default/pods/p/log?follow=true', '5\r\nevent\r\n'],
-  ])('an upgraded connection with a stream as response ends when the session is revoked: %s', async (_, path, last) => {
+    ['a watch is completed', '/api/v1/secrets?watch=true', '5\r\nevent\r\n0\r\n\r\n'],
+    ['a log is aborted', '/api/v1/namespaces/default/pods/p/log?follow=true', '5\r\nevent\r\n'],
+  ])('a stream in response to an upgrade request ends when the session is revoked: %s', async (_, path, last) => {
     kube.grant = (_req, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n');
@@ -271,7 +274,7 @@ describe('an upgraded connection', () => {
     ['disconnects', (socket) => void socket.destroy()],
     ['resets the connection', (socket) => void socket.resetAndDestroy()],
     ['closes its side', (socket) => void socket.end()],
-  ])('an upgraded connection ends when the client %s before a response', async (_, leave) => {
+  ])('an upgrade request ends when the client %s before a response', async (_, leave) => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
     const { socket, closed } = talk(spdy());
     while (kube.seen.length === 0) await sleep(5);

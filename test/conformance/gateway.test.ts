@@ -173,7 +173,7 @@ describe('an impersonation request', () => {
   });
 
   test.each([' bob', 'bob '])(
-    'an impersonation request with white space at the ends of the user name gets 400 over HTTP/2: %j',
+    'an impersonation request with leading or trailing white space in the user name gets 400 over HTTP/2: %j',
     async (user) => {
       allowed.add(`users/${user}`);
       const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
@@ -242,7 +242,7 @@ describe('an impersonation request', () => {
     },
   );
 
-  test('an impersonation request acts as a ServiceAccount with the right to impersonate it in its namespace', async () => {
+  test('an impersonation request acts as a ServiceAccount if the caller has the right to impersonate it in its namespace', async () => {
     const robot = { 'impersonate-user': `system:serviceaccount:ci:${name}` };
     expect((await send(pods, { headers: { ...robot, 'impersonate-group': 'dev' } })).status).toBe(403);
     allowed.add(`serviceaccounts/ci/${name}-2`);
@@ -253,7 +253,7 @@ describe('an impersonation request', () => {
     expect(seen.get('impersonate-group')).toBeUndefined();
   });
 
-  test("an impersonation request is rejected for the gateway itself whatever the caller's rights", async () => {
+  test('a request to impersonate the gateway itself is rejected whatever rights the caller has', async () => {
     allowed.add('serviceaccounts/platform-system/platform-apiserver').add(`users/${name}`);
     const own = 'system:serviceaccount:platform-system:platform-apiserver';
     const response = await send(pods, { headers: { 'impersonate-user': own } });
@@ -346,7 +346,7 @@ describe('the request target', () => {
   });
 
   test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'the request target is passed on for %s',
+    'the request target is passed on for the method %s',
     async (method) => {
       expect((await send(pods, { method })).status).toBe(200);
       expect(onlyRequest()).toMatchObject({ method, url: pods });
@@ -449,14 +449,14 @@ describe('a response of kube-apiserver', () => {
     expect(response.trailers).toEqual({ 'x-sum': '7' });
   });
 
-  test('a response of kube-apiserver gets the standard reason phrase if its own is malformed', async () => {
+  test('a response of kube-apiserver gets the standard reason phrase if its reason phrase is malformed', async () => {
     kube.serve = (req) => void req.socket.end('HTTP/1.1 403 N\x01o\r\nContent-Length: 2\r\n\r\nhi', 'latin1');
     const received = await exchange(`GET ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`);
     expect(received).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n[^]*\r\n\r\nhi$/);
   });
 
   test.each(['Date', 'Location', 'ETag', 'Content-Type', 'Retry-After'])(
-    'a response of kube-apiserver with two headers %s has only the first over HTTP/2, which allows one',
+    'a response of kube-apiserver with two %s headers has only the first over HTTP/2, which allows one',
     async (name) => {
       const twice = `${name}: a/b\r\n${name}: c/d\r\n`;
       kube.serve = (req) => {
@@ -487,14 +487,14 @@ describe('a response of kube-apiserver', () => {
     expect([behind.status, behind.headers['www-authenticate']]).toEqual([401, 'Basic']);
   });
 
-  test('a read without a response of kube-apiserver gets 503', async () => {
+  test('a read that kube-apiserver does not respond to gets 503', async () => {
     kube.serve = (req) => void req.socket.destroy();
     const response = await send(pods);
     expect(response.json()).toMatchObject({ kind: 'Status', code: 503, reason: 'ServiceUnavailable' });
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  test('a write without a response of kube-apiserver gets 502 without Retry-After', async () => {
+  test('a write that kube-apiserver does not respond to gets 502 without Retry-After', async () => {
     kube.serve = (req) => void req.socket.destroy();
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const response = await send(pods, { method });
@@ -542,7 +542,7 @@ describe('a connection to kube-apiserver', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-    'a connection to kube-apiserver that was closed while idle fails a %s with 502, since it may have been executed',
+    'a %s on a connection to kube-apiserver that was closed while idle gets 502, since it may have been executed',
     async (method) => {
       onceEach();
       await send(pods);
@@ -552,9 +552,9 @@ describe('a connection to kube-apiserver', () => {
   );
 
   test.each([
-    ['at once', 0],
-    ['later', 5],
-  ])('a connection to kube-apiserver that sends more than a response, %s, is not reused', async (_, delay) => {
+    ['sent at once', 0],
+    ['sent later', 5],
+  ])('a connection to kube-apiserver that sends extra bytes after a response is not reused: %s', async (_, delay) => {
     const forged = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged';
     const connections = new Set<net.Socket>();
     kube.serve = ({ socket }) => {
@@ -681,7 +681,7 @@ async function lengthOf(stream: AsyncIterable<unknown>): Promise<number> {
 }
 
 test.each(Object.keys(unread))(
-  'a reader over %s that does not read stops kube-apiserver from sending',
+  'a reader over %s that stops reading stops kube-apiserver from sending',
   async (version) => {
     const chunk = Buffer.alloc(64 * 1024, 'x');
     const total = 64 * 1024 * 1024;
@@ -724,12 +724,12 @@ describe('a request body', () => {
     ['DELETE', 'in chunks', { 'transfer-encoding': 'chunked' }],
     ['GET', 'with a length', { 'content-length': '9' }],
     ['PATCH', 'with a length that Connection names', { 'content-length': '9', connection: 'content-length' }],
-  ])('a request body of %s %s is passed on', async (method, _, headers) => {
+  ])('a request body is passed on: %s %s', async (method, _, headers) => {
     expect((await send(pods, { method, headers, body: '{"a": 1}\n' })).status).toBe(200);
     expect(await onlyRequest().body).toBe('{"a": 1}\n');
   });
 
-  test('a request body that is empty is passed on as empty', async () => {
+  test('an empty request body is passed on as empty', async () => {
     await send(pods, { method: 'POST', headers: { 'content-length': '0' } });
     const { headers, body } = onlyRequest();
     expect([headers.get('content-length'), headers.get('transfer-encoding'), await body]).toEqual([
@@ -794,14 +794,14 @@ describe('a request body', () => {
     session.destroy();
   });
 
-  test('a request body that kube-apiserver refuses to read still gets its response', async () => {
+  test('a request whose body kube-apiserver refuses to read still gets the response of kube-apiserver', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = ({ socket }) => void socket.end(refusal);
     const response = await send(pods, { method: 'POST', body: Buffer.alloc(4 * 1024 * 1024) });
     expect(response).toMatchObject({ status: 413, text: 'too large' });
   });
 
-  test('a request body that kube-apiserver refuses to read does not break the next request', async () => {
+  test('a request whose body kube-apiserver refuses to read does not break the next request', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = (req, res) => (req.method === 'POST' ? void req.socket.end(refusal) : void res.end('next'));
     const length = 4 * 1024 * 1024;
@@ -817,7 +817,7 @@ describe('a request body', () => {
     socket.destroy();
   });
 
-  test('a request body with Expect: 100-continue is requested from the client only if the request is accepted', async () => {
+  test('a request body with Expect: 100-continue is requested from the client only after the request is accepted', async () => {
     const socket = net.connect(lab.ports.http, '127.0.0.1').setEncoding('latin1');
     socket.write(head(expecting));
     expect((await once(socket, 'data'))[0]).toBe('HTTP/1.1 100 Continue\r\n\r\n');
@@ -873,21 +873,21 @@ describe('a smuggled request', () => {
     expect(kube.taken().map(({ url }) => url)).not.toContain('/api/v1/secrets');
   });
 
-  test('a smuggled request after an HTTP/1.0 request with chunks is not read', async () => {
+  test('a smuggled request after an HTTP/1.0 request with chunks is discarded', async () => {
     const lines = `Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`;
     const received = await exchange(head(lines).replace('HTTP/1.1', 'HTTP/1.0'));
     expect(statuses(received)).toEqual([200]);
     expect(received).toMatch(/\r\nConnection: close\r\n/i);
   });
 
-  test('a smuggled request inside a body of declared length is part of that body', async () => {
+  test('a smuggled request inside a body of declared length is treated as part of the body', async () => {
     const length = `Content-Length: ${inner.length}\r\nConnection: close\r\n\r\n`;
     expect(statuses(await exchange(head(`${length}${inner}`)))).toEqual([200]);
     expect(await onlyRequest().body).toBe(inner);
   });
 
   test.each(['h2c', 'TLS/1.0', 'own'])(
-    'a smuggled request after an upgrade to %s is rejected for its missing credentials',
+    'a smuggled request after an upgrade to %s is rejected because it has no credentials',
     async (protocol) => {
       const upgrade = `Connection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABk\r\n`;
       const received = await exchange(head(`${upgrade}Content-Length: 0\r\n\r\n${inner}`));

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-test('/readyz?verbose lists the checks of the components by name, in this order', async () => {
+test('/readyz?verbose lists the checks of all components in the documented order', async () => {
   const { access_token: token } = JSON.parse((await lab.token(login)).text) as { readonly access_token: string };
   const { text } = await lab.gateway('/readyz?verbose', { headers: { authorization: `Bearer ${token}` } });
   const names = [...text.matchAll(/^\[\+\](\S+) ok/gm)].map(([, name]) => name);

@@ -88,7 +88,7 @@ const requests = fc.record({
   at: fc.nat({ max: 10 }),
 });
 
-test('each hint names a path that is served, for generated wrong paths and methods', async () => {
+test('each hint for a wrong path or method names a path that is served', async () => {
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(requests, async ({ listener, method, route, values: [...left], kind, at }) => {

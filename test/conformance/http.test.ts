@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => lab.stop());
 
 test.each(['/livez', '/kapis/version', '/nowhere', '/oauth/token', nodes])(
-  'HTTP/2 returns the same as HTTP/1.1, and HEAD the same as GET without the body: %s',
+  'HTTP/2 returns the same response as HTTP/1.1, and HEAD returns the headers of GET without the body: %s',
   async (path) => {
     for (const method of ['GET', 'HEAD']) {
       const one = await lab.gateway(path, { method });

@@ -117,7 +117,7 @@ test('discovery lists every resource of iam.platform.io with its verbs', async (
 });
 
 describe('users', () => {
-  test('users are listed with those of the configuration object, filtered, sorted and paged', async () => {
+  test('a list of users contains those of the configuration object and is filtered, sorted and paged', async () => {
     const response = await call('alice', 'GET', 'users?names=alice,bob&sortBy=name&ascending=true');
     expectResponse(response, 200);
     expect(response.json()).toMatchObject({
@@ -170,7 +170,7 @@ describe('users', () => {
     expectStatus(await call('alice', 'GET', `users/${name}`), 404, 'NotFound');
   });
 
-  test('users change only their own displayName, with each kind of write', async () => {
+  test('users change only their own displayName, with PUT and with PATCH', async () => {
     const name = await createUser();
     const patch = { spec: { displayName: 'One' } };
     expect((await call(name, 'PATCH', 'users/~', patch, type(merge))).json()).toMatchObject(patch);
@@ -186,17 +186,17 @@ describe('users', () => {
       expectStatus(await call(name, 'PATCH', 'users/~', { spec: field }, type(merge)), 403, 'Forbidden');
   });
 
-  test('users cannot be created with a resourceVersion: 400', async () => {
+  test('users cannot be created with a resourceVersion: the request gets 400', async () => {
     const metadata = { name: 'early', resourceVersion: '7' };
     expectStatus(await call('alice', 'POST', 'users', { metadata }), 400, 'BadRequest');
   });
 
-  test('users cannot be created with the name of another user: 409', async () => {
+  test('users cannot be created with the name of another user: the request gets 409', async () => {
     for (const name of ['alice', 'bob'])
       expectStatus(await call('alice', 'POST', 'users', { metadata: { name } }), 409, 'AlreadyExists');
   });
 
-  test('users from the configuration object cannot be written over the API: 403', async () => {
+  test('users from the configuration object cannot be changed over the API: the request gets 403', async () => {
     expectStatus(await call('alice', 'PATCH', 'users/alice', { spec: {} }, type(merge)), 403, 'Forbidden');
     expectStatus(await call('alice', 'PUT', 'users/~', { metadata: { name: 'alice' } }), 403, 'Forbidden');
     expectStatus(await call('alice', 'DELETE', 'users/alice'), 403, 'Forbidden');
@@ -206,7 +206,7 @@ describe('users', () => {
 describe('a password', () => {
   const next = 'a tenth life, at least';
 
-  test('a password is changed by its user with the current one, which revokes all sessions', async () => {
+  test('a password is changed by its user with the current password, and all sessions are revoked', async () => {
     const name = await createUser();
     expectSuccess(await call(name, 'PUT', 'users/~/password', { password: next, currentPassword: password }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
@@ -214,7 +214,7 @@ describe('a password', () => {
     expectSuccess(await call(name, 'PUT', `users/${name}/password`, { password, currentPassword: next }));
   });
 
-  test('a password is set by users with the right, which revokes all sessions', async () => {
+  test('a password is set by users with the required right, and all sessions are revoked', async () => {
     const name = await createUser();
     expectSuccess(await call('alice', 'PUT', `users/${name}/password`, { password: next }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
@@ -240,7 +240,7 @@ describe('a password', () => {
     for (const secret of [password, next]) expect(response.text).not.toContain(secret);
   });
 
-  test('a password change that is rejected names the invalid field', async () => {
+  test('a rejected password change names the invalid field', async () => {
     const response = await call('bob', 'PUT', 'users/~/password', { password: 'short', currentPassword: password });
     expect(response.json()['details']).toEqual({
       name: 'bob',
@@ -250,7 +250,7 @@ describe('a password', () => {
     });
   });
 
-  test('a password change counts wrong current passwords like a login: 429 until the user is unlocked', async () => {
+  test('a password change with a wrong current password counts as a failed login: it gets 429 until the user is unlocked', async () => {
     const name = await createUser();
     const guess = (currentPassword: string): Promise<AppResponse> =>
       call(name, 'PUT', 'users/~/password', { password: next, currentPassword });
@@ -262,14 +262,14 @@ describe('a password', () => {
     expectSuccess(await guess(password));
   });
 
-  test('a password from the configuration object can be neither changed nor unlocked over the API: 403', async () => {
+  test('a password from the configuration object cannot be changed or unlocked over the API: the request gets 403', async () => {
     const body = { password: next, currentPassword: login.password };
     expectStatus(await call('alice', 'PUT', 'users/~/password', body), 403, 'Forbidden');
     expectStatus(await call('alice', 'POST', 'users/alice/unlock'), 403, 'Forbidden');
   });
 });
 
-test('login records of a user are returned newest first', async () => {
+test('login records of a user are returned from newest to oldest', async () => {
   const name = await createUser();
   const wrong = { grant_type: 'password', username: name, password: 'wrong', ...asClient };
   expect((await lab.token(wrong)).status).toBe(400);
@@ -299,7 +299,7 @@ test('login records of a user are returned newest first', async () => {
 });
 
 describe('sessions', () => {
-  test('sessions are listed, and revoked one by one or all at once', async () => {
+  test('sessions are listed and revoked, one at a time or all at once', async () => {
     const name = await createUser();
     const other = await logIn(name);
     const list = await call(name, 'GET', 'users/~/sessions');
@@ -332,7 +332,7 @@ describe('sessions', () => {
     expect((await call('alice', 'GET', `users/${name}/sessions`)).json()).toMatchObject({ items: [], totalItems: 0 });
   });
 
-  test('sessions of another user cannot be revoked under users/~: 404', async () => {
+  test('sessions of another user cannot be revoked under users/~: the request gets 404', async () => {
     const name = await createUser();
     const [session] = (await call(name, 'GET', 'users/~/sessions')).json()['items'] as unknown[];
     expectStatus(await call('bob', 'DELETE', `users/~/sessions/${nameOf(session)}`), 404, 'NotFound');
@@ -355,7 +355,7 @@ test('whoami returns the identity of the caller', async () => {
 });
 
 describe('the account service', () => {
-  test.each(operations)('the account service rejects %s %s without a valid token: 401', async (method, path) => {
+  test.each(operations)('the account service rejects %s %s without a valid token with 401', async (method, path) => {
     expectStatus(await call(undefined, method, path), 401, 'Unauthorized');
     const response = await call('nonsense', method, path);
     expectStatus(response, 401, 'Unauthorized');
@@ -380,7 +380,7 @@ describe('the account service', () => {
     ['DELETE', 'users/alice/sessions', undefined],
     ['DELETE', 'users/alice/sessions/x', undefined],
   ])(
-    'the account service rejects %s %s without the right: 403 with the message of kube-apiserver',
+    'the account service rejects %s %s from a caller without the right with the 403 message of kube-apiserver',
     async (method, path, body) => {
       const response = await call('bob', method, path, body, method === 'PATCH' ? type(merge) : {});
       expectStatus(response, 403, 'Forbidden');
@@ -407,7 +407,7 @@ describe('the account service', () => {
   });
 
   test.each(paths)(
-    'the account service returns 405 for other methods at %s, with the allowed ones: %j',
+    'the account service returns 405 for other methods at %s and lists the allowed methods: %j',
     async (path, methods) => {
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((one) => !methods.includes(one))) {
         const response = await call('alice', method, path);
@@ -423,7 +423,7 @@ describe('the account service', () => {
     expectResponse(await call('alice', 'GET', path, undefined, { accept: 'text/html, */*;q=0.1' }), 200);
   });
 
-  test.each(reads)('the account service returns %s as YAML with the values of the JSON', async (path) => {
+  test.each(reads)('the account service returns %s as YAML with the same values as JSON', async (path) => {
     const json = await call('alice', 'GET', path);
     const yaml = await call('alice', 'GET', path, undefined, { accept: 'application/yaml' });
     expect(yaml.headers['content-type']).toBe('application/yaml');
@@ -472,7 +472,7 @@ describe('the account service', () => {
     ['PUT', 'users/bob'],
     ['PATCH', 'users/bob'],
     ['PUT', 'users/bob/password'],
-  ])('the account service rejects %s %s with a body that is not JSON: 400, 413 or 415', async (method, path) => {
+  ])('the account service rejects %s %s with 400, 413 or 415 if the body is not JSON', async (method, path) => {
     const json = type(method === 'PATCH' ? merge : 'application/json');
     expectStatus(await call('alice', method, path, '{', json), 400, 'BadRequest');
     expectStatus(await call('alice', method, path, `"${'x'.repeat(1_048_576)}"`, json), 413, 'RequestEntityTooLarge');
@@ -516,7 +516,7 @@ describe('a user in YAML', () => {
     }
   });
 
-  test('a user in YAML changes only the displayName of the own user, also by PUT', async () => {
+  test('a user in YAML can be sent with PUT and PATCH by the user, who is allowed to change only the displayName', async () => {
     const name = await createUser();
     const own = await call(name, 'GET', `users/${name}`, undefined, { accept: yaml });
     const changed = own.text.replace('displayName: Bob', 'displayName: Robert');
@@ -536,7 +536,7 @@ describe('a user in YAML', () => {
     ['spec: {}\n---\nspec: {}', 'line 2, column 1: only one document is allowed'],
     ['spec:\n  secret: "', 'line 2, column 12: a quote, bracket, colon, comma or space is missing'],
     ['- a\n'.repeat(1_000), 'at most 1000 tokens (about 200 lines) are accepted; send JSON'],
-  ])('a user in YAML gets 400 with line and column for %j', async (body, message) => {
+  ])('a user in YAML gets 400 with line and column for the text %j', async (body, message) => {
     for (const [method, path] of [
       ['POST', 'users'],
       ['PUT', 'users/bob'],
@@ -550,7 +550,7 @@ describe('a user in YAML', () => {
     }
   });
 
-  test('a user in YAML gets 413 beyond 64 KiB', async () => {
+  test('a user in YAML that exceeds 64 KiB gets 413', async () => {
     const body = `a: ${'x'.repeat(65_536)}`;
     const response = await call('alice', 'POST', 'users', body, type(yaml));
     expectStatus(response, 413, 'RequestEntityTooLarge');

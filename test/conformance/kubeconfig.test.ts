@@ -27,7 +27,7 @@ interface Kubeconfig {
 }
 
 describe('the kubeconfig', () => {
-  test('the kubeconfig has the configured address, the CA and the credential plugin, and must not be stored', async () => {
+  test('the kubeconfig has the configured address, the CA and the credential plugin, and is not cacheable', async () => {
     const response = await send(path);
     expect(response.status).toBe(200);
     expect(response.headers).toMatchObject({ 'content-type': 'application/yaml', 'cache-control': 'no-store' });
@@ -72,7 +72,7 @@ describe('the kubeconfig', () => {
     { 'x-forwarded-host': 'evil.example' },
     { forwarded: 'host=evil.example;proto=http' },
     { 'x-forwarded-proto': 'http' },
-  ])('the kubeconfig does not depend on the header %j', async (headers) => {
+  ])('the kubeconfig does not depend on the request headers %j', async (headers) => {
     expect((await send(path, { headers })).text).toBe((await send(path)).text);
   });
 
@@ -88,7 +88,7 @@ describe('the kubeconfig', () => {
     ['?token=mine', 400, 'BadRequest'],
     ['?token=embed&token=embed', 400, 'BadRequest'],
     ['?server=https://evil.example', 400, 'BadRequest'],
-  ])('the kubeconfig request with %s is %d', async (query, code, reason) =>
+  ])('a request for the kubeconfig with %s gets %d', async (query, code, reason) =>
     expectFailure(await send(`${path}${query}`), code, reason),
   );
 
@@ -96,7 +96,7 @@ describe('the kubeconfig', () => {
     expectFailure(await lab.gateway(path), 401, 'Unauthorized');
   });
 
-  test('the kubeconfig is listed by discovery', async () => {
+  test('discovery lists the kubeconfig', async () => {
     expect((await send('/kapis/config.platform.io/v1alpha2')).json()).toMatchObject({
       resources: [{ name: 'kubeconfig', kind: 'Config' }],
     });

@@ -31,12 +31,15 @@ describe('the aggregated API server returns the kind that was requested', () => 
       { kind: 'APIGroupDiscoveryList', apiVersion: 'apidiscovery.k8s.io/v2' },
     ],
     ['/version', {}, { gitVersion: expect.stringMatching(/^v\d/) }],
-  ])('the aggregated API server returns the kind that was requested %s %j', async (path, options, expected) => {
-    const response = await lab.aggregated(path, options);
-    expect(response.status).toBe(200);
-    expect(response.headers['content-type']).toMatch(/^application\/json/);
-    expect(response.json()).toMatchObject(expected);
-  });
+  ])(
+    'the aggregated API server returns the requested kind for %s with the headers %j',
+    async (path, options, expected) => {
+      const response = await lab.aggregated(path, options);
+      expect(response.status).toBe(200);
+      expect(response.headers['content-type']).toMatch(/^application\/json/);
+      expect(response.json()).toMatchObject(expected);
+    },
+  );
 });
 
 describe('the aggregated API server rejects with a Status', () => {
@@ -59,9 +62,12 @@ describe('the aggregated API server rejects with a Status', () => {
     [nodes, accept(meta('PartialObjectMetadata')), 406, 'NotAcceptable'],
     [`${nodes}?resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
     [`${nodes}?resourceVersion=0&resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
-  ])('%s %j is %d %s', async (path, options, code, reason) => {
-    expectFailure(await lab.aggregated(path, options), code, reason);
-  });
+  ])(
+    'the aggregated API server rejects %s with the options %j with a Status: %d %s',
+    async (path, options, code, reason) => {
+      expectFailure(await lab.aggregated(path, options), code, reason);
+    },
+  );
 
   test.each<[string, LabRequest, string]>([
     [`${nodes}/x`, {}, 'nodes.resources.platform.io "x" not found'],
@@ -71,7 +77,7 @@ describe('the aggregated API server rejects with a Status', () => {
       'nodes.resources.platform.io is forbidden: User "bob" cannot list resource "nodes" in API group "resources.platform.io" at the cluster scope',
     ],
   ])(
-    'the aggregated API server rejects with a Status with the message of kube-apiserver: %s %j',
+    'the aggregated API server rejects %s with the options %j and the message of kube-apiserver',
     async (path, options, message) => {
       expect((await lab.aggregated(path, options)).json()['message']).toBe(message);
     },
@@ -94,7 +100,7 @@ test('HEAD returns the headers of GET without the body', async () => {
   expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', get.headers['content-length']]);
 });
 
-test('the chunks of a list add up to the whole list', async () => {
+test('the chunks of a list contain the whole list together', async () => {
   const names: string[] = [];
   let next: string | undefined = '';
   while (next !== undefined) {

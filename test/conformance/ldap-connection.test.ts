@@ -72,7 +72,7 @@ describe('reading from an LDAP server', () => {
     ['entries', entry(3, '')],
     ['unsolicited responses', done(0, 0x78)],
     ['responses to unknown requests', done(9, 0x65)],
-  ])('reading from an LDAP server stops for endless %s', async (_, message) => {
+  ])('reading from an LDAP server stops at endless %s', async (_, message) => {
     const chunk = Buffer.concat(Array.from({ length: 20_000 }, () => message));
     response = (socket, requestId) => {
       if (requestId === 1) socket.write(bound);

@@ -266,7 +266,7 @@ const faults: readonly (readonly [string, number, (res: ServerResponse, req: Inc
 ];
 
 describe.each(cases)('%s', (_name, kind, send) => {
-  test.each(faults)('a log query returns %2$i for a store that %1$s', async (_what, code, fault) => {
+  test.each(faults)('a log store that %s makes a log query return %i', async (_what, code, fault) => {
     for (const isGreeted of [false, true]) {
       response = faulty(kind, fault, isGreeted);
       const before = process.memoryUsage().rss;
@@ -275,14 +275,14 @@ describe.each(cases)('%s', (_name, kind, send) => {
     }
   });
 
-  test('a log query returns 503 for a store that is down', async () => {
+  test('a log query returns 503 if the store is down', async () => {
     const store = open(kind);
     server.close();
     const error = await failure(send(store));
     expect([error.code, error.headers]).toEqual([503, { 'Retry-After': '5' }]);
   });
 
-  test('a log query returns 504 and closes the connection for a store that does not respond', async () => {
+  test('a log query returns 504 and closes the connection if the store does not respond', async () => {
     response = () => undefined;
     const limits = { query: 50, statistics: 50, histogram: 50, export: 50, check: 50 };
     expect((await failure(send(withTimeout(open(kind), limits)))).code).toBe(504);
@@ -339,7 +339,7 @@ async function gone(): Promise<void> {
 }
 
 describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kind) => {
-  test('an abandoned export sends no further requests', async () => {
+  test('an abandoned export sends no further requests to the log store', async () => {
     response = kind.full(1_000);
     for await (const piece of open(kind).export(everything, 'desc', neverAborted)) if (piece.length > 0) break;
     let requests = 0;
@@ -348,7 +348,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect(requests).toBe(0);
   });
 
-  test.each([3_000, 30_000])('an export holds less than 4 MiB of records of %i characters', async (length) => {
+  test.each([3_000, 30_000])('an export of records of %i characters holds less than 4 MiB', async (length) => {
     response = kind.full(length);
     let count = 0;
     for await (const records of open(kind).export(everything, 'desc', neverAborted)) {
@@ -358,7 +358,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect(count).toBe(3);
   });
 
-  test('an export returns a record larger than the limit for several records', async () => {
+  test('an export returns a record that exceeds the size limit of a response', async () => {
     response = kind.full(6 * 1024 * 1024, 3);
     const lengths: number[] = [];
     for await (const [record] of open(kind).export(everything, 'desc', neverAborted)) {
@@ -368,7 +368,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect(lengths).toEqual([6 * 1024 * 1024]);
   });
 
-  test('an export does not read ahead while its caller pauses', async () => {
+  test('an export does not read ahead from the log store while its caller pauses', async () => {
     let requests = 0;
     response = (req, res) => {
       requests += 1;
@@ -383,7 +383,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     await pieces.return({});
   });
 
-  test('only configured credentials are sent', async () => {
+  test('the log store receives only configured credentials', async () => {
     const seen: (string | undefined)[] = [];
     response = (req, res) => {
       seen.push(req.headers.authorization);
@@ -396,7 +396,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect([...new Set(seen)]).toEqual([basic, `Bearer ${password}`, undefined]);
   });
 
-  test('a request with a credential that is not a valid header value fails with 503', async () => {
+  test('a request to a log store fails with 503 if the credential is not a valid header value', async () => {
     response = kind.empty;
     const token = 'two\nlines';
     const store = kind.open(url, { basicAuth: undefined, tokenRef: { name: 'a', key: 'b' } }, { read: () => token });
@@ -405,7 +405,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect([error.code, error.message]).toEqual([503, expect.stringMatching(/credentials/)]);
   });
 
-  test('a store is trusted only by its configured CA', async () => {
+  test('a log store is trusted only through its configured CA', async () => {
     const authority = await createAuthority('stores');
     const { certificate: cert, key } = await authority.issue({ commonName: 'store', server: ['127.0.0.1'] });
     const secure = createSecureServer({ cert, key }, kind.empty);
@@ -422,7 +422,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
 });
 
 test.each(operations)(
-  'a search server that is missing shards without reporting failures is not ready: %s',
+  'a search server that reports missing shards without failures is not ready: %s',
   async (_name, send) => {
     const version = { number: '2.19.1', distribution: 'opensearch' };
     const body = { ...found([]), _shards: { total: 5, successful: 4, skipped: 0, failed: 0 } };
@@ -447,11 +447,11 @@ describe('a search server', () => {
     return lengths;
   }
 
-  test('a search server gets larger requests while records are short', async () => {
+  test('a search server receives larger requests while records are short', async () => {
     expect(await lengthsOf(5)).toEqual([1_000, 2_000, 4_000, 5_000, 5_000]);
   });
 
-  test('a search server gets smaller requests as soon as records are long', async () => {
+  test('a search server receives smaller requests as soon as records are long', async () => {
     const long = searchKind('opensearch', version, opensearch).full(10_000);
     const lengths = await lengthsOf(5, Infinity, (count) => {
       if (count === 3) response = long;
@@ -460,7 +460,7 @@ describe('a search server', () => {
     expect(Math.max(...lengths.slice(3))).toBeLessThan(420);
   });
 
-  test('a search server gets smaller requests when it runs out of memory', async () => {
+  test('a search server receives smaller requests when it runs out of memory', async () => {
     expect(await lengthsOf(3, 300)).toEqual([250, 125, 250]);
   });
 
@@ -478,7 +478,7 @@ test.each([
   ['opensearch', { number: '7.10.2' }, opensearch],
   ['elasticsearch', { number: '2.19.1', distribution: 'opensearch' }, elasticsearch],
   ['elasticsearch', { number: '5.6.16' }, elasticsearch],
-] as const)('%s rejects a server that reports %j', async (name, version, make) => {
+] as const)('the %s log store rejects a server that reports %j', async (name, version, make) => {
   const kind = searchKind(name, version, make);
   response = kind.empty;
   expect((await failure(open(kind).check(neverAborted))).code).toBe(502);

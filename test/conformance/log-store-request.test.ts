@@ -159,16 +159,19 @@ test.each<[string, number, string, RequestListener]>([
   ['is down', 503, 'ServiceUnavailable', (req) => void req.socket.destroy()],
   ['returns nonsense', 502, 'BadGateway', (_req, res) => void res.end('<html>')],
   ['rejects the password', 502, 'BadGateway', (_req, res) => void res.writeHead(401).end()],
-])('a query to a log store that %s gets a Status with %i, without the address', async (_what, code, reason, fault) => {
-  response = fault;
-  for (const operation of ['query', 'statistics', 'export']) {
-    const failed = await get(`operation=${operation}`);
-    expectFailure(failed, code, reason);
-    for (const secret of [String(port), '127.0.0.1', 'reader', password]) expect(failed.text).not.toContain(secret);
-  }
-});
+])(
+  'a query to a log store that %s gets a Status with the code %i that does not contain the address',
+  async (_what, code, reason, fault) => {
+    response = fault;
+    for (const operation of ['query', 'statistics', 'export']) {
+      const failed = await get(`operation=${operation}`);
+      expectFailure(failed, code, reason);
+      for (const secret of [String(port), '127.0.0.1', 'reader', password]) expect(failed.text).not.toContain(secret);
+    }
+  },
+);
 
-test('a query is aborted at the log store when the client disconnects', async () => {
+test('a log query is aborted at the log store when the client disconnects', async () => {
   const started = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
   response = (req) => {
@@ -186,7 +189,7 @@ test('a query is aborted at the log store when the client disconnects', async ()
   await gone.promise;
 });
 
-test('a log store that is down is a warning of /readyz and does not make the server unready', async () => {
+test('a log store that is down causes a warning in /readyz and does not make the server unready', async () => {
   const verbose = async (): Promise<string> => (await lab.gateway('/readyz?verbose', as('alice'))).text;
   expect(await verbose()).toContain('[+]logs ok\n');
   response = (req) => void req.socket.destroy();
@@ -200,7 +203,7 @@ test('a log store that is down is a warning of /readyz and does not make the ser
   while (!(await verbose()).includes('[+]logs ok\n')) await pause();
 });
 
-test('the duration of store requests is measured by operation and result', async () => {
+test('the duration of requests to the log store is measured by operation and result', async () => {
   await get('operation=statistics');
   const { text: metrics } = await lab.gateway('/metrics', as('alice'));
   expect(metrics).toContain('platform_apiserver_log_store_duration_seconds_count{operation="query",result="ok"}');

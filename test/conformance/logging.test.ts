@@ -107,7 +107,7 @@ const all = [
 ];
 
 describe('a log query', () => {
-  test('a log query returns records in the format of the API, newest first', async () => {
+  test('a log query returns records in the format of the API, from newest to oldest', async () => {
     expect(await query(`start_time=${begin}&size=2`)).toEqual({
       total: 10,
       records: [
@@ -130,7 +130,7 @@ describe('a log query', () => {
     ]);
   });
 
-  test('a log query returns pages of one consistent order, even for equal times', async () => {
+  test('a log query returns pages in one consistent order, even for equal times', async () => {
     for (const sort of ['asc', 'desc']) {
       const whole = (await query(`start_time=${begin}&size=100&sort=${sort}`)).records;
       const pages = [];
@@ -162,7 +162,7 @@ describe('a log query', () => {
     expect(await logs(text)).toEqual(expected);
   });
 
-  test('a log query includes the seconds of start_time and end_time', async () => {
+  test('a log query includes the whole seconds of start_time and end_time', async () => {
     expect((await query(`start_time=${begin + 2}&end_time=${begin + 2}&namespaces=shop`)).total).toBe(2);
     expect((await query(`start_time=${begin + 3}&end_time=${begin + 3}&namespaces=shop`)).total).toBe(1);
   });
@@ -171,19 +171,19 @@ describe('a log query', () => {
     expect(await query(`start_time=${begin}&size=0`)).toEqual({ total: 10, records: [] });
   });
 
-  test('a log query without start_time reports that it covers only the last hour of older pods, and that a named pod is missing', async () => {
+  test('a log query without start_time reports that only the last hour of older pods is covered and that a named pod is missing', async () => {
     expect((await query('pods=db-0')).partial).toBeUndefined();
     expect((await query(`pods=db-0&end_time=${begin + 3_602}`)).partial?.reason).toMatch(/60 minutes .*start_time/);
     expect((await query(`pods=db-0,gone&start_time=${begin}`)).partial?.reason).toMatch(/pod gone does not exist/);
   });
 
-  test('a log query returns the same for the tenant API, and indented JSON on request', async () => {
+  test('a log query returns the same at the tenant API, and returns indented JSON on request', async () => {
     const text = `start_time=${begin}&end_time=${begin + 100}`;
     expect((await get(text, as('alice'), tenant)).text).toBe((await get(text)).text);
     expect((await get(`${text}&pretty=true`)).text).toMatch(/^\{\n {2}"query": \{/);
   });
 
-  test('a log query reads logs as the caller', async () => {
+  test('a log query reads logs with the identity of the caller', async () => {
     const { podLogs } = lab.cluster;
     podLogs.seen.length = 0;
     await query(`namespaces=bank&start_time=${begin}`, as('bob'));
@@ -192,7 +192,7 @@ describe('a log query', () => {
   });
 });
 
-test('statistics count containers and records', async () => {
+test('log statistics count containers and records', async () => {
   expect((await get(`operation=statistics&start_time=${begin}`)).json()).toEqual({
     statistics: { containers: 5, logs: 10 },
   });
@@ -201,7 +201,7 @@ test('statistics count containers and records', async () => {
   });
 });
 
-test('a histogram counts records per interval', async () => {
+test('a log histogram counts records per interval', async () => {
   const from = begin + 2;
   const { histogram } = (await get(`operation=histogram&interval=1s&start_time=${from}&namespaces=shop`)).json();
   expect(histogram).toEqual({
@@ -230,7 +230,7 @@ describe('a log export', () => {
     expect(text).toMatch(/started\npanic: ERROR\n# partial: only the last 60 /);
   });
 
-  test('a log export is aborted upstream when the client disconnects', async () => {
+  test('a log export is aborted at kube-apiserver when the client disconnects', async () => {
     const { podLogs } = lab.cluster;
     putLarge();
     const response = await lab.open('http', `${path}?operation=export&pods=large&start_time=${begin}`, as('alice'));
@@ -259,7 +259,7 @@ describe('access to logs', () => {
     expect(podLogs.seen).toEqual([]);
   });
 
-  test('access to logs excludes logs older than their namespace unless the caller sees all namespaces', async () => {
+  test('access to logs excludes records older than their namespace unless the caller is allowed to see all namespaces', async () => {
     putNamespace(lab.cluster, 'again', begin + 100);
     bind(lab.cluster, 'again', 'dora');
     rights.set('dora', new Set(['again']));
@@ -287,7 +287,7 @@ describe('access to logs', () => {
     lab.cluster.delete('/api/v1/pods', 'last');
   });
 
-  test('access to logs allows at most 200 named namespaces without a role binding, since each needs a request to kube-apiserver', async () => {
+  test('access to logs allows at most 200 named namespaces without a role binding, since each requires a request to kube-apiserver', async () => {
     const names = Array.from({ length: 201 }, (_, index) => `random-${index}`);
     expect((await get(`namespaces=${names.slice(1).join(',')}`, as('bob'))).status).toBe(200);
     const refused = await get(`namespaces=${names.join(',')}`, as('bob'));
@@ -332,7 +332,7 @@ describe('an invalid log query', () => {
     ['in pages', 'limit', '?limit=500', 'application/json'],
     ['as a table', 'Accept', '', 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'],
   ])(
-    'an invalid log query for a list of objects, as kubectl sends one %s, is rejected with a working command',
+    'an invalid log query that requests a list of objects %s, as kubectl does, is rejected with a working command',
     async (_, field, pages, accept) => {
       const response = await lab.aggregated(`${aggregated}${pages}`, { headers: { accept } });
       expectFailure(response, 400, 'BadRequest');
@@ -352,7 +352,7 @@ describe('an invalid log query', () => {
 describe('a log query while nodes do not respond', () => {
   const key = 'bank/till/main';
 
-  test('a log query while nodes do not respond reports the missing logs of a pod without the address of its node', async () => {
+  test('a log query reports the missing logs of a pod whose node does not respond, without the address of the node', async () => {
     const log = lab.cluster.podLogs.logs.get(key);
     if (log !== undefined) log.refusal = { code: 500, reason: 'InternalError' };
     const found = await query(`start_time=${begin}`);
@@ -374,7 +374,7 @@ describe('log queries through the aggregator', () => {
     });
   });
 
-  test('log queries through the aggregator also require the right to the resource', async () => {
+  test('log queries through the aggregator require the right to the aggregated resource too', async () => {
     expectFailure(await lab.aggregated(aggregated, { headers: { 'x-remote-user': 'carol' } }), 403, 'Forbidden');
     const response = await lab.aggregated(`${aggregated}?start_time=${begin}&size=0`, {
       headers: { 'x-remote-user': 'bob' },
@@ -386,14 +386,14 @@ describe('log queries through the aggregator', () => {
     ['/kapis/logging.platform.io/v1alpha2', (target: string) => lab.gateway(target, as('carol'))],
     ['/kapis/tenant.platform.io/v1alpha2', (target: string) => lab.gateway(target, as('carol'))],
     ['/apis/logging.platform.io/v1alpha2', (target: string) => lab.aggregated(target)],
-  ])('log queries through the aggregator are listed in the discovery of %s', async (target, send) => {
+  ])('the discovery of %s lists log queries', async (target, send) => {
     expect((await send(target)).json()).toMatchObject({
       kind: 'APIResourceList',
       resources: [{ name: 'logs', kind: 'LogQuery', namespaced: false, verbs: ['get'] }],
     });
   });
 
-  test('log queries through the aggregator are described with their parameters in OpenAPI', async () => {
+  test('OpenAPI describes log queries through the aggregator with their parameters', async () => {
     const { paths } = (await lab.aggregated('/openapi/v3/apis/logging.platform.io/v1alpha2')).json() as {
       paths: Record<string, { get: { parameters: { name: string }[] } }>;
     };
@@ -408,7 +408,7 @@ const openAggregated = (parameters: string, user = 'alice'): Promise<Message> =>
   lab.open('aggregated', `${aggregated}?${parameters}`, { headers: { 'x-remote-user': user } });
 
 describe('a log stream through the aggregator', () => {
-  test('a log stream through the aggregator ends a tail before the limit, with the path that has no limit', async () => {
+  test('a log stream through the aggregator ends a tail before the time limit and names the path without a limit', async () => {
     const response = await openAggregated('follow=true&pods=db-0&timeout=1s');
     await write('shop/db-0/main', 'before the end');
     const lines = (await consumers.text(response)).split('\n').filter((one) => one !== '');
@@ -419,14 +419,14 @@ describe('a log stream through the aggregator', () => {
     while (lab.cluster.podLogs.open > 0) await sleep(5);
   });
 
-  test('a log stream through the aggregator ends a tail without readable logs at the same time', async () => {
+  test('a log stream through the aggregator ends a tail without readable logs before the time limit', async () => {
     lab.cluster.podLogs.seen.length = 0;
     const response = await openAggregated('follow=true&timeout=1s', 'nobody');
     expect(JSON.parse(await consumers.text(response))).toMatchObject({ kind: 'Status', code: 504 });
     expect(lab.cluster.podLogs.seen).toEqual([]);
   });
 
-  test('a log stream through the aggregator ends an export after a whole line and reports that in the last one', async () => {
+  test('a log stream through the aggregator ends an export after a whole line and reports that in the last line', async () => {
     putLarge();
     const parameters = `operation=export&pods=large&start_time=${begin}`;
     const response = await openAggregated(`${parameters}&timeout=2s`);
@@ -440,7 +440,7 @@ describe('a log stream through the aggregator', () => {
     removeLarge();
   }, 30_000);
 
-  test('a log stream through the aggregator returns 504 for an export that has not started by then', async () => {
+  test('a log stream through the aggregator returns 504 if an export has not started before the time limit', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await openAggregated(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expect([response.status, JSON.parse(await consumers.text(response))]).toEqual([
@@ -463,7 +463,7 @@ describe('a log stream with a timeout', () => {
     ]);
   });
 
-  test('a log stream with a timeout returns 504 for an export that has not started by then', async () => {
+  test('a log stream with a timeout returns 504 if an export has not started by then', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await get(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expectFailure(response, 504, 'Timeout');
@@ -480,7 +480,7 @@ describe('a log stream with a timeout', () => {
     },
   );
 
-  test('a log stream with a timeout accepts durations longer than a timer can run', async () => {
+  test('a log stream accepts timeouts that are longer than the maximum of a timer', async () => {
     expect((await get('operation=export&pods=till&timeout=10000h')).status).toBe(200);
   });
 });
@@ -523,7 +523,7 @@ const leave = async (response: Message): Promise<void> => {
 };
 
 describe('a log tail', () => {
-  test('a log tail sends new lines as JSON and ends upstream when the client disconnects', async () => {
+  test('a log tail sends new lines as JSON and ends at kube-apiserver when the client disconnects', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     await write('shop/db-0/main', 'new');
     expect(JSON.parse(await next())).toEqual({
@@ -556,7 +556,7 @@ describe('a log tail', () => {
     lab.cluster.delete('/api/v1/pods', 'late');
   });
 
-  test('a log tail ends with a reason when the configuration changes the store', async () => {
+  test('a log tail ends with a reason when a changed configuration selects another store', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     const configMaps = '/api/v1/namespaces/platform-system/configmaps';
     const configMap = lab.cluster.get(configMaps, 'platform-config') as unknown as {
@@ -589,7 +589,7 @@ describe('a log tail', () => {
     expect((await get('operation=export&pods=db-0', as('bob'))).status).toBe(200);
   });
 
-  test('a log tail of all ServiceAccounts of a namespace shares the slots of one user', async () => {
+  test('all ServiceAccounts of a namespace share the slots of one user for their log tails', async () => {
     const open: Message[] = [];
     for (let count = 0; count < 16; count += 1)
       open.push((await follow('pods=db-0&namespaces=shop', bot('shop', count % 4))).response);

@@ -53,7 +53,7 @@ function mixedUp(callback: URL): URL {
 describe('the library oauth4webapi', () => {
   // evidence: discovery-client-library
   test.each(['oidc', 'oauth2'] as const)(
-    'the library oauth4webapi discovers the server with algorithm %s',
+    'the library oauth4webapi discovers the server by the metadata of %s',
     async (algorithm) => {
       const response = await oauth.discoveryRequest(new URL(issuer), { algorithm, ...fetching });
       const server = await oauth.processDiscoveryResponse(new URL(issuer), response);
@@ -116,7 +116,7 @@ const discover = ({ client_id, client_secret } = asClient): Promise<client.Confi
   });
 
 describe('the library openid-client', () => {
-  test('the library openid-client logs in, validates the id_token with the published keys, and refreshes', async () => {
+  test('the library openid-client logs in, validates the id_token with the published keys, and refreshes the tokens', async () => {
     const configuration = await discover();
     client.enableNonRepudiationChecks(configuration);
     const first = await client.genericGrantRequest(configuration, 'password', { ...user, scope: 'openid profile' });
@@ -152,7 +152,7 @@ describe('the library openid-client', () => {
   });
 
   // evidence: introspection-client-library
-  test('the library openid-client reads userinfo, introspects and revokes', async () => {
+  test('the library openid-client reads userinfo, and introspects and revokes tokens', async () => {
     const configuration = await discover();
     const given = await client.genericGrantRequest(configuration, 'password', { ...user, scope: 'openid profile' });
     const subject = given.claims()?.sub ?? '';

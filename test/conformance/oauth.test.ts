@@ -13,7 +13,7 @@ const kapis = nodes.replace('/apis', '/kapis');
 
 describe('RFC 6749', () => {
   // evidence: token-response-plain-http
-  test('section 5.1: a login returns the fields and headers of a token response', async () => {
+  test('RFC 6749 section 5.1: a login returns the fields and headers of a token response', async () => {
     const response = await lab.token({ ...login, scope: 'openid' });
     expect(response).toMatchObject({
       status: 200,
@@ -41,7 +41,7 @@ describe('RFC 6749', () => {
     ['5.2', { ...login, grant_type: 'magic' }, 400, 'unsupported_grant_type'],
     ['5.2', { ...login, scope: '"' }, 400, 'invalid_scope'],
     ['6', { grant_type: 'refresh_token', refresh_token: 'x', ...asClient }, 400, 'invalid_grant'],
-  ])('section %s: %j is %d %s', async (_, fields, status, error) => {
+  ])('RFC 6749 section %s: the request %j gets %d %s', async (_, fields, status, error) => {
     const response = await lab.token(fields);
     expect(response.status).toBe(status);
     expect(response.json()).toEqual({
@@ -52,7 +52,7 @@ describe('RFC 6749', () => {
     expect(response.headers['www-authenticate']?.startsWith('Basic ') ?? false).toBe(status === 401);
   });
 
-  test('section 6: a refresh token is exchanged for new tokens', async () => {
+  test('RFC 6749 section 6: a refresh token is exchanged for new tokens', async () => {
     const first = (await lab.token(login)).json();
     const fields = { grant_type: 'refresh_token', refresh_token: String(first['refresh_token']), ...asClient };
     const second = await lab.token(fields);
@@ -63,7 +63,7 @@ describe('RFC 6749', () => {
 
 describe('RFC 6750', () => {
   test.each(['Bearer  ', 'bearer     ', 'BEARER '])(
-    'section 2.1 and RFC 9110 section 11.4: any number of spaces follows the scheme: %j',
+    'RFC 6750 section 2.1 and RFC 9110 section 11.4: any number of spaces may follow the scheme: %j',
     async (scheme) => {
       const token = String((await lab.token({ ...login, scope: 'openid' })).json()['access_token']);
       for (const path of [kapis, '/oauth/userinfo'])
@@ -73,7 +73,7 @@ describe('RFC 6750', () => {
     },
   );
 
-  test('section 2.1: the token is accepted in the Authorization header', async () => {
+  test('RFC 6750 section 2.1: a token is accepted in the Authorization header', async () => {
     const token = String((await lab.token(login)).json()['access_token']);
     const response = await lab.gateway(kapis, { headers: { authorization: `Bearer ${token}` } });
     expect(response.status).toBe(200);
@@ -85,12 +85,12 @@ describe('RFC 6750', () => {
     [{}, 'Bearer realm="platform"'],
     [{ authorization: 'Basic eDp5' }, 'Bearer realm="platform"'],
     [{ authorization: 'Bearer x' }, 'Bearer realm="platform", error="invalid_token"'],
-  ])('section 3: %j gets a challenge', async (headers, challenge) => {
+  ])('RFC 6750 section 3: a request with the headers %j gets a challenge', async (headers, challenge) => {
     const response = await lab.gateway(kapis, { headers });
     expect(response).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } });
   });
 
-  test('section 2.3: a token in the query is rejected', async () => {
+  test('RFC 6750 section 2.3: a token in the query is rejected', async () => {
     const token = String((await lab.token(login)).json()['access_token']);
     expect((await lab.gateway(`${kapis}?access_token=${token}`)).status).toBe(400);
   });

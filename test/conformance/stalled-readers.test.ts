@@ -91,7 +91,7 @@ async function tail(): Promise<void> {
 
 const upgrade = 'Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n';
 
-describe('a stream whose client does not read ends with its session and frees its slot:', () => {
+describe('a stream whose client does not read', () => {
   test.each<[string, string, string, () => Promise<void> | void]>([
     ['a tail of logs', `${logs}?follow=true&pods=tailed`, '', tail],
     ['an export of logs', `${logs}?operation=export&pods=exported&start_time=${begin}`, '', () => undefined],
@@ -100,7 +100,7 @@ describe('a stream whose client does not read ends with its session and frees it
     ['a proxied watch with an upgrade', `${secrets}?watch=true`, upgrade, () => undefined],
     ['a proxied log', '/api/v1/namespaces/shop/pods/p/log?follow=true', '', () => undefined],
   ])(
-    'a stream whose client does not read ends with its session and frees its slot %s',
+    'a stream whose client does not read ends with its session and frees its slot: %s',
     async (_, path, headers, fill) => {
       open(path, headers);
       await fill();

@@ -309,12 +309,12 @@ async function late(streams: readonly Opened[] = opened, deadline = maxDelay): P
   return streams.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name);
 }
 
-test('the table contains every described request that can be long-running, and rejected requests are not', () => {
+test('the test opens every described request that can be long-running, and rejected requests get 400 or 406', () => {
   expect(opened.length).toBeGreaterThan(60);
   for (const status of refusals) expect([400, 406]).toContain(status);
 });
 
-describe('every stream ends within 15 s after', () => {
+describe('every stream ends within 15 s', () => {
   test.each<[string, () => unknown]>([
     ['its session was revoked', () => lab.revoke(token)],
     ['its user was disabled', () => changeUser({ state: 'Disabled' })],
@@ -332,7 +332,7 @@ describe('every stream ends within 15 s after', () => {
   });
 });
 
-test('a change of groups ends only streams that kube-apiserver authorized for other groups', async () => {
+test('a change of groups ends only streams that kube-apiserver authorized by groups', async () => {
   const { other, others } = split(isOfKubeApiserver);
   changeUser({ groups: ['readers', 'writers', `run-${run}`] });
   expect(await late(other)).toEqual([]);
@@ -346,7 +346,7 @@ test('losing the right to impersonate ends only the streams of impersonated user
   expect(lasts()).toEqual(others);
 });
 
-test('losing the right of the impersonated user or to the aggregated path ends only those streams', async () => {
+test('losing the right of the impersonated user, or to the aggregated path, ends only the affected streams', async () => {
   const { other, others } = split(({ row }) => row.impersonates === true || row.isAggregated);
   const ours = new Set(['resources.platform.io', 'logging.platform.io']);
   allows = ({ user, resourceAttributes }) => user !== bob() && !ours.has(resourceAttributes?.group ?? '');

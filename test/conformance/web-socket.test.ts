@@ -98,7 +98,7 @@ async function refusal(path: string, headers: OutgoingHttpHeaders = bearer(), me
 
 const watching = `${kapis}?watch=true`;
 
-describe('a rejected WebSocket handshake gets a normal response, and its connection ends:', () => {
+describe('a rejected WebSocket handshake', () => {
   test.each<[string, number, string, string, () => OutgoingHttpHeaders]>([
     ['without a token', 401, 'Unauthorized', watching, () => ({})],
     ['with an invalid token', 401, 'Unauthorized', watching, () => ({ authorization: 'Bearer nonsense' })],
@@ -127,7 +127,7 @@ describe('a rejected WebSocket handshake gets a normal response, and its connect
     ['with an unsupported version', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-version': '8' })],
     ['with an invalid key', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-key': 'short' })],
   ])(
-    'a rejected WebSocket handshake gets a normal response, and its connection ends %s: %i %s',
+    'a rejected WebSocket handshake %s gets a normal response, %i %s, and its connection ends',
     async (_, code, reason, path, headers) => {
       const response = await refusal(path, headers());
       expect(response.status).toBe(code);
@@ -138,7 +138,7 @@ describe('a rejected WebSocket handshake gets a normal response, and its connect
     },
   );
 
-  test('a rejected WebSocket handshake gets a normal response, and its connection ends: without the right: 403', async () => {
+  test('a rejected WebSocket handshake without the right gets a normal response, 403, and its connection ends', async () => {
     const target = { host: '127.0.0.1', port: lab.ports.aggregated, path: `${apis}?watch=true`, agent: false } as const;
     const headers = { ...handshake, 'x-remote-user': 'bob' };
     const request = https.request({ ...target, ...lab.frontProxy, rejectUnauthorized: false, headers });
@@ -146,7 +146,7 @@ describe('a rejected WebSocket handshake gets a normal response, and its connect
     expect(response.json()).toMatchObject({ kind: 'Status', reason: 'Forbidden', code: 403 });
   });
 
-  test('a rejected WebSocket handshake gets a normal response, and its connection ends: with an unsupported version: the response names the supported one', async () => {
+  test('a rejected WebSocket handshake with an unsupported version gets a response that names the supported version', async () => {
     const { headers } = await refusal(watching, { ...bearer(), 'sec-websocket-version': '8' });
     expect(headers['sec-websocket-version']).toBe('13');
   });
@@ -155,7 +155,7 @@ describe('a rejected WebSocket handshake gets a normal response, and its connect
 test.each([
   ['the token in a subprotocol of a request without upgrade', { connection: 'close' }, 'GET', 401],
   ['the token in a subprotocol of a POST', handshake, 'POST', 401],
-])('%s is ignored: %j', async (_, headers, method, code) => {
+])('%s is ignored when the request headers contain %j', async (_, headers, method, code) => {
   const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: kapis, method } as const;
   const response = await responseTo(
     http.request({ ...target, headers: { ...headers, ...offering(`any, ${tokenProtocol(token)}`) } }),
@@ -218,11 +218,7 @@ describe('a WebSocket client', () => {
   const close = clientFrame(0x88, Buffer.from([3, 232]));
 
   test.each<[string, Buffer, number]>([
-    [
-      'sends messages of all lengths, which are ignored',
-      Buffer.concat([message(0), message(125), message(60_000), close]),
-      1000,
-    ],
+    ['sends messages of all lengths', Buffer.concat([message(0), message(125), message(60_000), close]), 1000],
     ['sends a close frame with its own code', clientFrame(0x88, Buffer.from([0x0f, 0xa0, 0x62, 0x79, 0x65])), 4000],
     ['sends a close frame with half a code', clientFrame(0x88, Buffer.from([3])), 1002],
     ['sends a close frame with an invalid code', clientFrame(0x88, Buffer.from([0, 1])), 1002],
@@ -230,7 +226,7 @@ describe('a WebSocket client', () => {
     ['sends an unmasked frame', Buffer.from([0x81, 1, 0x78]), 1002],
     ['sends a ping that is too long', clientFrame(0x89, Buffer.alloc(126)), 1002],
     ['sends HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 1002],
-  ])('a WebSocket client %s', async (_, bytes, code) => {
+  ])('a WebSocket client that %s gets a close frame with the expected code', async (_, bytes, code) => {
     const [socket, first] = await raw();
     socket.unshift(first);
     const all = buffer(socket);
@@ -240,7 +236,7 @@ describe('a WebSocket client', () => {
     expect(last?.payload.readUInt16BE(0)).toBe(code);
   });
 
-  test('a WebSocket client disconnects, which ends the watch', async () => {
+  test('a WebSocket client that disconnects ends the watch', async () => {
     const before = await openWatches();
     const [socket] = await raw();
     expect(await openWatches()).toBe(before + 1);

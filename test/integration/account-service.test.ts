@@ -138,7 +138,7 @@ describe('a user with the right to write users', () => {
   });
 
   // evidence: groups-grant-impersonation
-  test('a user with the right to write users cannot put users, themselves included, into groups that they are not allowed to impersonate', async () => {
+  test('a user with the right to write users cannot add anyone to groups that they are not allowed to impersonate', async () => {
     const token = await person('peter', { groups: ['p'] });
     undo.push(() => removeUser('quinn'));
     await createUser('quinn');
@@ -170,7 +170,7 @@ describe('a password', () => {
   const change = { currentPassword: passwords.alice, password: next };
   remember(next);
 
-  test('a password that is changed revokes all sessions on both replicas, and is stored in a Secret owned by the user', async () => {
+  test('a changed password revokes all sessions on both replicas, and is stored in a Secret owned by the user', async () => {
     const token = await person('rosa');
     expect(await send(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
     await eventually('the session has ended', async () => expect(await everywhere(token)).toEqual([401, 401]));
@@ -184,7 +184,7 @@ describe('a password', () => {
     });
   });
 
-  test('a password with a weak hash is hashed again at the login, and sessions continue', async () => {
+  test('a password with a weak hash is hashed again at the next login, and sessions continue', async () => {
     const token = await person('sven');
     await eventually('the hash is argon2id', async () => {
       const { data } = await stored('sven');
@@ -230,7 +230,7 @@ describe('a password', () => {
   });
 
   // evidence: administrator-password-set
-  test('a password of an administrator cannot be set by users who manage users', async () => {
+  test('a password of an administrator cannot be set by users who are only allowed to manage users', async () => {
     await bind('accounts-test-manager', 'platform-user-manager', { kind: 'User', name: 'uma' });
     undo.push(() => unbind('accounts-test-manager'));
     const token = await person('uma');
@@ -303,7 +303,7 @@ describe('the login history', () => {
   const records = async (token: string, name: string, at = gateway()): Promise<Records> =>
     (await call(`${at}${base}/users/${name}/loginrecords?limit=2`, { token })).json as Records;
 
-  test('the login history contains each login at either replica and is deleted with the user', async () => {
+  test('the login history contains each login at either replica and is deleted together with the user', async () => {
     const token = await person('walt');
     const agent = { headers: { 'user-agent': 'a guess of a test' }, base: gateway(1) };
     expect((await postForm(passwordForm('walt', 'not the password of walt'), agent)).status).toBe(400);

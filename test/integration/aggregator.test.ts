@@ -53,7 +53,7 @@ describe('responses through the aggregator and directly', () => {
   test.each([
     ['a node', `${collection}/node-3`, 'application/json'],
     ['metadata of a node', `${collection}/node-3`, parameters('PartialObjectMetadata')],
-    ['indented', `${collection}/node-3?pretty=true`, 'application/json'],
+    ['an indented node', `${collection}/node-3?pretty=true`, 'application/json'],
     ['an object that does not exist', `${collection}/nobody`, 'application/json'],
     ['an unknown path', `${apisPath}/nothing`, 'application/json'],
     ['an invalid selector', `${collection}?fieldSelector=nothing`, 'application/json'],
@@ -71,7 +71,7 @@ describe('responses through the aggregator and directly', () => {
   );
 
   test.each(['application/json', parameters('PartialObjectMetadataList')])(
-    'responses through the aggregator and directly are equal for a list at one resourceVersion, as %s',
+    'a list at one resourceVersion is equal through the aggregator and directly, as %s',
     async (accept) => {
       const exact = `${collection}?resourceVersion=${version}&resourceVersionMatch=Exact`;
       const one = await through(exact, accept);
@@ -81,7 +81,7 @@ describe('responses through the aggregator and directly', () => {
     },
   );
 
-  test('responses through the aggregator and directly are equal for a Table as client-go requests it, except AGE', async () => {
+  test('a Table as client-go requests it is equal through the aggregator and directly, except AGE', async () => {
     const accept = `${parameters('Table')},application/json`;
     const [one, other] = await Promise.all(
       [through, direct].map(async (way) => {
@@ -98,7 +98,7 @@ describe('responses through the aggregator and directly', () => {
     expect(one).toMatchObject({ kind: 'Table', rows: (await servedNodes()).map(() => ({ cells: expect.anything() })) });
   });
 
-  test('responses through the aggregator and directly are returned for a resourceVersion of the cluster that no node has', async () => {
+  test('a list at a resourceVersion that no node has succeeds through the aggregator and directly', async () => {
     const name = `newer-${randomUUID()}`;
     const path = '/api/v1/namespaces/default/configmaps';
     const { resourceVersion = '' } = (await create(path, { metadata: { name } })).metadata;
@@ -111,7 +111,7 @@ describe('responses through the aggregator and directly', () => {
     }
   });
 
-  test('responses through the aggregator and directly may be pages of one list from different replicas', async () => {
+  test('pages of one list can come from different replicas through the aggregator', async () => {
     const first = (await direct(`${collection}?limit=3`)).json as KubeList;
     const rest = (await direct(`${collection}?limit=100&continue=${first.metadata.continue}`, undefined, 1))
       .json as KubeList;
@@ -159,7 +159,7 @@ describe('discovery', () => {
     expect(legacy.groups.map(({ name }) => name)).toContain(group);
   });
 
-  test.each(['v2', 'v2beta1'])('discovery of the server is returned as %s with an ETag', async (version) => {
+  test.each(['v2', 'v2beta1'])('discovery of the server is returned in the format %s with an ETag', async (version) => {
     const response = await direct('/apis', aggregatedForm(version));
     expect(response.json).toMatchObject(nodesOf(version));
     expect(response.headers).toMatchObject({ 'content-type': aggregatedForm(version), vary: 'Accept' });
@@ -170,7 +170,7 @@ describe('discovery', () => {
     expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: '' });
   });
 
-  test('discovery of the server supports the Accept header of kube-apiserver since 1.26', async () => {
+  test('discovery of the server supports the Accept header that kube-apiserver has sent since 1.26', async () => {
     for (const accept of [
       `${aggregatedForm('v2')},${aggregatedForm('v2beta1')}`,
       `${aggregatedForm('v9')},application/json`,
@@ -201,7 +201,7 @@ describe('the descriptions of kube-apiserver', () => {
     expect(definitions).toHaveProperty(['io.k8s.api.core.v1.Node']);
   });
 
-  test('the descriptions of kube-apiserver contain OpenAPI 3 under a hash, also that of another replica', async () => {
+  test('the descriptions of kube-apiserver contain the OpenAPI 3 document of this server under the hash of either replica', async () => {
     const { paths } = (await through('/openapi/v3')).json as { paths: Record<string, { serverRelativeURL: string }> };
     const { serverRelativeURL = '' } = paths[apisPath.slice(1)] ?? {};
     const document = await through(serverRelativeURL);
@@ -271,7 +271,7 @@ function isAllowed(entry: string, _: number, entries: readonly string[]): boolea
 const unexpectedErrors = (): string[] => platformErrors().filter((...given) => !isAllowed(...given));
 
 describe("kube-apiserver's log", () => {
-  test("kube-apiserver's log has no error about the server while it is available, even when everything is fetched again", async () => {
+  test("kube-apiserver's log has no error about the server while the server is available, even when everything is fetched again", async () => {
     const before = new Set(platformErrors());
     const mark = new Date().toISOString();
     await remindApiserver();
@@ -317,7 +317,7 @@ const announce = (replicas: readonly (0 | 1)[]): Promise<void> =>
   );
 
 // kube-apiserver rejects everyone with 403 until it has loaded RBAC.
-test('requests get no 403 while kube-apiserver restarts, and watches continue', async () => {
+test('clients get no 403 while kube-apiserver restarts, and watches continue', async () => {
   const token = await adminToken();
   const namespaces = '/kapis/resources.platform.io/v1alpha3/namespaces';
   // Each name needs its own review, so that no cached decision hides the outage.
@@ -462,21 +462,21 @@ describe('informers of client-go', () => {
       startApiserver = await stopApiserver();
     });
 
-    test('a recently authorized user still reads from the cache', async () => {
+    test('a recently authorized user still reads from the cache while kube-apiserver is unavailable', async () => {
       expect((await listByGateway()).json).toEqual(before);
     });
 
-    test('liveness and readiness are unaffected', async () => {
+    test('liveness and readiness are unaffected while kube-apiserver is unavailable', async () => {
       for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
     });
 
-    test('a login is rejected as temporarily unavailable', async () => {
+    test('a login is rejected as temporarily unavailable while kube-apiserver is unavailable', async () => {
       const response = await postForm(passwordForm('alice'));
       expect(response.status).toBe(503);
       expect(response.json).toMatchObject({ error: 'temporarily_unavailable' });
     });
 
-    test('requests become 503 once decisions expire, and the server stays ready', async () => {
+    test('requests get 503 once cached decisions expire, and the server stays ready', async () => {
       const response = await eventually('reads are rejected', async () => {
         const refused = await listByGateway();
         if (refused.status === 200) throw new Error('the cache is still read');
@@ -486,7 +486,7 @@ describe('informers of client-go', () => {
       for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
     });
 
-    test('everything works again when it is back', async () => {
+    test('requests, logins and watches work again when kube-apiserver is back', async () => {
       await startApiserver();
       for (const replica of [0, 1] as const)
         await eventually('reads succeed', async () => expect((await listByGateway(replica)).status).toBe(200));
@@ -498,7 +498,7 @@ describe('informers of client-go', () => {
     });
   });
 
-  test('informers of client-go finally have every node under the apiVersion of this server', async () => {
+  test('informers of client-go have every node under the apiVersion of this server at the end', async () => {
     const { items } = (await through(collection)).json as KubeList;
     expect(items).toEqual(await servedNodes());
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);

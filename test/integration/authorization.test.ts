@@ -172,7 +172,7 @@ async function settled(batch: string): Promise<() => Promise<void>> {
 // evidence: authorization-equals-kubernetes
 describe(`authorization equals kube-apiserver's (SEED=${seed} CASES=${cases})`, () => {
   test.each(batches)(
-    '%s',
+    'authorization of the generated callers %s equals that of kube-apiserver',
     async (batch) => {
       const index = batches.indexOf(batch);
       const usernames = usersOf(batch);
@@ -265,7 +265,7 @@ describe('when a binding is deleted', () => {
       ),
     );
 
-  test('new requests are rejected within 12 seconds, and open watches and log tails end within 15', async () => {
+  test('new requests are rejected within 12 seconds of the deletion of a binding, and open watches and log tails end within 15', async () => {
     await bind(role, role, { kind: 'User', name: revoked });
     await until(200, 60_000);
     const opened = await Promise.all(

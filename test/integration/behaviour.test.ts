@@ -42,7 +42,7 @@ describe.each(faces)('health on %s', (_, base) => {
     expect(await call(`${base()}/${probe}?verbose`, { token: 'nonsense' })).toMatchObject({ status: 200, text: 'ok' });
   });
 
-  test('?verbose lists the checks for authenticated callers, and ?exclude omits some', async () => {
+  test('a health check with ?verbose lists the checks for authenticated callers, and ?exclude omits some', async () => {
     const { text } = await asAdmin(`${base()}/readyz?verbose`);
     for (const check of ['configuration', 'sessions', 'request-header-ca']) expect(text).toContain(`[+]${check} ok\n`);
     expect(text).toMatch(/\nreadyz check passed\n$/);
@@ -52,7 +52,7 @@ describe.each(faces)('health on %s', (_, base) => {
     expect(less.text).toContain('request-header-ca');
   });
 
-  test('each check has its own path', async () => {
+  test('each health check has its own path', async () => {
     for (const path of ['livez/ping', 'readyz/sessions', 'healthz/configuration'])
       expect(await call(`${base()}/${path}`)).toMatchObject({ status: 200, text: 'ok' });
     expectStatus(await call(`${base()}/readyz/nothing`), 404, 'NotFound');
@@ -60,7 +60,7 @@ describe.each(faces)('health on %s', (_, base) => {
 });
 
 describe.each(faces)('metrics on %s', (_, base) => {
-  test('access to metrics require the right to get /metrics', async () => {
+  test('access to metrics requires the right to get /metrics', async () => {
     expectStatus(await call(`${base()}/metrics`), 401, 'Unauthorized');
     const { access_token: token } = await login('alice');
     expectStatus(await call(`${base()}/metrics`, { token }), 403, 'Forbidden');
@@ -203,13 +203,13 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
   const service = 'platform-apiserver.platform-system';
 
   test.each([`${service}.svc`, `${service}.svc.cluster.local`, service, 'platform-apiserver', 'localhost'])(
-    'the certificate is valid for %s and issued by the published CA',
+    'the TLS certificate is valid for %s and issued by the published CA',
     async (servername) => {
       expect(await shake(base(), { servername })).toMatch(/^TLSv1\.3/);
     },
   );
 
-  test('the certificate is not valid for another name', async () => {
+  test('the TLS certificate is not valid for another name', async () => {
     expect(await shake(base(), { servername: 'elsewhere.example.com' })).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
   });
 
@@ -218,14 +218,14 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
     ['TLSv1.1', 'DEFAULT@SECLEVEL=0', /^(ERR_SSL|ECONNRESET)/],
     ['TLSv1.2', undefined, /^TLSv1\.2/],
     ['TLSv1.3', undefined, /^TLSv1\.3/],
-  ])('a handshake with %s has the expected result', async (version, ciphers, expected) => {
+  ])('a TLS handshake with %s succeeds only if the version is at least TLS 1.2', async (version, ciphers, expected) => {
     const only = { minVersion: version as SecureVersion, maxVersion: version as SecureVersion };
     expect(
       await shake(base(), { ...only, servername: 'localhost', ...(ciphers === undefined ? {} : { ciphers }) }),
     ).toMatch(expected);
   });
 
-  test('the listener supports HTTP/2 and HTTP/1.1', async () => {
+  test('the TLS listener supports HTTP/2 and HTTP/1.1', async () => {
     for (const protocol of ['h2', 'http/1.1'])
       expect(await shake(base(), { servername: 'localhost', ALPNProtocols: [protocol] })).toBe(`TLSv1.3 ${protocol}`);
     const session = connectHTTP2(base(), { ca: lab().authority });
@@ -237,7 +237,7 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
   });
 });
 
-test('the published CA is the one that kube-apiserver trusts, and is restored when it is removed', async () => {
+test('the published CA is the one that kube-apiserver trusts, and is published again after it is removed', async () => {
   const path = '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resources.platform.io';
   type Service = KubeObject & { spec: { caBundle?: string } };
   const bundle = async (): Promise<string> =>
@@ -374,7 +374,7 @@ describe('a shutdown', () => {
   });
 });
 
-test('a server with certificate files presents them, and new ones once it has read them', async () => {
+test('a server with certificate files presents them, and presents new files once it has read them', async () => {
   expect(given.files?.shown).toBe(given.files?.first);
   await eventually('the new certificate is served', async () => expect(await given.shown()).toBe(given.files?.second));
 });

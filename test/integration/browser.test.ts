@@ -92,7 +92,7 @@ const cookies = async (page: Page): Promise<string[]> =>
   (await page.context().cookies()).map(({ name }) => name).toSorted();
 
 describe('a login', () => {
-  test('a login continues over consent to a client, whose code any replica exchanges for tokens', async () => {
+  test('a login leads over the consent page to a client, and any replica exchanges its code for tokens', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
@@ -104,7 +104,7 @@ describe('a login', () => {
     expect(Object.keys(tokens)).toEqual(expect.arrayContaining(['access_token', 'refresh_token', 'id_token']));
   });
 
-  test('a login works without scripts, also for a client that needs no consent', async () => {
+  test('a login works without scripts, even for a client that needs no consent', async () => {
     const page = await open({ javaScriptEnabled: false });
     await page.goto(authorize(trusted));
     await logIn(page);
@@ -128,7 +128,7 @@ describe('a login', () => {
     });
   });
 
-  test("a login returns to a program on the user's machine at its own port", async () => {
+  test("a login returns to a program on the user's machine at the port of the program", async () => {
     const page = await open();
     await page.goto(authorize({ client_id: 'platform-cli', redirect_uri: sites.loopback }));
     await logIn(page);
@@ -167,7 +167,7 @@ describe('a login', () => {
     expect(await responseAt(page, consoleCallback)).toEqual(given);
   });
 
-  test('a login continues after a wrong password, with the error at the focused field', async () => {
+  test('a login continues after a wrong password, and the error is shown at the focused field', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -184,7 +184,7 @@ describe('a login', () => {
     await atConsent(page);
   });
 
-  test('a login that failed can be repeated at its own address, but not for another client', async () => {
+  test('a failed login can be repeated at the same address, but not for another client', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -231,7 +231,7 @@ describe('a login', () => {
     expect(await responseAt(again, trustedCallback)).toEqual(given);
   });
 
-  test('a login can be started by a form of the client, also if the user is logged in', async () => {
+  test('a login can be started by a form of the client, even if the user is logged in', async () => {
     const page = await open();
     const { searchParams } = new URL(authorize(trusted));
     sites.pages.set('https://trusted.example/', form(`${issuer}/oauth/authorize`, Object.fromEntries(searchParams)));
@@ -251,7 +251,7 @@ const clientsOn = (page: Page): Promise<string[]> => page.locator('li strong').a
 describe('the account page', () => {
   const person = 'homebody';
 
-  test('the account page lists sessions and revokes them, without scripts too', async () => {
+  test('the account page lists and revokes sessions, even without scripts', async () => {
     undo.push(() => removeUser(person));
     await createUserWithPassword(person);
     const page = await open({ javaScriptEnabled: false });
@@ -317,7 +317,7 @@ describe.each([
   ['another origin of the same site', sibling, true],
 ])('an attacker at %s', (_, origin, getsCookies) => {
   // evidence: browser-login-forgery
-  test('an attacker cannot log users in', async () => {
+  test("an attacker cannot log a user in without the user's knowledge", async () => {
     const page = await open();
     await page.goto(authorize());
     const next = new URL(authorize(trusted));
@@ -337,7 +337,7 @@ describe.each([
   });
 
   // evidence: browser-consent-forgery
-  test('an attacker cannot consent on behalf of users, or have them consent unknowingly', async () => {
+  test('an attacker cannot consent on behalf of users, or make them consent unknowingly', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
@@ -355,7 +355,7 @@ describe.each([
     expect(sites.visits.map(({ href }) => href)).toEqual([`${origin}/`, `${origin}/frame`]);
   });
 
-  test('an attacker cannot read a page, or inspect one that it opens', async () => {
+  test('an attacker cannot read a page of the server, or inspect one that the attacker opens', async () => {
     const page = await open();
     await page.goto(authorize(trusted));
     await logIn(page);

@@ -45,11 +45,11 @@ describe.each([
     }
   }, 300_000);
 
-  test('the client programs get the same results through the gateway as directly', () => {
+  test('the client programs get the same results through the gateway as directly from kube-apiserver', () => {
     expect(changedByGateway(seen)).toEqual([]);
   });
 
-  test('the client programs find only the documented differences', () => {
+  test('the client programs find only the documented differences between the servers', () => {
     expect(differencesIn(seen).toSorted(order)).toEqual(written(seen).toSorted(order));
   });
 });

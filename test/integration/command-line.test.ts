@@ -11,7 +11,7 @@ import { remember } from '../labs/integration/secrets.ts';
 describe('hash-password', () => {
   const password = 'correct horse battery Ω staple';
 
-  test('hash-password prints a hash that logs a user of the ConfigMap in', async () => {
+  test('hash-password prints a hash with which a user of the ConfigMap can log in', async () => {
     remember(password);
     const { code, stdout, stderr } = await platformApiserver(['hash-password'], password);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -23,7 +23,7 @@ describe('hash-password', () => {
     await restore();
   });
 
-  test('hash-password ignores the trailing newline of echo, and salts', async () => {
+  test('hash-password ignores the trailing newline of echo and adds a random salt', async () => {
     const [first, second] = await Promise.all([
       platformApiserver(['hash-password'], 'the same password\n'),
       platformApiserver(['hash-password'], 'the same password\n'),
@@ -59,7 +59,7 @@ describe('help', () => {
     [['hash-password', '-h'], 'standard input'],
     [['version'], 'platform-apiserver '],
     [['--version'], 'platform-apiserver '],
-  ])('%j prints to stdout and exits with 0', async (args, word) => {
+  ])('the command line %j prints to stdout and exits with 0', async (args, word) => {
     const { code, stdout, stderr } = await platformApiserver(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(word);
@@ -120,9 +120,9 @@ surprise: true
   });
 
   test.each([
-    ['no YAML', 'a: [', 1],
+    ['invalid YAML', 'a: [', 1],
     ['a list', '- a\n', 1],
-    ['nothing', '', 1],
+    ['no content', '', 1],
     ['the same key twice', 'kind: a\nkind: b\n', 1],
     [
       'too many aliases',
@@ -159,7 +159,7 @@ describe('a wrong command line', () => {
     [['check-config'], 'FILE'],
     [['check-config', '--nonsense'], 'nonsense'],
     [['hash-password', 'nonsense'], 'hash-password'],
-  ])('a wrong command line %j exits with 2 and names the problem and the help', async (args, named) => {
+  ])('the wrong command line %j exits with 2 and names the problem and the help', async (args, named) => {
     const { code, stderr } = await platformApiserver(args);
     expect(code).toBe(2);
     expect(stderr).toContain(named);
@@ -173,9 +173,9 @@ describe('a wrong command line', () => {
     ['no kubeconfig', '--kubeconfig: cannot read /nowhere/at/all', () => '/nowhere/at/all', []],
     ['a kubeconfig without a cluster', '--kubeconfig: the kubeconfig', () => file('empty.kubeconfig', '{}'), []],
     // The server's identity is allowed to read only one ConfigMap.
-    ['no such ConfigMap', 'nowhere', () => lab().kubeconfig, ['--config-map=nowhere', ...anyPort]],
+    ['a missing ConfigMap', 'nowhere', () => lab().kubeconfig, ['--config-map=nowhere', ...anyPort]],
     [
-      'no such file',
+      'a missing file',
       '--config: cannot read /nowhere/at/all',
       () => lab().serverKubeconfig,
       ['--config=/nowhere/at/all', ...anyPort],

@@ -81,37 +81,34 @@ describe('a change of the ConfigMap', () => {
 
   test.each<[string, (configuration: Configuration) => void]>([
     [
-      'removal',
+      'is removed',
       ({ authentication }) => {
         authentication.users = authentication.users.filter(({ username }) => username !== 'leaving');
       },
     ],
     [
-      'disabling',
+      'is disabled',
       (configuration) => {
         user(configuration, 'leaving')['state'] = 'Disabled';
       },
     ],
     [
-      'a new password',
+      'gets a new password',
       (configuration) => {
         user(configuration, 'leaving')['passwordHash'] = user(configuration, 'dave')['passwordHash'];
       },
     ],
-  ])(
-    'a change of the ConfigMap changes %s of a user, which revokes all sessions and tokens of that user',
-    async (_, by) => {
-      await addUser('leaving');
-      const [session, refreshed] = [
-        await login('leaving', undefined, passwords.alice),
-        await login('leaving', gateway(1), passwords.alice),
-      ];
-      expect((await statusesOf(refreshed)).bearer).toEqual([200, 200]);
-      await change(by);
-      expect(await statusesOf(session)).toEqual(ended);
-      expect(await mayLogIn('leaving')).toEqual([400, 400]);
-    },
-  );
+  ])('a user who %s by a change of the ConfigMap loses all sessions and tokens', async (_, by) => {
+    await addUser('leaving');
+    const [session, refreshed] = [
+      await login('leaving', undefined, passwords.alice),
+      await login('leaving', gateway(1), passwords.alice),
+    ];
+    expect((await statusesOf(refreshed)).bearer).toEqual([200, 200]);
+    await change(by);
+    expect(await statusesOf(session)).toEqual(ended);
+    expect(await mayLogIn('leaving')).toEqual([400, 400]);
+  });
 
   test('changed groups in the ConfigMap apply to tokens already issued', async () => {
     await addUser('promoted', { groups: [] });
@@ -127,7 +124,7 @@ describe('a change of the ConfigMap', () => {
     expect(await may()).toEqual([403, 403]);
   });
 
-  test('a client added to the ConfigMap can request tokens; removing the client disables it and revokes them', async () => {
+  test('a client added to the ConfigMap can request tokens; removing the client revokes its tokens', async () => {
     const client = { client_id: 'short-lived', client_secret: 'no longer than a test 0417' };
     const form = { ...passwordForm('alice'), ...client };
     expect((await postForm(form)).status).toBe(401);
@@ -141,7 +138,7 @@ describe('a change of the ConfigMap', () => {
     expect((await postForm(form)).status).toBe(401);
   });
 
-  test('a change of the ConfigMap can be made by kubectl from a file', async () => {
+  test('a change of the ConfigMap can be made with kubectl from a file', async () => {
     const text = await readText();
     undo.push(() => writeText(text));
     const configuration = parse(text) as Configuration;
@@ -181,7 +178,7 @@ const statusOfClient = async (secret: string): Promise<number> =>
 
 // Hash or client secret are in Secrets, as carol's and the client's.
 describe('a Secret that the configuration refers to', () => {
-  test('a Secret that the configuration refers to changes the password immediately, and revokes sessions of the old one', async () => {
+  test("a changed password in a Secret that the configuration refers to applies immediately and revokes the user's sessions", async () => {
     const before = await readSecret(carolSecret, 'hash');
     undo.push(async () => {
       await writeSecret(carolSecret, 'hash', before);
@@ -199,7 +196,7 @@ describe('a Secret that the configuration refers to', () => {
     expect(await statusesOf(session)).toEqual(ended);
   });
 
-  test('logins are rejected while the key of a configured Secret is missing, and accepted when it is back', async () => {
+  test('logins are rejected while the key of a configured Secret is missing, and accepted when the key is back', async () => {
     const before = await readSecret(carolSecret, 'hash');
     const session = await login('carol');
     await writeSecret(carolSecret, 'hash', null);
@@ -224,7 +221,7 @@ describe('a Secret that the configuration refers to', () => {
     for (const base of gateways()) expect(await readyz(base)).toContain('[+]configuration ok\n');
   });
 
-  test('a Secret that the configuration refers to changes the client secret immediately', async () => {
+  test('a changed client secret in a Secret that the configuration refers to applies immediately', async () => {
     const before = await readSecret(referredSecret, 'secret');
     const secret = 'another secret for the client 3391';
     undo.push(async () => {
@@ -301,7 +298,7 @@ describe('an invalid configuration', () => {
   });
 
   test.each<[string, string]>([
-    ['no YAML', 'a: ['],
+    ['not YAML', 'a: ['],
     ['a list', '- a\n'],
     ['empty', ''],
     ['of another kind', 'apiVersion: v1\nkind: ConfigMap\n'],
@@ -312,7 +309,7 @@ describe('an invalid configuration', () => {
     expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
   });
 
-  test('an invalid configuration stays rejected after a restart with the last valid one, ready and with a warning', async () => {
+  test('a server restarted with an invalid configuration uses the last valid one, is ready and reports a warning', async () => {
     await addUser('accepted-last');
     expect(await mayLogIn('accepted-last')).toEqual([200, 200]);
     const session = await login('accepted-last', undefined, passwords.alice);

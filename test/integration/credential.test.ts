@@ -88,7 +88,7 @@ async function kubectl(args: readonly string[]): Promise<Executed> {
 }
 
 describe('a login with a browser on another device', () => {
-  test('a login with a browser on another device waits until the device is authorized, and stores the tokens privately', async () => {
+  test('a login with a browser on another device waits until the device is authorized, and stores the tokens in private files', async () => {
     const file = join(home, 'output');
     const [first = '', ...rest] = [...leash, ...inTerminal([process.execPath, main, 'credential', ...flags()], file)];
     const child = spawn(first, rest, { env: { ...process.env, HOME: home }, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -112,7 +112,7 @@ describe('a login with a browser on another device', () => {
 });
 
 describe('kubectl', () => {
-  test('kubectl works once a user has logged in', async () => {
+  test('kubectl works after a user has logged in', async () => {
     const before = await kubectl(['get', '--raw', whoami]);
     expect({ code: before.code, stderr: before.stderr }).toEqual({
       code: 1,
@@ -130,7 +130,7 @@ describe('kubectl', () => {
     expect(JSON.parse(stdout)).toMatchObject({ status: { userInfo: { username: 'admin' } } });
   });
 
-  test('kubectl uses refreshed tokens, also in parallel processes', async () => {
+  test('kubectl uses refreshed tokens, even in parallel processes', async () => {
     await logInWithPassword();
     const first = cached();
     age();
@@ -186,7 +186,7 @@ describe('kubectl', () => {
   });
 });
 
-test('the plugin reports a missing CA', async () => {
+test('the credential plugin reports a missing CA', async () => {
   const { code, stderr } = await credential(
     [`--server=${secureGateway()}`, '--login=password', '--username=admin'],
     'secret\n',
@@ -194,7 +194,7 @@ test('the plugin reports a missing CA', async () => {
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('set --ca-file to the CA') });
 });
 
-test('the plugin names the page to users who must change the password', async () => {
+test('the credential plugin names the page where a user must change the password', async () => {
   await createUserWithPassword('quinn', { passwordChangeRequired: true });
   const { code, stdout, stderr } = await credential(
     [...flags(), '--login=password', '--username=quinn'],
@@ -205,7 +205,7 @@ test('the plugin names the page to users who must change the password', async ()
   expect(stderr).toContain(`change your password in a browser first: ${secureGateway()}/oauth/login`);
 });
 
-test('a token for kube-apiserver is valid only there', async () => {
+test('a token for kube-apiserver is valid only at kube-apiserver', async () => {
   const token = await logInWithPassword(['--audience=kubernetes']);
   expect(decodeToken(token).claims).toMatchObject({ aud: 'kubernetes', username: 'admin' });
   expect((await call(`${secureGateway()}${whoami}`, { token })).status).toBe(401);
@@ -213,8 +213,8 @@ test('a token for kube-apiserver is valid only there', async () => {
 
 test.each<[string, readonly string[], number, RegExp]>([
   ['a wrong password', ['--login=password', '--username=admin'], 1, /incorrect username or password/],
-  ['no username', ['--login=password'], 2, /--username/],
-  ['another way to log in', ['--login=smoke'], 2, /device or password/],
+  ['a login without a username', ['--login=password'], 2, /--username/],
+  ['an unknown login method', ['--login=smoke'], 2, /device or password/],
   ['a server without TLS', ['--server=http://127.0.0.1'], 2, /https URL/],
   [
     'a server that does not respond',
@@ -222,7 +222,7 @@ test.each<[string, readonly string[], number, RegExp]>([
     1,
     /ECONNREFUSED/,
   ],
-  ['an argument', ['x'], 2, /./],
+  ['an unexpected argument', ['x'], 2, /./],
   ['a CA file that does not exist', ['--ca-file=/nowhere'], 1, /--ca-file: cannot read \/nowhere: no such file/],
   [
     'a device login without a terminal',
@@ -230,21 +230,25 @@ test.each<[string, readonly string[], number, RegExp]>([
     1,
     /no terminal; first run this in a terminal: platform-apiserver credential /,
   ],
-])('the plugin reports %s', async (_, args, code, message) => {
+])('the credential plugin rejects %s', async (_, args, code, message) => {
   const response = await credential([...flags(), ...args], 'wrong\n');
   expect({ code: response.code, stdout: response.stdout }).toEqual({ code, stdout: '' });
   expect(response.stderr).toMatch(message);
 });
 
 test.each([
-  ['no JSON', 'x', /not JSON/],
+  ['input that is not JSON', 'x', /not JSON/],
   [
-    'another version',
+    'input of another version',
     '{"apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}',
     /client.authentication.k8s.io\/v1/,
   ],
-  ['no cluster', '{"apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":true}}', /provideClusterInfo/],
-])('the plugin rejects %s from kubectl and names what it expects', async (_, info, message) => {
+  [
+    'input without a cluster',
+    '{"apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":true}}',
+    /provideClusterInfo/,
+  ],
+])('the credential plugin rejects %s from kubectl and names what it expects', async (_, info, message) => {
   const { code, stderr } = await credential([], '', { KUBERNETES_EXEC_INFO: info });
   expect(code).toBe(2);
   expect(stderr).toMatch(message);

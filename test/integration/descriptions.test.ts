@@ -63,13 +63,13 @@ const pathsOf = ({ paths }: Document, base: string): [string, Readonly<Record<st
   Object.entries(paths).filter(([path]) => path.startsWith(`${base}/`));
 
 describe('custom resources', () => {
-  test.each(files)('%s requires an identity but no rights', async (file) => {
+  test.each(files)('the description %s requires an identity but no rights', async (file) => {
     expect((await call(`${gateway()}/swagger/${file}`)).status).toBe(401);
     const { access_token: tokenOfAlice } = await login('alice', gateway(), passwords.alice);
     expect((await call(`${gateway()}/swagger/${file}`, { token: tokenOfAlice })).status).toBe(200);
   });
 
-  test.each(files)('%s is valid', async (file) => {
+  test.each(files)('the description %s is valid', async (file) => {
     const { valid, errors } = await new Validator().validate((await document(file)) as never);
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
   });
@@ -102,7 +102,7 @@ describe('custom resources', () => {
       .toSorted((a, b) => (String(a[0]) < String(b[0]) ? -1 : 1));
 
   test.each(['iam.platform.io/v1alpha2', 'describe.example.com/v1'])(
-    '%s is described as at kube-apiserver',
+    'the API %s is described as kube-apiserver describes it',
     async (groupVersion) => {
       const base = `/apis/${groupVersion}`;
       await eventually('the custom resource is described', async () => {
@@ -113,7 +113,7 @@ describe('custom resources', () => {
     },
   );
 
-  test.each(files)('%s follows the cluster, on each replica', async (file) => {
+  test.each(files)('the description %s follows changes of custom resources on each replica', async (file) => {
     const sizeIn = async (base: string): Promise<unknown> => {
       const { components, definitions: schemas } = await document(file, base);
       const spec = (components?.schemas ?? schemas)?.['com.example.describe.v1.Wheel.spec'] as

@@ -221,8 +221,8 @@ const custom = async (page: Page): Promise<void> => {
   await page.getByText('operations of custom resources loaded').waitFor();
 };
 
-describe('logging in', () => {
-  test('logging in returns to the operation, and leaves no token in storage, address or history', async () => {
+describe('logging in at /docs', () => {
+  test('logging in at /docs returns to the operation, and leaves no token in storage, address or history', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await expectHeading(page, 'List or watch objects of kind Node');
     expect(page.url()).toBe(`${issuer}/docs#listNodes`);
@@ -237,7 +237,7 @@ describe('logging in', () => {
     expect(page.url()).toBe(`${issuer}/docs#listNodes`);
   });
 
-  test('logging in uses the client platform-docs, PKCE with S256 and a new state each time', async () => {
+  test('logging in at /docs uses the client platform-docs, PKCE with S256 and a new state each time', async () => {
     const page = await openDocs();
     const requests: URLSearchParams[] = [];
     page.on('request', (request) => {
@@ -262,7 +262,7 @@ describe('logging in', () => {
     expect(first?.['code_challenge']).not.toBe(second?.['code_challenge']);
   });
 
-  test('logging in ends with logging out, which revokes the tokens', async () => {
+  test('logging out of /docs revokes the tokens', async () => {
     const page = await loggedIn('admin');
     const { access_token: token } = tokens as Tokens;
     expect((await call(`${gateway()}${nodesPath}?limit=0`, { token })).status).toBe(200);
@@ -273,7 +273,7 @@ describe('logging in', () => {
     await page.getByRole('heading', { name: 'Log out?' }).waitFor();
   });
 
-  test('logging in ends with logging out, which removes input and custom resources', async () => {
+  test('logging out of /docs removes input and custom resources', async () => {
     const page = await loggedIn('admin', '#createIamUser');
     await page.getByLabel('Request body').fill('{"secret plans":1}');
     await custom(page);
@@ -284,7 +284,7 @@ describe('logging in', () => {
     await page.getByRole('button', { name: 'Show custom resources' }).waitFor();
   });
 
-  test('logging in with an access token ends with logging out, which aborts requests', async () => {
+  test('logging out of /docs aborts requests, even after logging in with an access token', async () => {
     const page = await newPage();
     await page.goto(`${gateway()}/docs#listNodes`);
     await page.getByText('Use an access token', { exact: true }).click();
@@ -301,7 +301,7 @@ describe('logging in', () => {
     expect(await bodyOf(page).count()).toBe(0);
   });
 
-  test('logging in does not resume when a refresh finishes after logging out', async () => {
+  test('a token refresh that finishes after logging out of /docs does not log the user in again', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
     const ended = Promise.withResolvers<void>();
@@ -331,7 +331,7 @@ describe('logging in', () => {
     expect(sent).toEqual([]);
   });
 
-  test('logging in refreshes an expired token, and asks to log in again after the session has ended', async () => {
+  test('/docs refreshes an expired token, and asks the user to log in again after the session has ended', async () => {
     const page = await loggedIn('admin', '#listNodes');
     const before = tokens;
     await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
@@ -350,7 +350,7 @@ describe('logging in', () => {
     await page.getByRole('button', { name: 'Log in' }).waitFor();
   });
 
-  test('logging in asks to log in again when the server rejects the token', async () => {
+  test('/docs asks the user to log in again when the server rejects the token', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await call(`${secureGateway()}/oauth/revoke`, {
       method: 'POST',
@@ -369,7 +369,7 @@ async function stateOf(page: Page): Promise<string> {
   return (JSON.parse(kept) as { state?: string }).state ?? '';
 }
 
-describe('a forged login response', () => {
+describe('a forged login response at /docs', () => {
   const attempts: readonly (readonly [string, Record<string, string>, RegExp])[] = [
     ['with another state', { code: 'c', state: 'another', iss: issuer }, /another login/],
     ['of another issuer', { code: 'c', iss: 'https://evil.example' }, /not from https:\/\/platform-apiserver/],
@@ -379,7 +379,7 @@ describe('a forged login response', () => {
     ['with a made-up code', { code: 'made-up', iss: issuer }, /Your session has ended/],
   ];
 
-  test.each(attempts)('a forged login response %s is rejected', async (_, query, message) => {
+  test.each(attempts)('a forged login response %s is rejected at /docs', async (_, query, message) => {
     const page = await openDocs('#listNodes');
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByLabel('Username').waitFor();
@@ -402,7 +402,7 @@ describe('a forged login response', () => {
     await expectAlert(page, 'not started in this tab');
   });
 
-  test('a forged login response without a pending login is rejected', async () => {
+  test('a forged login response without a pending login is rejected at /docs', async () => {
     const page = await newPage();
     const query = new URLSearchParams({ code: 'of-an-attacker', state: 'of-an-attacker', iss: issuer });
     await page.goto(`${issuer}/docs/callback?${query.toString()}`);
@@ -410,8 +410,8 @@ describe('a forged login response', () => {
   });
 });
 
-describe('an administrator', () => {
-  test('an administrator lists nodes, with the request as a curl command and a coloured response', async () => {
+describe('an administrator at /docs', () => {
+  test('an administrator at /docs lists nodes, with the request as a curl command and a coloured response', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('limit query').fill('2');
@@ -432,7 +432,7 @@ describe('an administrator', () => {
     expect(await page.locator('.response details pre').textContent()).toMatch(/^audit-id: [\w-]+$/m);
   });
 
-  test('an administrator exports logs without a choice of the media type', async () => {
+  test('an administrator at /docs exports logs without a choice of the media type', async () => {
     const page = await loggedIn('admin', '#getLoggingLogs');
     await unfold(page, 1);
     await page.getByLabel('operation query').selectOption('export');
@@ -441,7 +441,7 @@ describe('an administrator', () => {
     expect(await page.locator('.response details pre').textContent()).toMatch(/^content-type: text\/plain/m);
   });
 
-  test('an administrator creates, patches and deletes a user', async () => {
+  test('an administrator at /docs creates, patches and deletes a user', async () => {
     undo.push(() => removeUser(someone));
     const page = await loggedIn('admin', '#createIamUser');
     const body = page.getByLabel('Request body');
@@ -473,7 +473,7 @@ describe('an administrator', () => {
     expect(await send(page)).toMatch(/^404: The object or the path does not exist/);
   });
 
-  test('an administrator watches nodes until Stop or another operation', async () => {
+  test('an administrator at /docs watches nodes until "Stop" is pressed or another operation is chosen', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('watch query').selectOption('true');
@@ -499,7 +499,7 @@ describe('an administrator', () => {
     await failed;
   });
 
-  test('an administrator scrolls back in a watch while more events arrive', async () => {
+  test('an administrator at /docs scrolls back in a watch while more events arrive', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('watch query').selectOption('true');
@@ -516,7 +516,7 @@ describe('an administrator', () => {
     expect(await page.evaluate<number>(top)).toBe(0);
   });
 
-  test('an administrator sets a password that neither screen nor code sample shows', async () => {
+  test('an administrator at /docs sets a password, which is shown neither on the page nor in the code sample', async () => {
     undo.push(() => removeUser(someone));
     await create('/apis/iam.platform.io/v1alpha2/users', {
       apiVersion: 'iam.platform.io/v1alpha2',
@@ -535,7 +535,7 @@ describe('an administrator', () => {
     expect((await login(someone, undefined, passwords.alice)).access_token).toEqual(expect.any(String));
   });
 
-  test('an administrator reads custom resources with hostile descriptions as text', async () => {
+  test('an administrator at /docs reads hostile descriptions of custom resources as text', async () => {
     const page = await loggedIn('admin', '#createDocsExampleComV1NamespacedTrap');
     await expectAlert(page, 'There is no operation createDocsExampleComV1NamespacedTrap');
     await custom(page);
@@ -568,7 +568,7 @@ describe('an administrator', () => {
     expect(await shown(page)).toMatchObject({ kind: 'TrapList', items: [] });
   });
 
-  test('an administrator sees custom resources again after another login', async () => {
+  test('an administrator at /docs sees custom resources again after another login', async () => {
     const page = await loggedIn('admin');
     await custom(page);
     await goTo(page, 'createDocsExampleComV1NamespacedTrap');
@@ -580,14 +580,14 @@ describe('an administrator', () => {
 });
 
 describe('a user without rights', () => {
-  test('a user without rights sees why a request is forbidden', async () => {
+  test('a user without rights sees at /docs why a request is forbidden', async () => {
     const page = await loggedIn(surfer, '#listNodes');
     expect(await send(page)).toMatch(/^403: The caller is not allowed to do this/);
     expect(await shown(page)).toMatchObject({ kind: 'Status', reason: 'Forbidden' });
     expect(await found(page)).toEqual([]);
   });
 
-  test('a visitor who is not logged in gets 401', async () => {
+  test('a visitor of /docs who is not logged in gets 401', async () => {
     const page = await openDocs('#listNodes');
     expect(await page.getByLabel('Send the access token').isDisabled()).toBe(true);
     expect(await send(page)).toMatch(/^401/);
@@ -596,8 +596,8 @@ describe('a user without rights', () => {
   });
 });
 
-describe('a request that cannot be sent', () => {
-  test('a request that cannot be sent marks the input that is wrong', async () => {
+describe('a request at /docs that cannot be sent', () => {
+  test('a request at /docs that cannot be sent marks the invalid input', async () => {
     const page = await openDocs('#getNode');
     await page.getByRole('button', { name: 'Send' }).click();
     await expectAlert(page, 'name: enter a value');
@@ -612,7 +612,7 @@ describe('a request that cannot be sent', () => {
     expect(await page.getByRole('button', { name: 'Copy', exact: true }).count()).toBe(1);
   });
 
-  test('a request that cannot be sent reports that the server cannot be reached', async () => {
+  test('a request at /docs that cannot be sent reports that the server cannot be reached', async () => {
     const page = await openDocs('#getKapisVersion');
     await page.context().setOffline(true);
     await page.getByRole('button', { name: 'Send' }).click();
@@ -621,7 +621,7 @@ describe('a request that cannot be sent', () => {
     expect(await send(page)).toMatch(/^200/);
   });
 
-  test('a request that cannot be sent can be tried again if it loads the description', async () => {
+  test('a request at /docs that failed to load the description can be tried again', async () => {
     const page = await newPage();
     await page.route('**/swagger/*', (route) => route.abort());
     await page.goto(`${issuer}/docs`);
@@ -632,7 +632,7 @@ describe('a request that cannot be sent', () => {
   });
 });
 
-test('a redirect is not followed', async () => {
+test('/docs does not follow a redirect', async () => {
   const page = await openDocs('#getOauthAuthorize');
   await unfold(page, 1);
   await page.getByLabel(/^client_id/).fill('platform-docs');
@@ -641,7 +641,7 @@ test('a redirect is not followed', async () => {
   await expectStatus(page, 'The response is a redirect.');
 });
 
-test('sending again aborts the previous request', async () => {
+test('sending a request again at /docs aborts the previous request', async () => {
   const page = await loggedIn('admin', '#listNodes');
   await unfold(page, 1);
   await page.getByLabel('watch query').selectOption('true');
@@ -656,14 +656,14 @@ test('sending again aborts the previous request', async () => {
   expect(await page.getByRole('button', { name: 'Stop' }).isDisabled()).toBe(true);
 });
 
-test('the first part of a large response is shown', async () => {
+test('/docs shows the first part of a large response', async () => {
   const page = await openDocs('#getSwaggerPlatformV3Json');
   expect(await send(page)).toMatch(/^200/);
   await page.getByText(/^Showing only the first part of \d+\.\d KiB\.$/).waitFor();
   expect(((await bodyOf(page).textContent()) ?? '').length).toBe(200_000);
 });
 
-test('a form of OAuth is sent as a form, without its secrets in the code sample', async () => {
+test('/docs sends an OAuth form as a form, without its secrets in the code sample', async () => {
   const page = await openDocs('#postOauthToken');
   const { refresh_token: token } = await login('alice');
   await page.getByLabel('grant_type').selectOption('refresh_token');
@@ -689,8 +689,8 @@ test('a form of OAuth is sent as a form, without its secrets in the code sample'
   expect(await send(page)).toMatch(/^200/);
 });
 
-describe('a code sample', () => {
-  test('a code sample is copied to the clipboard', async () => {
+describe('a code sample at /docs', () => {
+  test('a code sample at /docs can be copied to the clipboard', async () => {
     const page = await openDocs('#getKapisVersion', { permissions: ['clipboard-read', 'clipboard-write'] });
     await page.getByRole('button', { name: 'Copy' }).click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();
@@ -699,7 +699,7 @@ describe('a code sample', () => {
     );
   });
 
-  test('a code sample is in the language that was chosen last', async () => {
+  test('a code sample at /docs is in the language that was chosen last', async () => {
     const page = await openDocs('#getKapisVersion');
     const sample = page.getByRole('region', { name: 'Code sample' });
     const language = page.getByLabel('Language of the code sample');
@@ -721,7 +721,7 @@ describe('a code sample', () => {
   });
 });
 
-describe('examples of the description', () => {
+describe('the examples at /docs', () => {
   const example = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name: 'of-the-example' } };
 
   interface Document {
@@ -740,7 +740,7 @@ describe('examples of the description', () => {
     return page;
   }
 
-  test('examples of the description fill in the request body, and are shown with responses and parameters', async () => {
+  test('the examples at /docs fill in the request body, and are shown with responses and parameters', async () => {
     const media = { 'application/json': { schema: {}, example } };
     const page = await openWith('/kapis/iam.platform.io/v1alpha2/users', 'post', {
       description: 'What it does:\n\n- `this`\n- that',
@@ -764,7 +764,7 @@ describe('examples of the description', () => {
     expect(await found(page)).toEqual([]);
   });
 
-  test('examples of the description are chosen by their titles, and fill in forms too', async () => {
+  test('the examples at /docs are chosen by their titles, and fill in forms too', async () => {
     const schema = { type: 'object', properties: { grant_type: { type: 'string' }, username: { type: 'string' } } };
     const examples = {
       password: { summary: 'With a password', value: { grant_type: 'password', username: 'alice' } },
@@ -782,7 +782,7 @@ describe('examples of the description', () => {
     expect(await sample.textContent()).not.toContain('username');
   });
 
-  test('examples of the description are text, whatever they contain', async () => {
+  test('the examples at /docs are shown as text, whatever they contain', async () => {
     const content = { 'text/plain': { example: markup }, 'application/json': { example: { [markup]: markup } } };
     const page = await openWith('/kapis/version', 'get', { responses: { 200: { description: markup, content } } });
     await goTo(page, 'getKapisVersion');
@@ -793,8 +793,8 @@ describe('examples of the description', () => {
   });
 });
 
-describe('operations', () => {
-  test('operations are found by words, and have addresses', async () => {
+describe('the operations at /docs', () => {
+  test('the operations at /docs are found by words and have addresses', async () => {
     const page = await openDocs();
     await page.getByLabel('Find an operation').fill('unlock post');
     await page.getByText('1 operation found').waitFor();
@@ -805,7 +805,7 @@ describe('operations', () => {
     await page.getByText('0 operations found').waitFor();
   });
 
-  test('operations are in groups with descriptions', async () => {
+  test('the operations at /docs are in groups with descriptions', async () => {
     const page = await openDocs();
     await page.getByRole('navigation').getByText('Objects of the cluster').click();
     const link = page.getByRole('link', { name: 'List or watch objects of kind Node' });
@@ -813,7 +813,7 @@ describe('operations', () => {
     expect(await link.getAttribute('href')).toBe('#listNodes');
   });
 
-  test('operations of pages and removed paths are folded under "Other"', async () => {
+  test('the operations of pages and removed paths are folded under "Other" at /docs', async () => {
     const page = await openDocs();
     const navigation = page.getByRole('navigation');
     await navigation.locator('summary', { hasText: 'server' }).waitFor();
@@ -830,7 +830,7 @@ describe('operations', () => {
   test.each([
     ['getLoggingLogs', ['operation', 'log_query', 'start_time'], ['container_query', 'timeout']],
     ['listNodes', ['limit', 'labelSelector', 'watch'], ['ownerKind', 'resourceVersion']],
-  ])('operations of %s show the most used parameters first', async (id, shownFields, folded) => {
+  ])('the operation %s at /docs shows the most used parameters first', async (id, shownFields, folded) => {
     const page = await openDocs(`#${id}`);
     const field = (name: string): ReturnType<Page['locator']> => page.getByLabel(`${name} query`, { exact: true });
     for (const name of shownFields) expect([name, await field(name).isVisible()]).toEqual([name, true]);
@@ -841,7 +841,7 @@ describe('operations', () => {
     expect(await page.getByRole('form', { name: 'Try it' }).textContent()).not.toContain('matches ^');
   });
 
-  test('operations are in the history of the browser', async () => {
+  test('the operations at /docs are in the history of the browser', async () => {
     const page = await openDocs('#listNodes');
     await goTo(page, 'getNode');
     await goTo(page, 'listIamUsers');
@@ -853,7 +853,7 @@ describe('operations', () => {
     await expectHeading(page, 'Get an object of kind Node');
   });
 
-  test('operations before a login are reached without another login', async () => {
+  test('the operations visited at /docs before a login are reached without another login', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await goTo(page, 'getNode');
     await page.goBack();
@@ -868,7 +868,7 @@ describe('operations', () => {
     ['#__proto__'],
     ['#constructor'],
     ['#javascript:alert(1)'],
-  ])('operations do not exist at %s', async (hash) => {
+  ])('/docs ignores the malformed address %s', async (hash) => {
     const page = await openDocs(hash);
     await expectAlert(page, /There is no (?:such )?operation/);
     expect(await page.locator('img, body script').count()).toBe(0);
@@ -876,13 +876,13 @@ describe('operations', () => {
   });
 });
 
-test('a link cannot put words on the page', async () => {
+test('a link cannot put text on the page /docs', async () => {
   const page = await openDocs('#Your%20session%20is%20over:%20call%20555%200100');
   await expectAlert(page, 'There is no such operation');
   expect(await page.getByText('555').count()).toBe(0);
 });
 
-test('a site that opens the page cannot navigate it, and login works', async () => {
+test('a site that opens /docs cannot navigate it, and login works', async () => {
   sites.pages.set('https://evil.example/', `<button onclick="it = window.open('${issuer}/docs')">Open</button>`);
   const context = await browser.newContext();
   const evil = await context.newPage();
@@ -900,14 +900,14 @@ test('a site that opens the page cannot navigate it, and login works', async () 
   expect(page.url()).toBe(`${issuer}/docs`);
 });
 
-test('forced colours show which operation is current', async () => {
+test('forced colours show which operation is current at /docs', async () => {
   const page = await openDocs('#listNodes', { forcedColors: 'active' });
   const colorOf = (selector: string): Promise<unknown> =>
     page.evaluate(`getComputedStyle(document.querySelector('${selector}')).borderLeftColor`);
   expect(await colorOf('nav a[aria-current]')).not.toBe(await colorOf('nav a:not([aria-current])'));
 });
 
-test('scripts cannot create markup from text', async () => {
+test('scripts cannot create markup from text at /docs', async () => {
   const page = await openDocs();
   const attempt = (code: string): Promise<unknown> =>
     page.evaluate(`(() => { try { ${code}; return 'done'; } catch (error) { return error.name; } })()`);
@@ -917,8 +917,8 @@ test('scripts cannot create markup from text', async () => {
   complaints.length = 0;
 });
 
-describe('at another address than the issuer', () => {
-  test('the page links to the issuer, and accepts an access token', async () => {
+describe('/docs at another address than the issuer', () => {
+  test('/docs at another address than the issuer links to the issuer and accepts an access token', async () => {
     const page = await newPage();
     await page.goto(`${gateway()}/docs#listNodes`);
     const link = page.getByRole('link', { name: `${issuer}/docs` });
@@ -940,14 +940,14 @@ describe('at another address than the issuer', () => {
     expect((await call(`${gateway()}${nodesPath}?limit=0`, { token: await adminToken() })).status).toBe(200);
   });
 
-  test('a login response is rejected', async () => {
+  test('/docs at another address than the issuer rejects a login response', async () => {
     const page = await newPage();
     await page.goto(`${gateway()}/docs/callback?code=c&state=s&iss=${encodeURIComponent(issuer)}`);
     await expectAlert(page, 'not started in this tab');
   });
 });
 
-test('without JavaScript the page links to the descriptions', async () => {
+test('/docs without JavaScript links to the descriptions', async () => {
   const page = await newPage({ javaScriptEnabled: false });
   await page.goto(`${issuer}/docs`);
   await page.getByText('This page needs JavaScript').waitFor();
@@ -958,8 +958,8 @@ test('without JavaScript the page links to the descriptions', async () => {
   expect(addresses).toHaveLength(2);
 });
 
-describe('by the keyboard alone', () => {
-  test('an operation can be found, sent and its response read', async () => {
+describe('/docs with only the keyboard', () => {
+  test('an operation at /docs can be found and sent, and its response read, with only the keyboard', async () => {
     const page = await openDocs();
     const { keyboard } = page;
     const tabTo = async (selector: string): Promise<void> => {
@@ -981,7 +981,7 @@ describe('by the keyboard alone', () => {
     expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
   });
 
-  test('the list can be skipped, and login works', async () => {
+  test('the list of operations at /docs can be skipped with only the keyboard, and login works', async () => {
     const page = await openDocs('#listNodes');
     const { keyboard } = page;
     await keyboard.press('Tab');
@@ -998,7 +998,7 @@ describe('by the keyboard alone', () => {
     await expectLoggedIn(page, surfer);
   });
 
-  test('Tab reaches every control, which shows its focus', async () => {
+  test('the Tab key reaches every control of /docs, which shows its focus', async () => {
     const page = await openDocs('#postOauthRevoke');
     const count = await page
       .locator('a[href], button:not([disabled]), input:not([disabled]), select, textarea, summary, pre[tabindex]')
@@ -1019,10 +1019,10 @@ describe('by the keyboard alone', () => {
   });
 });
 
-describe.each(['light', 'dark'] as const)('in %s mode', (colorScheme) => {
+describe.each(['light', 'dark'] as const)('/docs in %s mode', (colorScheme) => {
   const options: BrowserContextOptions = { colorScheme, reducedMotion: 'reduce' };
 
-  test('axe-core finds no problem', async () => {
+  test('axe-core finds no problem at /docs', async () => {
     const page = await openDocs('', options);
     expect(await colorSchemeOf(page)).toBe(colorScheme);
     expect(await found(page)).toEqual([]);
@@ -1042,7 +1042,7 @@ describe.each(['light', 'dark'] as const)('in %s mode', (colorScheme) => {
     expect(await found(page)).toEqual([]);
   });
 
-  test('the page fits into 320 pixels', async () => {
+  test('/docs fits into 320 pixels', async () => {
     const page = await loggedIn(surfer, '', { ...options, viewport: { width: 320, height: 480 } });
     const width = (): Promise<unknown> => page.evaluate('document.documentElement.scrollWidth');
     expect(await width()).toBe(320);

@@ -38,11 +38,11 @@ describe.each([
   const [setUp = '', ...blocks] = blocksIn(file, 'sh');
   const examples = blocks.flatMap((block) => block.trim().split('\n'));
 
-  test('each document has examples', () => {
+  test('the document has examples', () => {
     expect(examples.length).toBeGreaterThan(3);
   });
 
-  test.each(['true', ...examples])('%s', async (example) => {
+  test.each(['true', ...examples])('the documented example works: %s', async (example) => {
     const env = { BASE_URL: gateway(), TOKEN: await adminToken() };
     const { code, stdout, stderr } = await execute('bash', ['--norc', '-eu', '-c', `${setUp}\n${example}`], { env });
     expect({ code, stderr, stdout }).toMatchObject({ code: 0, stderr: '' });
@@ -175,7 +175,7 @@ describe.each([
     return language in follow ? [[text.split('\n')[0] ?? '', language, text, response] as const] : [];
   });
 
-  test.each(steps)('%s', async (_, language, text, response) => {
+  test.each(steps)('the documented command works: %s', async (_, language, text, response) => {
     const seen = await follow[language]?.(text);
     expect(response === undefined ? seen : JSON.parse(seen ?? '')).toEqual(response ?? success());
   });
@@ -195,7 +195,7 @@ const send = async (path: string): Promise<string> =>
   (await call(`${gateway()}${path}`, { token: (await login('admin')).access_token })).text;
 
 describe('docs/reference/metrics.md', () => {
-  test('docs/reference/metrics.md lists every metric with its labels, and no other', async () => {
+  test('docs/reference/metrics.md lists exactly the metrics of the server, with their labels', async () => {
     const text = await send('/metrics');
     const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name);
     const described = table('metric');
@@ -221,7 +221,7 @@ describe('docs/reference/metrics.md', () => {
 });
 
 describe('docs/security.md', () => {
-  test('docs/security.md describes how to restore accounts: users get their passwords back, but no sessions', async () => {
+  test('docs/security.md describes how to restore accounts, so that users get their passwords back but no sessions', async () => {
     const [backup = '', restore = ''] = blocksIn('security.md', 'sh');
     const cwd = mkdtempSync(join(lab().dir, 'backup-'));
     const run = async (script: string): Promise<void> => {

@@ -64,7 +64,7 @@ describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
     expect(await page.evaluate('document.cookie')).toBe('');
   });
 
-  test('each page reports errors at the focused field', async () => {
+  test('each page reports errors next to the focused field', async () => {
     const field = page.locator('input:focus');
     const alert = page.getByRole('alert');
     const wrong = (await field.count()) === 0 ? [] : await alert.allTextContents();
@@ -73,7 +73,7 @@ describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
   });
 
   test.each(['light', 'dark'] as const)(
-    'each page has no problem found by axe-core in %s mode',
+    'each page has no problem that axe-core finds in %s mode',
     async (colorScheme) => {
       await page.emulateMedia({ colorScheme });
       expect(await colorSchemeOf(page)).toBe(colorScheme);

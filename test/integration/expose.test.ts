@@ -64,21 +64,21 @@ interface ConfigMap extends KubeObject {
 }
 
 describe('the manifests of the documents', () => {
-  test('the manifests of the documents include those of expose.md', () => {
+  test('the manifests of the documents include those of docs/guides/expose.md', () => {
     expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual(['TLSRoute', 'Ingress']);
   });
 
-  test.each(manifests)('kube-apiserver accepts %s', async (_, block) => {
+  test.each(manifests)('kube-apiserver accepts the documented manifest %s', async (_, block) => {
     expect(await send(block)).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test.each(manifests)('kube-apiserver rejects %s with an unknown field', async (_, block) => {
+  test.each(manifests)('kube-apiserver rejects the documented manifest %s with an unknown field', async (_, block) => {
     const { spec, ...object } = parse(block) as KubeObject;
     const unknown = stringify({ ...object, spec: { ...spec, unknown: true } });
     expect(await send(unknown)).toMatchObject({ code: 1, stderr: expect.stringContaining('spec.unknown') });
   });
 
-  test('the manifests of the documents refer to the Service and a port of the chart', async () => {
+  test('the manifests of the documents refer to the Service of the chart and to one of its ports', async () => {
     const service = (await render('{}')).find(({ kind }) => kind === 'Service') as Service;
     const https = service.spec.ports.find(({ name }) => name === 'https');
     const [route, ingress] = manifests.map(([, block]) => parse(block) as KubeObject);
@@ -98,11 +98,11 @@ describe('the manifests of the documents', () => {
 });
 
 describe('the values of the documents', () => {
-  test('the values of the documents include those of expose.md', () => {
+  test('the chart values of the documents include those of docs/guides/expose.md', () => {
     expect(values.length).toBeGreaterThan(3);
   });
 
-  test.each(values)('kube-apiserver accepts the chart with %s', async (_, block) => {
+  test.each(values)('kube-apiserver accepts the chart with the documented values %s', async (_, block) => {
     const objects = await render(block);
     const byNamespace = Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? release.namespace);
     for (const [namespace, members] of byNamespace) {
@@ -111,7 +111,7 @@ describe('the values of the documents', () => {
     }
   });
 
-  test.each(values)('the configuration of the chart with %s is valid', async (_, block) => {
+  test.each(values)('the configuration of the chart with the documented values %s is valid', async (_, block) => {
     const objects = await render(block);
     const configMap = objects.find(({ metadata: { name } }) => name === 'platform-config') as ConfigMap;
     const configuration = file('documented-configuration.yaml', configMap.data['platform.yaml'] ?? '');

@@ -74,7 +74,7 @@ const timeless = (text: string): string => text.replaceAll(/"creationTimestamp":
 const tables =
   'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json';
 
-describe('the gateway and kube-apiserver return the same bytes for', () => {
+describe('the gateway and kube-apiserver return the same bytes', () => {
   test.each<[string, Record<string, string>]>([
     ['/version', {}],
     ['/api', {}],
@@ -126,7 +126,7 @@ describe('the gateway and kube-apiserver return the same bytes for', () => {
     await eventually(`both return the same for ${path}`, () => expectSame(path, { headers }));
   });
 
-  test('the gateway and kube-apiserver return the same bytes for GET in pages, with continue tokens of either', async () => {
+  test('the gateway and kube-apiserver return the same bytes for GET in pages, with continue tokens of either server', async () => {
     // Writes of other components change the resourceVersion of every list.
     const first = await eventually('both return the same first page', () => expectSame('/api/v1/nodes?limit=3'));
     const { metadata } = JSON.parse(first.body) as { metadata: { continue: string } };
@@ -248,7 +248,7 @@ async function lifetimes(way: Way): Promise<unknown[]> {
   return steps;
 }
 
-test('objects can be created, changed, applied and deleted through the gateway as directly', async () => {
+test('objects can be created, changed, applied and deleted through the gateway as at kube-apiserver', async () => {
   const beside = await lifetimes(direct);
   expect(await lifetimes(through)).toEqual(beside);
 });
@@ -258,26 +258,29 @@ test.each<[string, Record<string, string>]>([
   ['&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan', {}],
   ['', { accept: tables }],
   ['&labelSelector=nobody%3Dhas', {}],
-])('a watch %s %j sends the same events immediately', async (query, headers) => {
-  const name = 'watched';
-  const { metadata } = await nodes();
-  const since = query.includes('sendInitialEvents') ? '' : `&resourceVersion=${metadata.resourceVersion}`;
-  const path = `${configMaps}?watch=1&timeoutSeconds=3${since}${query}`;
-  const responses = await Promise.all([direct, through].map((way) => way(gwen, path, { headers })));
-  const watches = responses.map((response) => received(Promise.resolve(response)));
-  await create(configMaps, { metadata: { name, labels: { a: 'b' } } });
-  await patch(`${configMaps}/${name}`, { data: { x: 'y' } });
-  await remove(`${configMaps}/${name}`);
-  const [one, other] = (await Promise.all(watches)).map(({ body, ...rest }) => ({
-    ...rest,
-    body: body
-      .replaceAll(/^\{"type":"BOOKMARK".*\n/gm, '')
-      // kube-apiserver sends the columns of a watch once or twice.
-      .replaceAll(/"columnDefinitions":.*?,"rows"/g, '"rows"'),
-  }));
-  expect(other).toEqual(one);
-  expect(other?.status).toBe(200);
-});
+])(
+  'a watch with the parameters "%s" and headers %j sends the same events through the gateway immediately',
+  async (query, headers) => {
+    const name = 'watched';
+    const { metadata } = await nodes();
+    const since = query.includes('sendInitialEvents') ? '' : `&resourceVersion=${metadata.resourceVersion}`;
+    const path = `${configMaps}?watch=1&timeoutSeconds=3${since}${query}`;
+    const responses = await Promise.all([direct, through].map((way) => way(gwen, path, { headers })));
+    const watches = responses.map((response) => received(Promise.resolve(response)));
+    await create(configMaps, { metadata: { name, labels: { a: 'b' } } });
+    await patch(`${configMaps}/${name}`, { data: { x: 'y' } });
+    await remove(`${configMaps}/${name}`);
+    const [one, other] = (await Promise.all(watches)).map(({ body, ...rest }) => ({
+      ...rest,
+      body: body
+        .replaceAll(/^\{"type":"BOOKMARK".*\n/gm, '')
+        // kube-apiserver sends the columns of a watch once or twice.
+        .replaceAll(/"columnDefinitions":.*?,"rows"/g, '"rows"'),
+    }));
+    expect(other).toEqual(one);
+    expect(other?.status).toBe(200);
+  },
+);
 
 describe('a ServiceAccount at the gateway', () => {
   const name = 'through-the-gateway';
@@ -303,7 +306,7 @@ describe('a ServiceAccount at the gateway', () => {
     expect(status.userInfo.extra).toHaveProperty(['authentication.kubernetes.io/credential-id']);
   });
 
-  test('a ServiceAccount at the gateway has the same rights as directly', async () => {
+  test('a ServiceAccount at the gateway has the same rights as at kube-apiserver', async () => {
     expect((await call(`${gateway()}/api/v1/secrets`, { token })).status).toBe(403);
   });
 });
@@ -350,7 +353,7 @@ describe("the gateway gives no access beyond the caller's rights", () => {
     '/logs/',
     '/debug/pprof/',
     '/configz',
-  ])("the gateway gives no access beyond the caller's rights by the path %s", async (target) => {
+  ])("the gateway gives no access beyond the caller's rights for the path %s", async (target) => {
     const responses = await raw(get(target));
     expect(responses).toHaveLength(1);
     for (const { status, body } of responses) {
@@ -373,7 +376,7 @@ describe("the gateway gives no access beyond the caller's rights", () => {
     'Transfer-Encoding: chunked\r\nTransfer-Encoding: cow\r\n',
     'X: y\r\n Impersonate-User: system:admin\r\n',
     'X: y\nImpersonate-User: system:admin\r\n',
-  ])("the gateway gives no access beyond the caller's rights by the headers %j", async (lines) => {
+  ])("the gateway gives no access beyond the caller's rights for the headers %j", async (lines) => {
     for (const { status, body } of await raw(get(secret, lines))) {
       expect([400, 403]).toContain(status);
       expect(body).not.toMatch(/SecretList/);
@@ -391,7 +394,7 @@ const review = (headers: Call['headers']): Promise<Received> =>
   );
 
 describe('a user with the right to impersonate', () => {
-  test('a user with the right to impersonate acts as users whom they are allowed to impersonate, as at kube-apiserver', async () => {
+  test('a user with the right to impersonate acts as the users whom they are allowed to impersonate, as at kube-apiserver', async () => {
     await create('/apis/rbac.authorization.k8s.io/v1/clusterroles', {
       metadata: { name: 'may-be-heidi' },
       rules: [{ apiGroups: [''], resources: ['users'], verbs: ['impersonate'], resourceNames: ['heidi'] }],
@@ -421,7 +424,7 @@ describe('a user with the right to impersonate', () => {
   });
 });
 
-test("a user of the gateway is named in kube-apiserver's audit log", async () => {
+test("kube-apiserver's audit log names the user of the gateway", async () => {
   const response = await through(gwen, `${configMaps}?limit=1`, { headers: { 'user-agent': 'audited' } });
   response.resume();
   const auditID = response.headers['audit-id'];
@@ -507,35 +510,35 @@ describe.each([
 ])('kubectl of %s', (_, program) => {
   const run = kubectls(program);
   test.each<[string, string[]]>([
-    ['reads', ['get', 'nodes']],
-    ['reads widely', ['get', 'nodes', '-o', 'wide', '--show-labels']],
-    ['reads objects', ['get', 'nodes', '-o', 'json']],
+    ['reads nodes', ['get', 'nodes']],
+    ['reads wide tables', ['get', 'nodes', '-o', 'wide', '--show-labels']],
+    ['reads whole objects', ['get', 'nodes', '-o', 'json']],
     ['reads in pages', ['get', 'nodes', '--chunk-size=2', '-o', 'name']],
-    ['sorts', ['get', 'nodes', '--sort-by=.metadata.uid']],
-    ['describes', ['describe', 'node', 'node-1']],
-    ['explains', ['explain', 'deployment.spec.strategy']],
+    ['sorts a list', ['get', 'nodes', '--sort-by=.metadata.uid']],
+    ['describes a node', ['describe', 'node', 'node-1']],
+    ['explains a field', ['explain', 'deployment.spec.strategy']],
     ['lists the API resources', ['api-resources', '--sort-by=name']],
     ['lists versions', ['api-versions']],
     ['reads an aggregated resource', ['get', 'nodes.resources.platform.io']],
-    ['is refused', ['get', 'secrets', '-n', 'kube-system']],
+    ['gets a rejection', ['get', 'secrets', '-n', 'kube-system']],
     ['finds nothing', ['get', 'configmap', 'none']],
     ['lists its rights', ['auth', 'can-i', '--list']],
     ['checks a missing right', ['auth', 'can-i', 'delete', 'nodes']],
     ['sends a raw request', ['get', '--raw', '/api/v1/nodes/node-2']],
-    ['applies', ['apply', '-f', '@']],
-    ['applies again', ['apply', '-f', '@']],
-    ['applies at the server', ['apply', '--server-side', '--force-conflicts', '-f', '@']],
-    ['compares', ['diff', '-f', '@']],
-    ['patches', ['patch', 'configmap', 'settings', '-p', '{"data":{"b":"2"}}']],
-    ['labels', ['label', '--overwrite', 'configmap', 'settings', 'x=y']],
-    ['scales', ['scale', 'deployment', 'web', '--replicas=0']],
-    ['sets', ['set', 'image', 'deployment/web', 'c=other', '--dry-run=server', '-o', 'name']],
-    ['rolls out', ['rollout', 'status', 'deployment/web', '--timeout=30s']],
-    ['knows history', ['rollout', 'history', 'deployment/web']],
-    ['exposes', ['expose', 'deployment', 'web', '--port=80', '--dry-run=server', '-o', 'name']],
-    ['deletes', ['delete', 'service,deployment,configmap', '-l', 'none=such']],
+    ['applies manifests', ['apply', '-f', '@']],
+    ['applies the same manifests again', ['apply', '-f', '@']],
+    ['applies on the server side', ['apply', '--server-side', '--force-conflicts', '-f', '@']],
+    ['compares manifests', ['diff', '-f', '@']],
+    ['patches an object', ['patch', 'configmap', 'settings', '-p', '{"data":{"b":"2"}}']],
+    ['labels an object', ['label', '--overwrite', 'configmap', 'settings', 'x=y']],
+    ['scales a Deployment', ['scale', 'deployment', 'web', '--replicas=0']],
+    ['sets an image', ['set', 'image', 'deployment/web', 'c=other', '--dry-run=server', '-o', 'name']],
+    ['waits for a rollout', ['rollout', 'status', 'deployment/web', '--timeout=30s']],
+    ['shows the rollout history', ['rollout', 'history', 'deployment/web']],
+    ['exposes a Deployment', ['expose', 'deployment', 'web', '--port=80', '--dry-run=server', '-o', 'name']],
+    ['deletes objects', ['delete', 'service,deployment,configmap', '-l', 'none=such']],
     ['deletes and creates again', ['replace', '--force', '-f', '@']],
-  ])('kubectl prints the same at both servers when it %s', async (_what, args) => {
+  ])('kubectl prints the same at the gateway and kube-apiserver when it %s', async (_what, args) => {
     const path = manifest();
     const given = args.map((arg) => (arg === '@' ? path : arg));
     // The first run prepares, so that both later runs find the same state.
@@ -550,7 +553,7 @@ describe.each([
     });
   });
 
-  test('kubectl prints the same at both servers for whoami', async () => {
+  test('kubectl auth whoami prints the same at the gateway and kube-apiserver', async () => {
     const [, { code, stdout } = { code: 0, stdout: '' }] = await run('auth', 'whoami', '-o', 'json');
     // Older versions lack this command.
     expect(code === 0 ? stdout : '"username": "gwen"').toContain('"username": "gwen"');
@@ -571,7 +574,7 @@ test('a stream through the gateway ends when the session of its token is revoked
   expect((await received(through({ ...gwen, token }, '/version'))).status).toBe(401);
 });
 
-test('without kube-apiserver the gateway returns an error, and works again when it is back', async () => {
+test('the gateway returns an error while kube-apiserver is unavailable, and works again when it is back', async () => {
   expect((await received(through(gwen, '/version'))).status).toBe(200);
   const start = await stopApiserver();
   try {

@@ -79,7 +79,7 @@ describe.each<[Language, object, RegExp]>([
 ])('a client generated in %s', (language, more, warning) => {
   let made: Generated;
 
-  test('the generator of a client prints no warnings that this server causes', async () => {
+  test('the generator of a client prints no warnings that the descriptions cause', async () => {
     made = await generate(language);
     const complaints = made.printed
       .split('\n')

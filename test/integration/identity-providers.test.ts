@@ -191,13 +191,13 @@ describe('LDAP with the mapping auto', () => {
     expect((await get(userPath('erin'))).metadata.uid).toBe(metadata.uid);
   });
 
-  test('LDAP with the mapping auto creates one user for simultaneous logins on both replicas', async () => {
+  test('LDAP with the mapping auto creates one user for simultaneous logins at both replicas', async () => {
     deleteLater('jane-doe');
     const responses = await Promise.all([attempt('Jane_Doe'), attempt('jane_doe', right, 1)]);
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  test('LDAP with the mapping auto updates name and e-mail address, but not those of other users', async () => {
+  test('LDAP with the mapping auto updates the name and e-mail address at a login, but not those of other users', async () => {
     deleteLater('erin');
     await login('erin', undefined, right);
     await patch(userPath('erin'), { spec: { displayName: 'Somebody', email: null } });
@@ -243,13 +243,13 @@ describe('LDAP with the mapping auto', () => {
     expect((await get(userPath('heidi'))).spec).not.toHaveProperty('identities');
   });
 
-  test('LDAP with the mapping auto rejects users in a group reserved by Kubernetes', async () => {
+  test('LDAP with the mapping auto rejects users in a group that Kubernetes reserves', async () => {
     const response = await attempt('grace');
     expect(problemOf(response)).toEqual(refused);
     expect((response.json as OAuthProblem).error_description).toContain("'system:'");
   });
 
-  test('LDAP with the mapping auto counts failures like those of any user, by any of the names', async () => {
+  test('LDAP with the mapping auto counts failures as for any user, whichever name of the user was used', async () => {
     deleteLater('frank');
     const names = ['frank', 'FRANK', 'fRank', 'frAnk', 'fraNk'];
     for (const name of names) {
@@ -262,7 +262,7 @@ describe('LDAP with the mapping auto', () => {
     expect(response.headers['retry-after']).toMatch(/^\d+$/);
   });
 
-  test('LDAP with the mapping auto revokes sessions when the user is disabled, and then rejects logins like a wrong password', async () => {
+  test('LDAP with the mapping auto revokes sessions of a disabled user, and rejects new logins like a wrong password', async () => {
     deleteLater('ivan');
     const tokens = await login('ivan', undefined, right);
     await patch(userPath('ivan'), { spec: { state: 'Disabled' } });
@@ -271,7 +271,7 @@ describe('LDAP with the mapping auto', () => {
     expect((response.json as OAuthProblem).error_description).toBe('incorrect username or password');
   });
 
-  test('LDAP with the mapping auto revokes sessions when the link is removed', async () => {
+  test('LDAP with the mapping auto revokes sessions when the link to the identity is removed', async () => {
     deleteLater('ivan');
     const tokens = await login('ivan', undefined, right);
     expect(await statusOf(tokens)).toBe(200);
@@ -282,7 +282,7 @@ describe('LDAP with the mapping auto', () => {
     expect(problemOf(await attempt('ivan'))).toEqual(refused);
   });
 
-  test('LDAP with the mapping auto logs in on the login page, for any client', async () => {
+  test('LDAP with the mapping auto logs users in on the login page, for any client', async () => {
     deleteLater('erin');
     const browser = newBrowser();
     const page = await browser.open(authorize);
@@ -298,7 +298,7 @@ describe('LDAP with the mapping auto', () => {
 });
 
 describe('LDAP over StartTLS', () => {
-  test('LDAP over StartTLS works, and without TLS nothing is sent', async () => {
+  test('LDAP over StartTLS works, and without TLS no credentials are sent', async () => {
     await used(provider({}, { url: slapd.plain, startTLS: true }));
     deleteLater('erin');
     expect((await attempt('erin')).status).toBe(200);
@@ -319,7 +319,7 @@ describe('LDAP over StartTLS', () => {
 describe('LDAP with the mapping lookup', () => {
   beforeAll(() => used(provider({ mapping: 'lookup' })));
 
-  test('LDAP with the mapping lookup accepts LDAP users who are linked to a user of any name, and no others', async () => {
+  test('LDAP with the mapping lookup accepts LDAP users who are linked to a user of any name, and rejects all others', async () => {
     const response = await attempt('frank2');
     expect(problemOf(response)).toEqual(refused);
     const unknown = await attempt('erin');
@@ -346,7 +346,7 @@ describe('LDAP with the mapping lookup', () => {
 });
 
 describe('an LDAP provider', () => {
-  test('an LDAP provider that is down causes an error other than a wrong password, and does not affect others', async () => {
+  test('an LDAP provider that is down causes an error other than a wrong password, and does not affect other providers', async () => {
     await used(provider());
     await slapd.stop();
     undo.push(() => slapd.start());
@@ -374,7 +374,7 @@ describe('an LDAP provider', () => {
     });
   });
 
-  test('an LDAP provider that is removed from the configuration ends its sessions', async () => {
+  test('an LDAP provider that is removed from the configuration revokes its sessions', async () => {
     await used(provider());
     deleteLater('erin');
     const tokens = await eventually('the directory responds again', () => login('erin', undefined, right));
@@ -519,7 +519,7 @@ describe('an OpenID provider', () => {
     await expectRefused(browser, response, 403, 'disabled');
   });
 
-  test('responses for another browser, provider or state are rejected', async () => {
+  test('OpenID responses for another browser, provider or state are rejected', async () => {
     const browser = newBrowser();
     const query = await openid.login(await pressButton(browser), 'o-1');
     const other = newBrowser();
@@ -541,7 +541,7 @@ describe('an OpenID provider', () => {
     await expectRefused(browser, await back(browser, query), 400, 'does not match');
   });
 
-  test('an OpenID provider that denies a login causes an error page', async () => {
+  test('an OpenID provider that denies a login leads to an error page', async () => {
     const browser = newBrowser();
     const state = new URL(await pressButton(browser)).searchParams.get('state') ?? '';
     const query = new URLSearchParams({ error: 'access_denied', state, iss: openid.issuer });
@@ -550,7 +550,13 @@ describe('an OpenID provider', () => {
 
   test.each<[string, (nonce: string) => object, boolean?, string?, number?]>([
     // Validation fails before the access token would fail at the userinfo endpoint.
-    ['that fits', (nonce) => ({ nonce }), false, 'is unavailable', 503],
+    [
+      'that is valid, but whose access token the userinfo endpoint rejects,',
+      (nonce) => ({ nonce }),
+      false,
+      'is unavailable',
+      503,
+    ],
     ['for another client', (nonce) => ({ nonce, aud: 'another' })],
     ['of another issuer', (nonce) => ({ nonce, iss: 'https://attacker.example' })],
     ['of another login', () => ({ nonce: 'another' })],
@@ -558,7 +564,7 @@ describe('an OpenID provider', () => {
     ['that has expired', (nonce) => ({ nonce, exp: Math.floor(Date.now() / 1_000) - 600 })],
     ['signed by another key', (nonce) => ({ nonce }), true],
   ])(
-    'an OpenID provider with an id_token %s is rejected',
+    'an id_token of an OpenID provider %s is rejected',
     async (_, claims, isForeign = false, text = 'does not match', status = 400) => {
       const browser = newBrowser();
       const url = await pressButton(browser);
@@ -572,7 +578,7 @@ describe('an OpenID provider', () => {
     },
   );
 
-  test('an OpenID provider with the mapping lookup accepts linked users and explains the rejection to others', async () => {
+  test('an OpenID provider with the mapping lookup accepts linked users and explains the rejection to other users', async () => {
     await use(oidc({ mapping: 'lookup' }));
     undo.push(() => use(oidc()));
     const browser = newBrowser();
@@ -584,7 +590,7 @@ describe('an OpenID provider', () => {
     });
   });
 
-  test('an OpenID provider that is removed ends its sessions, and its button disappears', async () => {
+  test('an OpenID provider that is removed from the configuration loses its sessions and its button', async () => {
     deleteLater('olivia');
     const browser = newBrowser();
     expect((await logIn(browser)).text).toEqual(loggedInAs('olivia'));

@@ -69,7 +69,7 @@ describe('an access token', () => {
   });
 
   test.each(['bearer', 'BEARER', 'BeArEr'])(
-    'an access token is accepted whatever the case of the scheme: %s',
+    'an access token is accepted with the scheme in upper, lower or mixed case: %s',
     async (scheme) => {
       expect(await statuses({ headers: { authorization: `${scheme} ${await adminToken()}` } })).toEqual(all(200));
     },
@@ -98,17 +98,14 @@ describe('a request without valid credentials', () => {
   );
 
   test.each([
-    ['Basic', 'Basic YWRtaW46YWRtaW4='],
-    ['no scheme', 'abc'],
-    ['a scheme alone', 'Bearer'],
-    ['an empty header', ''],
-    ['Negotiate', 'Negotiate abc'],
-  ])(
-    'a request whose Authorization header has no bearer token (%s) gets 401 with a challenge',
-    async (_, authorization) => {
-      for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), challenge);
-    },
-  );
+    ['the scheme Basic', 'Basic YWRtaW46YWRtaW4='],
+    ['a token without a scheme', 'abc'],
+    ['only a scheme', 'Bearer'],
+    ['nothing', ''],
+    ['the scheme Negotiate', 'Negotiate abc'],
+  ])('a request whose Authorization header contains %s gets 401 with a challenge', async (_, authorization) => {
+    for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), challenge);
+  });
 
   test.each([
     ['garbage', 'Bearer garbage'],
@@ -145,7 +142,7 @@ describe('anonymous requests can read', () => {
     },
   );
 
-  test('only authenticated requests see the names of the checks', async () => {
+  test('only authenticated requests see the names of the health checks', async () => {
     for (const base of [gateway(), aggregated()]) {
       expect((await call(`${base}/readyz?verbose`)).text).toBe('ok');
       expect((await call(`${base}/readyz?verbose`, { token: 'garbage' })).text).toBe('ok');
@@ -154,7 +151,7 @@ describe('anonymous requests can read', () => {
     }
   });
 
-  test('anonymous requests can read the versions', async () => {
+  test('anonymous requests can read the versions of the server and of Kubernetes', async () => {
     expect((await call(`${gateway()}/kapis/version`)).json).toHaveProperty('gitVersion');
     expect((await call(`${aggregated()}/version`)).json).toHaveProperty('gitVersion');
     expectChallenge(await call(`${gateway()}/version`), challenge);
@@ -217,7 +214,7 @@ describe('a ServiceAccount token', () => {
     for (const bad of forged) for (const url of listeners()) expectChallenge(await call(url, { token: bad }), badToken);
   });
 
-  test('a ServiceAccount token of a deleted ServiceAccount gets 401, even if one of the same name is created', async () => {
+  test('a ServiceAccount token of a deleted ServiceAccount gets 401, even after one with the same name is created', async () => {
     const token = await serviceAccountToken('identity-deleted');
     expect(await refusedUser(`${gateway()}${nodesPath}`, { token })).toContain('identity-deleted');
     await removeServiceAccount('identity-deleted');
@@ -234,13 +231,13 @@ function expectAll(found: readonly number[], status: number): void {
 const masters = { 'x-remote-user': 'admin', 'x-remote-group': ['system:masters', 'platform:admins'] };
 
 describe('X-Remote-* headers', () => {
-  test('X-Remote-* headers are ignored without a certificate', async () => {
+  test('X-Remote-* headers are ignored without a client certificate', async () => {
     expect(await statuses({ headers: masters })).toEqual(all(401));
     const underscores = { x_remote_user: 'admin', x_remote_group: 'system:masters' };
     expect(await statuses({ headers: underscores })).toEqual(all(401));
   });
 
-  test('X-Remote-* headers are ignored beside a token', async () => {
+  test('X-Remote-* headers are ignored in a request with a token', async () => {
     const { access_token: token } = await login('alice');
     for (const url of everywhere()) expect(await refusedUser(url, { token, headers: masters })).toBe('alice');
   });
@@ -297,7 +294,7 @@ describe("the aggregator's certificate", () => {
     ).toBe('a stranger');
   });
 
-  test("the aggregator's certificate without headers does not authenticate; a token can", async () => {
+  test("the aggregator's certificate without headers does not authenticate, but allows a token", async () => {
     expectChallenge(await call(aggregatedNodes(), { certificate: aggregatorCertificate() }), challenge);
     const groups = { 'x-remote-group': 'system:masters' };
     expectChallenge(
@@ -309,21 +306,21 @@ describe("the aggregator's certificate", () => {
     ).toBe(200);
   });
 
-  test("the aggregator's certificate is ignored on other listeners", async () => {
+  test("the aggregator's certificate is ignored on the other listeners", async () => {
     expectChallenge(
       await call(`${secureGateway()}${nodesPath}`, { certificate: aggregatorCertificate(), headers: masters }),
       challenge,
     );
   });
 
-  test("the aggregator's certificate may be any that the proxy CA signs for an allowed name", async () => {
+  test("the aggregator's certificate may be any certificate that the proxy CA signs for an allowed name", async () => {
     const another = await proxyAuthority().issue({ commonName: 'front-proxy-client' });
     expect((await call(aggregatedNodes(), { certificate: another, headers: masters })).status).toBe(200);
   });
 });
 
 describe('impersonation', () => {
-  test('impersonation by Impersonate-* headers is rejected on paths of this server', async () => {
+  test('Impersonate-* headers are rejected on paths of this server', async () => {
     const { access_token: token } = await login('alice');
     const headers = { 'impersonate-user': 'admin', 'impersonate-group': 'system:masters' };
     for (const response of await Promise.all(everywhere().map((url) => call(url, { token, headers })))) {
@@ -342,7 +339,7 @@ describe('a token elsewhere than in the Authorization header', () => {
   });
 
   // evidence: bearer-in-query
-  test('a token in the query gets 400, even beside a valid one', async () => {
+  test('a token in the query gets 400, even if the Authorization header has a valid token', async () => {
     for (const url of everywhere()) {
       for (const options of [{}, { token }]) {
         const status: Status = expectStatus(await call(`${url}&access_token=${token}`, options), 400, 'BadRequest');
@@ -352,7 +349,7 @@ describe('a token elsewhere than in the Authorization header', () => {
     }
   });
 
-  test('a token in a form of the token endpoint gets 400', async () => {
+  test('a token in a form that is sent to the token endpoint gets 400', async () => {
     remember(token);
     const response = await postForm({ ...passwordForm('alice'), access_token: token });
     expect({ status: response.status, ...(response.json as object) }).toMatchObject({
@@ -363,7 +360,7 @@ describe('a token elsewhere than in the Authorization header', () => {
 
   // evidence: bearer-in-cookie
   test.each(['token', 'access_token', 'Authorization', '__Secure-session'])(
-    'a token elsewhere than in the Authorization header in the cookie %s is ignored: 401',
+    'a token in the cookie %s is ignored: the request gets 401',
     async (name) => {
       expect(await statuses({ headers: { cookie: `${name}=${token}` } })).toEqual(all(401));
       expect(await statuses({ headers: { cookie: `${name}=Bearer ${token}` } })).toEqual(all(401));
@@ -371,13 +368,13 @@ describe('a token elsewhere than in the Authorization header', () => {
   );
 
   test.each(['proxy-authorization', 'x-auth-token', 'x-access-token', 'sec-websocket-protocol'])(
-    'a token elsewhere than in the Authorization header in the header %s is ignored: 401',
+    'a token in the header %s is ignored: the request gets 401',
     async (name) => {
       expect(await statuses({ headers: { [name]: `Bearer ${token}` } })).toEqual(all(401));
     },
   );
 
-  test('a token elsewhere than in the Authorization header in the body is ignored: 401', async () => {
+  test('a token in the request body is ignored: the request gets 401', async () => {
     const options = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } };
     expect(await statuses({ ...options, body: `access_token=${token}` })).toEqual(all(401));
   });

@@ -145,7 +145,7 @@ afterAll(async () => {
 
 // evidence: impersonation-equals-kubernetes
 test(
-  'the gateway impersonates whom kube-apiserver does, with the same identity, and refuses the same names',
+  'the gateway accepts and rejects the same impersonated names as kube-apiserver, with the same identity',
   async () => {
     const statuses = new Map<number, number>();
     await fc.assert(
@@ -163,7 +163,7 @@ test(
   cases * 100,
 );
 
-test('only the identity of the gateway itself is refused although kube-apiserver allows it', async () => {
+test('the gateway rejects no identity that kube-apiserver accepts, except its own', async () => {
   const name = 'impersonator-of-all';
   await createServiceAccount(name);
   await createClusterRole(name, [{ verbs: ['impersonate'], apiGroups: [''], resources: ['users', 'serviceaccounts'] }]);

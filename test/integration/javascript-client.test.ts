@@ -139,13 +139,19 @@ async function applied(way: Way): Promise<unknown> {
 }
 
 test.each<[string, (way: Way) => Promise<unknown>]>([
-  ['lists', async (way) => (await core(way).listNode()).items.map(({ metadata, spec }) => [metadata?.name, spec])],
-  ['lists in pages', async (way) => (await core(way).listNode({ limit: 2 })).metadata?.remainingItemCount],
-  ['reads', (way) => core(way).readNamespace({ name: 'kube-system' })],
-  ['finds nothing', (way) => refusal(core(way).readNamespacedConfigMap({ namespace, name: 'none' }))],
-  ['is wrong', (way) => refusal(core(way).createNamespacedConfigMap({ namespace, body: { metadata: { name: 'A' } } }))],
   [
-    'patches',
+    'lists nodes',
+    async (way) => (await core(way).listNode()).items.map(({ metadata, spec }) => [metadata?.name, spec]),
+  ],
+  ['lists nodes in pages', async (way) => (await core(way).listNode({ limit: 2 })).metadata?.remainingItemCount],
+  ['reads a namespace', (way) => core(way).readNamespace({ name: 'kube-system' })],
+  ['reads a missing object', (way) => refusal(core(way).readNamespacedConfigMap({ namespace, name: 'none' }))],
+  [
+    'creates an invalid object',
+    (way) => refusal(core(way).createNamespacedConfigMap({ namespace, body: { metadata: { name: 'A' } } })),
+  ],
+  [
+    'patches an object',
     async (way) => {
       const made = await core(way).createNamespacedConfigMap({ namespace, body: settings(way) });
       const body = [{ op: 'add', path: '/data/b', value: '2' }];
@@ -154,9 +160,9 @@ test.each<[string, (way: Way) => Promise<unknown>]>([
       return [made.data, patched.data, await core(way).deleteNamespacedConfigMap(of(way))];
     },
   ],
-  ['watches', watched],
+  ['watches objects', watched],
   ['runs an informer', informed],
-  ['applies an object without a class', applied],
+  ['applies an object without a typed class', applied],
 ])(
   'the Kubernetes client for JavaScript gets the same results from the gateway and kube-apiserver when it %s',
   async (_, action) => {

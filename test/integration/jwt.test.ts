@@ -13,14 +13,14 @@ const statusWith = async (token: string, replica: 0 | 1 = 0): Promise<number> =>
   (await call(`${gateway(replica)}${nodesPath}?limit=0`, { token })).status;
 
 describe('an access token', () => {
-  test('an access token is a JWT signed with ES256, of typ at+jwt, which the public key of the Secret verifies', async () => {
+  test('an access token is a JWT of type at+jwt signed with ES256, and verifies with the public key of the Secret', async () => {
     const { access_token: token } = await login('alice');
     const key = await publicKey('ES256');
     expect(decodeToken(token).header).toEqual({ alg: 'ES256', typ: 'at+jwt', kid: thumbprint(key) });
     expect(verifies(token, key)).toBe(true);
   });
 
-  test('an access token has the claims of RFC 9068 and of this server', async () => {
+  test('an access token has the claims of RFC 9068 and those that this server adds', async () => {
     const before = Math.floor(Date.now() / 1_000);
     const { access_token: token } = await tokens({ ...passwordForm('alice'), scope: 'openid' });
     const { claims } = decodeToken(token);
@@ -41,7 +41,7 @@ describe('an access token', () => {
     expect(claims['iat']).toBeGreaterThanOrEqual(before - 1);
   });
 
-  test('an access token names the same user and a new session at each login, on any replica', async () => {
+  test('an access token has the same user and a new session at each login, on any replica', async () => {
     const [first, second] = await Promise.all([login('alice'), login('alice', gateway(1))]);
     const [a, b] = [decodeToken(first.access_token).claims, decodeToken(second.access_token).claims];
     expect(a['sub']).toBe(b['sub']);
@@ -79,14 +79,14 @@ describe('an id_token', () => {
 });
 
 describe('a bearer token', () => {
-  test('a bearer token that is an access token is accepted on each replica', async () => {
+  test('an access token is accepted as a bearer token on each replica', async () => {
     const token = await adminToken();
     expect(await statusWith(token)).toBe(200);
     expect(await statusWith(token, 1)).toBe(200);
   });
 
   // evidence: other-tokens-as-bearer-replicas
-  test('a bearer token that is another token or forged is rejected', async () => {
+  test('a bearer token that is forged, or is not an access token, is rejected', async () => {
     const {
       access_token: good,
       refresh_token: refresh,
@@ -154,7 +154,7 @@ describe('the settings of tokens', () => {
   });
   afterAll(() => restore());
 
-  test('the settings of tokens can change the algorithm of new tokens, while old ones stay valid', async () => {
+  test('the settings of tokens can change the algorithm of new tokens, while old tokens stay valid', async () => {
     const { access_token: token } = await login('admin');
     expect(decodeToken(token).header).toMatchObject({ alg: 'RS256', typ: 'at+jwt' });
     expect(verifies(token, await publicKey('RS256'))).toBe(true);

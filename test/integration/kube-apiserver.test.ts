@@ -156,7 +156,7 @@ describe('the kubeconfigs of docs/guides/kubectl.md', () => {
     return (...args) => execute(lab().kubectl, args, { env, timeout: 60_000 });
   }
 
-  test('the first kubeconfig of docs/guides/kubectl.md gives access to the platform only', async () => {
+  test('the first kubeconfig of docs/guides/kubectl.md gives access only to the platform', async () => {
     const run = await prepared(first, true);
     const { code, stdout } = await run('get', '--raw', '/kapis/iam.platform.io/v1alpha2/whoami');
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('"username":"alice"') });
@@ -187,7 +187,7 @@ const revoke = async (token: string): Promise<void> => {
 };
 
 describe('a kube-apiserver with the webhook and the JWT issuer', () => {
-  test('kube-apiserver accepts any access token by the webhook until its session is revoked', async () => {
+  test('kube-apiserver with the webhook accepts any access token until its session is revoked', async () => {
     const { access_token: token } = await tokens(passwordForm('alice'));
     const user = await whoami(token);
     expect(user.username).toBe('alice');
@@ -200,7 +200,7 @@ describe('a kube-apiserver with the webhook and the JWT issuer', () => {
     );
   });
 
-  test('a kube-apiserver that trusts the platform verifies a token issued for it without the webhook', async () => {
+  test("kube-apiserver that trusts the platform's issuer verifies a token issued for it without the webhook", async () => {
     const { access_token: token, expires_in: life } = await tokens({
       ...passwordForm('alice'),
       audience: 'kubernetes',
@@ -240,7 +240,7 @@ async function idTokenOfDevice(scope: string): Promise<string> {
 }
 
 describe('a kube-apiserver with the issuer and platform-cli as audiences, without the webhook', () => {
-  test('kube-apiserver accepts an access token until it expires, even after its session is revoked', async () => {
+  test('kube-apiserver without the webhook accepts an access token until it expires, even after its session is revoked', async () => {
     const { access_token: token, expires_in: life } = await tokens(passwordForm('alice'));
     expect(life).toBe(7_200);
     const user = await eventually('kube-apiserver has read the published keys', () => whoami(token, trustingIssuer));
@@ -279,7 +279,7 @@ describe('a kube-apiserver with the issuer and platform-cli as audiences, withou
   };
   // evidence: issuer-audience-at-kube-apiserver
   test.each(Object.keys(others))(
-    'a kube-apiserver with the issuer and platform-cli as audiences, without the webhook rejects %s',
+    'kube-apiserver with the issuer and platform-cli as audiences, without the webhook, rejects %s',
     async (name) => {
       await expect(whoami((await others[name]?.()) ?? '', trustingIssuer)).rejects.toThrow(refused);
     },

@@ -64,7 +64,7 @@ describe.each([
     [['--sort-by', '{.metadata.uid}', '-o', 'wide']],
     [['--chunk-size=3', '-o', 'wide']],
     [['node-5', 'node-2']],
-  ])('kubectl get %j prints the same as for core nodes, except AGE', async (args) => {
+  ])('kubectl get with the arguments %j prints the same as for core nodes, except AGE', async (args) => {
     const [printed, core] = await Promise.all(
       [ours, 'nodes'].map(async (resource) => withoutAge(await succeed(client, 'get', resource, ...args))),
     );
@@ -72,12 +72,12 @@ describe.each([
     expect(printed?.length).toBeGreaterThan(0);
   });
 
-  test('kubectl get reports an empty table', async () => {
+  test('kubectl get reports an empty table if no node matches', async () => {
     const { code, stderr } = await client('get', ours, '-l', 'nobody=has');
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'No resources found\n' });
   });
 
-  test('kubectl get --chunk-size reads in pages', async () => {
+  test('kubectl get --chunk-size reads a list in pages', async () => {
     const { stderr } = await client('get', ours, '--chunk-size=3', '-o', 'name', '-v=6');
     expect(stderr.match(/nodes\?(continue=[\w-]+&)?limit=3/g)).toHaveLength(3);
   });
@@ -91,7 +91,7 @@ describe.each([
     expect(read(await succeed(client, 'get', ours, 'node-1', '-o', format))).toEqual((await servedNodes())[0]);
   });
 
-  test('kubectl get -o name accepts any name of the resource', async () => {
+  test('kubectl get -o name accepts the singular, plural and short names of the resource', async () => {
     const names = (await nodes()).items.map(({ metadata: { name } }) => `node.resources.platform.io/${name}\n`);
     for (const resource of [ours, 'node.resources.platform.io', 'nodes.v1alpha3.resources.platform.io'])
       expect(await succeed(client, 'get', resource, '-o', 'name')).toBe(names.join(''));
@@ -146,7 +146,7 @@ describe.each([
     expect(shortNames).toEqual(['SHORTNAMES', 'lft', 'lh', 'sess', 'usr']);
   });
 
-  test('kubectl get nodes still means the core nodes', async () => {
+  test('kubectl get nodes still reads the core nodes', async () => {
     expect(await succeed(client, 'get', 'nodes', 'node-1', '-o', 'name')).toBe('node/node-1\n');
     expect(await succeed(client, 'get', 'no', 'node-1', '-o', 'name')).toBe('node/node-1\n');
   });
@@ -204,7 +204,7 @@ describe.each([
     });
   });
 
-  test('kubectl get -w shows changes', async () => {
+  test('kubectl get -w shows changes of nodes', async () => {
     const name = `watched-${randomUUID()}`;
     const watch = client.start('get', ours, '-w', '--output-watch-events');
     const printedEvent = (event: string, node: string): Promise<string> =>
@@ -247,7 +247,7 @@ describe.each([
     expect(watch.lines().filter((line) => line.startsWith('ADDED'))).toHaveLength(1);
   });
 
-  test('kubectl proxy passes on requests of curl', async () => {
+  test('kubectl proxy passes on requests from curl', async () => {
     const name = `proxied-${randomUUID()}`;
     const proxy = client.start('proxy', '--port=0');
     try {
@@ -300,7 +300,7 @@ describe.each([
       for (const name of [names.half, names.other]) await removeClusterRole(name);
     });
 
-    test('kubectl with impersonation lets a user or a group with platform-node-reader read', async () => {
+    test('kubectl with impersonation allows a user or a group with platform-node-reader to read nodes', async () => {
       for (const as of [
         ['--as', names.reader],
         ['--as', 'anyone', '--as-group', names.group],
@@ -323,7 +323,7 @@ describe.each([
       ['a user with only the right to the aggregated nodes', ['--as', names.half], names.half, '', 'nodes'],
       ['a user with only the right to core nodes', ['--as', names.other], names.other, 'resources.platform.io', ours],
     ])(
-      'kubectl with impersonation forbids %s to read, and names the missing right',
+      'kubectl as %s cannot read nodes, and the error names the missing right',
       async (_who, as, user, group, resource) => {
         for (const [verb, args] of [
           ['list', []],
@@ -339,7 +339,7 @@ describe.each([
       },
     );
 
-    test('kubectl with impersonation gives the same results for auth can-i', async () => {
+    test('kubectl auth can-i gives the same results with impersonation', async () => {
       for (const verb of ['get', 'list', 'watch']) {
         expect(await may(client, verb)).toBe('yes');
         expect(await may(client, verb, '--as', names.reader)).toBe('yes');

@@ -93,7 +93,7 @@ const expectWrong = (response: HttpResponse): void => expect(response.status).to
 const expectRight = (response: HttpResponse): void => expect(response.status).toBe(200);
 
 describe('login failures of one user from one address', () => {
-  test('login failures of one user from one address are limited, including the correct password, while the user can log in elsewhere', async () => {
+  test('login failures of one user from one address block even the correct password, while the user can log in elsewhere', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username, address }));
@@ -105,7 +105,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username, address, right: true }));
   });
 
-  test('login failures of one user from one address are limited in the same way for a username that does not exist', async () => {
+  test('login failures from one address are limited in the same way for a username that does not exist', async () => {
     await limit({ maxTries: 2 });
     const [username, address] = [stranger(), newAddress()];
     expectWrong(await attempt({ username, address }));
@@ -113,7 +113,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username, address }));
   });
 
-  test('login failures of one user from one address are limited in the same way for a disabled user', async () => {
+  test('login failures from one address are limited in the same way for a disabled user', async () => {
     await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username: 'dave', address }));
@@ -121,7 +121,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username: 'dave', address }));
   });
 
-  test('login failures of one user from one address are reset by a success', async () => {
+  test('login failures of one user from one address are reset by a successful login', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     for (let round = 0; round < 3; round += 1) {
@@ -130,7 +130,7 @@ describe('login failures of one user from one address', () => {
     }
   });
 
-  test('login failures of one user from one address are limited to the same number in parallel', async () => {
+  test('login failures of one user from one address are limited to the same number for parallel requests', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     const responses = await Promise.all(Array.from({ length: 8 }, () => attempt({ username, address })));
@@ -142,7 +142,7 @@ describe('login failures of one user from one address', () => {
 
 describe('login failures at one replica', () => {
   test.each(['exists', 'does not exist'])(
-    'login failures at one replica are limited at the other, for a username that %s',
+    'login failures at one replica count at the other, for a username that %s',
     async (kind) => {
       const { username: existing } = await limit({ maxTries: 2 });
       const username = kind === 'exists' ? existing : stranger();
@@ -160,7 +160,7 @@ describe('login failures at one replica', () => {
     },
   );
 
-  test('login failures at one replica are reset at the other by a success', async () => {
+  test('login failures at one replica are reset by a successful login at the other', async () => {
     const { username } = await limit({ maxTries: 3 });
     const address = newAddress();
     for (let round = 0; round < 2; round += 1) expectWrong(await attempt({ username, address }));
@@ -187,7 +187,7 @@ describe('login failures of strangers', () => {
 });
 
 describe('login failures from one address', () => {
-  test('login failures from one address are limited across usernames, and a success does not reset them', async () => {
+  test('login failures from one address are limited across usernames, and a successful login does not reset them', async () => {
     const { username } = await limit({ perAddress: 3 });
     const address = newAddress();
     expectWrong(await attempt({ username: stranger(), address }));
@@ -240,7 +240,7 @@ const tryAs = (client: string, secret: string, address: string, base = gateway()
 
 describe('guesses of a client secret', () => {
   test.each(['exists', 'does not exist'])(
-    'guesses of a client secret are limited per address, for a client that %s',
+    'guesses at a client secret are limited per address, for a client that %s',
     async (kind) => {
       const { client: existing } = await limit({ maxTries: 2 });
       const client = kind === 'exists' ? existing : stranger();

@@ -90,7 +90,7 @@ describe('logs through kube-apiserver', () => {
     [`${ours}&workloads=web`, ['GET / "1.5"', 'proxied', 'Error: no', 'again']],
     [`namespaces=${bank}`, ['sum']],
     ['pods=till', ['sum']],
-  ])('logs through kube-apiserver are selected by %s', async (query, expected) => {
+  ])('logs through kube-apiserver are selected by the query %s', async (query, expected) => {
     await eventually('both replicas have cached the pods', async () =>
       expect(await logs(query.replace('BEGIN+1', String(begin + 1)))).toEqual(expected),
     );
@@ -118,7 +118,7 @@ describe('logs through kube-apiserver', () => {
     );
   });
 
-  test('logs through kube-apiserver are returned only where RBAC allows to read them', async () => {
+  test('logs through kube-apiserver are returned only where RBAC allows the caller to read them', async () => {
     const token = await tokenOf('logs-reader');
     await eventually('the role binding is in effect', async () =>
       expect(await logs('', token)).toEqual(['GET / "1.5"', 'proxied', 'Error: no', 'again']),
@@ -156,7 +156,7 @@ describe('logs through the aggregator', () => {
   });
 
   test.each([[[]], [['--chunk-size=0']], [['--output=wide']]])(
-    'logs through the aggregator requested by kubectl get logs %j cause an error with instructions',
+    'kubectl get logs %j returns an error with instructions',
     async (options) => {
       const { code, stdout, stderr } = await kubectl('get', 'logs.logging.platform.io', ...options);
       expect([code === 0, stdout]).toEqual([false, '']);
@@ -181,7 +181,7 @@ describe('logs through the aggregator', () => {
     await remove(`${binding}/logs-reader`);
   });
 
-  test('logs through the aggregator end a tail before kube-apiserver closes it, with the path that has no limit', async () => {
+  test('a tail through the aggregator ends before kube-apiserver closes it, and names the path without a limit', async () => {
     const { status, body } = await kube().stream(`${aggregated}?follow=true&pods=till&timeout=4s`);
     expect(status).toBe(200);
     let count = 0;

@@ -33,7 +33,7 @@ beforeAll(async () => {
   // The server waits 10 s for the end of the headers, so all connections wait together while the other tests run.
   for (const [name, listener] of Object.entries(listeners)) {
     const { url, open } = listener();
-    const heads = { headers: `GET ${open} HTTP/1.1\r\nHost: x\r\n`, 'a first line': 'GET ' };
+    const heads = { headers: `GET ${open} HTTP/1.1\r\nHost: x\r\n`, 'a request line': 'GET ' };
     for (const [what, bytes] of Object.entries(heads)) endless.set(`${name}: ${what}`, send(url, bytes));
   }
 });
@@ -66,7 +66,7 @@ function expectOne(responses: readonly RawResponse[], code: number, reason: stri
 test.each([
   ['gateway', '/oauth/userinfo', 'Content-Length: x'],
   ['gateway over TLS', '/.well-known/openid-configuration?a', 'Transfer-Encoding: x'],
-])('%s: invalid HTTP gets an error in the format of %s', async (name, path, header) => {
+])('invalid HTTP at the %s gets an error in the format of the path %s', async (name, path, header) => {
   const [response, ...more] = await send((listeners[name] as () => Listener)().url, get(path, header));
   expect(more).toEqual([]);
   expect([response?.status, JSON.parse(response?.body ?? '')]).toEqual([
@@ -116,7 +116,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     },
   );
 
-  test('the server does not authorize a list by a fragment that names one node', async () => {
+  test('the server rejects a list with a fragment that names one node with 400', async () => {
     expectOne(await send(url(), get(`${nodes()}#/some-node`)), 400, 'BadRequest');
   });
 
@@ -125,8 +125,8 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['a space', '/apis/x y'],
     ['bare UTF-8', '/apis/\xc3\xa9'],
     ['a tab', '/apis/\t'],
-    ['nothing', ''],
-    ['no slash', 'apis'],
+    ['an empty path', ''],
+    ['a path without a slash', 'apis'],
   ])('the server rejects %s in the request line with 400', async (_, target) => {
     expectOne(await send(url(), get(target)), 400, 'BadRequest');
   });
@@ -171,12 +171,12 @@ describe.each(Object.keys(listeners))('%s', (name) => {
   test.each([
     ['no', ''],
     ['two', 'Host: a\r\nHost: a\r\n'],
-  ])('the server rejects %s Host with 400', async (_, headers) => {
+  ])('the server rejects a request with %s Host header with 400', async (_, headers) => {
     expectOne(await send(url(), `GET ${open()} HTTP/1.1\r\nConnection: close\r\n${headers}\r\n`), 400, 'BadRequest');
   });
 
   test.each(['http://x', 'https://elsewhere.example.com', 'HTTP://127.0.0.1:1', 'http://', 'ftp://x'])(
-    'the server uses the path of an absolute URL, %s…',
+    'the server uses only the path of an absolute URL that starts with %s',
     async (origin) => {
       const responses = await send(url(), get(`${origin}${open()}`));
       expect(responses.map(({ status }) => status)).toEqual([200]);
@@ -194,7 +194,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['no name', ': a'],
     ['a folded line', 'X: a\r\n b'],
     ['bare UTF-8 in the name', '\xc3\xa9: a'],
-  ])('the server rejects a header with %s: 400', async (_, header) => {
+  ])('the server rejects a header with %s with 400', async (_, header) => {
     expectOne(await send(url(), get(open(), header)), 400, 'BadRequest');
   });
 
@@ -205,7 +205,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     expectOne(await send(url(), get(open(), header)), 431, 'RequestHeaderFieldsTooLarge');
   });
 
-  test('the server rejects a request line without end with 431', async () => {
+  test('the server rejects an endless request line with 431', async () => {
     expectOne(await send(url(), get(`/${'a'.repeat(70_000)}`)), 431, 'RequestHeaderFieldsTooLarge');
   });
 
@@ -224,7 +224,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['an unknown transfer coding', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: xchunked')],
     ['a space before the colon', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding : chunked')],
     ['lines that end with LF', () => `GET ${open()} HTTP/1.1\nHost: x\n\n${smuggled()}`],
-  ])('the server rejects a request smuggled after %s: 400', async (_, bytes) => {
+  ])('the server rejects a smuggled request with 400: %s', async (_, bytes) => {
     expectOne(await send(url(), bytes()), 400, 'BadRequest');
   });
 
@@ -263,12 +263,15 @@ describe.each(Object.keys(listeners))('%s', (name) => {
   test.each([
     ['for a plain request', () => open()],
     ['of a watch without a key', () => `${nodes()}?watch=true`],
-  ])('the server rejects a WebSocket handshake %s, and does not treat what follows as a request', async (_, path) => {
-    const headers = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
-    expectOne(await send(url(), `${get(path(), ...headers)}${smuggled()}`), 400, 'BadRequest');
-  });
+  ])(
+    'the server rejects a WebSocket handshake %s, and does not treat the following bytes as a request',
+    async (_, path) => {
+      const headers = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+      expectOne(await send(url(), `${get(path(), ...headers)}${smuggled()}`), 400, 'BadRequest');
+    },
+  );
 
-  test('the server rejects a request with Expect: 100-continue before its body', async () => {
+  test('the server rejects a request with Expect: 100-continue before its body is sent', async () => {
     const responses = await send(url(), post(nodes(), '{}', 'Expect: 100-continue', 'Content-Length: 2'));
     expect(responses.map(({ status }) => status)).toEqual([100, 405]);
   });
@@ -279,8 +282,8 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['deep JSON', '['.repeat(50_000), 'Content-Type: application/json'],
     ['a form', 'a=b', form],
     ['an unknown media type', 'x', 'Content-Type: nonsense'],
-    ['a large body', 'x'.repeat(2_000_000), 'Content-Type: application/json'],
-  ])('the server rejects %s to the read-only nodes with 405', async (_, body, type) => {
+    ['2 MB of text', 'x'.repeat(2_000_000), 'Content-Type: application/json'],
+  ])('the server rejects the body of a write to the read-only nodes with 405: %s', async (_, body, type) => {
     const { status, headers, text } = await call(`${url()}${nodes()}`, {
       method: 'POST',
       token,
@@ -291,9 +294,9 @@ describe.each(Object.keys(listeners))('%s', (name) => {
   });
 
   test.each([
-    ['bad Audit-Id', 'Audit-Id: <script>'],
+    ['a malformed Audit-Id', 'Audit-Id: <script>'],
     ['a long Audit-Id', `Audit-Id: ${'a'.repeat(100)}`],
-  ])('the server replaces %s by its own', async (_, header) => {
+  ])('the server replaces %s with a new one', async (_, header) => {
     const [response] = await send(url(), get(open(), header));
     expect(response?.headers['audit-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
   });
@@ -323,9 +326,12 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     expect((await call(`${url()}${open()}`)).status).toBe(200);
   });
 
-  test.each(['headers', 'a first line'])('the server closes a connection with %s without end: 408', async (what) => {
-    expectOne((await endless.get(`${name}: ${what}`)) ?? [], 408, 'Timeout');
-  });
+  test.each(['headers', 'a request line'])(
+    'the server closes a connection with 408 if the end of %s never arrives',
+    async (what) => {
+      expectOne((await endless.get(`${name}: ${what}`)) ?? [], 408, 'Timeout');
+    },
+  );
 });
 
 describe.each(['gateway over TLS', 'aggregated'])('%s over HTTP/2', (name) => {
@@ -347,25 +353,25 @@ describe.each(['gateway over TLS', 'aggregated'])('%s over HTTP/2', (name) => {
   }
 
   test.each(['/../x', '/apis/%2e%2e', '/apis/a%2Fb', '/apis/%00', '/apis/%zz', '/apis#x', '/apis/\xa0'])(
-    'the server rejects the path %j with 400',
+    'the server rejects the path %j over HTTP/2 with 400',
     async (path) => {
       expect(await sendHeaders({ ':path': path })).toBe(400);
     },
   );
 
   test.each<[string, http2.OutgoingHttpHeaders, number | undefined]>([
-    ['TRACE', { ':method': 'TRACE' }, 405],
+    ['the method TRACE', { ':method': 'TRACE' }, 405],
     ['an unknown method', { ':method': 'FOO' }, 400],
-    ['CONNECT', { ':method': 'CONNECT', ':authority': 'x:443' }, 405],
+    ['the method CONNECT', { ':method': 'CONNECT', ':authority': 'x:443' }, 405],
     ['a path with a space', { ':path': '/a b' }, undefined],
     ['a path without a slash', { ':path': 'x' }, undefined],
     ['large headers', { x: 'y'.repeat(70_000) }, undefined],
-  ])('the server rejects %s', async (_, headers, expected) => {
+  ])('the server rejects %s over HTTP/2', async (_, headers, expected) => {
     const path = headers[':method'] === 'CONNECT' ? {} : { ':path': here().open };
     expect(await sendHeaders({ ...path, ...headers })).toBe(expected);
   });
 
-  test('the server survives bytes that are not frames', async () => {
+  test('the server survives bytes that are not HTTP/2 frames', async () => {
     const socket = connect(here().url, 'h2');
     const response = drain(socket);
     socket.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'nonsense'.repeat(100)}`);
@@ -376,7 +382,7 @@ describe.each(['gateway over TLS', 'aggregated'])('%s over HTTP/2', (name) => {
 
 describe('the token endpoint', () => {
   test.each([
-    ['in chunks that are malformed', 'zz\r\n\r\n', ['Transfer-Encoding: chunked'], 400],
+    ['in malformed chunks', 'zz\r\n\r\n', ['Transfer-Encoding: chunked'], 400],
     ['that is too large', 'x'.repeat(200_000), ['Content-Length: 200000'], 413],
     [
       'that is too large, in chunks',

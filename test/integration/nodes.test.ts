@@ -121,13 +121,13 @@ describe('filters of the node list', () => {
     expect(found.totalItems).toBe(found.items.length);
   });
 
-  test('filters of the node list select by uid', async () => {
+  test('filters of the node list select a node by uid', async () => {
     const { uid = '' } = (await get(nodePath('row-c'))).metadata;
     expect(namesIn(await list(query({ uid })))).toEqual(['row-c']);
     expect(namesIn(await list(query({ uid: uid.slice(1) })))).toEqual([]);
   });
 
-  test('filters of the node list select by labels and fields as kube-apiserver does', async () => {
+  test('filters of the node list select nodes by labels and fields as kube-apiserver does', async () => {
     for (const parameters of [
       { labelSelector: 'kubernetes.io/arch=amd64' },
       { labelSelector: 'kubernetes.io/hostname,!suite' },
@@ -164,14 +164,14 @@ describe('order and pages of the node list', () => {
     [{ sortBy: '.metadata.labels.rack', ascending: 'false' }, 'row-d.example row-a row-b row-c', 4],
     [{ sortBy: '.spec.unschedulable' }, 'row-b row-a row-c row-d.example', 4],
     [{ sortBy: '.no.such.field' }, 'row-a row-b row-c row-d.example', 4],
-  ])('the node list applies %j', async (parameters, expected, total) => {
+  ])('the node list applies the parameters %j', async (parameters, expected, total) => {
     const found = await list(query({ ...rows, ...parameters }));
     expect(namesIn(found).join(' ')).toBe(expected);
     expect(found.totalItems).toBe(total);
   });
 
   test.each(['', 'sortBy=createTime', 'sortBy=creationTimestamp', 'sortBy=createTime&ascending=false'])(
-    'the node list is newest first by default, ties by name: ?%s',
+    'the node list is sorted from newest to oldest by default, and by name for equal times: ?%s',
     async (text) => {
       const { items } = await nodes();
       expect(namesIn(await list(`?${text}`))).toEqual(newestFirst(items));
@@ -179,14 +179,14 @@ describe('order and pages of the node list', () => {
   );
 
   test.each(['ascending=true', 'sortBy=.metadata.creationTimestamp&ascending=true'])(
-    'the node list is oldest first with ?%s',
+    'the node list is sorted from oldest to newest with ?%s',
     async (text) => {
       const found = (await list(`?${text}`)).items.map(({ metadata }) => Date.parse(metadata.creationTimestamp ?? ''));
       expect(found).toEqual(found.toSorted((a, b) => a - b));
     },
   );
 
-  test.each([1, 2, 3, 5, 100])('the node list contains each node once in pages of %d', async (size) => {
+  test.each([1, 2, 3, 5, 100])('the node list contains each node exactly once in pages of %d', async (size) => {
     const found: string[] = [];
     for (let page = 1; ; page += 1) {
       const { items } = await list(`?limit=${size}&page=${page}`);
@@ -263,7 +263,7 @@ describe('an invalid parameter of nodes', () => {
     expect(expectStatus(await send(`?${text}`), 400, 'BadRequest').message).toContain(name);
   });
 
-  test('an unknown parameter of nodes gets 400, with the closest match or the most common ones', async () => {
+  test('an unknown parameter of nodes gets 400 with the closest match or the most common parameters', async () => {
     const typo = expectStatus(await send('?lable=a'), 400, 'BadRequest');
     expect(typo.message).toBe('lable: unknown parameter; did you mean label?');
     const other = expectStatus(await send('?phase=a'), 400, 'BadRequest');
@@ -303,7 +303,7 @@ function asServed(node: KubeObject, managedFields = false): object {
 }
 
 describe('a node is the object of the core API', () => {
-  test('a node is the object of the core API in the list', async () => {
+  test('a node in the list is the object of the core API', async () => {
     // kwok and kube-controller-manager write to some nodes meanwhile.
     await eventually('both have the same nodes', async () => {
       const core = await nodes();
@@ -316,7 +316,7 @@ describe('a node is the object of the core API', () => {
   });
 
   test.each([true, false])(
-    'a node is the object of the core API by itself, with managedFields=%s, on each replica and listener',
+    'a node read by name with managedFields=%s is the object of the core API, on each replica and listener',
     async (managedFields) => {
       for (const base of [gateway(0), gateway(1), secureGateway(0), secureGateway(1)])
         await eventually('both have the same node', async () => {
@@ -327,12 +327,12 @@ describe('a node is the object of the core API', () => {
     },
   );
 
-  test('a node is the object of the core API with managedFields in the list on request', async () => {
+  test('nodes in the list have managedFields on request', async () => {
     const { items } = await list('?names=row-b&managedFields=true');
     expect(items).toEqual([asServed(await get(nodePath('row-b')), true)]);
   });
 
-  test('a node is the object of the core API reduced to the requested fields, by itself and in the list', async () => {
+  test('a node is reduced to the requested fields, both when read by name and in the list', async () => {
     const core = await get<KubeObject & { spec: object }>(nodePath('row-a'));
     const expected = {
       apiVersion: 'v1',
@@ -345,7 +345,7 @@ describe('a node is the object of the core API', () => {
   });
 
   test.each([0, 1] as const)(
-    'server-sent events of a node have the object of the core API, on replica %i and both its listeners',
+    'server-sent events of a node contain the object of the core API, on both listeners of replica %i',
     async (replica) => {
       const watch = '?watch=true&names=row-a&fields=metadata.name&timeoutSeconds=1';
       for (const base of [gateway(replica), secureGateway(replica)]) {
@@ -360,7 +360,7 @@ describe('a node is the object of the core API', () => {
     },
   );
 
-  test('a node is indented on request', async () => {
+  test('a node is returned as indented JSON on request', async () => {
     const [plain, pretty] = [await send('/row-c'), await send('/row-c?pretty=true')];
     expect(pretty.json).toEqual(plain.json);
     expect(plain.text).not.toContain('\n  ');
@@ -404,7 +404,7 @@ describe('a request for nodes', () => {
       expectStatus(await call(`${gateway()}${path}`, { token: await adminToken() }), 404, 'NotFound');
   });
 
-  test('a request for nodes with a Content-Type, as some clients send it, is served', async () => {
+  test('a request for nodes with a Content-Type header, which some clients send, is served', async () => {
     for (const type of ['application/json', 'text/plain', 'nonsense'])
       expect((await send('/row-a', { headers: { 'content-type': type } })).status).toBe(200);
   });

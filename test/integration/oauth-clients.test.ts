@@ -24,12 +24,12 @@ beforeAll(async () => {
 });
 afterAll(() => restore());
 
-test.each(Object.keys(libraries) as Library[])('%s completes every OAuth flow', async (library) => {
+test.each(Object.keys(libraries) as Library[])('the library %s completes every OAuth flow', async (library) => {
   expect(await completeFlows(library)).toEqual(completedFlows());
 });
 
 describe.each([headlamp, grafana])('$name', ({ flows }) => {
-  test.each(Object.entries(flows))('%s', async (_, flow) => {
+  test.each(Object.entries(flows))('the client program completes the flow "%s"', async (_, flow) => {
     await expect(flow()).resolves.toBeUndefined();
   });
 });

@@ -34,7 +34,7 @@ describe('the published keys', () => {
       expect((await published(base)).map(({ kid }) => kid).toSorted()).toEqual(kids.toSorted());
   });
 
-  test('the published keys of one replica verify tokens of the other', async () => {
+  test('the published keys of one replica verify tokens of the other replica', async () => {
     const { access_token, id_token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid' }, a);
     for (const token of [access_token, id_token]) {
       const key = (await published(b)).find(({ kid }) => kid === decodeToken(token).header['kid']);
@@ -43,7 +43,7 @@ describe('the published keys', () => {
   });
 });
 
-test('the metadata is published below the issuer of the tokens', async () => {
+test('the OAuth metadata is published below the issuer of the tokens', async () => {
   const { access_token } = await tokens(passwordForm('alice'));
   const issuer = String(decodeToken(access_token).claims['iss']);
   const documents = await Promise.all(
@@ -125,7 +125,7 @@ describe('a client with a ServiceAccount', () => {
     await restore();
   });
 
-  test('a client with a ServiceAccount gets tokens with its own rights and those of its ServiceAccount, on both replicas', async () => {
+  test('a client with a ServiceAccount gets tokens with its own rights and with those of the ServiceAccount, on both replicas', async () => {
     const own = await tokens({ grant_type: 'client_credentials', ...asClient }, a);
     const subject = await serviceAccountToken(name);
     const exchanged = await tokens(
@@ -170,7 +170,7 @@ describe('the token webhook', () => {
     await removeServiceAccount(name);
   });
 
-  test('the token webhook serves callers who are allowed to create tokenreviews, and returns the current state', async () => {
+  test('the token webhook serves callers who are allowed to create tokenreviews, and returns the current state of the user', async () => {
     const caller = await serviceAccountToken(name);
     const { access_token: token } = await login('alice', a);
     expect((await review(token, caller)).json).toMatchObject({
@@ -191,7 +191,7 @@ describe('the rotation of the signing keys', () => {
   const secretPath = `${releasePath}/secrets/platform-signing-keys`;
   type Secret = KubeObject & { readonly data: Readonly<Record<string, string>> };
 
-  test('the rotation of the signing keys by command publishes the next keys, then signs with them, and no replica rejects a token', async () => {
+  test('a command that rotates the signing keys publishes the next keys before it signs with them, and no replica rejects a token', async () => {
     const before = await kids(a);
     const old = await login('alice', a);
     await patch(secretPath, { metadata: { annotations: { 'platform.io/rotate-keys': 'in a test' } } });
@@ -220,7 +220,7 @@ describe('the rotation of the signing keys', () => {
     }
   });
 
-  test('the rotation of the signing keys is done only by the replica that holds the Lease', async () => {
+  test('the signing keys are rotated only by the replica that holds the Lease', async () => {
     const lease = await get(
       `${releasePath.replace('/api/v1', '/apis/coordination.k8s.io/v1')}/leases/platform-apiserver`,
     );

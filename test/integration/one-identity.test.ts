@@ -282,13 +282,13 @@ afterAll(async () => {
 const withAuthenticated = (...groups: string[]): string[] => [...groups, authenticated].toSorted();
 
 describe('an access token has the same identity everywhere', () => {
-  test('an access token with odd groups has the same identity everywhere', async () => {
+  test('an access token with unusual groups has the same identity everywhere', async () => {
     const { access_token: token } = await tokens(passwordForm('odd', password));
     const groups = withAuthenticated(...odd);
     await expectOneOwnIdentity(token, { username: 'odd', groups }, true);
   });
 
-  test('an access token with look-alikes of groups that have rights has the same identity everywhere', async () => {
+  test('an access token with groups that resemble groups with rights has the same identity everywhere', async () => {
     const { access_token: token } = await tokens(passwordForm('twin', password));
     await expectOneOwnIdentity(token, { username: 'twin', groups: withAuthenticated(...twins) }, false);
   });
@@ -330,7 +330,7 @@ describe('an LDAP login', () => {
     await expectOneOwnIdentity(response.access_token, { username: 'jurgen-muller', groups }, true);
   });
 
-  test('an LDAP login is rejected with a group reserved by Kubernetes, in any case', async () => {
+  test('an LDAP login with a group that Kubernetes reserves is rejected, whatever the case of the group', async () => {
     const response = await postForm(passwordForm('mallory', password));
     expect({ status: response.status, ...(response.json as OAuthProblem) }).toMatchObject({
       status: 400,
@@ -395,7 +395,7 @@ describe('a login at an OpenID provider', () => {
     ['control', 'a group name is invalid'],
     ['system', 'a name begins with &quot;system:&quot;'],
   ])(
-    'a login at an OpenID provider is rejected with a name that cannot be the same everywhere: %s',
+    'a login at an OpenID provider with a name that Kubernetes does not accept is rejected: %s',
     async (subject, reason) => {
       const { page } = await logIn(subject, 'a'.repeat(43));
       expect(page.status).toBe(403);
@@ -425,7 +425,7 @@ describe('the front proxy', () => {
   }
 
   test.each(odd.map((name, at) => [at, name]))(
-    'the front proxy names the same identity as at kube-apiserver: %d',
+    'the front proxy passes on the same identity as kube-apiserver has: %d',
     async (_, name) => {
       const user = `user ${String(name)}`;
       const { kube, own } = await send({
@@ -443,12 +443,12 @@ describe('the front proxy', () => {
     },
   );
 
-  test.each(twins)('the front proxy gives no rights to a look-alike: %s', async (name) => {
+  test.each(twins)('the front proxy gives no rights to the look-alike name %s', async (name) => {
     const { own } = await send({ 'x-remote-user': bytes(`user ${name}`), 'x-remote-group': bytes(name) });
     expect(own.status).toBe(403);
   });
 
-  test('the front proxy is rejected for a name that is not valid UTF-8, which kube-apiserver replaces', async () => {
+  test('the front proxy is rejected for a name that is not valid UTF-8, although kube-apiserver replaces the name', async () => {
     const { kube, own } = await send({ 'x-remote-user': 'sec-\xe9' });
     expect(userInfoIn(kube).username).toBe('sec-\uFFFD');
     expect({ status: own.status, text: own.text }).toEqual({

@@ -84,7 +84,7 @@ async function logIn(): Promise<{ readonly at: Browser; readonly tokens: Tokens 
 }
 
 describe('an authorization code', () => {
-  test('an authorization code of one replica is exchanged at the other for a token that is valid at both', async () => {
+  test('an authorization code from one replica is exchanged at the other for a token that is valid at both', async () => {
     const { at, tokens } = await logIn();
     expect(decodeToken(tokens.access_token).claims).toMatchObject({ username: 'admin', client_id: 'console' });
     expect([await statusWith(tokens.access_token, 0), await statusWith(tokens.access_token, 1)]).toEqual([200, 200]);
@@ -93,7 +93,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-once-replicas
-  test('an authorization code exchanged at both replicas at once succeeds once, and the second attempt revokes the session', async () => {
+  test('an authorization code that is exchanged at both replicas at once succeeds once, and the second attempt revokes the session', async () => {
     const { at } = await logIn();
     const code = codeIn(await at.open(authorize));
     const responses = await Promise.all([0, 1].map((replica) => exchange(code, gateway(replica as 0 | 1))));
@@ -106,7 +106,7 @@ describe('an authorization code', () => {
 });
 
 describe('a device', () => {
-  test('requests a code at one replica and is authorized at the other', async () => {
+  test('a device requests a code at one replica and is authorized at the other', async () => {
     const started = await call(`${gateway(0)}/oauth/device_authorization`, {
       method: 'POST',
       body: 'client_id=platform-cli&scope=openid',
@@ -145,7 +145,7 @@ describe('a session object in the cluster', () => {
     await expect(patch(path, body)).rejects.toThrow(/immutable/);
   });
 
-  test('a session object in the cluster cannot be created to become another user', async () => {
+  test('a session object in the cluster cannot be created to act as another user', async () => {
     const spec = {
       userName: '',
       userUID: '',
@@ -164,7 +164,7 @@ describe('a session object in the cluster', () => {
   });
 });
 
-test('a logout ends the login and the session of the client at both replicas', async () => {
+test('a logout at one replica ends the login and the session of the client at both replicas', async () => {
   const { at, tokens } = await logIn();
   const query = new URLSearchParams({
     id_token_hint: tokens.id_token ?? '',

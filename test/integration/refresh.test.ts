@@ -57,7 +57,7 @@ describe('a session', () => {
   });
 
   // evidence: refresh-token-storage-replicas
-  test('a session stores no token in the cluster, only hashes', async () => {
+  test('a session stores only hashes of its tokens in the cluster', async () => {
     const first = await login('admin');
     const second = await refresh(first.refresh_token, b);
     const session = JSON.stringify(await get(sessionOf(first.access_token)));
@@ -88,7 +88,7 @@ describe('a session', () => {
 });
 
 describe('within the grace period', () => {
-  test('every retry of a refresh gets the same successor on any replica', async () => {
+  test('every retry of a refresh within the grace period gets the same successor on any replica', async () => {
     await set((authentication) => {
       authentication['refreshGrace'] = '10m';
     });
@@ -102,7 +102,7 @@ describe('within the grace period', () => {
     await refresh(successor, a);
   });
 
-  test('a retry after the successor was used is reuse', async () => {
+  test('a retry of a refresh after its successor was used is detected as reuse', async () => {
     await set((authentication) => {
       authentication['refreshGrace'] = '10m';
     });
@@ -118,7 +118,7 @@ describe('within the grace period', () => {
 
 describe('after the grace period', () => {
   // evidence: refresh-reuse-replicas
-  test('a used refresh token revokes its session on every replica', async () => {
+  test('a refresh token that is used again after the grace period revokes its session on every replica', async () => {
     await set((authentication) => {
       authentication['refreshGrace'] = '0s';
     });
@@ -137,8 +137,8 @@ describe('after the grace period', () => {
   });
 });
 
-describe('settings of sessions:', () => {
-  test('a session that is not refreshed for refreshTokenIdle expires', async () => {
+describe('settings of sessions', () => {
+  test('a session that is not refreshed for the duration refreshTokenIdle expires', async () => {
     const idle = await login('admin');
     await set((authentication) => {
       authentication['refreshTokenIdle'] = '1s';
@@ -147,7 +147,7 @@ describe('settings of sessions:', () => {
     await expectEnded(idle.access_token);
   });
 
-  test("a login revokes the user's other sessions if only one is allowed", async () => {
+  test("a login revokes the user's other sessions if only one session is allowed", async () => {
     await set((authentication) => {
       authentication['multipleLogin'] = false;
     });
@@ -161,7 +161,7 @@ describe('settings of sessions:', () => {
     expect(await statusWith(alice.access_token, a)).toBe(403);
   });
 
-  test('exactly one of simultaneous logins on both replicas keeps its session', async () => {
+  test('only one of several simultaneous logins on both replicas keeps its session', async () => {
     await set((authentication) => {
       authentication['multipleLogin'] = false;
     });

@@ -106,7 +106,7 @@ afterAll(async () => {
 });
 
 describe('a built-in resource', () => {
-  test('a built-in resource is listed in all namespaces and in one, with pages, orders and filters', async () => {
+  test('a built-in resource is listed in all namespaces and in one namespace, with pages, sorting and filters', async () => {
     const all = await list('configmaps?labelSelector=generic-test=yes&sortBy=.data.of&ascending=true');
     expect(all).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1', totalItems: 5 });
     expect(named(all)).toEqual(namespaces.map((name) => `${name}/settings`));
@@ -127,7 +127,7 @@ describe('a built-in resource', () => {
     expect((await send('namespaces/generic-3/configmaps/settings')).json).toEqual(item);
   });
 
-  test('a built-in resource can be named as in kubectl', async () => {
+  test('a built-in resource can be named by the same names as in kubectl', async () => {
     for (const name of ['deployments', 'deployments.apps', 'deployments.v1.apps'])
       expect(await list(`namespaces/generic-1/${name}`)).toMatchObject({
         kind: 'DeploymentList',
@@ -164,7 +164,7 @@ describe('a built-in resource', () => {
     stream.close();
   });
 
-  test('a request for a resource gets 404 if it is unknown, and 405 if it cannot be listed', async () => {
+  test('a request for an unknown resource gets 404, and one for a resource that cannot be listed gets 405', async () => {
     expectStatus(await send('gizmos'), 404, 'NotFound');
     expectStatus(await send('namespaces/generic-1/configmaps/nothing'), 404, 'NotFound');
     expectStatus(await send('tokenreviews'), 405, 'MethodNotAllowed');
@@ -175,7 +175,7 @@ describe('a built-in resource', () => {
     );
   });
 
-  test('a built-in resource is listed by discovery', async () => {
+  test('discovery lists a built-in resource', async () => {
     const { resources } = (await send('')).json as {
       resources: { name: string; verbs: string[]; namespaced: boolean }[];
     };
@@ -188,8 +188,8 @@ describe('a built-in resource', () => {
   });
 });
 
-describe('specific properties of a kind', () => {
-  test('a kind has its own status and parameters', async () => {
+describe('properties specific to a kind', () => {
+  test('a kind can have its own status and parameters', async () => {
     expect(named(await list('namespaces/generic-1/deployments?status=updating'))).toEqual(['generic-1/web']);
     expect((await list('namespaces/generic-1/deployments?status=running')).totalItems).toBe(0);
     expect((await list('namespaces?label=generic-test&status=Active')).totalItems).toBe(5);
@@ -197,7 +197,7 @@ describe('specific properties of a kind', () => {
     expect((await list('secrets?label=generic-test&type=Opaque')).totalItems).toBe(5);
   });
 
-  test('specific properties of a kind include its display name', async () => {
+  test('discovery lists the display name of a kind', async () => {
     const annotations = { 'platform.io/alias-name': 'Einstellungen' };
     await patch('/api/v1/namespaces/generic-2/configmaps/settings', { metadata: { annotations } });
     await eventually('the alias is found', async () => {
@@ -207,7 +207,7 @@ describe('specific properties of a kind', () => {
 });
 
 describe('the components of the platform', () => {
-  test('the components of the platform are its own workloads', async () => {
+  test("the components of the platform are the platform's own workloads", async () => {
     const { items } = (await send('components')).json as {
       items: { metadata: { name: string }; services: string[] }[];
     };
@@ -228,7 +228,7 @@ describe('the components of the platform', () => {
 });
 
 describe('without the right to all namespaces', () => {
-  test('a list contains and counts only objects that the caller is allowed to list', async () => {
+  test('a list without the right to all namespaces contains and counts only objects that the caller is allowed to list', async () => {
     const two = await list('configmaps?names=settings&sortBy=.data.of&ascending=true', tokens['generic-two']);
     expect(named(two)).toEqual(['generic-2/settings', 'generic-4/settings']);
     expect(two.totalItems).toBe(2);
@@ -237,7 +237,7 @@ describe('without the right to all namespaces', () => {
     expectStatus(await as(tokens['generic-two'] ?? '', 'namespaces/generic-1/configmaps/settings'), 403, 'Forbidden');
   });
 
-  test('a watch shows only objects that the caller is allowed to watch', async () => {
+  test('a watch without the right to all namespaces shows only objects that the caller is allowed to watch', async () => {
     const { metadata } = await list('configmaps?limit=0', tokens['generic-two']);
     const stream = await watching(
       `configmaps?watch=1&resourceVersion=${metadata.resourceVersion}`,
@@ -252,7 +252,7 @@ describe('without the right to all namespaces', () => {
     stream.close();
   });
 
-  test('the list of namespaces contains those that a role in them allows to get, as in the core API', async () => {
+  test('the list of namespaces contains those that a RoleBinding allows the caller to get, as in the core API', async () => {
     const seen = await list('namespaces', tokens['generic-viewer']);
     expect(seen.items.map(({ metadata: { name } }) => name)).toEqual(['generic-3']);
     const other = await kube().stream('/api/v1/namespaces/generic-3', {
@@ -266,7 +266,7 @@ describe('without the right to all namespaces', () => {
     expectStatus(await as(tokens['generic-two'] ?? '', 'namespaces'), 403, 'Forbidden');
   });
 
-  test('a caller without any right gets the message of kube-apiserver', async () => {
+  test('a caller without any right gets the error message of kube-apiserver', async () => {
     const other = await kube().stream('/api/v1/configmaps', {
       headers: { 'impersonate-user': 'generic-none', 'impersonate-group': 'system:authenticated' },
     });
@@ -278,7 +278,7 @@ describe('without the right to all namespaces', () => {
 });
 
 describe('Secrets', () => {
-  test('Secrets are read as the caller', async () => {
+  test('Secrets are read with the identity of the caller', async () => {
     const all = await list('secrets?names=hidden&sortBy=name&limit=2', tokens['generic-secrets']);
     expect(all).toMatchObject({ kind: 'SecretList', apiVersion: 'v1', totalItems: 5 });
     expect(all.items).toHaveLength(2);
@@ -292,7 +292,7 @@ describe('Secrets', () => {
     expectStatus(await as(tokens['generic-secrets'] ?? '', 'namespaces/generic-2/secrets/none'), 404, 'NotFound');
   });
 
-  test('Secrets are listed in the namespaces that the caller is allowed to list', async () => {
+  test('Secrets are listed in the namespaces in which the caller is allowed to list them', async () => {
     const two = await list('secrets?names=hidden', tokens['generic-two']);
     expect(named(two).toSorted()).toEqual(['generic-2/hidden', 'generic-4/hidden']);
     expect(two.totalItems).toBe(2);
@@ -314,7 +314,7 @@ describe('Secrets', () => {
     expectStatus(await send('secrets?watch=1&name=hidden'), 400, 'BadRequest');
   });
 
-  test('Secrets are read as a ServiceAccount that kube-apiserver has authenticated', async () => {
+  test('Secrets are read with the identity of a ServiceAccount that kube-apiserver has authenticated', async () => {
     await createServiceAccount('generic-robot');
     try {
       const token = await serviceAccountToken('generic-robot');
@@ -363,7 +363,7 @@ describe('pods that a Service selects', () => {
     await create('/api/v1/namespaces/generic-3/pods', pod('one', { app: 'selected' }));
   });
 
-  test('pods that a Service selects are those of its namespace', async () => {
+  test('pods that a Service selects are in the namespace of the Service', async () => {
     await eventually('the caches have the pods', async () => {
       expect(await pods('')).toHaveLength(5);
       expect(await pods('serviceName=selecting')).toEqual(['generic-1/one', 'generic-2/two']);
@@ -373,7 +373,7 @@ describe('pods that a Service selects', () => {
     expect(await pods('serviceName=nothing')).toEqual([]);
   });
 
-  test('pods that a Service selects change with its selector', async () => {
+  test("pods that a Service selects change with the Service's selector", async () => {
     const path = '/api/v1/namespaces/generic-2/services/selecting';
     await patch(path, { spec: { selector: { app: 'selected' } } });
     await eventually('the cache has the changed Service', async () => {
@@ -450,7 +450,7 @@ describe('a custom resource', () => {
     for (const plural of ['widgets', 'gadgets']) await remove(`${definitions}/${plural}.${group}`);
   });
 
-  test('a custom resource is served soon after its definition is created, changes with it and disappears with it', async () => {
+  test('a custom resource is served soon after its definition is created, and follows its changes and its deletion', async () => {
     const forbid = await allowCaching();
     try {
       expectStatus(await send('widgets'), 404, 'NotFound');
@@ -503,7 +503,7 @@ describe('a custom resource', () => {
     }
   });
 
-  test('a custom resource that the server is not allowed to cache is read as the caller', async () => {
+  test('a custom resource that the server is not allowed to cache is read with the identity of the caller', async () => {
     await create(definitions, definition('gadgets', 'Gadget', {}));
     const gadgets = `/apis/${group}/v1/namespaces/generic-2/gadgets`;
     await eventually('a gadget can be created', () =>
@@ -517,7 +517,7 @@ describe('a custom resource', () => {
   });
 });
 
-test('a list of a resource that exceeds the memory for caches gets 503 with the reason', async () => {
+test('a list of a resource that exceeds the memory for caches gets 503 with this reason', async () => {
   const filler = 'x'.repeat(200_000);
   for (const name of namespaces)
     await create(`/api/v1/namespaces/${name}/configmaps`, object('ConfigMap', 'v1', 'large', { data: { filler } }));

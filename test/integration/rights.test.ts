@@ -76,7 +76,7 @@ async function other(path: string, method: NonNullable<KubeRequest['method']>): 
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));
 }
 
-describe('a rejection has the message of kube-apiserver for', () => {
+describe('a rejection has the message of kube-apiserver', () => {
   let token = '';
   beforeAll(async () => {
     ({ access_token: token } = await login('alice'));
@@ -99,7 +99,7 @@ describe('a rejection has the message of kube-apiserver for', () => {
     expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other(`/api/v1/nodes${path}`, 'GET'));
   });
 
-  test('a rejection has the message of kube-apiserver for HEAD, without a body', async () => {
+  test('a rejected HEAD request has the status of kube-apiserver and no body', async () => {
     const { status, body } = await call(`${gateway()}${nodesPath}`, { token, method: 'HEAD' });
     expect({ status, body }).toEqual({ status: 403, body: Buffer.alloc(0) });
   });
@@ -132,7 +132,7 @@ describe('a rejection has the message of kube-apiserver for', () => {
     expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other(path, method));
   });
 
-  test('a rejection has the message of kube-apiserver for a path that only the gateway has', async () => {
+  test('a rejection has the message of kube-apiserver for a path that only the gateway serves', async () => {
     const response = await call(`${gateway()}/metrics`, { token });
     expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other('/metrics', 'GET'));
   });
@@ -140,14 +140,14 @@ describe('a rejection has the message of kube-apiserver for', () => {
 
 describe('discovery', () => {
   test.each(['/kapis', '/kapis/resources.platform.io', '/kapis/resources.platform.io/v1alpha3'])(
-    '%s allows every authenticated caller',
+    'discovery at %s is allowed for every authenticated caller at the gateway',
     async (path) => {
       expect((await as('rights-reader', `${gateway()}${path}`)).status).toBe(200);
     },
   );
 
   test.each(['/apis', '/apis/resources.platform.io', apisPath, '/openapi/v2', '/openapi/v3', '/version'])(
-    '%s allows every authenticated caller',
+    'discovery at %s is allowed for every authenticated caller through the aggregator',
     async (path) => {
       expect((await as('rights-reader', `${aggregated()}${path}`)).status).toBe(200);
     },
@@ -165,7 +165,7 @@ const statuses = (name: User): Promise<number[]> =>
   Promise.all(urls().map(async (url) => (await as(name, url)).status));
 const everywhere = (status: number): number[] => urls().map(() => status);
 
-describe('ClusterRole platform-node-reader', () => {
+describe('the ClusterRole platform-node-reader', () => {
   test('a user can read nodes while bound to the ClusterRole platform-node-reader, without a new login', async () => {
     expect(await statuses('rights-reader')).toEqual(everywhere(403));
     await bind('rights-reader', 'platform-node-reader', user('rights-reader'));
@@ -178,18 +178,18 @@ describe('ClusterRole platform-node-reader', () => {
     });
   });
 
-  test('ClusterRole platform-node-reader lets the members of a group read', async () => {
+  test('the ClusterRole platform-node-reader allows the members of a group to read nodes', async () => {
     expect(await statuses('rights-member')).toEqual(everywhere(200));
   });
 
-  test('ClusterRole platform-node-reader returns the existing nodes', async () => {
+  test('the ClusterRole platform-node-reader allows reading the existing nodes', async () => {
     const found = (await as('rights-member', `${gateway()}${nodesPath}`)).json as KubeList;
     expect(found.items).toHaveLength((await nodes()).items.length);
   });
 });
 
 describe('a partial right', () => {
-  test('a partial right to core nodes is enough for /kapis, but not for /apis', async () => {
+  test('a partial right to core nodes is sufficient for /kapis, but not for /apis', async () => {
     expect((await as('rights-core', `${gateway()}${nodesPath}`)).status).toBe(200);
     const response = await as('rights-core', `${aggregated()}${apisPath}/nodes`);
     expect(expectStatus(response, 403, 'Forbidden').message).toBe(
@@ -198,7 +198,7 @@ describe('a partial right', () => {
   });
 
   test.each(['', '/some-node', '?watch=true'])(
-    "a partial right to the platform's nodes is enough for neither, and the message names the other: %s",
+    "a partial right to the platform's nodes is not sufficient for /kapis or /apis, and the error names the missing right: nodes%s",
     async (path) => {
       for (const url of [`${gateway()}${nodesPath}${path}`, `${aggregated()}${apisPath}/nodes${path}`]) {
         const { message } = expectStatus(await as('rights-platform', url), 403, 'Forbidden');
@@ -211,7 +211,7 @@ describe('a partial right', () => {
   test.each<[User, string[]]>([
     ['rights-get', ['/NODE']],
     ['rights-list', ['?fieldSelector=metadata.name=NODE', '?fieldSelector=spec.unschedulable!=x,metadata.name==NODE']],
-  ])('a partial right to one verb on one name allows no more than that: %s', async (name, allowed) => {
+  ])('a partial right to one verb on one name allows the user %s nothing else', async (name, allowed) => {
     const refused = [
       '',
       // The response does not reveal whether the node exists.
@@ -242,14 +242,14 @@ describe('a partial right', () => {
     }
   });
 
-  test('a partial right to list one name shows that object', async () => {
+  test('a partial right to list one name returns that object', async () => {
     for (const base of [`${gateway()}${nodesPath}`, `${aggregated()}${apisPath}/nodes`]) {
       const { items } = (await as('rights-list', `${base}?fieldSelector=metadata.name=${oneNode}`)).json as KubeList;
       expect(items.map(({ metadata }) => metadata.name)).toEqual([oneNode]);
     }
   });
 
-  test('a partial right to a non-resource URL allows only that one', async () => {
+  test('a partial right to a non-resource URL allows only that URL', async () => {
     for (const base of [gateway(), aggregated()]) {
       const { status, text } = await as('rights-metrics', `${base}/metrics`);
       expect(status).toBe(200);

@@ -44,7 +44,7 @@ async function killAndStart(index: number): Promise<void> {
 
 // evidence: session-replica-crash
 test(
-  'killed replicas lose no session, keep no revoked one, and accept no refresh token twice',
+  'killed replicas keep all sessions, restore no revoked session, and accept no refresh token twice',
   async () => {
     const load = new SessionLoad([gateway(0), gateway(1), third.baseURL]);
     const end = new AbortController();

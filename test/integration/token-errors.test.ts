@@ -47,12 +47,16 @@ describe('client authentication', () => {
     ['an empty secret', { ...right, client_secret: '' }, {}],
     ['an unknown client', { ...right, client_id: 'nobody' }, {}],
     ['a wrong secret', { ...right, client_secret: 'Platform' }, {}],
-    ['an unknown client by Basic', bare, basic('nobody', 'platform')],
-    ['a wrong secret by Basic', bare, basic('platform', 'wrong')],
-    ['an empty secret by Basic', bare, basic('platform', '')],
-    ['Basic without a colon', bare, { authorization: `Basic ${Buffer.from('platform').toString('base64')}` }],
-    ['Basic that is not base64', bare, { authorization: 'Basic !!!!' }],
-    ['Basic without credentials', bare, { authorization: 'Basic ' }],
+    ['an unknown client in Basic authentication', bare, basic('nobody', 'platform')],
+    ['a wrong secret in Basic authentication', bare, basic('platform', 'wrong')],
+    ['an empty secret in Basic authentication', bare, basic('platform', '')],
+    [
+      'Basic authentication without a colon',
+      bare,
+      { authorization: `Basic ${Buffer.from('platform').toString('base64')}` },
+    ],
+    ['Basic authentication that is not base64', bare, { authorization: 'Basic !!!!' }],
+    ['Basic authentication without credentials', bare, { authorization: 'Basic ' }],
     ['a bearer token', bare, { authorization: 'Bearer abcdefgh' }],
     ['a wrong secret of a client with a hash', { ...bare, client_id: 'hashed', client_secret: 'x' }, {}],
     ['a wrong secret of a client with a Secret', { ...bare, client_id: 'referred', client_secret: 'x' }, {}],
@@ -70,7 +74,7 @@ describe('client authentication', () => {
     expect(unknown.json).toEqual(wrong.json);
   });
 
-  test('client authentication by both form and Basic gets 400 invalid_request', async () => {
+  test('client authentication by both form and Basic authentication gets 400 invalid_request', async () => {
     const headers = basic('platform', 'platform');
     expectProblem(await postForm(right, { headers }), 400, 'invalid_request');
     expectProblem(await postForm({ ...bare, client_id: 'hashed' }, { headers }), 400, 'invalid_request');
@@ -92,7 +96,7 @@ describe('a token request', () => {
   });
 
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'nonsense'])(
-    'a token request with %s twice gets 400 with the name of the parameter',
+    'a token request that repeats %s gets 400 with the name of the parameter',
     async (name) => {
       const value = right[name] ?? 'openid';
       for (const more of [value, 'other', ''])
@@ -106,7 +110,7 @@ describe('a token request', () => {
     },
   );
 
-  test('a token request with refresh_token twice gets 400 with the name of the parameter', async () => {
+  test('a token request that repeats refresh_token gets 400 with the name of the parameter', async () => {
     const form = [...Object.entries(refreshForm('a')), ['refresh_token', 'b']] as [string, string][];
     expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain('refresh_token');
   });
@@ -145,16 +149,16 @@ describe('a token request', () => {
 
 describe('a login of a user', () => {
   test.each([
-    ['unknown', 'nobody', 'some password'],
+    ['of an unknown user', 'nobody', 'some password'],
     ['with a wrong password', 'alice', 'Alice keeps 7431 bees'],
-    ['disabled', 'dave', undefined],
+    ['of a disabled user', 'dave', undefined],
     ['with the name in capitals', 'ALICE', 'alice keeps 7431 bees'],
     ['with white space in the name', 'alice ', 'alice keeps 7431 bees'],
     ['with the name of a property', '__proto__', 'some password'],
     ['with a name of 10,000 letters', 'a'.repeat(10_000), 'some password'],
     ['with a password of 10,000 letters', 'bob', 'p'.repeat(10_000)],
     ['with NUL in the password', 'bob', 'alice keeps 7431 bees\0'],
-  ])('a login of a user %s gets 400 invalid_grant with the same message', async (_, username, password) => {
+  ])('a login %s gets 400 invalid_grant with the same message', async (_, username, password) => {
     const problem = expectProblem(await postForm(passwordForm(username, password)), 400, 'invalid_grant');
     // A new name each time, because failures are limited per name.
     const stranger = passwordForm(`stranger-${randomUUID()}`, 'wrong');
@@ -179,14 +183,14 @@ describe('an invalid refresh token', () => {
     expectProblem(await postForm(refreshForm(token)), 400, 'invalid_grant');
   });
 
-  test('a refresh token of another client gets 400 invalid_grant and is not used up', async () => {
+  test('a refresh token of another client gets 400 invalid_grant and stays valid', async () => {
     const first = await login('alice');
     const form = { ...refreshForm(first.refresh_token), client_id: 'hashed', client_secret: clientSecrets.hashed };
     expectProblem(await postForm(form), 400, 'invalid_grant');
     expect((await postForm(refreshForm(first.refresh_token))).status).toBe(200);
   });
 
-  test('a refresh with a scope wider than granted gets 400 invalid_scope and does not use up the refresh token', async () => {
+  test('a refresh with a wider scope than granted gets 400 invalid_scope and leaves the refresh token valid', async () => {
     const first = (await postForm({ ...right, scope: 'profile' })).json as Tokens;
     const form = { ...refreshForm(first.refresh_token), scope: 'profile openid' };
     expectProblem(await postForm(form), 400, 'invalid_scope');
@@ -194,7 +198,7 @@ describe('an invalid refresh token', () => {
   });
 });
 
-describe('a token request in the wrong form', () => {
+describe('a malformed token request', () => {
   test.each([
     ['JSON', 'application/json', JSON.stringify(right)],
     ['multipart', 'multipart/form-data; boundary=x', '--x--'],
@@ -205,7 +209,7 @@ describe('a token request in the wrong form', () => {
     expectProblem(await postForm(body, { headers: { 'content-type': type } }), 415, 'invalid_request');
   });
 
-  test('a malformed token request without media type and body gets 415', async () => {
+  test('a malformed token request without a media type and body gets 415', async () => {
     expectProblem(await call(`${gateway()}/oauth/token`, { method: 'POST' }), 415, 'invalid_request');
     expectProblem(
       await call(`${gateway()}/oauth/token`, { method: 'POST', body: encode(right) }),
@@ -256,8 +260,8 @@ describe('a token request in the wrong form', () => {
   test.each([
     ['an invalid percent-encoding', 'grant_type=password&username=%zz'],
     ['an incomplete percent-encoding', 'grant_type=password&username=%e'],
-    ['bad UTF-8, encoded', 'grant_type=password&username=%ff%fe'],
-    ['bad UTF-8, bare', Buffer.from('grant_type=password&username=\xff\xfe', 'latin1')],
+    ['invalid UTF-8 that is percent-encoded', 'grant_type=password&username=%ff%fe'],
+    ['invalid UTF-8 that is not encoded', Buffer.from('grant_type=password&username=\xff\xfe', 'latin1')],
     ['half a surrogate', 'grant_type=password&username=%ed%a0%80'],
   ])('a malformed token request with %s gets 400 invalid_request', async (_, form) => {
     const body = Buffer.concat([Buffer.from(`${encode(platform)}&`), Buffer.from(form as string)]);
@@ -277,7 +281,7 @@ describe('a token request in the wrong form', () => {
     },
   );
 
-  test('a token request longer than the limit gets 413', async () => {
+  test('a token request that exceeds the size limit gets 413', async () => {
     const response = await postForm(`${encode(right)}&x=${'y'.repeat(200_000)}`);
     expectProblem(response, 413, 'invalid_request');
   });
@@ -294,11 +298,11 @@ describe('the token endpoint', () => {
     expectProblem(await postForm({ ...right, client_id: 'nobody' }, { base: secureGateway() }), 401, 'invalid_client');
   });
 
-  test('the token endpoint does not exist on the aggregated listener: 401, as for each unknown path', async () => {
+  test('the token endpoint does not exist on the aggregated listener, which returns 401 as for each unknown path', async () => {
     expect((await postForm(right, { base: aggregated() })).status).toBe(401);
   });
 
-  test('the token endpoint has no undocumented endpoints beside it: 404', async () => {
+  test('an unknown path beside the token endpoint gets 404', async () => {
     for (const path of ['/oauth/nothing', '/oauth/Token', '/oauth/'])
       expectProblem(await call(`${gateway()}${path}`, { method: 'POST' }), 404, 'invalid_request');
   });

@@ -128,11 +128,11 @@ const ofAlice = (): object => ({
 describe('client-go gets the user of an access token', () => {
   // evidence: gateway-token-review-replicas
   test.each<[string, string, string, readonly string[]]>([
-    ['in protobuf, its default', '', protobuf, []],
+    ['in protobuf by default', '', protobuf, []],
     ['in JSON', json, json, []],
     ['for the issuer, in protobuf', '', protobuf, [issuer]],
     ['for the issuer among others, in JSON', json, json, ['https://other.example', issuer]],
-  ])('%s', async (_, contentType, sent, audiences) => {
+  ])('client-go gets the user of an access token %s', async (_, contentType, sent, audiences) => {
     const seen = await review(alice.access_token, audiences, contentType);
     expect(seen).toEqual({ contentType: sent, accept: expect.stringContaining(json), status: ofAlice() });
   });
@@ -161,7 +161,7 @@ describe('kube-apiserver does not authenticate', () => {
     },
   };
 
-  test.each(Object.keys(cases))('%s', async (name) => {
+  test.each(Object.keys(cases))('kube-apiserver does not authenticate %s', async (name) => {
     const [token, ...audiences] = (await cases[name]?.()) ?? [''];
     for (const contentType of ['', json]) {
       const { status } = await review(token, audiences, contentType);
@@ -169,7 +169,7 @@ describe('kube-apiserver does not authenticate', () => {
     }
   });
 
-  test('an access token in a body of more than 64 KiB', async () => {
+  test('kube-apiserver does not authenticate an access token in a body of more than 64 KiB', async () => {
     const response = await post(alice.access_token, { body: bodyOf(alice.access_token).padEnd(64 * 1024 + 1) });
     expect(response.json).toMatchObject({ status: { error: expect.any(String) as unknown, user: {} } });
   });
@@ -180,7 +180,7 @@ test('the id_token and the access token of the reviewed user are bearer tokens a
     expect((await call(`${secureGateway()}/version`, { token })).status).toBe(200);
 });
 
-test('kube-apiserver authenticates the token of a ServiceAccount, in protobuf and JSON', async () => {
+test('kube-apiserver authenticates the token of a ServiceAccount, in protobuf and in JSON', async () => {
   const token = await serviceAccountToken(account);
   for (const contentType of ['', json]) {
     const { status } = await review(token, [], contentType);
@@ -192,7 +192,7 @@ test('kube-apiserver authenticates the token of a ServiceAccount, in protobuf an
   }
 });
 
-test('a chunked body of more than 64 KiB gets 413', async () => {
+test('a chunked TokenReview of more than 64 KiB gets 413', async () => {
   const headers = { 'transfer-encoding': 'chunked' };
   const response = await post('', { headers, body: bodyOf(alice.access_token).padEnd(64 * 1024 + 1) });
   expectStatus(response, 413, 'RequestEntityTooLarge');
@@ -201,17 +201,17 @@ test('a chunked body of more than 64 KiB gets 413', async () => {
 describe('the right to create TokenReviews', () => {
   // evidence: gateway-token-review-right-replicas
   test.each([
-    ['a review', bodyOf('any')],
-    ['more than 64 KiB', 'x'.repeat(64 * 1024 + 1)],
-    ['broken JSON', '{'],
-  ])('the right to create TokenReviews is required before the body is read: %s, chunked', async (_, body) => {
+    ['a valid body', bodyOf('any')],
+    ['a body of more than 64 KiB', 'x'.repeat(64 * 1024 + 1)],
+    ['a body of invalid JSON', '{'],
+  ])('the right to create TokenReviews is required before the server reads %s in chunks', async (_, body) => {
     const { access_token: token } = await login('alice');
     const response = await post('', { token, body, headers: { 'transfer-encoding': 'chunked' } });
     expect(response.status).toBe(403);
     expect(response.text).toContain('User \\"alice\\" cannot create resource \\"tokenreviews\\"');
   });
 
-  test('the right to create TokenReviews is that of the impersonated user, whether the caller has it or not', async () => {
+  test('the right to create TokenReviews must be that of the impersonated user, whether the caller has it or not', async () => {
     const asReviewer = await post(alice.access_token, {
       token: deputyToken,
       headers: { 'impersonate-user': reviewer },

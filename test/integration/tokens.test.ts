@@ -31,7 +31,7 @@ function expectTokens(response: HttpResponse): Tokens {
 }
 
 describe('the password grant', () => {
-  test('the password grant works with curl as in the README', async () => {
+  test('the password grant works with the curl command of the README', async () => {
     const response = await curl(
       `${gateway()}/oauth/token`,
       '-d',
@@ -80,7 +80,7 @@ describe('the password grant', () => {
   });
 
   test.each(['alice', 'bob', 'carol', 'admin'])(
-    'the password grant works for %s, whatever the hash and its location',
+    'the password grant works for %s, whatever the hash of the password and its location',
     async (username) => {
       expectTokens(await postForm(passwordForm(username)));
       expectTokens(await postForm(passwordForm(username), { base: gateway(1) }));
@@ -93,9 +93,9 @@ describe('the password grant', () => {
   });
 
   test.each([
-    ['plus and percent', encode(passwordForm('bob'))],
+    ['plus signs and percent-encoding', encode(passwordForm('bob'))],
     [
-      'percent alone',
+      'only percent-encoding',
       Object.entries(passwordForm('bob'))
         .map((pair) => pair.map(encodeURIComponent).join('='))
         .join('&'),
@@ -112,11 +112,11 @@ describe('the password grant', () => {
 describe('client authentication', () => {
   const { client_id: _id, client_secret: _secret, ...bare } = passwordForm('alice');
 
-  test('client authentication works in the form', async () => {
+  test('client authentication works with the credentials in the form', async () => {
     expectTokens(await postForm({ ...bare, ...platform }));
   });
 
-  test('client authentication works by HTTP Basic, also with the client_id in the form', async () => {
+  test('client authentication works with HTTP Basic, even if the form contains the client_id', async () => {
     expectTokens(await postForm(bare, { headers: basic('platform', 'platform') }));
     expectTokens(await postForm({ ...bare, client_id: 'platform' }, { headers: basic('platform', 'platform') }));
     const { authorization } = basic('platform', 'platform');
@@ -124,7 +124,7 @@ describe('client authentication', () => {
   });
 
   test.each(['hashed', 'referred'] as const)(
-    'client authentication works for %s, whose secret is not plain text in the configuration',
+    'client authentication works for the client %s, whose secret is not plain text in the configuration',
     async (client) => {
       const secret = clientSecrets[client];
       expectTokens(await postForm(bare, { headers: basic(client, secret) }));
@@ -141,17 +141,17 @@ describe('the scope', () => {
     expect(tokens).toMatchObject({ scope: 'openid profile email', id_token: expect.any(String) as unknown });
   });
 
-  test('the scope without openid adds no id_token; unknown scopes are dropped, and the response reports that', async () => {
+  test('a scope without openid adds no id_token, and the response omits unknown scopes', async () => {
     const tokens = expectTokens(await loginWith('profile nonsense profile'));
     expect(tokens.scope).toBe('profile');
     expect(tokens).not.toHaveProperty('id_token');
   });
 
-  test('the scope that is empty counts as missing', async () => {
+  test('an empty scope counts as missing', async () => {
     expect(expectTokens(await loginWith(''))).not.toHaveProperty('scope');
   });
 
-  test('the scope is kept by refreshes, which may request less', async () => {
+  test('the scope is kept by refreshes, which may request a narrower scope', async () => {
     const first = expectTokens(await loginWith('openid profile'));
     const second = expectTokens(await postForm(refreshForm(first.refresh_token)));
     expect(second).toMatchObject({ scope: 'openid profile', id_token: expect.any(String) as unknown });

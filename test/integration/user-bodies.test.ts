@@ -71,7 +71,7 @@ test.each<[string, string, string, readonly unknown[]]>([
   ['PUT', `${users}/${name}`, 'application/json', [...objects, ...typed]],
   ['POST', users, 'application/json', [...objects, ...typed]],
   ['DELETE', `${users}/${name}`, 'application/json', objects],
-])('%s %s with malformed %s is never a 5xx', async (method, path, contentType, bodies) => {
+])('%s %s with a malformed body of type %s never gets a 5xx status', async (method, path, contentType, bodies) => {
   const wrong: [unknown, number, string][] = [];
   for (const body of bodies) {
     const { status, text } = await call(`${gateway()}${path}?dryRun=All`, {

@@ -45,7 +45,7 @@ const refusal = (spec: object, name = 'refused'): Promise<string> =>
   );
 
 describe('a User object', () => {
-  test('a User object logs in, has its groups, and loses removed rights immediately', async () => {
+  test('a User object can log in, has its groups, and loses removed rights immediately', async () => {
     await bind('users-test', 'platform-node-reader', { kind: 'Group', name: 'erins-friends' });
     undo.push(() => unbind('users-test'));
     await person('erin', { displayName: 'Erin', groups: ['erins-friends'] });
@@ -60,7 +60,7 @@ describe('a User object', () => {
     expect((await postForm(refreshForm(tokens.refresh_token))).status).toBe(400);
   });
 
-  test('a User object that is deleted ends its sessions, and a later one of the same name has neither them nor the password', async () => {
+  test('a deleted User object loses its sessions, and a new one of the same name gets neither the sessions nor the password', async () => {
     await person('frank');
     const tokens = await session('frank');
     await removeUser('frank');
@@ -73,7 +73,7 @@ describe('a User object', () => {
     expect(await loginStatuses('frank')).toEqual([400, 400]);
   });
 
-  test('a User object logs in by e-mail address while that is unique', async () => {
+  test('a User object can log in by e-mail address while the address is unique', async () => {
     await person('grace', { email: 'Grace@example.org' });
     expect(await loginStatuses('grace@EXAMPLE.org')).toEqual([200, 200]);
     undo.push(() => removeUser('heidi'));
@@ -82,7 +82,7 @@ describe('a User object', () => {
     expect(await loginStatuses('grace')).toEqual([200, 200]);
   });
 
-  test('a User object with the name of a configured user has no effect and reports that', async () => {
+  test('a User object with the name of a configured user has no effect, and its status reports that', async () => {
     undo.push(() => removeUser('bob'));
     await createUser('bob', { groups: ['platform:admins'] });
     await eventually('the condition is there', async () => {
@@ -95,7 +95,7 @@ describe('a User object', () => {
   });
 });
 
-describe('kube-apiserver rejects a user with', () => {
+describe('kube-apiserver rejects a user', () => {
   // evidence: user-crd-validation
   test.each([
     ['a group of Kubernetes', { groups: ['ok', 'system:masters'] }, 'must not begin with "system:"'],
@@ -119,7 +119,7 @@ describe('kube-apiserver rejects a user with', () => {
   );
 });
 
-test('kubectl explains every field and prints users as a table', async () => {
+test('kubectl explains every field of a User and prints users as a table', async () => {
   const explained = await succeed(kubectl, 'explain', 'users.iam.platform.io', '--recursive=false');
   expect(explained).toContain('allowed to log in to the platform');
   const spec = await succeed(kubectl, 'explain', 'users.iam.platform.io.spec');
@@ -182,7 +182,7 @@ describe('adding a user to a group', () => {
     ).toBe('');
   });
 
-  test('adding a user to a group requires that right also when the user is created', async () => {
+  test('creating a user in a group requires the right to impersonate the group', async () => {
     expect(await change('writer', ['a', 'platform:admins'], 'POST')).toContain('permission to impersonate');
     expect(await change('writer', ['a'], 'POST')).toBe('');
   });

@@ -140,7 +140,7 @@ beforeAll(async () => {
 describe.each(Object.keys(ways))('%s', (way) => {
   const { url, ca, shown } = ways[way] as Way;
 
-  test('every event and the end are the same messages as at kube-apiserver', () => {
+  test('every event of a watch, and its end, is the same WebSocket message as at kube-apiserver', () => {
     const result = watched.get(way);
     if (result?.status !== 'fulfilled') throw new Error('the watches failed', { cause: result?.reason });
     const [other, ours, ends] = result.value;
@@ -158,7 +158,7 @@ describe.each(Object.keys(ways))('%s', (way) => {
   });
 });
 
-test('an uncached resource can be watched over a WebSocket as the caller', async () => {
+test('an uncached resource can be watched over a WebSocket with the identity of the caller', async () => {
   const path = '/api/v1/namespaces/default/secrets';
   const name = `web-socket-${randomUUID()}`;
   const url = socket(
@@ -175,7 +175,7 @@ test('an uncached resource can be watched over a WebSocket as the caller', async
   ]);
 });
 
-test("Node's own WebSocket receives a watch, which is logged without the token", async () => {
+test('the WebSocket of Node receives a watch, and the log does not contain the token', async () => {
   const mark = `audit-${randomUUID()}`;
   const client = new WebSocket(socket(gateway(), `${nodesPath}?watch=true&timeoutSeconds=1&labelSelector=!${mark}`), [
     tokenProtocol(platformToken),

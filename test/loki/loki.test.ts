@@ -46,8 +46,8 @@ storeSuite('loki', {
       tiny: { max_entries_limit_per_query: 100 },
     }),
   more(stand: () => Stand) {
-    describe('a tenant of the log store loki', () => {
-      test('a tenant of the log store loki with lower limits gets the same records', async () => {
+    describe('a Loki tenant', () => {
+      test('a Loki tenant with lower limits gets the same records', async () => {
         await push(stand().url, small, { tenant: 'small' });
         const store = openLoki(stand().url, 'small');
         const model = new Model(small, { findsSigns: true });
@@ -60,7 +60,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a tenant of the log store loki with lines that are JSON objects gets the text in them', async () => {
+      test('a Loki tenant with lines that are JSON objects gets the text in them', async () => {
         // Loki replaces invalid UTF-8 by blanks.
         const records = small
           .filter(({ namespace }) => ['special', 'edges', 'ns-1'].includes(namespace))
@@ -73,7 +73,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a tenant of the log store loki with lines in another format than configured gets them unchanged', async () => {
+      test('a Loki tenant with lines in another format than configured gets them unchanged', async () => {
         const records = small.filter(({ namespace }) => namespace === 'ns-2');
         await push(stand().url, records, { tenant: 'plain' });
         const store = openLoki(stand().url, 'plain', { textField: 'log' });
@@ -81,7 +81,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a tenant of the log store loki with more records of one time than a query may return gets a note that some are missing', async () => {
+      test('a Loki tenant with more records of one time than a query may return gets a note that some are missing', async () => {
         const records = Array.from({ length: 150 }, (_, index) => ({
           time: at(burst, index < 140 ? 7 : index),
           namespace: 'a',
@@ -100,13 +100,13 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a tenant of the log store loki without records gets empty results', async () => {
+      test('a Loki tenant without records gets empty results', async () => {
         const store = openLoki(stand().url, 'nobody');
         await expectSame(store, new Model([], { findsSigns: true }), everything);
         await store.close();
       });
 
-      test('a tenant of the log store loki must be configured if Loki requires one', async () => {
+      test('a Loki tenant must be configured if Loki requires one', async () => {
         const store = openLoki(stand().url, '', {});
         await expect(store.check(never)).rejects.toMatchObject({
           code: 502,
@@ -116,7 +116,7 @@ storeSuite('loki', {
       });
     });
 
-    test('a query over years finds old records', async () => {
+    test('a query over years to Loki finds old records', async () => {
       const years = [2021, 2023, 2026].map((year, index) => ({
         time: at(Date.UTC(year, 3, 5) / 1_000, index),
         namespace: 'a',

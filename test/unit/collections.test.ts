@@ -153,7 +153,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
 const isServer = (file: string): boolean => !/^src\/(?:docs\/explorer\/browser|cli)\//.test(file);
 
 // evidence: bounded-collections
-test('a collection that may outlive a call is bounded, or listed here with a reason', () => {
+test('a collection that may outlive a call is bounded, or listed in this test with a reason', () => {
   const found = globSync('src/**/*.ts')
     .filter(isServer)
     .flatMap((file) =>
@@ -201,7 +201,7 @@ test.each([
     'export function make(on: any) { const all = new Set(); on((k: string) => all.add(k)); }',
     'make all',
   ],
-])('the check finds %s', (_, text, expected) => {
+])('the check for unbounded collections finds %s', (_, text, expected) => {
   expect(collectionsIn('a.ts', text).map(({ owner, name }) => `${owner} ${name}`.trim())).toEqual([expected]);
 });
 
@@ -215,6 +215,6 @@ test.each([
     'export function f(all: string[]) { const seen = new Set(); return all.map((one) => seen.add(one)); }',
   ],
   ['a collection that never changes', 'const words = new Set(["a"]); export const has = (k: string) => words.has(k);'],
-])('the check ignores %s', (_, text) => {
+])('the check for unbounded collections ignores %s', (_, text) => {
   expect(collectionsIn('a.ts', text)).toEqual([]);
 });

@@ -51,7 +51,7 @@ const diagrams = documents.flatMap((file) =>
   ),
 );
 
-test.each(diagrams)('diagram %s is well-formed', (_, text) => {
+test.each(diagrams)('the diagram %s is well-formed', (_, text) => {
   const [first = '', ...lines] = text
     .trim()
     .split('\n')

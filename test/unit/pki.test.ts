@@ -5,20 +5,23 @@ import { createAuthority, loadAuthority, signingKey } from '../../hack/cluster/p
 
 const sec1 = /^-----BEGIN EC PRIVATE KEY-----\n[^-]+\n-----END EC PRIVATE KEY-----\n$/;
 
-test('keys are written in the SEC1 form, which clients in Java read, too', async () => {
+test('private keys are written in the SEC1 format, which clients in Java can read', async () => {
   const authority = await createAuthority('ca');
   const { key } = await authority.issue({ commonName: 'admin' });
   for (const written of [authority.key, key, (await signingKey()).key]) expect(written).toMatch(sec1);
 });
 
-test.each(['sec1', 'pkcs8'] as const)('loadAuthority issues certificates with a key in the form %s', async (type) => {
-  const { certificate, key } = await createAuthority('ca');
-  const loaded = loadAuthority({
-    certificate,
-    key: createPrivateKey(key).export({ type, format: 'pem' }).toString(),
-  });
-  const issued = await loaded.issue({ commonName: 'admin' });
-  const read = new X509Certificate(issued.certificate);
-  expect(read.verify(new X509Certificate(certificate).publicKey)).toBe(true);
-  expect(read.checkPrivateKey(createPrivateKey(issued.key))).toBe(true);
-});
+test.each(['sec1', 'pkcs8'] as const)(
+  'loadAuthority() issues certificates with a key in the format %s',
+  async (type) => {
+    const { certificate, key } = await createAuthority('ca');
+    const loaded = loadAuthority({
+      certificate,
+      key: createPrivateKey(key).export({ type, format: 'pem' }).toString(),
+    });
+    const issued = await loaded.issue({ commonName: 'admin' });
+    const read = new X509Certificate(issued.certificate);
+    expect(read.verify(new X509Certificate(certificate).publicKey)).toBe(true);
+    expect(read.checkPrivateKey(createPrivateKey(issued.key))).toBe(true);
+  },
+);

@@ -15,7 +15,7 @@ test.each([
   ['a.yaml', 'a:\n  description: >-\n    The user\n    was told.\n  b: told', 'a.yaml:4:9: “told”'],
   ['a.yaml', 'key: value # Of one container a query reads this.', 'a.yaml:1:14: “Of”'],
   ['Makefile', '# Builds all anew.\nall:', 'Makefile:1:14: “anew”'],
-])('the prose check finds a term that the style rules out in %s: %j', async (file, text, problem) => {
+])('the prose check finds a term that the style excludes in %s: %j', async (file, text, problem) => {
   expect(await proseProblems(file, text)).toContainEqual(expect.stringMatching(new RegExp(`^${problem}`)));
 });
 

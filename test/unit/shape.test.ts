@@ -66,7 +66,7 @@ const isIn = (file: string, place: string): boolean =>
   file === place || (place.endsWith('/') && file.startsWith(place));
 
 test.each(additions)(
-  'only its own files, its index and its section of the configuration name the %s',
+  'the %s is named only in its own files, its index and its section of the configuration',
   (_, name, places) => {
     const files = sources.filter(({ file, text }) => name.test(file) || name.test(text)).map(({ file }) => file);
     expect({
@@ -76,7 +76,7 @@ test.each(additions)(
   },
 );
 
-test('each grant of the configuration is in the list above', () => {
+test('each grant of the configuration is in the list of additions of this test', () => {
   const listed = additions.map(([what]) => what).filter((what) => what.startsWith('grant '));
   expect(listed).toEqual(clientGrantTypes.map((grantType) => `grant ${grantType}`));
 });

@@ -33,7 +33,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('a suite whose tests pass passes, and includes the CPU time of the processes that its tests start', async () => {
+test('a suite whose tests pass succeeds, and includes the CPU time of the processes that its tests start', async () => {
   const burn = 'while (process.cpuUsage().user < 3e5);';
   const text = `test('good', () => {
     require('node:child_process').execFileSync(process.execPath, ['-e', ${JSON.stringify(burn)}]);
@@ -85,7 +85,7 @@ test('a suite that hangs is terminated with all processes that it has started, a
   while (isAlive(Number(readFileSync(pid, 'utf8')))) await setTimeout(50);
 });
 
-test('a suite that leaves something open fails, even if its tests pass', async () => {
+test('a suite that leaves a resource open fails, even if its tests pass', async () => {
   const open = "test('opens', () => { require('node:net').createServer().listen(0, '127.0.0.1'); });";
   const outcome = await ended('open', { 'open.test.js': open }, ({ passed }) => passed === 1);
   expect(outcome).toMatchObject({

@@ -105,7 +105,7 @@ export const argoCD: Tool = {
   build,
   flows: {
     'with enablePKCEAuthentication: logs in, and finds groups and username': logsIn,
-    'as shipped: argocd login --sso': commandLine,
+    'as shipped: logs in with argocd login --sso': commandLine,
     'as shipped: fails, and the error names enablePKCEAuthentication': shipped,
   },
 };

@@ -27,7 +27,7 @@ const flows: Tool['flows'] = {
     deepEqual(await lines(client, 'nodes', site.gateway, site), await names()),
   'lists the nodes of the platform': async (client, site) =>
     deepEqual(await lines(client, 'platform', site.gateway, site), await names()),
-  'creates, applies, patches and deletes': through('objects', [
+  'creates, applies, patches and deletes objects': through('objects', [
     'created 1',
     'applied 2',
     'patched 3',

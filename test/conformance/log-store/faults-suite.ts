@@ -83,7 +83,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
       expect([query.total, query.partial.reason]).toEqual([30, expect.stringMatching(/exceeds 8 MiB/)]);
     });
 
-    test('log records of more than a megabyte are all exported', async () => {
+    test('log records of more than a megabyte are exported without exception', async () => {
       const lines = (await get('operation=export&namespaces=large&sort=asc')).text.split('\n').slice(0, -1);
       expect(lines.map((line) => line.length)).toEqual(
         Array.from({ length: 30 }, (_, i) => large + 1 + String(i).length),
@@ -91,7 +91,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
     });
   });
 
-  test('the store gets no more requests after clients abandon their exports', async () => {
+  test('the log store receives no more requests after clients abandon their exports', async () => {
     const left = await Promise.all(
       Array.from({ length: 16 }, async () => {
         const response = await open(`operation=export&${time}`);
@@ -118,7 +118,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
     (await readyz())[1].split('\n').find((line) => line.includes('logs'));
 
   describe('a store that is suspended', () => {
-    test('a store that is suspended is a warning for authenticated callers until it continues, and the server stays ready', async () => {
+    test('a store that is suspended causes a warning for authenticated callers until it continues, and the server stays ready', async () => {
       expect(await logsLine()).toBe('[+]logs ok');
       process.kill(store.pid, 'SIGSTOP');
       try {
@@ -135,7 +135,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   });
 
   describe('a store that crashes', () => {
-    test('a store that crashes fails running requests with an error, and works again after a restart', async () => {
+    test('a store that crashes makes running requests fail with an error, and works again after a restart', async () => {
       const tail = await open('follow=true&namespaces=ns-1');
       const logged = text(tail);
       const reading = await open(`operation=export&namespaces=large&${time}`);

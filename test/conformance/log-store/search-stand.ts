@@ -18,7 +18,7 @@ export function searchSuite(name: SearchServerName, count: number, shards: numbe
     digits: 3,
     begin: (records) => searchStand(name, records, shards),
     more: (stand) =>
-      test('the model splits words like the analyzer of the server', async () => {
+      test('the model of the log store splits words like the analyzer of the search server', async () => {
         const signs = fc.constantFrom(...Array.from(`ab1_.:',;-/ "Z`), 'x'.repeat(130));
         await fc.assert(
           fc.asyncProperty(

@@ -61,9 +61,9 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['nothing, before the first record', { end: start - 86_400 }],
   ['nothing, after the last record', { start: end + 86_400 }],
   ['a single second', { start: edge, end: edge }],
-  ['from a second on', { start: edge, end: edge + 1 }],
-  ['up to a second', { start: edge - 1, end: edge }],
-  ['up to the second after', { start: edge - 1, end: edge + 1 }],
+  ['all times from a second on', { start: edge, end: edge + 1 }],
+  ['all times up to a second', { start: edge - 1, end: edge }],
+  ['all times up to the following second', { start: edge - 1, end: edge + 1 }],
   ['no namespace', { namespaces: new Map() }],
   ['one namespace', { namespaces: new Map([['ns-1', 0]]) }],
   ['a namespace that does not exist', { namespaces: new Map([['no-such', 0]]) }],
@@ -248,25 +248,25 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       return found;
     }
 
-    test.each(selections)('the log store returns the first pages of %s', async (_what, partial) => {
+    test.each(selections)('the log store returns the first pages for %s', async (_what, partial) => {
       const selection = selected(partial);
       for (const order of ['asc', 'desc'] as const) await expectPages(selection, order, 10, 30);
     });
 
-    test.each(selections)('the log store counts %s', async (_what, partial) => {
+    test.each(selections)('the log store counts the records for %s', async (_what, partial) => {
       const selection = selected(partial);
       const result = stand.store.statistics(selection, signal);
       expect(await result).toEqual(model.statistics(selection));
     });
 
-    test.each(selections)('the log store returns a histogram of %s', async (_what, partial) => {
+    test.each(selections)('the log store returns a histogram for %s', async (_what, partial) => {
       const selection = selected(partial);
       const interval = { count: 15, unit: 'm' } as const;
       const result = stand.store.histogram(selection, interval, signal);
       expect(await result).toEqual(model.histogram(selection, interval));
     });
 
-    test.each(intervals)('the log store returns buckets of $count $unit', async (interval) => {
+    test.each(intervals)('the log store returns histogram buckets of $count $unit', async (interval) => {
       for (const partial of [{}, { start: edge, end: edge }, { namespaces: tenants(0, 900) }]) {
         const selection = selected(partial);
         const result = stand.store.histogram(selection, interval, signal);
@@ -274,33 +274,39 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       }
     });
 
-    test('the log store rejects more buckets than a response may have', async () => {
+    test('the log store rejects a histogram with more buckets than a response may have', async () => {
       const result = stand.store.histogram(all, { count: 1, unit: 's' }, signal);
       await expect(result).rejects.toMatchObject({ code: 400 });
     });
 
-    test.each(['asc', 'desc'] as const)('the log store pages records with equal times, %s', async (order) => {
-      const selection = selected({ start: burst, end: burst + 1, namespaces: new Map([['burst', 0]]) });
-      await expectPages(selection, order, 97, 10_000);
-      await expectPages(selection, order, 1_000, 10_000);
-      const pages: LogRecord[] = [];
-      for (let from = 0; ; from += 313) {
-        const { records } = await stand.store.query(selection, { order, from, size: 313 }, signal);
-        pages.push(...records);
-        if (records.length < 313) break;
-      }
-      expect(sorted(pages)).toEqual(sorted(model.select(selection)));
-    });
+    test.each(['asc', 'desc'] as const)(
+      'the log store returns pages of records with equal times in the order %s',
+      async (order) => {
+        const selection = selected({ start: burst, end: burst + 1, namespaces: new Map([['burst', 0]]) });
+        await expectPages(selection, order, 97, 10_000);
+        await expectPages(selection, order, 1_000, 10_000);
+        const pages: LogRecord[] = [];
+        for (let from = 0; ; from += 313) {
+          const { records } = await stand.store.query(selection, { order, from, size: 313 }, signal);
+          pages.push(...records);
+          if (records.length < 313) break;
+        }
+        expect(sorted(pages)).toEqual(sorted(model.select(selection)));
+      },
+    );
 
-    test.each(['asc', 'desc'] as const)('the log store returns deep pages, %s', async (order) => {
-      await expectPages(all, order, 10_000, 20_000);
-      await expectPages(all, order, 100, 300, 9_900);
-      await expectPages(all, order, 50, 100, Math.min(99_900, count - 100));
-      await expectPages(all, order, 10, 10, count - 5);
-      await expectPages(all, order, 10, 10, count);
-    });
+    test.each(['asc', 'desc'] as const)(
+      'the log store returns pages far from the first in the order %s',
+      async (order) => {
+        await expectPages(all, order, 10_000, 20_000);
+        await expectPages(all, order, 100, 300, 9_900);
+        await expectPages(all, order, 50, 100, Math.min(99_900, count - 100));
+        await expectPages(all, order, 10, 10, count - 5);
+        await expectPages(all, order, 10, 10, count);
+      },
+    );
 
-    test('the log store supports the maximum number of keywords of all kinds, in 200 namespaces', async () => {
+    test('the log store supports the maximum number of keywords of every kind in 200 namespaces', async () => {
       const selection = selected({
         namespaces: tenants(0, 200),
         workloads: many(100, 'web').map((one) => workload(one)),
@@ -315,12 +321,12 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       await expectPages(selection, 'desc', 10, 10);
     });
 
-    test('the log store returns the total with an empty page', async () => {
+    test('the log store returns the total number of records with an empty page', async () => {
       const { total, records } = await stand.store.query(all, { order: 'desc', from: 0, size: 0 }, signal);
       expect([total, records]).toEqual([count, []]);
     });
 
-    test.each(['asc', 'desc'] as const)('the log store pages over 5,000 namespaces, %s', async (order) => {
+    test.each(['asc', 'desc'] as const)('the log store pages over 5,000 namespaces in the order %s', async (order) => {
       const selection = selected({ namespaces: tenants(0, corpus.tenants) });
       await expectPages(selection, order, 3_000, 15_000);
       await expectPages(selection, order, 10, 30, 7_000);
@@ -328,7 +334,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
 
     test.each<[string, TimeOrder, Partial<Selection>]>([
       ['everything', 'asc', {}],
-      ['everything, newest first', 'desc', {}],
+      ['everything', 'desc', {}],
       [
         'keywords of different containers',
         'asc',
@@ -340,9 +346,9 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
         },
       ],
       ['5,000 namespaces', 'desc', { namespaces: tenants(0, corpus.tenants) }],
-      ['one time', 'desc', { start: burst, end: burst + 1 }],
+      ['a single time', 'desc', { start: burst, end: burst + 1 }],
       ['nothing', 'asc', { namespaces: new Map() }],
-    ])('the log store exports %s (%s)', async (_what, order, partial) => {
+    ])('the log store exports %s in the order %s', async (_what, order, partial) => {
       const selection = selected(partial);
       const found = await exported(selection, order);
       const expected = model.inOrder(selection, order);

@@ -9,7 +9,7 @@ const resource = 'nodes.resources.platform.io';
 export const aggregation: Case = {
   title: 'kubectl reaches the pods through kube-apiserver',
   steps: (cluster) => [
-    step('the aggregated API is available', async () => {
+    step('kube-apiserver reports the aggregated API as available', async () => {
       await cluster.until('the APIService is available', async () => {
         const { status } = await cluster.kube.json<{ status: { conditions?: Condition[] } }>(apiService);
         const available = status.conditions?.find(({ type }) => type === 'Available');
@@ -18,7 +18,7 @@ export const aggregation: Case = {
         return true;
       });
     }),
-    step(`kubectl get --raw ${path}`, async () => {
+    step(`kubectl get --raw ${path} returns the list of nodes`, async () => {
       const list = JSON.parse(await cluster.kubectl(`get --raw ${path}`)) as {
         kind: string;
         items: { metadata: { name: string } }[];
@@ -33,10 +33,10 @@ export const aggregation: Case = {
       const table = await cluster.kubectl(`get ${resource}`);
       match(table, new RegExp(`^NAME +STATUS +ROLES +AGE +VERSION\\n${nodeName} +Ready `));
     }),
-    step('a user without rights is rejected', async () => {
+    step('kube-apiserver rejects a user without rights', async () => {
       await rejects(cluster.kubectl(`get ${resource} --as jane`), /nodes\.resources\.platform\.io is forbidden/);
     }),
-    step('the user can read once the ClusterRole platform-node-reader is bound', async () => {
+    step('a user who is bound to the ClusterRole platform-node-reader can read nodes', async () => {
       const binding = 'clusterrolebinding jane-reads-nodes';
       await cluster.kubectl(`create ${binding} --clusterrole=platform-node-reader --user=jane`);
       await cluster.until('jane is allowed to read nodes', async () => {

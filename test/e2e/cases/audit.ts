@@ -32,12 +32,12 @@ export const audit: Case = {
         .filter((line) => line.includes(`"requestURI":"${requestPath}"`))
         .map((line) => JSON.parse(line) as AuditEvent);
     return [
-      step('helm upgrade configures a volume for the file and a receiver for the webhook', async () => {
+      step('helm upgrade configures a volume for the audit file and a receiver for the audit webhook', async () => {
         const url = `http://${await startReceiver(cluster)}:8080/`;
         const settings = ['auditVolume.emptyDir.sizeLimit=10Mi', `config.audit.log.path=${path}`];
         await helmInstall(cluster, ...settings, `config.audit.webhook.url=${url}`);
       }),
-      step('the file of the server that handled the request names the user and the response', async () => {
+      step('the audit file of the server that handled a request names the user and the response', async () => {
         const base = `http://${host}`;
         const { access_token: token } = await logIn(cluster.inside, base, await adminPassword(cluster));
         // A server that is being replaced may handle the request, and writes to no file.
@@ -50,13 +50,13 @@ export const audit: Case = {
         strictEqual(events[0]?.user.username, 'admin');
         strictEqual(events[0].responseStatus.code, 404);
       }),
-      step('the webhook received the same event in a list', async () => {
+      step('the audit webhook receives the same event in a list', async () => {
         await cluster.until('the event was sent', async () => {
           const lists = await cluster.kubectl(`--namespace ${elsewhere} logs ${receiver}`);
           return lists.startsWith('{"kind":"EventList"') && lists.includes(`"auditID":"${events[0]?.auditID}"`);
         });
       }),
-      step('helm upgrade to the previous values removes both', async () => {
+      step('helm upgrade to the previous values removes the file and the webhook', async () => {
         await helmInstall(cluster);
         await cluster.kubectl(`--namespace ${elsewhere} delete pod ${receiver} --now`);
         await cluster.until('two servers without a volume run', async () => (await pods(cluster)).length === 2);

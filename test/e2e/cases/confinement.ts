@@ -6,24 +6,27 @@ import { step, type Case } from '../steps.ts';
 export const confinement: Case = {
   title: 'The server is confined',
   steps: (cluster) => [
-    step('it runs as user 65532 without capabilities or a way to gain them, with a seccomp filter', async () => {
-      const text = await inServer(cluster, "fs.readFileSync('/proc/1/status', 'utf8')");
-      const status = Object.fromEntries(text.split('\n').map((line) => line.split(/:\s+/, 2) as [string, string]));
-      const none = '0'.repeat(16);
-      deepStrictEqual(
-        ['Uid', 'Gid', 'CapEff', 'CapPrm', 'CapBnd', 'NoNewPrivs', 'Seccomp'].map((name) => status[name]),
-        [ids, ids, none, none, none, '1', '2'],
-      );
-    }),
-    step('it cannot write to any folder', async () => {
+    step(
+      'the server runs as user 65532 without capabilities or a way to gain them, with a seccomp filter',
+      async () => {
+        const text = await inServer(cluster, "fs.readFileSync('/proc/1/status', 'utf8')");
+        const status = Object.fromEntries(text.split('\n').map((line) => line.split(/:\s+/, 2) as [string, string]));
+        const none = '0'.repeat(16);
+        deepStrictEqual(
+          ['Uid', 'Gid', 'CapEff', 'CapPrm', 'CapBnd', 'NoNewPrivs', 'Seccomp'].map((name) => status[name]),
+          [ids, ids, none, none, none, '1', '2'],
+        );
+      },
+    ),
+    step('the server cannot write to any folder', async () => {
       for (const folder of ['', '/app', '/tmp', '/usr/local/bin'])
         strictEqual((await inServer(cluster, attempt(folder))).trim(), 'EROFS', folder);
     }),
-    step('its image has no shell', async () => {
+    step('the image of the server has no shell', async () => {
       const shells = "['/bin/sh', '/bin/bash', '/usr/bin/sh'].some((path) => fs.existsSync(path))";
       strictEqual((await inServer(cluster, shells)).trim(), 'false');
     }),
-    step('the kubelet reports it live and ready', async () => {
+    step('the kubelet reports the server as live and ready', async () => {
       for (const { status } of await pods(cluster))
         for (const path of ['livez', 'readyz'])
           strictEqual((await cluster.inside.request(`http://${status.podIP}:9090/${path}`)).status, 200);

@@ -63,16 +63,16 @@ export const gateway: Case = {
         ({ token, ways } = await waysOf(cluster));
         await cluster.kubectl(`--namespace ${shop} wait --for=condition=Ready pod/till --timeout=60s`);
       }),
-      step('auth whoami prints kim', async () => {
+      step('kubectl auth whoami prints kim', async () => {
         const { stdout } = await same(['auth', 'whoami', '-o', 'jsonpath={.status.userInfo.username}']);
         strictEqual(stdout, person);
       }),
-      step('logs and logs -f print the log to its end', async () => {
+      step('kubectl logs and kubectl logs -f print the log to its end', async () => {
         strictEqual((await same(['logs', 'talker', '-f'])).stdout, '1\n2\n3\n');
         strictEqual((await same(['logs', 'talker', '--tail=1'])).stdout, '3\n');
       }),
       ...Object.entries(transports).flatMap(([transport, env]) => [
-        step(`exec by ${transport} returns output, errors and the exit code`, async () => {
+        step(`kubectl exec by ${transport} returns output, errors and the exit code`, async () => {
           const { code, stdout, stderr } = await same(
             ['exec', 'till', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7'],
             env,
@@ -80,10 +80,10 @@ export const gateway: Case = {
           deepStrictEqual({ code, stdout }, { code: 7, stdout: 'out\n' });
           match(stderr, /^err\n/);
         }),
-        step(`exec -i by ${transport} transfers megabytes in both directions`, async () => {
+        step(`kubectl exec -i by ${transport} transfers megabytes in both directions`, async () => {
           strictEqual((await same(['exec', '-i', 'till', '--', 'cat'], env, much)).stdout, much);
         }),
-        step(`exec -it by ${transport} has a terminal`, async () => {
+        step(`kubectl exec -it by ${transport} has a terminal`, async () => {
           for (const way of ways) {
             const words = [kubectl, ...way.flags, 'exec', '-it', 'till', '--', 'sh'];
             // kubectl needs a terminal to provide one.
@@ -95,7 +95,7 @@ export const gateway: Case = {
             match(stdout, /^a terminal\r?$/m);
           }
         }),
-        step(`attach by ${transport} prints the output of the pod`, async () => {
+        step(`kubectl attach by ${transport} prints the output of the pod`, async () => {
           for (const way of ways) {
             const attached = start(way, ['attach', 'till'], env);
             const [first] = (await once(attached.stdout, 'data')) as [Buffer];
@@ -103,7 +103,7 @@ export const gateway: Case = {
             attached.kill();
           }
         }),
-        step(`cp by ${transport} copies files in both directions`, async () => {
+        step(`kubectl cp by ${transport} copies files in both directions`, async () => {
           writeFileSync(file('there'), much);
           for (const way of ways) {
             const there = await run(way, ['cp', file('there'), 'till:/tmp/there'], env);
@@ -112,7 +112,7 @@ export const gateway: Case = {
             ok(readFileSync(file('back'), 'utf8') === much);
           }
         }),
-        step(`port-forward by ${transport} forwards requests`, async () => {
+        step(`kubectl port-forward by ${transport} forwards requests`, async () => {
           for (const way of ways) {
             const forward = start(way, ['port-forward', 'pod/till', ':7777'], env);
             try {
@@ -124,7 +124,7 @@ export const gateway: Case = {
             }
           }
         }),
-        step(`exec by ${transport} has about the same round-trip time as directly`, async () => {
+        step(`kubectl exec by ${transport} has about the same round-trip time as at kube-apiserver`, async () => {
           const figures: string[] = [];
           for (const way of ways) figures.push(`${way.name} ${(await roundTrip(start(way, echo, env))).toFixed(2)} ms`);
           return figures.join(', ');
@@ -137,12 +137,12 @@ export const gateway: Case = {
         deepStrictEqual(through, itself);
         deepStrictEqual(itself, { causes: [{ message: '7', reason: 'ExitCode' }], stdout: 'out\n', stderr: 'err\n' });
       }),
-      step('requests that RBAC forbids are rejected with the same message', async () => {
+      step('requests that RBAC forbids are rejected with the message of kube-apiserver', async () => {
         const { code, stderr } = await same(['exec', '--namespace', 'kube-system', 'deploy/coredns', '--', 'true']);
         strictEqual(code, 1);
         match(stderr, /User "kim" cannot get resource/);
       }),
-      step('exec and logs -f end when the session of the token is revoked', async () => {
+      step('kubectl exec and kubectl logs -f end when the session of the token is revoked', async () => {
         const [, way] = ways;
         if (way === undefined) throw new Error('the way through the server is missing');
         const streams = [
@@ -156,7 +156,7 @@ export const gateway: Case = {
         await Promise.all(ended);
         strictEqual((await run(way, ['get', 'pods'])).code, 1);
       }),
-      step('everything is cleaned up', async () => {
+      step('deleting the user deletes the password', async () => {
         const uid = await cluster.kubectl(`get users.iam.platform.io ${person} -o jsonpath={.metadata.uid}`);
         await cluster.kubectl(`delete users.iam.platform.io ${person}`);
         await cluster.kubectl(`delete namespace ${shop} --timeout=60s`);

@@ -13,11 +13,11 @@ export const installation: Case = {
       await helmInstall(cluster);
       deepStrictEqual((await pods(cluster)).map(isReady), [true, true]);
     }),
-    step('no container has restarted', async () => {
+    step('no container of the server has restarted', async () => {
       const restarts = (await pods(cluster)).map(({ status }) => status.containerStatuses?.[0]?.restartCount);
       deepStrictEqual(restarts, [0, 0]);
     }),
-    step('the command in the notes prints the generated password', async () => {
+    step('the command in the notes of the chart prints the generated password', async () => {
       const notes = await cluster.helm(`get notes ${release} --namespace ${namespace}`);
       const [, command = ''] = /^ +kubectl (.* get secret platform-admin .*) \| base64 -d$/m.exec(notes) ?? [];
       const encoded = await cluster.kubectl(command.replaceAll("'", ''));

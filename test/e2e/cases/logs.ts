@@ -29,7 +29,7 @@ export const logs: Case = {
     };
     const written = ['Problem: none', 'line 1', 'line 2', 'line 3', 'line 4', 'line 5'];
     return [
-      step('a Deployment writes logs', async () => {
+      step('the pods of a Deployment write logs', async () => {
         token = (await logIn(cluster.inside, `http://${host}`, await adminPassword(cluster))).access_token;
         const labels = { app: 'writer' };
         const containers = [{ name: 'writer', image: `${names.client}:${tag}`, command: ['sh', '-c', script] }];
@@ -49,12 +49,12 @@ export const logs: Case = {
           async () => (await fetchLogs(`namespaces=${shop}`)).query.total === 6,
         );
       }),
-      step('logs are found by workload, with their times', async () => {
+      step('the server finds logs by workload, with their times', async () => {
         const found = await fetchLogs('workloads=writer&log_query=PROBLEM,line%201');
         deepStrictEqual(texts(found), ['Problem: none', 'line 1']);
         for (const { time } of found.query.records) match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/);
       }),
-      step('kubectl reads the same through kube-apiserver', async () => {
+      step('kubectl reads the same logs through kube-apiserver', async () => {
         await cluster.until('the APIService is available', async () => {
           const { status } = await cluster.kube.json<{
             status: { conditions?: readonly { type: string; status: string }[] };
@@ -71,7 +71,7 @@ export const logs: Case = {
         );
         deepStrictEqual(body.trimEnd().split('\n').toSorted(), written);
       }),
-      step('logs of a deleted pod are gone', async () => {
+      step('the logs of a deleted pod are not available any more', async () => {
         await cluster.kube.json(`/api/v1/namespaces/${shop}`, { method: 'DELETE' });
         await cluster.until('no log is found', async () => (await fetchLogs(`namespaces=${shop}`)).query.total === 0);
       }),

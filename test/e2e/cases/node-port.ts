@@ -29,15 +29,15 @@ export const nodePort: Case = {
         await helmInstall(cluster, 'service.type=NodePort');
         ports = await nodePorts(cluster);
       }),
-      step("the admin's password, the CA and the caBundle are unchanged", async () => {
+      step("the admin's password, the CA and the caBundle are unchanged after the change of the Service", async () => {
         deepStrictEqual(await keeps(cluster), before.kept);
       }),
-      step('existing sessions continue', async () => {
+      step('existing sessions continue after the change of the Service', async () => {
         const { access_token, refresh_token } = before.tokens;
         deepStrictEqual(await listNodes(cluster.inside, `http://${host}`, access_token), [nodeName]);
         await refresh(cluster.inside, `http://${host}`, refresh_token);
       }),
-      step('a machine outside gets a token over http and lists the nodes', async () => {
+      step('a machine outside the cluster gets a token over http and lists the nodes', async () => {
         const base = `http://${ports['http']}`;
         // kube-proxy takes a moment to see the new port.
         await cluster.until(`${base} responds`, async () => {
@@ -47,12 +47,15 @@ export const nodePort: Case = {
         const { access_token } = await logIn(cluster.outside, base, await adminPassword(cluster));
         deepStrictEqual(await listNodes(cluster.outside, base, access_token), [nodeName]);
       }),
-      step("a machine outside does the same over https, under the server's name", async () => {
-        const connection = { authority: await authority(cluster), connectTo: ports['https'] ?? '' };
-        const base = `https://${host}`;
-        const { access_token } = await logIn(cluster.outside, base, await adminPassword(cluster), connection);
-        deepStrictEqual(await listNodes(cluster.outside, base, access_token, connection), [nodeName]);
-      }),
+      step(
+        "a machine outside the cluster gets a token over https and lists the nodes, under the server's name",
+        async () => {
+          const connection = { authority: await authority(cluster), connectTo: ports['https'] ?? '' };
+          const base = `https://${host}`;
+          const { access_token } = await logIn(cluster.outside, base, await adminPassword(cluster), connection);
+          deepStrictEqual(await listNodes(cluster.outside, base, access_token, connection), [nodeName]);
+        },
+      ),
     ];
   },
 };

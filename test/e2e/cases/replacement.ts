@@ -19,7 +19,7 @@ export const replacement: Case = {
     };
     const rollout = `--namespace ${namespace} rollout`;
     return [
-      step('kubectl rollout restart', async () => {
+      step('no request fails during kubectl rollout restart', async () => {
         const before = new Set((await pods(cluster)).map(({ metadata }) => metadata.uid));
         const report = await under(await loads(), async () => {
           await cluster.kubectl(`${rollout} restart deployment/${release}`);
@@ -32,7 +32,7 @@ export const replacement: Case = {
         );
         return report;
       }),
-      step('kubectl delete pod of one replica', async () => {
+      step('no request fails during kubectl delete pod of one replica', async () => {
         const [victim] = await pods(cluster);
         return under(await loads(), async () => {
           await cluster.kubectl(`--namespace ${namespace} delete pod ${victim?.metadata.name}`);

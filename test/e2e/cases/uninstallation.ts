@@ -21,7 +21,7 @@ export const uninstallation = (before: readonly Item[]): Case => ({
       strictEqual(await found(cluster, `/api/v1/namespaces/${namespace}`), undefined);
     };
     return [
-      step('outside the namespace, only the CRDs remain', async () => {
+      step('only the CRDs remain outside the namespace after helm uninstall', async () => {
         await uninstall();
         const kept = [
           '+ apiservices.apiregistration.k8s.io v1alpha2.iam.platform.io',
@@ -29,19 +29,22 @@ export const uninstallation = (before: readonly Item[]): Case => ({
         ];
         await cluster.until('nothing else is left', async () => deepStrictEqual(await elsewhere(), kept));
       }),
-      step('the commands in the notes delete everything in the namespace except custom resources', async () => {
-        // A terminating server could create them again.
-        await cluster.until('the pods are gone', async () => !(await inNamespace(cluster)).includes('pods'));
-        await follow(cluster, notes);
-        const left = await inNamespace(cluster);
-        deepStrictEqual(
-          left.filter((resource) => !ownCRDs.includes(resource)),
-          [],
-        );
-        ok(left.includes('sessions.iam.platform.io'));
-      }),
-      step('deleting the namespace completes', deleteNamespace),
-      step('a new installation adopts the remaining CRDs', async () => {
+      step(
+        'the commands in the notes of the chart delete everything in the namespace except custom resources',
+        async () => {
+          // A terminating server could create them again.
+          await cluster.until('the pods are gone', async () => !(await inNamespace(cluster)).includes('pods'));
+          await follow(cluster, notes);
+          const left = await inNamespace(cluster);
+          deepStrictEqual(
+            left.filter((resource) => !ownCRDs.includes(resource)),
+            [],
+          );
+          ok(left.includes('sessions.iam.platform.io'));
+        },
+      ),
+      step('the namespace of the server can be deleted', deleteNamespace),
+      step('a new installation of the chart adopts the remaining CRDs', async () => {
         await helmInstall(cluster, 'crds.keep=false');
         await logIn(cluster.inside, `http://${host}`, await adminPassword(cluster));
       }),

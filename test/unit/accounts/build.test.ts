@@ -51,7 +51,7 @@ describe('a login', () => {
   });
 });
 
-test('only the holder of the lease deletes expired sessions', async () => {
+test('only the replica that holds the Lease deletes expired sessions', async () => {
   const other = await startAccounts({ beside: accounts });
   try {
     const { username: userName, uid: userUID } = accounts.directory.account('alice') ?? { username: '', uid: '' };
@@ -69,7 +69,7 @@ test('only the holder of the lease deletes expired sessions', async () => {
   }
 });
 
-test('Users are read only after the configured users are known', async () => {
+test('Users are read only after the configured users are loaded', async () => {
   const passwordRef = { name: 'platform-admin', key: 'passwordHash' };
   const admin = { username: 'admin', passwordHash: undefined, passwordRef };
   const other = await startAccounts({ authentication: { users: [admin] } });

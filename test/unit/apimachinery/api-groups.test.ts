@@ -53,7 +53,7 @@ describe.each([
     });
   });
 
-  test.each(['v2', 'v2beta1'])('discovery supports the aggregated form %s', async (v) => {
+  test.each(['v2', 'v2beta1'])('discovery supports the aggregated format %s', async (v) => {
     const accept = `application/json;g=apidiscovery.k8s.io;v=${v};as=APIGroupDiscoveryList;profile=nopeer,application/json`;
     const { body, headers } = await get(routes, prefix, { headers: { accept } });
     expect(headers).toMatchObject({
@@ -95,12 +95,12 @@ describe.each([
     expect(again.response.text).toBe('');
   });
 
-  test('discovery returns the unaggregated form if an Accept clause does not match', async () => {
+  test('discovery returns the unaggregated format if an Accept clause does not match', async () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList, application/json;q=0.9';
     expect((await get(routes, prefix, { headers: { accept } })).body['kind']).toBe('APIGroupList');
   });
 
-  test('discovery responds 406 to an unsupported Accept header, so that old aggregators fall back', async () => {
+  test('discovery returns 406 for an unsupported Accept header, so that old aggregators fall back', async () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList';
     expect(await refused(routes, prefix, { headers: { accept } })).toMatchObject({ code: 406 });
     expect(

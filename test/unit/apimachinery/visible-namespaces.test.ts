@@ -58,7 +58,7 @@ test('a user with the right in all namespaces sees all namespaces', async () => 
   expect(reviewed).toEqual(['list *']);
 });
 
-test('a request for one namespace, one object or the cluster requires exactly that right', async () => {
+test('a request for one namespace, one object or the cluster requires exactly the right for it', async () => {
   allowed = new Set(['list a', 'get a/p', 'list *']);
   expect(await visible(pods, { namespace: 'a' })).toBeUndefined();
   expect(await visible(pods, { verb: 'get', namespace: 'a', name: 'p' })).toBeUndefined();
@@ -83,7 +83,7 @@ test.each<[typeof pods, Partial<RequestInfo>]>([
   // A role in a namespace can grant cluster-scoped resources by this name, but kube-apiserver ignores it for them.
   [namespacesOfAnotherGroup, {}],
   [namespacesOfAnotherGroup, { name: 'b' }],
-])('a role in another namespace does not allow %j %j', async (of, info) => {
+])('a role in another namespace does not allow access to %j %j', async (of, info) => {
   granted = ['b'];
   const { verb = 'list', name = '' } = info;
   const key = `${verb} b${name === '' ? '' : `/${name}`}`;
@@ -92,7 +92,7 @@ test.each<[typeof pods, Partial<RequestInfo>]>([
   expect(reviewed).toHaveLength(1);
 });
 
-test('a request without an identity is rejected with 401', async () => {
+test('a request for visible namespaces without an identity is rejected with 401', async () => {
   const request = { user: undefined, info: { verb: 'list', namespace: '', name: '' }, query: new URLSearchParams() };
   const access = {
     granted: { of: () => [], hasSynced: () => true },
@@ -102,7 +102,7 @@ test('a request without an identity is rejected with 401', async () => {
   await expect(found).rejects.toMatchObject({ code: 401 });
 });
 
-test('namespaces are visible if a role in them allows `get` for them', async () => {
+test('namespaces are visible if a role in them allows the verb `get` for namespaces', async () => {
   const namespaces = { underlying: { group: '', version: 'v1', resource: 'namespaces' }, namespaced: false };
   granted = ['a', 'b', 'c'];
   allowed = new Set(['get a/a', 'get c/c', 'watch b/b']);
@@ -113,7 +113,7 @@ test('namespaces are visible if a role in them allows `get` for them', async () 
   expect(reviewed.filter((key) => key.includes('list'))).toEqual(['list *', 'list */c', 'list */b', 'list */b']);
 });
 
-test('other candidates are confirmed by reviews, with bounded concurrency', async () => {
+test('other candidate namespaces are confirmed by access reviews with bounded concurrency', async () => {
   granted = Array.from({ length: 100 }, (_, index) => `n${index}`);
   allowed = new Set(['list n7', 'list n77']);
   expect(await visible(pods, {})).toEqual(['n7', 'n77']);
@@ -121,7 +121,7 @@ test('other candidates are confirmed by reviews, with bounded concurrency', asyn
   expect(maxOpen).toBe(32);
 });
 
-test('a list of one name is reviewed for that name', async () => {
+test('a list of one namespace by name is reviewed for that name', async () => {
   granted = ['a', 'b'];
   allowed = new Set(['watch b/p']);
   expect(await visible(pods, { verb: 'watch', name: 'p' })).toEqual(['b']);
@@ -135,7 +135,7 @@ test('a user without any visible namespace gets the error of the cluster scope',
   });
 });
 
-test('a namespace named in the request needs no binding', async () => {
+test('a namespace named in the request requires no binding', async () => {
   synced = false;
   allowed = new Set(['list a', 'list b']);
   expect(await visible(pods, {}, 'namespace=a')).toEqual(['a']);
@@ -143,13 +143,13 @@ test('a namespace named in the request needs no binding', async () => {
   await expect(visible(pods, {})).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
 });
 
-test('up to a thousand candidates are reviewed', async () => {
+test('up to a thousand candidate namespaces are reviewed', async () => {
   granted = Array.from({ length: 1000 }, (_, index) => `n${index}`);
   allowed = new Set(['list n999']);
   expect(await visible(pods, {})).toEqual(['n999']);
 });
 
-test('more candidates than the limit are rejected', async () => {
+test('more candidate namespaces than the limit are rejected', async () => {
   granted = Array.from({ length: 1001 }, (_, index) => `n${index}`);
   await expect(visible(pods, {})).rejects.toMatchObject({
     code: 403,
@@ -163,7 +163,7 @@ test('more candidates than the limit are rejected', async () => {
 
 const set = (...members: string[]): Set<string> => new Set(members);
 
-test('sets are equal when they have the same members', () => {
+test('sets of visible namespaces are equal when they have the same members', () => {
   expect(sameNamespaces(undefined, undefined)).toBe(true);
   expect(sameNamespaces(undefined, set())).toBe(false);
   expect(sameNamespaces(set('a'), undefined)).toBe(false);
@@ -172,7 +172,7 @@ test('sets are equal when they have the same members', () => {
   expect(sameNamespaces(set('a'), set('a', 'b'))).toBe(false);
 });
 
-test('no namespace is reviewed after a failed review', async () => {
+test('no further namespace is reviewed after a failed review', async () => {
   let reviews = 0;
   const candidates = Array.from({ length: 100 }, (_, index) => `ns-${index}`);
   const authorizer = {

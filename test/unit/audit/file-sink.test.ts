@@ -98,7 +98,7 @@ describe('the audit log file', () => {
     expect(readFileSync(path, 'utf8')).toBe('1\n2\n3\n');
   });
 
-  test('the audit log file that cannot be written at the end loses the remaining events, which are counted', async () => {
+  test('an audit log file that cannot be written at the end loses the remaining events, which are counted', async () => {
     const { path, sink, lost } = lab();
     await mkdir(path);
     sink.write('1');
@@ -111,7 +111,7 @@ describe('the audit log file', () => {
     expect(readFileSync(path, 'utf8')).toBe('3\n');
   });
 
-  test('the audit log file is continued if rotation fails, and rotation is retried after another file size', async () => {
+  test('the audit log file is continued if rotation fails, and rotation is retried after the next maxSize bytes', async () => {
     const { path, sink, lost, errors } = lab(20);
     // A directory there makes the rotation fail.
     await mkdir(join(`${path}.2`, 'in the way'), { recursive: true });

@@ -16,7 +16,7 @@ const levelOf = (rules: readonly object[], audited: Audited): string =>
   evaluatePolicy(audit.parse({ policy: { rules } }).policy, audited).level;
 
 test.each([{ users: ['system:anonymous'] }, { userGroups: ['system:unauthenticated'] }])(
-  'a rule matches requests without a user by the names that Kubernetes gives them: %j',
+  'an audit policy rule matches requests without a user by the names that Kubernetes gives them: %j',
   (rule) => {
     expect(levelOf([{ level: 'Metadata', ...rule }], request('GET', '/metrics'))).toBe('Metadata');
     expect(levelOf([{ level: 'Metadata', ...rule }], request('GET', '/metrics', alice))).toBe('None');
@@ -64,22 +64,22 @@ describe('an audit policy rule', () => {
     [{ nonResourceURLs: ['*'] }, 'GET', pods, false],
     [{ nonResourceURLs: ['/oauth'] }, 'POST', '/oauth/token', false],
     [{ resources: [{ group: '', resources: ['pods'] }] }, 'GET', '/metrics', false],
-  ])('an audit policy rule %j matches %s %s: %s', (rule, method, url, matches) => {
+  ])('the audit policy rule %j matches %s %s: %s', (rule, method, url, matches) => {
     const rules = [{ level: 'Request', ...rule }, { level: 'Metadata' }];
     expect(levelOf(rules, request(method, url, alice))).toBe(matches ? 'Request' : 'Metadata');
   });
 
-  test('the first audit policy rule that matches decides', () => {
+  test('the first audit policy rule that matches a request applies', () => {
     const rules = [{ level: 'None', users: ['alice'] }, { level: 'RequestResponse' }];
     expect(levelOf(rules, request('GET', pods, alice))).toBe('None');
     expect(levelOf(rules, request('GET', pods))).toBe('RequestResponse');
   });
 
-  test('no event is written if no rule matches', () => {
+  test('no audit event is written if no rule matches', () => {
     expect(levelOf([{ level: 'Metadata', users: ['bob'] }], request('GET', pods, alice))).toBe('None');
   });
 
-  test('an audit policy rule omits stages in addition to those of the policy, and overrides its managedFields setting', () => {
+  test('an audit policy rule omits stages in addition to those that the policy omits, and overrides managedFields', () => {
     const { policy } = audit.parse({
       policy: {
         rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'], omitManagedFields: false }],
@@ -102,7 +102,7 @@ describe('one audit level for all requests', () => {
     ['/healthz/ping', 'None'],
     ['/oauth/token', 'Request'],
     ['/api/v1/nodes', 'Request'],
-  ])('one audit level for all requests %s: %s', (url, level) =>
+  ])('one audit level for all requests gives %s the level %s', (url, level) =>
     expect(evaluatePolicy(policy, request('GET', url)).level).toBe(level),
   );
 
@@ -128,7 +128,7 @@ describe('the audit configuration', () => {
     [{ webhook: {} }, 'webhook.url'],
     [{ webhook: { url: 'ftp://x' } }, 'webhook.url'],
     [{ webhook: { url: 'https://x', caCertificate: 'none' } }, 'webhook.caCertificate'],
-  ])('the audit configuration %j is rejected at %s', (value, path) => {
+  ])('the audit configuration %j is rejected with the path %s', (value, path) => {
     const result = audit.safeParse(value);
     expect(result.error?.issues.map((issue) => issue.path.join('.'))).toEqual([path]);
   });

@@ -50,7 +50,7 @@ describe('an audit event', () => {
     expect(events).toMatchObject([{ user, impersonatedUser: user }]);
   });
 
-  test('an audit event records who requested what, when, and with which result', () => {
+  test('an audit event records the user, the request, its time and its result', () => {
     const { events, record } = begin(
       { rules: [{ level: 'Metadata' }] },
       'GET',
@@ -82,7 +82,7 @@ describe('an audit event', () => {
     ]);
   });
 
-  test('an audit event has no objectRef without a resource, and the name of Kubernetes for a request without a user', () => {
+  test('an audit event has no objectRef for a request without a resource, and the name system:anonymous without a user', () => {
     const { events, record } = begin(everything, 'GET', '/metrics', { user: undefined, userAgent: '' });
     record.complete(2_000, 401, {
       ...responded,
@@ -104,7 +104,7 @@ describe('an audit event', () => {
     ['/oauth/callback/p?code=abc&state=s', '/oauth/callback/p?code=redacted&state=s'],
     ['/x?a=%zz', '/x?a=%zz'],
     ['/x?jwt=eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln', '/x?jwt=[redacted]'],
-  ])('an audit event redacts secrets in %s', (url, shown) => {
+  ])('an audit event redacts secrets in the URL %s', (url, shown) => {
     const { events, record } = begin(everything, 'GET', url);
     record.complete(0, 200, responded);
     expect(events[0]?.requestURI).toBe(shown);
@@ -127,7 +127,7 @@ describe('an audit event', () => {
     expect(events[0]?.annotations).toEqual({ 'platform.io/aborted': 'true' });
   });
 
-  test('an audit event is not written for an omitted stage, nor at the level None', () => {
+  test('no audit event is written for an omitted stage or at the level None', () => {
     const started = begin({ rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'] }] }, 'GET', '/x');
     started.record.started(0, 200);
     expect(started.events).toEqual([]);
@@ -148,7 +148,7 @@ function bodyOf(content: string | Uint8Array): AuditBody {
 const field = (number: number, content: Buffer): Buffer =>
   Buffer.concat([Buffer.from([(number << 3) | 2, content.length]), content]);
 
-describe('a created object', () => {
+describe('the name of a created object', () => {
   const protobuf = 'application/vnd.kubernetes.protobuf';
   const yaml = 'application/yaml';
   const envelope = (kind: string, object: Buffer): Buffer =>
@@ -170,7 +170,7 @@ describe('a created object', () => {
     ['a Status in protobuf', protobuf, envelope('Status', field(5, field(1, Buffer.from('s')))), 's'],
     ['a truncated message', protobuf, Buffer.from('k8s\0\n\u00ff'), undefined],
     ['invalid JSON', 'application/json', '{', undefined],
-  ])('a created object is named from the response, at every level: %s', (_, type, response, name) => {
+  ])('the name of a created object is read from the response at every level: %s', (_, type, response, name) => {
     const secrets = '/api/v1/namespaces/default/secrets';
     for (const level of ['Metadata', 'RequestResponse']) {
       const { events, record } = begin({ rules: [{ level }] }, 'POST', secrets);
@@ -202,7 +202,7 @@ describe('recorded bodies', () => {
     return events[0];
   }
 
-  test('recorded bodies depend on the level', () => {
+  test('recorded bodies depend on the audit level', () => {
     expect(passed(everything)).toMatchObject({ requestObject: pod, responseObject: { items: [pod] } });
     const request = passed({ rules: [{ level: 'Request' }] });
     expect(request).toMatchObject({ level: 'Request', requestObject: pod });
@@ -216,16 +216,16 @@ describe('recorded bodies', () => {
   });
 
   test.each(['application/merge-patch+json', 'application/strategic-merge-patch+json; charset=utf-8'])(
-    'request bodies of the type %s are recorded',
+    'a request body of the type %s is recorded',
     (type) => expect(passed(everything, pods, type)?.requestObject).toEqual(pod),
   );
 
-  test.each(['', 'Application/JSON'])('request bodies of the type %j are recorded as JSON', (type) => {
+  test.each(['', 'Application/JSON'])('a request body of the type %j is recorded as JSON', (type) => {
     expect(passed(everything, pods, type)?.requestObject).toEqual(pod);
   });
 
   test.each(['application/vnd.kubernetes.protobuf', 'application/apply-patch+yaml'])(
-    'request bodies of the type %j are not recorded',
+    'a request body of the type %j is not recorded',
     (type) => {
       const event = passed(everything, pods, type);
       expect(event).not.toHaveProperty('requestObject');
@@ -235,8 +235,8 @@ describe('recorded bodies', () => {
 
   test.each([
     ['a Secret', { kind: 'Secret', data: { a: 'aGlkZGVu' } }],
-    ['an array with one', [{ kind: 'Secret', data: { a: 'aGlkZGVu' } }]],
-    ['a list with one', { kind: 'List', items: [pod, { kind: 'Secret', data: { a: 'aGlkZGVu' } }] }],
+    ['an array that contains a Secret', [{ kind: 'Secret', data: { a: 'aGlkZGVu' } }]],
+    ['a list that contains a Secret', { kind: 'List', items: [pod, { kind: 'Secret', data: { a: 'aGlkZGVu' } }] }],
   ])('a request body with %s is not recorded, whatever the URL', (_, object) => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
@@ -246,7 +246,7 @@ describe('recorded bodies', () => {
     expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'contains data that is never shown' });
   });
 
-  test('bodies nested deeper than the limit are omitted', () => {
+  test('bodies that are nested deeper than the limit are not recorded', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     record.showRequest(bodyOf('['.repeat(30_000) + ']'.repeat(30_000)));
@@ -255,7 +255,7 @@ describe('recorded bodies', () => {
   });
 
   test.each(['Bearer abc', 'bearer abc', 'a line\nBearer abc', '\teyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln'])(
-    'recorded bodies do not contain the token in %j',
+    'recorded bodies do not contain the token of the Authorization header %j',
     (value) => {
       const { events, record } = begin(everything, 'POST', pods);
       record.describeRequest(json);
@@ -266,7 +266,7 @@ describe('recorded bodies', () => {
     },
   );
 
-  test('recorded bodies share one buffer limit, and release their share', () => {
+  test('recorded bodies share one buffer limit, and release their share after use', () => {
     const room = new BodyBudget();
     const large = Buffer.alloc(maxShown, 'a');
     const bodies = Array.from({ length: 1_200 }, () => {
@@ -282,7 +282,7 @@ describe('recorded bodies', () => {
     expect(another.show(json, false).reason).toBe('cannot be decoded');
   });
 
-  test('recorded bodies that arrive in single bytes are stored as one chunk', () => {
+  test('recorded bodies that arrive byte by byte are stored as one chunk', () => {
     const body = new AuditBody(new BodyBudget());
     for (const byte of bytes(pod)) body.add(Uint8Array.of(byte));
     expect(body.show(json, false)).toEqual({ text: JSON.stringify(pod) });
@@ -310,7 +310,7 @@ describe('recorded bodies', () => {
     expect(event).not.toHaveProperty('responseObject');
   });
 
-  test('bodies that are too large are not buffered, and the event reports this', () => {
+  test('bodies that are too large are not recorded, and the event reports this', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     const body = new AuditBody(new BodyBudget());
@@ -328,7 +328,7 @@ describe('recorded bodies', () => {
     });
   });
 
-  test('recorded bodies with invalid JSON are omitted', () => {
+  test('bodies of invalid JSON are not recorded', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     const body = new AuditBody(new BodyBudget());

@@ -75,7 +75,7 @@ async function until(check: () => boolean): Promise<void> {
 }
 
 describe('the audit webhook', () => {
-  test('the audit webhook gets event lists, none larger than a batch, with each event once and in order', async () => {
+  test('the audit webhook gets lists of at most one batch, with each event once and in order', async () => {
     const { received, lost, sink } = await lab([200], { token: () => 'of-the-receiver' });
     write(sink, 1, 8);
     await sink.close();
@@ -100,7 +100,7 @@ describe('the audit webhook', () => {
   });
 
   test.each([[[503, 0, 429, 200]], [[0, 200]], [[500, 500, 500, 500, 200]]])(
-    'the audit webhook that responds with %j gets the same batch again until it accepts it',
+    'an audit webhook that responds with %j gets the same batch again until it accepts the batch',
     async (responses) => {
       const { received, lost, sink } = await lab(responses);
       write(sink, 1, 2);
@@ -111,7 +111,7 @@ describe('the audit webhook', () => {
     },
   );
 
-  test('the audit webhook that accepts nothing gets one request at shutdown, not one for each queued batch', async () => {
+  test('an audit webhook that accepts nothing gets only one request at shutdown, even if several batches are queued', async () => {
     const { received, lost, sink } = await lab([503], { batchMaxWait: 60_000, batchMaxSize: 2, firstPause: 60_000 });
     write(sink, 1, 8);
     await until(() => received.length === 1);
@@ -120,7 +120,7 @@ describe('the audit webhook', () => {
     expect(lost.reduce((sum, events) => sum + events, 0)).toBe(8);
   });
 
-  test('the audit webhook that accepts a batch with a response of over 1 MiB gets it once', async () => {
+  test('an audit webhook that accepts a batch with a response of over 1 MiB gets the batch once', async () => {
     const { received, lost, sink } = await lab([200], { body: 'x'.repeat(1024 * 1024 + 1) });
     write(sink, 1, 3);
     await sink.close();
@@ -137,7 +137,7 @@ describe('the audit webhook', () => {
     expect(received.map(({ items }) => items)).toEqual([[1, 2, 3], [4]]);
   });
 
-  test('a redirect of the audit webhook is not followed: the events are lost, and the log does not contain the token', async () => {
+  test('a redirect of the audit webhook is not followed, its events are lost, and the log does not contain the token', async () => {
     const { log, lines } = logOfLines();
     const { received, lost, sink } = await lab([307], { token: () => 'of-the-receiver', log });
     write(sink, 1, 3);
@@ -148,7 +148,7 @@ describe('the audit webhook', () => {
     expect(lines()[0]).not.toContain('of-the-receiver');
   });
 
-  test('the audit webhook gets no events if its certificate is from a CA other than the configured one', async () => {
+  test('the audit webhook gets no events if its certificate is from another CA than the configured one', async () => {
     const authority = await createAuthority('receivers');
     const { certificate: cert, key } = await authority.issue({ commonName: 'receiver', server: ['127.0.0.1'] });
     let requests = 0;
@@ -169,7 +169,7 @@ describe('the audit webhook', () => {
     expect([sent, requests]).toEqual([[0, 1], 1]);
   });
 
-  test('the audit webhook that is down for long loses events, as does a full buffer; both are counted', async () => {
+  test('events are lost and counted if the audit webhook is down for long or the buffer is full', async () => {
     const { received, lost, sink } = await lab([503]);
     write(sink, 1, 15);
     // Three are being sent, ten are queued.
@@ -179,7 +179,7 @@ describe('the audit webhook', () => {
     expect(lost.reduce((sum, events) => sum + events, 0)).toBe(15);
   });
 
-  test('the audit webhook gets one more attempt at shutdown', async () => {
+  test('the audit webhook gets a pending batch once more at shutdown', async () => {
     const { received, lost, sink } = await lab([503], { firstPause: 600_000 });
     write(sink, 1, 3);
     await until(() => received.length === 1);

@@ -117,18 +117,18 @@ describe.each<[string, string[], string[], string[]]>([
   });
 });
 
-describe('nobody can impersonate the server itself:', () => {
+describe('impersonation of the server itself', () => {
   test.each([
     ['its name', ['Impersonate-User', own.username]],
     ['its uid', ['Impersonate-User', 'bob', 'Impersonate-Uid', own.uid]],
-  ])('an impersonation of the server itself by %s is rejected with 403', async (_, headers) => {
+  ])('impersonation of the server itself with %s is rejected with 403', async (_, headers) => {
     await expect(impersonate(headers)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining('of the gateway itself') as unknown,
     });
   });
 
-  test('a caller without the right to impersonate the server does not learn which identity it has', async () => {
+  test('impersonation of the server itself is rejected without revealing the identity of the server to the caller', async () => {
     await expect(
       impersonate(['Impersonate-User', own.username], 'impersonate serviceaccounts platform-system platform-apiserver'),
     ).rejects.toMatchObject({
@@ -137,7 +137,7 @@ describe('nobody can impersonate the server itself:', () => {
     });
   });
 
-  test('every impersonation fails while its name is unknown', async () => {
+  test("every impersonation fails while the name of the server's identity is unknown", async () => {
     await expect(impersonate(['Impersonate-User', 'bob'], undefined, refused)).rejects.toThrow(
       'kube-apiserver cannot be reached',
     );

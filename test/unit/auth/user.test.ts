@@ -8,9 +8,12 @@ test.each<[string, string[], string[]]>([
   ['anna', ['system:unauthenticated'], ['system:unauthenticated']],
   ['system:anonymous', [], []],
   ['system:anonymous', ['dev'], ['dev']],
-])('withAuthenticated adds system:authenticated as kube-apiserver does: %s in %j', (username, groups, expected) => {
-  expect(withAuthenticated({ username, groups, via: 'request-header' }).groups).toEqual(expected);
-});
+])(
+  'withAuthenticated() adds system:authenticated as kube-apiserver does for the user %s in the groups %j',
+  (username, groups, expected) => {
+    expect(withAuthenticated({ username, groups, via: 'request-header' }).groups).toEqual(expected);
+  },
+);
 
 test.each([
   ['system:serviceaccount:team-a:robot', 'namespace team-a'],
@@ -23,7 +26,7 @@ test.each([
   ['system:serviceaccount::robot', 'user system:serviceaccount::robot'],
   ['system:serviceaccount:team-a:robot:x', 'user system:serviceaccount:team-a:robot:x'],
   ['x-system:serviceaccount:team-a:robot', 'user x-system:serviceaccount:team-a:robot'],
-])('%s uses the slots of %j', (username, holder) => {
+])('the user "%s" uses the slots of the holder %j', (username, holder) => {
   expect(holderOf({ username })).toBe(holder);
 });
 

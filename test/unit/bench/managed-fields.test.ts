@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { managedFields } from '../../bench/managed-fields.ts';
 
-test('fieldsV1 has the format that kube-apiserver writes', () => {
+test('fieldsV1() has the format that kube-apiserver writes', () => {
   const written = { manager: 'kubectl-create', time: '2026-01-01T00:00:00Z' };
   const pod = {
     apiVersion: 'v1',
@@ -48,7 +48,7 @@ test('fieldsV1 has the format that kube-apiserver writes', () => {
   });
 });
 
-test('a status has its own entry', () => {
+test('the status of an object has its own entry in managedFields', () => {
   const entry = managedFields(
     { status: { phase: 'Running' } },
     { manager: 'kubelet', time: 't', subresource: 'status' },

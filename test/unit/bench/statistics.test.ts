@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Histogram } from '../../bench/histogram.ts';
 import { ascending, median, quantile } from '../../bench/statistics.ts';
 
-describe('quantile', () => {
+describe('quantile()', () => {
   const sorted = ascending([5, 1, 4, 2, 3]);
 
   test.each([
@@ -12,18 +12,18 @@ describe('quantile', () => {
     [0.5, 3],
     [0.99, 5],
     [1, 5],
-  ])('quantile at %d of 1 to 5 is %d', (share, value) => {
+  ])('quantile(%d) of the values 1 to 5 is %d', (share, value) => {
     expect(quantile(sorted, share)).toBe(value);
   });
 
-  test('the median of an even count is the lower middle value, and undefined for no values', () => {
+  test('median() of an even number of values is the lower middle value, and undefined for no values', () => {
     expect(median([4, 1, 3, 2])).toBe(2);
     expect(median([])).toBeNaN();
   });
 });
 
-describe('Histogram', () => {
-  test('Histogram has the quantiles of the sorted times, to a tenth of a millisecond', () => {
+describe('a histogram', () => {
+  test('a histogram has the quantiles of the sorted times, to a tenth of a millisecond', () => {
     const histogram = new Histogram();
     const times = Array.from({ length: 1000 }, (_, index) => ((index * 7919) % 1000) / 10);
     for (const time of times) histogram.add(time);
@@ -31,7 +31,7 @@ describe('Histogram', () => {
       expect(histogram.quantile(share)).toBeCloseTo(quantile(ascending(times), share), 6);
   });
 
-  test('Histogram merges the counts of several processes', () => {
+  test('a histogram merges the counts of several processes', () => {
     const all = new Histogram();
     for (const times of [[1, 2], [3], [4, 100]]) {
       const part = new Histogram();
@@ -43,7 +43,7 @@ describe('Histogram', () => {
     expect(all.quantile(1)).toBe(100);
   });
 
-  test('Histogram counts a negative time as zero and an excessive one as the longest', () => {
+  test('a histogram counts a negative time as zero and an excessive one as the longest', () => {
     const histogram = new Histogram();
     histogram.add(-5);
     expect(histogram.quantile(1)).toBe(0);
@@ -51,7 +51,7 @@ describe('Histogram', () => {
     expect(histogram.quantile(1)).toBe(60_000);
   });
 
-  test('Histogram has no quantile without values', () => {
+  test('a histogram has no quantile without values', () => {
     expect(new Histogram().quantile(0.5)).toBeNaN();
   });
 });

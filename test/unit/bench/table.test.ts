@@ -31,11 +31,11 @@ test.each([
   [0.012345, '0.0123'],
   [-463.7, '-464'],
   [0, '0'],
-])('%d is printed as %s', (value, text) => {
+])('the number %d is printed as %s in the benchmark table', (value, text) => {
   expect(figure(value)).toBe(text);
 });
 
-test('a ratio is the median of the ratios of the rounds, with the minimum and maximum of the CPU', () => {
+test('the benchmark table shows the median of the ratios of the rounds, with the minimum and maximum of the CPU', () => {
   const rows = [row('ours', [2, 4, 9]), row('nginx', [1, 1, 3])];
   expect(ratiosOf(rows)).toMatchObject(
     [{ label: 'ours', peer: 'nginx', ratios: { cpu: 3, perSecond: 0.333, rss: 1 }, lowest: 2, highest: 4 }].map(
@@ -48,7 +48,7 @@ test('a ratio is the median of the ratios of the rounds, with the minimum and ma
   expect(ratioTable([{ name: 'get', ratios: ratiosOf(rows) }])).toMatch(/^get: ours ÷ nginx +×3 .* 2–4$/m);
 });
 
-test('a case with wrong responses has neither figures nor ratios', () => {
+test('a benchmark case with wrong responses has no figures and no ratios', () => {
   const rows = [row('ours', [2, 4, 9], ['status 500']), row('nginx', [1, 1, 3])];
   expect(ratiosOf(rows)).toEqual([]);
   expect(table('get', rows)).toMatch(/^ {2}ours: WRONG: status 500$/m);

@@ -33,24 +33,24 @@ const framings = [
 ];
 
 test.each([1, 2, 7, 100, 1024, 1_000_000])(
-  'the reader finds the events in pieces of %d bytes, without bookmarks',
+  'the watch reader finds the events in chunks of %d bytes, without bookmarks',
   (size) => {
     for (const framing of framings)
       expect(readerResult(head + framing, size)).toEqual({ versions: [7, 12, 14], problems: [], status: 200 });
   },
 );
 
-test('an incomplete event is not counted', () => {
+test('the watch reader does not count an incomplete event', () => {
   expect(readerResult(head + chunk(event('ADDED', '7').slice(0, -1)), 64).versions).toEqual([]);
 });
 
-test('a rejected watch has a status and no events', () => {
+test('the watch reader returns the status and no events for a rejected watch', () => {
   const refused = 'HTTP/1.1 429 Too Many Requests\r\nContent-Length: 3\r\n\r\nno\n';
   expect(readerResult(refused, 16)).toEqual({ versions: [], problems: [], status: 429 });
   expect(readerResult('HTTP/1.1 200 OK\r\n', 16).status).toBe(0);
 });
 
-test('a watch that fails, ends or is not chunked is a problem', () => {
+test('the watch reader reports a watch that fails, ends or is not chunked', () => {
   expect(readerResult(head + chunk('{"type":"ERROR","object":{"code":410}}\n'), 16).problems).toEqual([
     '{"type":"ERROR","object":{"code":410}}',
   ]);

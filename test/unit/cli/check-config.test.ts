@@ -28,12 +28,12 @@ async function check(text: string): Promise<number> {
 const head = 'apiVersion: config.platform.io/v1alpha1\nkind: PlatformConfiguration\n';
 
 describe('check-config with a configuration', () => {
-  test('check-config with a configuration confirms a valid one', async () => {
+  test('check-config confirms a valid configuration', async () => {
     expect(await check(`${head}authentication: {issuer: "https://platform.example"}\n`)).toBe(0);
     expect(printed).toEqual([`log: ${join(folder, 'platform.yaml')} is valid`]);
   });
 
-  test('check-config with a configuration prints every problem of an invalid one on its own line, with its path', async () => {
+  test('check-config prints every problem of an invalid configuration on its own line, with its path', async () => {
     expect(
       await check(`${head}authentication: {issuer: "http://x", accessTokenMaxAge: soon}\ncache: {idle: never}\n`),
     ).toBe(1);
@@ -42,19 +42,19 @@ describe('check-config with a configuration', () => {
   });
 
   test.each(['{', '', '- a', head.replace('Platform', 'Other')])(
-    'check-config with a configuration rejects a file that is not a PlatformConfiguration: %j',
+    'check-config rejects a file that is not a PlatformConfiguration: %j',
     async (text) => {
       expect(await check(text)).toBe(1);
       expect(printed).not.toEqual([]);
     },
   );
 
-  test('check-config with a configuration reads standard input for the file name "-"', async () => {
+  test('check-config reads a configuration from standard input for the file name "-"', async () => {
     expect(await checkConfig(['-'], Readable.from([Buffer.from(`${head}authentication: {issuer: x}\n`)]))).toBe(1);
     expect(printed).toEqual([expect.stringContaining('standard input: authentication.issuer: ')]);
   });
 
-  test('check-config with a configuration names a file that cannot be read', async () => {
+  test('check-config names a file that cannot be read', async () => {
     expect(await checkConfig([join(folder, 'nowhere.yaml')])).toBe(2);
     expect(printed).toEqual([
       `error: check-config: cannot read ${join(folder, 'nowhere.yaml')}: no such file or directory`,
@@ -62,7 +62,7 @@ describe('check-config with a configuration', () => {
   });
 
   test.each([[[]], [['a', 'b']], [['--nonsense']], [['--nonsense', 'a']]])(
-    'check-config with a configuration expects exactly one file, not the arguments %j',
+    'check-config rejects the arguments %j, since it requires exactly one file',
     async (args) => {
       await expect(checkConfig(args)).rejects.toThrow(UsageError);
     },
@@ -75,22 +75,22 @@ describe('check-config with a ConfigMap', () => {
   test.each([
     ['valid', 'https://platform.example', 0, 'is valid'],
     ['wrong', 'http://platform.example', 1, 'authentication.issuer: '],
-  ])('check-config with a ConfigMap reports the configuration in it as %s', async (_, issuer, code, word) => {
+  ])('check-config reports the configuration in a ConfigMap as %s', async (_, issuer, code, word) => {
     expect(await check(configMap({ 'platform.yaml': `${head}authentication: {issuer: "${issuer}"}\n` }))).toBe(code);
     expect(printed).toEqual([expect.stringContaining(word)]);
   });
 
-  test('check-config with a ConfigMap reports the position of broken YAML inside the ConfigMap', async () => {
+  test('check-config reports the position of broken YAML inside a ConfigMap', async () => {
     expect(await check(configMap({ 'platform.yaml': `${head}authentication: [\n` }))).toBe(1);
     expect(printed).toEqual([expect.stringContaining("data['platform.yaml'], line 4, column 1: is not valid YAML: ")]);
   });
 
-  test('check-config with a ConfigMap reports the position of broken YAML in the file, also after other documents', async () => {
+  test('check-config reports the position of broken YAML in the file, even after other documents', async () => {
     expect(await check('# Source: a\na: 1\n---\nb: 1\n--- # Source: c\nkind: ConfigMap\ndata: "\n')).toBe(1);
     expect(printed).toEqual([expect.stringContaining('platform.yaml: line 8, column 1: is not valid YAML: ')]);
   });
 
-  test('check-config with a ConfigMap finds it among other objects, as "helm template" prints them', async () => {
+  test('check-config finds the ConfigMap among other objects, as "helm template" prints them', async () => {
     const wrong = `${head}authentication: {issuer: "http://platform.example"}\n`;
     const objects = [{ kind: 'ServiceAccount' }, { kind: 'ConfigMap', data: { other: 'a' } }].map((one) =>
       JSON.stringify(one),
@@ -101,7 +101,7 @@ describe('check-config with a ConfigMap', () => {
   });
 
   test.each([[{}], [undefined], [null], [{ 'platform.yaml': 1 }], [{ 'other.yaml': head }]])(
-    'check-config with a ConfigMap rejects one without a configuration in one sentence: %j',
+    'check-config rejects a ConfigMap without a configuration in one sentence: %j',
     async (data) => {
       expect(await check(configMap(data))).toBe(1);
       expect(printed).toEqual([
@@ -115,21 +115,18 @@ describe('check-config with another file', () => {
   test.each([
     ["Helm's values", 'replicaCount: 2\nconfig: {authentication: {issuer: ""}}\nimage: {tag: x}\n'],
     ['another object', 'apiVersion: v1\nkind: Secret\ndata: {platform.yaml: eA==}\n'],
-  ])('check-config with another file rejects it in one sentence that names what is expected: %s', async (_, text) => {
+  ])('check-config rejects another file in one sentence that names what is expected: %s', async (_, text) => {
     expect(await check(text)).toBe(1);
     expect(printed).toEqual([
       expect.stringMatching(/is not a cluster configuration.*PlatformConfiguration.*platform\.yaml/),
     ]);
   });
 
-  test.each(['---\n', '# comment\n---\n'])(
-    'check-config with another file accepts a configuration after %j',
-    async (start) => {
-      expect(await check(`${start}${head}authentication: {issuer: "https://platform.example"}\n`)).toBe(0);
-    },
-  );
+  test.each(['---\n', '# comment\n---\n'])('check-config accepts a configuration after %j', async (start) => {
+    expect(await check(`${start}${head}authentication: {issuer: "https://platform.example"}\n`)).toBe(0);
+  });
 
-  test('check-config with another file treats a configuration that lacks only its kind as a configuration', async () => {
+  test('check-config treats a configuration that lacks only its kind as a configuration', async () => {
     expect(await check('authentication: {issuer: x}\n')).toBe(1);
     for (const path of ['apiVersion', 'kind', 'authentication.issuer'])
       expect(printed.filter((line) => line.includes(`: ${path}: `))).toHaveLength(1);

@@ -33,7 +33,7 @@ describe('hash-password at a terminal', () => {
     expect(raw).toEqual([true, false, true, false]);
   });
 
-  test('hash-password at a terminal prompts twice on stderr, and neither the terminal nor the command echoes the password', async () => {
+  test('hash-password at a terminal prompts twice on stderr, and the password is not shown', async () => {
     const { input, raw } = terminal('correct horsf\u007Fe\r', 'correct horse\r');
     expect(await hashPassword([], input)).toBe(0);
     expect(printed).toEqual([
@@ -51,7 +51,7 @@ describe('hash-password at a terminal', () => {
     ['Ctrl-D', '\u0004'],
     ['an empty line', '\r'],
     ['two lines at once', 'correct horse\rbattery staple\r'],
-  ])('hash-password at a terminal prints no hash and restores the terminal after %s', async (_, typed) => {
+  ])('hash-password at a terminal prints no hash after %s, and restores the terminal', async (_, typed) => {
     const { input, raw } = terminal(typed);
     expect(await hashPassword([], input)).toBe(2);
     expect(printed.filter((line) => line.startsWith('log: '))).toEqual([]);
@@ -68,7 +68,7 @@ describe('hash-password', () => {
     },
   );
 
-  test('hash-password does not repeat a password that is passed as an argument', async () => {
+  test('hash-password does not print a password that is passed as an argument', async () => {
     await expect(hashPassword(['correct horse'], new PassThrough())).rejects.toThrow(/^(?!.*correct)/);
   });
 

@@ -11,13 +11,13 @@ const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../
 describe('the help', () => {
   const help = informationFor(['--help']) ?? '';
 
-  test('the help shows the usage of each command', () => {
+  test('the help of platform-apiserver shows the usage of each command', () => {
     expect(help).toContain('Usage: platform-apiserver [flags]\n');
     for (const call of ['check-config FILE', 'credential [flags]', 'hash-password', 'version'])
       expect(help).toMatch(new RegExp(String.raw`^ {2}${call.replaceAll(/[[\]]/g, String.raw`\$&`)} +\S`, 'm'));
   });
 
-  test('the help lists each flag once, with its meaning and default', () => {
+  test('the help of platform-apiserver lists each flag once, with its meaning and default', () => {
     const text = help.replaceAll(/\s+/g, ' ');
     for (const [flag, meaning] of flagsTable()) {
       expect(help.split('\n').filter((line) => line.split(' ').includes(flag))).toHaveLength(1);
@@ -27,14 +27,14 @@ describe('the help', () => {
   });
 
   test.each(['', 'check-config', 'credential', 'hash-password', 'version'])(
-    'the help fits into 80 columns: %j',
+    'the help fits into 80 columns for the command %j',
     (command) => {
       const text = informationFor([...(command === '' ? [] : [command]), '--help']) ?? '';
       expect(text.split('\n').filter((line) => line.length > 80 || line.trimEnd() !== line)).toEqual([]);
     },
   );
 
-  test('the help lists every flag that the server accepts, and no other', () => {
+  test('the help lists exactly the flags that the server accepts', () => {
     const parsed = parseFlags(['--namespace=ns'], {});
     const names = Object.keys(parsed).map((name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
     expect(flagsTable().map(([flag]) => flag.replace(/=.*/, ''))).toEqual(names.map((name) => `--${name}`));
@@ -65,7 +65,7 @@ describe('a command line', () => {
   });
 
   test.each([[[]], [['--namespace=ns']], [['--', '--help']], [['check-config', '--', '-h']], [['--config', 'help']]])(
-    'a command line prints neither help nor version: %j',
+    'a command line without a flag for help or version prints neither: %j',
     (args) => {
       expect(informationFor(args)).toBeUndefined();
     },
@@ -80,10 +80,7 @@ describe('a command line', () => {
     expect(() => rejectUnknownCommand([command])).toThrow(message);
   });
 
-  test.each([[[]], [['--namespace', 'ns']], [['-x']]])(
-    'a command line without a command is not rejected: %j',
-    (args) => {
-      expect(() => rejectUnknownCommand(args)).not.toThrow();
-    },
-  );
+  test.each([[[]], [['--namespace', 'ns']], [['-x']]])('a command line without a command is accepted: %j', (args) => {
+    expect(() => rejectUnknownCommand(args)).not.toThrow();
+  });
 });

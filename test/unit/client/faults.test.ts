@@ -30,7 +30,7 @@ const exchange = async (request: Request, ...parts: readonly (string | Buffer)[]
 
 const member = gzipSync('{"a":1}');
 
-describe('over HTTP/1.1 the client accepts', () => {
+describe('over HTTP/1.1 the test client accepts', () => {
   test.each<[string, string, string, readonly (string | Buffer)[]]>([
     ['a body of its announced length', 'GET', 'hello', [sized(5), 'hel', 'lo']],
     ['an empty body', 'GET', '', [sized(0)]],
@@ -38,8 +38,8 @@ describe('over HTTP/1.1 the client accepts', () => {
     ['a chunked body cut at every byte', 'GET', 'hello', `${chunked}5\r\nhello\r\n0\r\n\r\n`.split('')],
     ['trailers', 'GET', 'a', [chunked, '1\r\na\r\n0\r\nExpires: 0\r\n\r\n']],
     ['a length without a body for HEAD', 'HEAD', '', [sized(5)]],
-    ['chunked without a body for HEAD', 'HEAD', '', [chunked]],
-    ['204', 'DELETE', '', ['HTTP/1.1 204 No Content\r\n\r\n']],
+    ['chunked encoding without a body for HEAD', 'HEAD', '', [chunked]],
+    ['the status 204', 'DELETE', '', ['HTTP/1.1 204 No Content\r\n\r\n']],
     [
       '304 with the length of the unchanged content',
       'GET',
@@ -49,11 +49,11 @@ describe('over HTTP/1.1 the client accepts', () => {
     ['an informational response before the final one', 'GET', 'a', ['HTTP/1.1 103 Early Hints\r\n\r\n', sized(1), 'a']],
     ['JSON', 'GET', '{}', [sized(2, json), '{}']],
     ['gzip', 'GET', '{"a":1}', [sized(member.length, `${json}Content-Encoding: gzip\r\n`), member]],
-  ])('over HTTP/1.1 the client accepts %s', async (_, method, content, parts) => {
+  ])('over HTTP/1.1 the test client accepts %s', async (_, method, content, parts) => {
     expect((await exchange({ method, path: '/' }, ...parts)).content.toString()).toBe(content);
   });
 
-  test('over HTTP/1.1 the client accepts a watch of JSON lines', async () => {
+  test('over HTTP/1.1 the test client accepts a watch of JSON lines', async () => {
     const body = '{"a":1}\n{"a":2}\n';
     expect((await exchange({ path: '/nodes?watch=true' }, sized(body.length, json), body)).content.toString()).toBe(
       body,
@@ -61,7 +61,7 @@ describe('over HTTP/1.1 the client accepts', () => {
   });
 });
 
-describe('over HTTP/1.1 the client reports', () => {
+describe('over HTTP/1.1 the test client reports', () => {
   test.each<[string, RegExp, readonly (string | Buffer)[], string?]>([
     ['a body that is shorter than announced', /ended after 3 bytes of 5/, [sized(5), 'hel']],
     ['a body that is longer than announced', /1 bytes follow the end of a message: "o"/, [sized(4), 'hello']],
@@ -121,18 +121,18 @@ describe('over HTTP/1.1 the client reports', () => {
         Buffer.concat([member.subarray(0, -8), Buffer.alloc(4), member.subarray(-4)]),
       ],
     ],
-  ])('over HTTP/1.1 the client reports %s', async (_, message, parts, method = 'GET') => {
+  ])('over HTTP/1.1 the test client reports %s', async (_, message, parts, method = 'GET') => {
     await expect(exchange({ method, path: '/' }, ...parts)).rejects.toThrow(message);
   });
 
-  test('over HTTP/1.1 the client reports a line of a watch that is not JSON', async () => {
+  test('over HTTP/1.1 the test client reports a line of a watch that is not JSON', async () => {
     const body = '{"a":1}\n{"a":\n';
     await expect(exchange({ path: '/nodes?watch=true' }, sized(body.length, json), body)).rejects.toThrow(
       /is not JSON/,
     );
   });
 
-  test('over HTTP/1.1 the client reports bytes that follow a complete response on a keep-alive connection', async () => {
+  test('over HTTP/1.1 the test client reports bytes that follow a complete response on a keep-alive connection', async () => {
     const [client, far] = duplexPair();
     far.once('data', () => far.write(`${sized(1)}a`));
     const connection = new Connection(client);
@@ -141,13 +141,13 @@ describe('over HTTP/1.1 the client reports', () => {
     await expect(connection.close()).rejects.toThrow(/follow the end of a message: "b"/);
   });
 
-  test('over HTTP/1.1 the client reports a request that is sent before the previous response was read', async () => {
+  test('over HTTP/1.1 the test client reports a request that is sent before the previous response was read', async () => {
     const connection = new Connection(server(sized(5), 'hel'));
     (await connection.request({ path: '/' })).destroy();
     await expect(connection.request({ path: '/' })).rejects.toThrow('left unread');
   });
 
-  test('over HTTP/1.1 the client reports bytes that precede the next response', async () => {
+  test('over HTTP/1.1 the test client reports bytes that precede the next response', async () => {
     const [client, far] = duplexPair();
     far.once('data', () => {
       far.write(`${sized(1)}a`);
@@ -182,8 +182,8 @@ const send =
     stream.end(body);
   };
 
-describe('over HTTP/2 the client', () => {
-  test('over HTTP/2 the client accepts a body of its announced length, a body without a length, and none for HEAD', async () => {
+describe('over HTTP/2 the test client', () => {
+  test('over HTTP/2 the test client accepts a body of its announced length, a body without a length, and none for HEAD', async () => {
     expect((await requestHTTP2(send({ 'content-length': 5 }, 'hello'))).content.toString()).toBe('hello');
     expect((await requestHTTP2(send({}, 'hello'))).content.toString()).toBe('hello');
     expect((await requestHTTP2(send({ 'content-length': 5 }, ''), 'HEAD')).content.toString()).toBe('');
@@ -202,14 +202,14 @@ describe('over HTTP/2 the client', () => {
     ['a stream without a response', (stream) => stream.close(http2.constants.NGHTTP2_REFUSED_STREAM)],
     ['JSON that is cut off', send({ 'content-type': 'application/json' }, '{"a":')],
     ['bytes after gzip', send({ 'content-encoding': 'gzip' }, Buffer.concat([member, member.subarray(0, 1)]))],
-  ])('over HTTP/2 the client reports %s', async (_, respond) => {
+  ])('over HTTP/2 the test client reports %s', async (_, respond) => {
     await expect(requestHTTP2(respond)).rejects.toThrow(
       /Protocol error|of \d|INTERNAL_ERROR|closed with|not JSON|not gzip|Stream closed/,
     );
   });
 });
 
-test('the client works the same over a socket and over a pipe', async () => {
+test('the test client returns the same results over a socket and over a pipe', async () => {
   const faulty = net.createServer((socket) => socket.once('data', () => socket.end(`${sized(4)}hello`)));
   faulty.listen(0, '127.0.0.1');
   await once(faulty, 'listening');

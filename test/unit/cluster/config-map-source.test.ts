@@ -16,7 +16,7 @@ const valid = JSON.stringify({
 let source: PlatformConfigSource | undefined;
 afterEach(() => source?.stop());
 
-test('a rejection and a warning are Events on the ConfigMap; a valid configuration causes none', async () => {
+test('a rejected configuration and a warning create Events on the ConfigMap, and a valid configuration creates none', async () => {
   const cluster = new MemoryCluster();
   const client = cluster.client();
   const live = new LiveConfiguration();

@@ -136,13 +136,13 @@ test('a resource has the properties that discovery reports', async () => {
   expect(discovery.find({ group: 'apps', version: 'v1', resource: 'deployments' })?.kind).toBe('Deployment');
 });
 
-test('an entry with subresources only is not a resource', async () => {
+test('an entry of discovery that has only subresources is not a resource', async () => {
   cluster.documents['/apis'] = aggregated(group('x', { version: 'v1', resources: [{ resource: 'things', kind: '' }] }));
   await start();
   expect(discovery.resolve('things')).toBeUndefined();
 });
 
-test('a document in another format is not treated as an empty one', async () => {
+test('a discovery document in another format is not treated as an empty one', async () => {
   await start();
   cluster.documents['/apis'] = { kind: 'APIGroupList', groups: [] };
   await clock.advance(80_000);
@@ -174,7 +174,7 @@ async function startWithDefinition(): Promise<FakeRequest> {
 }
 
 describe('a changed resource', () => {
-  test('a changed resource is seen within a minute, and unchanged documents are not sent again', async () => {
+  test('a changed resource is seen within a minute, and unchanged documents are not transferred again', async () => {
     await start();
     let notifications = 0;
     discovery.changed.subscribe(() => (notifications += 1));
@@ -191,7 +191,7 @@ describe('a changed resource', () => {
     expect(notifications).toBe(2);
   });
 
-  test('a changed resource is kept while its group is only stale', async () => {
+  test('a changed resource is kept while its API group is only stale', async () => {
     cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
     await start();
     cluster.documents['/apis'] = aggregated(apps, gizmos('Stale', []));
@@ -251,7 +251,7 @@ describe('a changed resource', () => {
 });
 
 describe('before the first discovery response', () => {
-  test('waitForSync returns with the first response', async () => {
+  test('waitForSync() returns with the first response of discovery', async () => {
     const { documents } = cluster;
     cluster.documents = {};
     await start();
@@ -264,7 +264,7 @@ describe('before the first discovery response', () => {
     await discovery.waitForSync(new AbortController().signal);
   });
 
-  test('a changed definition does not make discovery synced', async () => {
+  test('a changed definition does not make discovery synced before its first response', async () => {
     const { documents } = cluster;
     cluster.documents = {};
     await start();
@@ -279,7 +279,7 @@ describe('before the first discovery response', () => {
     expect(discovery.hasSynced()).toBe(true);
   });
 
-  test('waitForSync ends when its signal is aborted', async () => {
+  test('waitForSync() ends when its signal is aborted', async () => {
     const limit = new AbortController();
     const waited = discovery.waitForSync(limit.signal);
     limit.abort(new Error('enough'));

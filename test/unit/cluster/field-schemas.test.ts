@@ -23,7 +23,7 @@ function clientOf(status: number, body: object | Buffer) {
 }
 
 describe('the schema of a kind', () => {
-  test('the schema of a kind is read once, by concurrent requests together, and then returned at once', async () => {
+  test('the schema of a kind is read once for concurrent requests, and then returned at once', async () => {
     const client = clientOf(200, { components: { schemas: { Other: { type: 'object' }, Thing: described } } });
     const schemas = new FieldSchemas(client);
     const [one, other] = await Promise.all([schemas.find(kind, log), schemas.find(kind, log)]);
@@ -43,12 +43,12 @@ describe('the schema of a kind', () => {
 
   test.each<[string, number, object | Buffer]>([
     ['missing', 404, {}],
-    ['forbidden', 403, { kind: 'Status', message: 'no' }],
+    ['not accessible', 403, { kind: 'Status', message: 'no' }],
     ['not JSON', 200, Buffer.from('<html>')],
-    ['without the kind', 200, { components: { schemas: { Thing: { type: 'object' } } } }],
+    ['incomplete', 200, { components: { schemas: { Thing: { type: 'object' } } } }],
     ['too large', 200, Buffer.alloc(9 * 1024 * 1024, ' ')],
   ])(
-    'the schema of a kind is unknown if the document is %s, which is not read again at once',
+    'the schema of a kind is unknown if the document is %s, and is not read again at once',
     async (_, status, body) => {
       const client = clientOf(status, body);
       const schemas = new FieldSchemas(client);
@@ -58,7 +58,7 @@ describe('the schema of a kind', () => {
     },
   );
 
-  test('the schema of a kind is unknown without a wait of more than a second', async () => {
+  test('the schema of a kind is reported as unknown after at most a second', async () => {
     const schemas = new FieldSchemas({ stream: () => new Promise(() => undefined) });
     const started = performance.now();
     expect(await schemas.find(kind, log)).toBeUndefined();
@@ -76,7 +76,7 @@ test.each([
   [{ type: 'string' }, false],
   [{ 'x-kubernetes-int-or-string': true }, false],
   [{ oneOf: [{ type: 'string' }, { type: 'number' }] }, false],
-])('the schema %j is open: %s', (schema, isOpen) => {
+])('the schema %j allows unknown fields: %s', (schema, isOpen) => {
   expect(fieldsOf({}, schema).fields.isOpen).toBe(isOpen);
 });
 

@@ -39,7 +39,7 @@ function lab() {
 
 const held = (...replicas: readonly Replica[]): boolean[] => replicas.map(({ lease }) => lease.isHeld());
 
-test('one of two candidates holds the Lease, and keeps it', async () => {
+test('one of two candidates acquires the Lease and keeps it', async () => {
   const { clock, replica, spec } = lab();
   const [one, two] = [await replica('one'), await replica('two')];
   for (let time = 0; time < 20; time += 1) {
@@ -56,14 +56,14 @@ test('one of two candidates holds the Lease, and keeps it', async () => {
   });
 });
 
-test('one of several concurrent candidates gets the Lease', async () => {
+test('one of several concurrent candidates acquires the Lease', async () => {
   const { clock, replica } = lab();
   const all = await Promise.all(['a', 'b', 'c'].map(replica));
   await clock.advance(10 * second);
   expect(held(...all).filter(Boolean)).toHaveLength(1);
 });
 
-test('a candidate takes over from a holder that is gone, but only after the holder itself considers the Lease lost', async () => {
+test('a candidate takes over the Lease from a holder that is gone, but only after that holder considers the Lease lost', async () => {
   const { clock, replica } = lab();
   const [one, two] = [await replica('one'), await replica('two')];
   one.client.before = () => {
@@ -80,7 +80,7 @@ test('a candidate takes over from a holder that is gone, but only after the hold
   expect(one.lines().filter((line) => line.includes('lease read or write failed'))).toHaveLength(1);
 });
 
-test('a stop releases the Lease, which is free at once', async () => {
+test('a stop releases the Lease, which can be acquired at once', async () => {
   const { clock, replica, spec } = lab();
   const [one, two] = [await replica('one'), await replica('two')];
   await one.lease.stop();
@@ -117,7 +117,7 @@ test.each([
   expect(spec()['holderIdentity']).toBe('');
 });
 
-test('the Lease of an earlier process expires, whatever its clock showed', async () => {
+test('the Lease of an earlier process expires, whatever the clock of that process showed', async () => {
   const { clock, cluster, replica } = lab();
   cluster.put(path, { metadata: { name }, spec: { holderIdentity: 'gone', renewTime: '2999-01-01T00:00:00.000000Z' } });
   const one = await replica('one');

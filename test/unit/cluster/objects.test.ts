@@ -45,11 +45,14 @@ const calls: readonly [name: string, call: Call, request: object, ok: unknown, r
   ],
 ];
 
-test.each(calls)('%s reports a conflict or a missing object as its result and throws other errors', async (...row) => {
-  const [, call, request, ok, results] = row;
-  const { objects, last } = lab(200);
-  expect(await call(objects)).toEqual(ok);
-  expect(last()).toEqual(expect.objectContaining(request));
-  const thrown = (code: number): Promise<unknown> => call(lab(code).objects).catch((error: KubeError) => error.code);
-  for (const code of [403, 404, 409, 500]) expect(await thrown(code)).toBe(code in results ? results[code] : code);
-});
+test.each(calls)(
+  'the method %s returns a conflict or a missing object as its result and throws other errors',
+  async (...row) => {
+    const [, call, request, ok, results] = row;
+    const { objects, last } = lab(200);
+    expect(await call(objects)).toEqual(ok);
+    expect(last()).toEqual(expect.objectContaining(request));
+    const thrown = (code: number): Promise<unknown> => call(lab(code).objects).catch((error: KubeError) => error.code);
+    for (const code of [403, 404, 409, 500]) expect(await thrown(code)).toBe(code in results ? results[code] : code);
+  },
+);

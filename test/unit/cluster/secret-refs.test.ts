@@ -69,7 +69,7 @@ test.each([
   ['missing Secret', undefined],
   ['Secret without data', { metadata: { name: 'a' } }],
   ['Secret without the key', { metadata: { name: 'a' }, data: {} }],
-])('a %s has no value', (_, secret) => {
+])('a %s provides no value', (_, secret) => {
   expect(secretValue(secret, key)).toBeUndefined();
 });
 
@@ -102,7 +102,7 @@ describe('the referenced Secrets', () => {
     expect(changes).toBe(before);
   });
 
-  test('the referenced Secrets are synced once all were read, even if one is missing', async () => {
+  test('the referenced Secrets are synced after all were read, even if one is missing', async () => {
     put('b', 'b');
     hold('b');
     await follow('a', 'b');
@@ -122,7 +122,7 @@ describe('the referenced Secrets', () => {
     expect([secrets.hasSynced(), changes]).toEqual([true, 1]);
   });
 
-  test('the referenced Secrets are awaited until the signal is aborted', async () => {
+  test('waiting for the referenced Secrets ends when the signal is aborted', async () => {
     hold('a');
     await follow('a');
     await expect(secrets.settled(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
@@ -141,7 +141,7 @@ describe('the referenced Secrets', () => {
   });
 });
 
-test('an unusable value is explained', async () => {
+test('an error explains why a value of a Secret is unusable', async () => {
   cluster.put(path, { metadata: { name: 'a' }, data: { [key]: encoded('x'), empty: '' } });
   await follow('a', 'b');
   const problems = [

@@ -34,7 +34,7 @@ afterEach(() => writes.stop());
 
 const values = (): string[] => written.map(({ key, value }) => `${key}=${value}`);
 
-test('changes of a key are combined into one write, and no key is written more than once a second', async () => {
+test('changes of a key are combined into one write, and each key is written at most once a second', async () => {
   for (let time = 0; time < 50; time += 1) {
     writes.put('a', 'x');
     if (time % 10 === 0) writes.put('b', 'y');
@@ -53,7 +53,7 @@ test('changes of a key are combined into one write, and no key is written more t
   ).toBe('x'.repeat(50));
 });
 
-test('unwritten values can be read, also during their write', async () => {
+test('unwritten values of a key can be read, even during their write', async () => {
   writes.put('a', 'x');
   expect(writes.unwritten('a')).toBe('x');
   let during: string | undefined;
@@ -71,7 +71,7 @@ test('unwritten values can be read, also during their write', async () => {
   expect(writes.unwritten('a')).toBeUndefined();
 });
 
-test('a failed write is retried with newer values; other keys are not delayed', async () => {
+test('a failed write of a key is retried with newer values, and other keys are not delayed', async () => {
   fail = (key) => (key === 'a' ? unreachable(new Error('down')) : undefined);
   writes.put('a', 'x');
   writes.put('b', 'y');
@@ -84,7 +84,7 @@ test('a failed write is retried with newer values; other keys are not delayed', 
   expect(values()).toEqual(['b=y', 'a=xz']);
 });
 
-test('a write that the cluster rejects for good is given up', async () => {
+test('a write of a key that the cluster rejects permanently is not retried', async () => {
   fail = (key) => (key === 'a' ? new KubeError(422, { message: 'invalid' }) : undefined);
   writes.put('a', 'x');
   writes.put('b', 'y');
@@ -94,7 +94,7 @@ test('a write that the cluster rejects for good is given up', async () => {
   expect(values()).toEqual(['b=y']);
 });
 
-test('the number of waiting keys is limited', async () => {
+test('the number of keys that wait for a write is limited', async () => {
   fail = () => unreachable(new Error('down'));
   for (let index = 0; index < 5_000; index += 1) writes.put(`key-${index}`, 'x');
   fail = () => undefined;
@@ -102,7 +102,7 @@ test('the number of waiting keys is limited', async () => {
   expect(written).toHaveLength(2_000);
 });
 
-test('a stop writes the remaining values at once, and retries nothing', async () => {
+test('a stop writes the remaining values of all keys at once, and retries no write', async () => {
   writes.put('a', 'x');
   writes.put('b', 'y');
   await writes.stop();
@@ -122,7 +122,7 @@ test('a waiting key accepts more values while no other key can be added', async 
   expect(values()).toContain('key-7=xy');
 });
 
-test('a slow write stays the only one, whatever is added meanwhile', async () => {
+test('a slow write stays the only write, whatever values are added in the meantime', async () => {
   const { promise: first, resolve: endFirst } = Promise.withResolvers<void>();
   let open = 0;
   let maxOpen = 0;
@@ -145,7 +145,7 @@ test('a slow write stays the only one, whatever is added meanwhile', async () =>
   expect([openMeanwhile, maxOpen]).toEqual([1, 1]);
 });
 
-test('a value added while its key fails is written with the earlier one, after the other keys', async () => {
+test('a value added while the write of its key fails is written with the earlier one, after the other keys', async () => {
   fail = (key) => {
     if (key !== 'a') return undefined;
     fail = () => undefined;
@@ -158,7 +158,7 @@ test('a value added while its key fails is written with the earlier one, after t
   expect(values()).toEqual(['b=z', 'a=xy']);
 });
 
-test('a failed write is logged with its key and its cause', async () => {
+test('a failed write of a key is logged with the key and the cause', async () => {
   fail = () => unreachable(new Error('connection refused'));
   writes.put('a', 'x');
   await clock.advance(1_000);
@@ -167,14 +167,14 @@ test('a failed write is logged with its key and its cause', async () => {
   ]);
 });
 
-test('after a stop no write is scheduled', async () => {
+test('no write of a key is scheduled after a stop', async () => {
   writes.put('a', 'x');
   await writes.stop();
   writes.put('b', 'y');
   expect(clock.pending()).toEqual([]);
 });
 
-test('a stop gives slow writes three seconds', async () => {
+test('a stop gives slow writes three seconds to complete', async () => {
   slowly = () => clock.advance(1_000);
   for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) writes.put(key, 'x');
   await writes.stop();

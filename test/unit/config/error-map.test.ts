@@ -61,7 +61,7 @@ describe('missing keys are reported', () => {
     expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual(messages);
   });
 
-  test('missing keys are reported in a list too', () => {
+  test('missing keys are reported for an entry of a list', () => {
     expect(messagesFor('users: [{username: erin, passwordRef: {name: a}}]')).toEqual([
       'authentication.users[0] (erin).passwordRef.key: is missing',
     ]);
@@ -85,7 +85,7 @@ describe('an invalid choice is reported with the accepted values', () => {
     expect(messagesFor(line)).toEqual([`authentication.${message}`]);
   });
 
-  test('an invalid choice is reported with the accepted values for a single accepted value', () => {
+  test('an invalid choice is reported with the accepted value if there is only one', () => {
     const parsed = parseConfiguration(
       'apiVersion: v1\nkind: PlatformConfiguration\nauthentication: {issuer: https://a}',
     );
@@ -96,7 +96,7 @@ describe('an invalid choice is reported with the accepted values', () => {
   });
 });
 
-test.each(['x', 'a@', '@b', '""'])('the e-mail address %s is rejected', (email) => {
+test.each(['x', 'a@', '@b', '""'])('the configured e-mail address %s is rejected as invalid', (email) => {
   expect(messagesFor(`users: [{${erin}, email: ${JSON.stringify(email)}}]`)).toEqual([
     'authentication.users[0] (erin).email: must be an e-mail address',
   ]);
@@ -121,7 +121,7 @@ describe('an unknown key is reported', () => {
     },
   );
 
-  test('an unknown key is reported with its own suggestion for each of several', () => {
+  test('unknown keys are each reported with their own suggestion', () => {
     expect(messagesFor(`users: [{${erin}, shell: bash, group: [], Email: x}]`, 'cach: {}\n')).toEqual([
       'authentication.users[0] (erin).shell: is not a known key',
       'authentication.users[0] (erin).group: is not a known key; did you mean "groups"?',
@@ -161,7 +161,7 @@ describe('the path of a problem', () => {
 
 describe('a redirect URI', () => {
   test.each(['https://*.example.com/cb', 'https://console.example.com/*', 'com.example.app:/*', '*'])(
-    'a redirect URI is rejected as not exact: %s',
+    'the redirect URI %s is rejected because it is not exact',
     (uri) => {
       for (const key of ['redirectURIs', 'postLogoutRedirectURIs'])
         expect(messagesFor(`clients: [{${web}, ${key}: ["${uri}"]}]`)).toEqual([
@@ -171,7 +171,7 @@ describe('a redirect URI', () => {
   );
 });
 
-test('no value that may be a secret is repeated, whatever is wrong with it', () => {
+test('errors of the configuration never quote a value that may be a secret, whatever is wrong with the value', () => {
   const secret = '7301994433';
   for (const value of [secret, `"${secret}"`, `[${secret}]`, `{a: ${secret}}`, `"${secret}${'x'.repeat(300)}"`]) {
     const messages = messagesFor(`users:

@@ -27,13 +27,13 @@ afterEach(async () => {
   await rm(dir, { recursive: true });
 });
 
-test('a configuration file is in force after the start', async () => {
+test('a configuration file is in effect after the start', async () => {
   await writeFile(file, yaml);
   await source.start();
   expect(live.value.authentication.issuer).toBe('https://platform.example');
 });
 
-test('a new version of the configuration file is in force once it is read', async () => {
+test('a new version of the configuration file is in effect after it is read', async () => {
   await writeFile(file, yaml);
   await source.start();
   const replaced = new Promise<string>((resolve) => {
@@ -45,7 +45,7 @@ test('a new version of the configuration file is in force once it is read', asyn
   expect(await replaced).toBe('https://other.example');
 });
 
-test('the start fails with the flag, the file name and its problems if the configuration is invalid', async () => {
+test('the start fails and names the flag, the file and the problems if the configuration is invalid', async () => {
   await writeFile(file, yaml.replace('PlatformConfiguration', 'Other'));
   await expect(source.start()).rejects.toThrow(`--config: ${file} is invalid:\nkind`);
 });

@@ -16,13 +16,13 @@ const defaults = {
   config: undefined,
 };
 
-describe('parsing the command line', () => {
-  test('parsing the command line has defaults for everything except the namespace', () => {
+describe('the command line', () => {
+  test('the command line has defaults for everything except the namespace', () => {
     expect(parseFlags(['--namespace=ns'], {})).toEqual(defaults);
     expect(parseFlags([], { POD_NAMESPACE: 'ns' })).toEqual(defaults);
   });
 
-  test('parsing the command line reads only POD_NAMESPACE from the environment, and the flag takes precedence', () => {
+  test('the command line takes only POD_NAMESPACE from the environment, and the flag takes precedence', () => {
     const requestedNames: string[] = [];
     const environment = new Proxy<Record<string, string>>(
       { POD_NAMESPACE: 'pod' },
@@ -50,7 +50,7 @@ describe('parsing the command line', () => {
     ['--service-name=s', { serviceName: 's' }],
     ['--config-map=c', { configMap: 'c' }],
     ['--config=f', { config: 'f' }],
-  ])('parsing the command line accepts %s', (line, expected) => {
+  ])('the command line accepts %s', (line, expected) => {
     expect(parseFlags(['--namespace=ns', ...line.split(' ')], {})).toEqual({ ...defaults, ...expected });
   });
 
@@ -76,7 +76,7 @@ describe('parsing the command line', () => {
     ['--no-such-flag=1', '--no-such-flag'],
     ['-x', '-x'],
     ['serve', 'serve'],
-  ])('parsing the command line rejects %s with an error that names %s', (line, named) => {
+  ])('the command line rejects %s with an error that names %s', (line, named) => {
     const parse = (): unknown => parseFlags(['--namespace=ns', ...line.split(' ')], {});
     expect(parse).toThrow(UsageError);
     expect(parse).toThrow(named);
@@ -91,7 +91,7 @@ describe('parsing the command line', () => {
     expect(() => parseFlags(['--namespace=ns', line], {})).toThrow(new UsageError(message));
   });
 
-  test('the closest flag is also one of the credential plugin', () => {
+  test('the closest match for an unknown flag can be a flag of the credential plugin', () => {
     expect(() => parseCredentialFlags(['--ca-fil=x'])).toThrow(
       new UsageError('unknown flag --ca-fil; did you mean --ca-file?'),
     );
@@ -100,12 +100,12 @@ describe('parsing the command line', () => {
   test.each([
     [0, 'usage: a (expected 0 arguments, got 2)'],
     [1, 'usage: a (expected 1 argument, got 2)'],
-  ])('a command that takes %d arguments rejects two', (count, message) => {
+  ])('a command that takes %d arguments rejects two arguments', (count, message) => {
     expect(() => parseArguments(['x', 'y'], 'a', count)).toThrow(new UsageError(message));
   });
 
   test.each([{}, { POD_NAMESPACE: '' }, { NAMESPACE: 'x' }])(
-    'parsing the command line without a namespace fails and explains how to set it: %j',
+    'the command line without a namespace is rejected with instructions to set it: %j',
     (environment) => {
       expect(() => parseFlags([], environment)).toThrow(/--namespace.*POD_NAMESPACE/);
     },

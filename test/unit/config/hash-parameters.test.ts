@@ -6,7 +6,7 @@ const digest = 'A'.repeat(43);
 const argon2 = (costs: string): string => `$argon2id$v=19$${costs}$${salt}$${digest}`;
 const bcrypt = (prefix: string): string => `${prefix}$${'a'.repeat(53)}`;
 
-describe('hash parameters', () => {
+describe('the hash parameters', () => {
   test.each([
     [bcrypt('$2a$10'), 'bcrypt:10'],
     [bcrypt('$2b$12'), 'bcrypt:12'],
@@ -16,7 +16,7 @@ describe('hash parameters', () => {
     [argon2('m=65536,t=3,p=4'), 'argon2id:65536:3:4'],
     [argon2('m=262144,t=16,p=16'), 'argon2id:262144:16:16'],
     [argon2('m=8,t=1,p=1'), 'argon2id:8:1:1'],
-  ])('hash parameters of %s are %s', (hash, parameters) => {
+  ])('the hash parameters of %s are %s', (hash, parameters) => {
     expect(parametersOf(hash)).toBe(parameters);
   });
 

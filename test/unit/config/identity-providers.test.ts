@@ -53,7 +53,7 @@ describe('an LDAP identity provider', () => {
       { userSearch: { base: 'dc=a', filter: '(&(objectClass=user)(sAMAccountName={username}))' } },
     ],
     ['with an extensible match', { groupSearch: { base: 'dc=a', filter: '(member:1.2.840.113556.1.4.1941:={dn})' } }],
-  ])('an LDAP identity provider is accepted %s', (_, changes) => {
+  ])('an LDAP identity provider %s is accepted', (_, changes) => {
     expect(problem(ldap(changes))).toBe('accepted');
   });
 
@@ -65,8 +65,8 @@ describe('an LDAP identity provider', () => {
     ['with a search in its URL', { url: 'ldaps://ldap.example/dc=a' }, 'ldap.url'],
     ['with a password in its URL', { url: 'ldaps://a:b@ldap.example' }, 'ldap.url'],
     ['with StartTLS inside TLS', { startTLS: true }, 'ldap.startTLS'],
-    ['with a DN without password', { bindDN: 'cn=a' }, 'must have both'],
-    ['with a password without DN', { bindPasswordRef: { name: 'a', key: 'b' } }, 'must have both'],
+    ['with a DN but no password', { bindDN: 'cn=a' }, 'must have both'],
+    ['with a password but no DN', { bindPasswordRef: { name: 'a', key: 'b' } }, 'must have both'],
     ['with an invalid CA', { caCertificate: 'PEM' }, 'ldap.caCertificate'],
     ['without the name in its filter', { userSearch: { base: 'a', filter: '(uid=erin)' } }, '={username}'],
     ['with the name instead of a filter', { userSearch: { base: 'a', filter: '({username})' } }, '={username}'],
@@ -76,7 +76,7 @@ describe('an LDAP identity provider', () => {
     ['with an invalid attribute', { userSearch: { base: 'a', attributes: { subject: 'a)(b' } } }, 'an attribute name'],
     ['with an excessive timeout', { timeout: '10m' }, 'ldap.timeout'],
     ['with an unknown key', { tls: false }, 'ldap.tls'],
-  ])('an LDAP identity provider is rejected %s', (_, changes, message) => {
+  ])('an LDAP identity provider %s is rejected', (_, changes, message) => {
     expect(problem(ldap(changes))).toContain(message);
   });
 
@@ -120,7 +120,7 @@ describe('an OpenID provider', () => {
     ['with two scopes in one', { scopes: ['openid profile'] }, 'oidc.scopes[0]'],
     ['with a claim without a name', { claims: { groups: '' } }, 'oidc.claims.groups'],
     ['with a configured subject claim', { claims: { subject: 'email' } }, 'oidc.claims.subject'],
-  ])('an OpenID provider is rejected %s', (_, changes, message) => {
+  ])('an OpenID provider %s is rejected', (_, changes, message) => {
     expect(problem(openID(changes))).toContain(message);
   });
 });
@@ -133,7 +133,7 @@ describe('an identity provider', () => {
     },
   );
 
-  test('an identity provider has a unique name and a supported type', () => {
+  test('an identity provider must have a unique name and a supported type', () => {
     expect(problem(ldap(), ldap())).toContain('duplicate name "corp"');
     expect(problem({ ...ldap(), type: 'SAML' })).toContain('identityProviders[0] (corp).type: must be LDAP or OIDC');
     expect(problem({ ...ldap(), type: 'OIDC' })).toContain('identityProviders[0] (corp).oidc: is missing');

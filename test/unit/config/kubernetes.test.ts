@@ -95,7 +95,7 @@ describe('a token for kube-apiserver', () => {
     const carol = { ...login, username: 'carol' };
 
     // evidence: password-change-login
-    test('a token for a user who must change the password is refused at a login without creating a session, as is an id_token', async () => {
+    test('a login for a token for kube-apiserver is rejected without creating a session while the password must be changed', async () => {
       const made = await lab();
       await must(made);
       const refused = await made.token({ ...carol, audience: 'kubernetes' });
@@ -114,7 +114,7 @@ describe('a token for kube-apiserver', () => {
     });
 
     // evidence: password-change-refresh
-    test('a token for a user who must change the password is refused for a refresh token, which stays valid', async () => {
+    test('a refresh for a token for kube-apiserver is rejected while the password must be changed, and the refresh token stays valid', async () => {
       const made = await lab();
       await made.putUser('carol');
       const { refresh_token: token } = (await made.token({ ...carol, scope: 'openid' })).json();
@@ -130,7 +130,7 @@ describe('a token for kube-apiserver', () => {
   });
 
   // evidence: kubernetes-token-not-ours
-  test('a token for kube-apiserver is never accepted as a token for this server, even after it was validated for kube-apiserver', async () => {
+  test('a token for kube-apiserver is never accepted as a token for this server, even after validation for kube-apiserver', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     expect(await made.accessTokens.validateForCluster(token)).toBeDefined();
@@ -139,13 +139,13 @@ describe('a token for kube-apiserver', () => {
 
   // evidence: default-audience
   test.each([{}, { audience: issuer }, { resource: issuer }])(
-    'a token for kube-apiserver is not issued for %j',
+    'a token for kube-apiserver is not issued for the request parameters %j',
     async (fields) => {
       expect(readJWT(await tokenOf(await lab(), fields)).claims['aud']).toBe(issuer);
     },
   );
 
-  test('a token for kube-apiserver is refused together with another audience before the refresh token is used', async () => {
+  test('a request for a token for kube-apiserver and another audience is rejected before the refresh token is used', async () => {
     const made = await lab();
     const first = (await made.token(login)).json()['refresh_token'];
     const response = await made.token({ ...refreshWith(first), audience: 'https://evil.example' });
@@ -184,7 +184,7 @@ describe('the token webhook', () => {
     [[issuer, 'https://else.example'], [issuer]],
     [['https://else.example'], undefined],
     [['kubernetes'], undefined],
-  ])('the token webhook for the audiences %j responds with %j', async (wanted, expected) => {
+  ])('the token webhook responds to the audiences %j with %j', async (wanted, expected) => {
     const made = await lab();
     const { status } = (await review(made, await tokenOf(made), basic('webhook'), wanted)).json() as {
       status: { authenticated: boolean; audiences?: readonly string[] };
@@ -192,7 +192,7 @@ describe('the token webhook', () => {
     expect([status.authenticated, status.audiences]).toEqual([expected !== undefined, expected]);
   });
 
-  test('the token webhook returns no audience while those of kube-apiserver are unknown', async () => {
+  test('the token webhook returns no audience while the audiences of kube-apiserver are unknown', async () => {
     const made = await lab();
     made.client.ownAudiences = [];
     const token = await tokenOf(made);
@@ -220,7 +220,7 @@ describe('the token webhook', () => {
   });
 
   // evidence: token-review-introspection
-  test('the token webhook validates only tokens of the same client for a client without introspection', async () => {
+  test("the token webhook validates only a client's own tokens for a client without introspection", async () => {
     const made = await lab();
     const own = await tokenOf(made, { client_id: 'other', client_secret: 'other' });
     expect((await review(made, own, basic('other'))).json()).toMatchObject({ status: { authenticated: true } });
@@ -244,7 +244,7 @@ describe('the token webhook', () => {
     expect(made.client.requestsTo('POST', '/tokenreviews')).toHaveLength(0);
   });
 
-  test("the token webhook does not send the reviewed token to kube-apiserver when it is also the caller's credential", async () => {
+  test("the token webhook does not send the reviewed token to kube-apiserver, even when it is also the caller's credential", async () => {
     const made = await lab();
     expect((await review(made, serviceToken, bearer(serviceToken))).json()).toEqual(no);
     expect(made.client.requestsTo('POST', '/tokenreviews')).toHaveLength(0);
@@ -282,8 +282,8 @@ describe('the token webhook', () => {
     ['no token', JSON.stringify({ ...type, spec: {} }), 400],
     ['an empty token', JSON.stringify({ ...type, spec: { token: '' } }), 400],
     ['audiences that are not a list', JSON.stringify({ ...type, spec: { token: 'x', audiences: 'a' } }), 400],
-    ['a number', JSON.stringify({ ...type, spec: { token: 1 } }), 400],
-    ['bad audiences', JSON.stringify({ ...type, spec: { token: 'x', audiences: [1] } }), 400],
+    ['a token that is a number', JSON.stringify({ ...type, spec: { token: 1 } }), 400],
+    ['audiences that are not strings', JSON.stringify({ ...type, spec: { token: 'x', audiences: [1] } }), 400],
     ['an oversized body', JSON.stringify({ ...type, spec: { token: 'x'.repeat(65_536) } }), 413],
   ])('the token webhook rejects %s', async (_, body, status) => {
     const response = await send(await lab(), body, basic('webhook'));
@@ -295,7 +295,7 @@ describe('the token webhook', () => {
     '['.repeat(65),
     JSON.stringify({ ...type, spec: {} }),
     JSON.stringify({ ...type, spec: { token: '' } }),
-  ])('the token webhook responds 401 to a caller without credentials before it parses %s', async (body) => {
+  ])('the token webhook returns 401 to a caller without credentials before it parses %s', async (body) => {
     const response = await send(await lab(), body, {});
     expect({ status: response.status, error: response.json()['error'] }).toEqual({
       status: 401,
@@ -311,7 +311,7 @@ describe('the token webhook', () => {
     });
   });
 
-  test('the token webhook accepts the parameter timeout that client-go adds, and no other', async () => {
+  test('the token webhook accepts the parameter timeout that client-go adds, and no other parameter', async () => {
     const made = await lab();
     const body = JSON.stringify({ ...type, spec: { token: 'x' } });
     const statuses = await Promise.all(

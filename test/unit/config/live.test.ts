@@ -14,7 +14,7 @@ describe('the live configuration', () => {
     expect(() => live.value).toThrow('no configuration has been accepted yet');
   });
 
-  test('the live configuration is the last valid one while the newest is rejected, and reports its problems until one is accepted', () => {
+  test('the live configuration is the last valid one while the newest is rejected, and reports the problems of the newest', () => {
     const live = new LiveConfiguration();
     live.accept(first);
     const problems = [{ path: 'kind', message: 'is wrong' }];
@@ -27,7 +27,7 @@ describe('the live configuration', () => {
     expect(live.problems).toEqual([]);
   });
 
-  test('the live configuration is sent to every subscriber, immediately if there is one; rejected ones are not sent', () => {
+  test('the live configuration is sent to every subscriber, immediately if it exists, and rejected configurations are not sent', () => {
     const live = new LiveConfiguration();
     const early: unknown[] = [];
     const late: unknown[] = [];
@@ -41,7 +41,7 @@ describe('the live configuration', () => {
     expect(late).toEqual([first, second]);
   });
 
-  test('the live configuration is in force before subscribers are called', () => {
+  test('the live configuration is in effect before subscribers are called', () => {
     const live = new LiveConfiguration();
     const seen: unknown[] = [];
     live.subscribe(() => seen.push(live.value));
@@ -54,7 +54,7 @@ describe('a configuration warning', () => {
   const missing = { path: 'a', message: 'there is no Secret "a"' };
   const refused = { path: 'b', message: 'is refused' };
 
-  test('a configuration warning is reported when it appears, changes and disappears, and not in between', () => {
+  test('a configuration warning is reported only when it appears, changes or disappears', () => {
     const live = new LiveConfiguration();
     const reported: unknown[] = [];
     live.warned.subscribe((warnings) => reported.push(warnings));

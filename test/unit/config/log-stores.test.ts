@@ -23,7 +23,7 @@ test.each([
   ['opensearch', { indexPrefix: 'ks-whizard-logging', timeField: '@timestamp' }],
   ['elasticsearch', { indexPrefix: 'ks-logstash-log', timeField: '@timestamp' }],
   ['loki', { labels: { namespace: 'namespace', pod: 'pod', container: 'container' } }],
-])('%s requires only its URL', (store, defaults) => {
+])('the configuration of the log store %s requires only its URL', (store, defaults) => {
   const parsed = parse({ store, [store]: { url: 'https://logs.example:9200/below' } });
   expect(parsed).toMatchObject({
     ok: true,
@@ -56,7 +56,7 @@ test.each<[string, object, string]>([
     { elasticsearch: { url: 'https://logs', caCertificate: 'x' } },
     'logging.elasticsearch.caCertificate: must be a CA certificate',
   ],
-])('%s is rejected', (_what, logging, problem) => {
+])('a log store configuration with %s is rejected', (_what, logging, problem) => {
   expect(problems(logging).some((one) => one.startsWith(problem))).toBe(true);
 });
 

@@ -131,11 +131,11 @@ const paths = (text: string): string[] => {
 };
 
 describe('the configuration document', () => {
-  test('the configuration document of the contract is accepted', () => {
+  test('the documented configuration document is accepted', () => {
     expect(parseConfiguration(example)).toEqual({ ok: true, value: expected });
   });
 
-  test('the configuration document requires only an issuer; everything else has the default of the contract', () => {
+  test('the configuration document requires only an issuer, and everything else has the documented default', () => {
     const { authentication, ...rest } = expected;
     expect(parseConfiguration(withAuthentication(''))).toEqual({
       ok: true,
@@ -143,12 +143,12 @@ describe('the configuration document', () => {
     });
   });
 
-  test('the configuration document has no client if the list is empty, so that the default one can be removed', () => {
+  test('the configuration document has no client if the list is empty, so that the default client can be removed', () => {
     const parsed = parseConfiguration(withAuthentication('  clients: []'));
     expect(parsed).toMatchObject({ ok: true, value: { authentication: { clients: [] } } });
   });
 
-  test('the configuration document is rejected with all problems at once, each with its path', () => {
+  test('an invalid configuration document is rejected with all problems at once, each with its path', () => {
     expect(
       paths(`apiVersion: config.platform.io/v2
 kind: Configuration
@@ -227,7 +227,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     ['issuer: ""', 'issuer'],
     ['issuer: 5', 'issuer'],
     ['issuer: {}', 'issuer'],
-  ])('the configuration document rejects the issuer %s', (line, path) => {
+  ])('the configuration document rejects the issuer in %s', (line, path) => {
     expect(new Set(paths(withAuthentication('').replace('issuer: https://a.example', line)))).toEqual(
       new Set([`authentication.${path}`]),
     );
@@ -335,7 +335,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     ]);
   });
 
-  test('the configuration document never repeats a secret in a message', () => {
+  test('error messages for the configuration document never contain a secret', () => {
     const secret = 'correct-horse-battery';
     const text = withAuthentication(`  users:
   - {username: a, passwordHash: ${secret}}
@@ -382,7 +382,7 @@ describe('text that is not a YAML mapping', () => {
     expect(problems(`# ${'x'.repeat(1024 * 1024)}`)).toEqual(['must not be larger than 1 MiB']);
   });
 
-  test('a configuration whose aliases would fill the memory is rejected', () => {
+  test('a configuration whose aliases would exhaust the memory is rejected', () => {
     const bomb = Array.from(
       { length: 30 },
       (_, at) => `a${at}: &a${at} [${at === 0 ? '1' : `*a${at - 1}, *a${at - 1}`}]`,

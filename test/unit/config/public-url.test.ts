@@ -22,6 +22,6 @@ test.each([
   ['https://platform.example', 'https://other.example:8443', 'https://other.example:8443'],
   ['https://platform-apiserver.platform-system.svc', '', undefined],
   ['https://platform-apiserver.platform-system.svc.cluster.local', '', undefined],
-])('the public URL of the issuer %s and externalURL %j is %s', (issuer, externalURL, expected) => {
+])('the public URL for the issuer %s and the externalURL %j is %s', (issuer, externalURL, expected) => {
   expect(urlOf(issuer, externalURL)).toBe(expected);
 });

@@ -59,11 +59,14 @@ const broken = [
   `a: &a [hunter2]\nb: [${'*a,'.repeat(200)}]`,
 ];
 
-test.each(broken.map((text) => [text.slice(0, 40), text]))('broken YAML is not quoted: %j', (_, text) => {
-  const messages = messagesOf(text);
-  expect(messages).not.toBe('');
-  expect(messages).not.toContain(secret);
-});
+test.each(broken.map((text) => [text.slice(0, 40), text]))(
+  'the error for broken YAML does not quote the value: %j',
+  (_, text) => {
+    const messages = messagesOf(text);
+    expect(messages).not.toBe('');
+    expect(messages).not.toContain(secret);
+  },
+);
 
 const document = {
   apiVersion: 'config.platform.io/v1alpha1',
@@ -132,7 +135,7 @@ function withValue(path: Path, change: (value: unknown) => unknown): unknown {
 /** The names by which messages identify list entries. */
 const isName = (path: Path): boolean => ['username', 'name'].includes(String(path.at(-1)));
 
-test('a misplaced value is not quoted, whatever its position and form', () => {
+test('the error for a misplaced value does not quote the value, whatever its position and form', () => {
   const paths = pathsOf(document).filter((path) => !isName(path));
   const wrong = fc.constantFrom<(value: unknown) => unknown>(
     () => secret,

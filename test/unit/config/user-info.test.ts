@@ -49,24 +49,30 @@ test.each<[string, Sections, string]>([
   ['logging.opensearch.url', { logging: { store: 'opensearch', opensearch: { url: http } } }, 'without user'],
   ['requests.corsAllowedOrigins[0]', { requests: { corsAllowedOrigins: [http] } }, 'must be an origin'],
   ['audit.webhook.url', { audit: { webhook: { url: http } } }, 'without username and password'],
-])('%s rejects a URL with a password, and does not repeat it', (path, { authentication, ...sections }, message) => {
-  const parsed = parseConfiguration(
-    stringify({
-      apiVersion: 'config.platform.io/v1alpha1',
-      kind: 'PlatformConfiguration',
-      authentication: { issuer: 'https://a.example', ...authentication },
-      ...sections,
-    }),
-  );
-  const problems = parsed.ok ? [] : parsed.problems.map(formatProblem);
-  expect(problems).toEqual([expect.stringContaining(message)]);
-  expect(problems[0]?.split(': ')[0]).toBe(path);
-  expect(problems[0]).not.toContain('hunter2');
-});
+])(
+  'the key %s rejects a URL with a password, and the error does not contain the password',
+  (path, { authentication, ...sections }, message) => {
+    const parsed = parseConfiguration(
+      stringify({
+        apiVersion: 'config.platform.io/v1alpha1',
+        kind: 'PlatformConfiguration',
+        authentication: { issuer: 'https://a.example', ...authentication },
+        ...sections,
+      }),
+    );
+    const problems = parsed.ok ? [] : parsed.problems.map(formatProblem);
+    expect(problems).toEqual([expect.stringContaining(message)]);
+    expect(problems[0]?.split(': ')[0]).toBe(path);
+    expect(problems[0]).not.toContain('hunter2');
+  },
+);
 
 test.each([
   ['--server', () => parseCredentialFlags([`--server=${http}`])],
   ['the server', () => new AuthorizationServer(http, undefined)],
-])('%s of the credential plugin rejects a URL with a password, and does not repeat it', (name, parse) => {
-  expect(parse).toThrow(new RegExp(`^${name} ${expected}$`));
-});
+])(
+  'the credential plugin rejects a URL with a password for %s, and the error does not contain the password',
+  (name, parse) => {
+    expect(parse).toThrow(new RegExp(`^${name} ${expected}$`));
+  },
+);

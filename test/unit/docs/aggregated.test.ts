@@ -150,7 +150,7 @@ describe('the OpenAPI 3 document', () => {
     expect(namesOf(`${base}/nodes/{name}`)).toEqual(['resourceVersion', 'pretty', 'timeout']);
   });
 
-  test('the OpenAPI 3 document contains the schema of a route in both versions', () => {
+  test('the OpenAPI 3 document contains the schema of a route at both versions of the API', () => {
     const response = { type: 'object', properties: { total: { type: 'integer', nullable: true } } };
     const schema = object({ total: integer.nullable() });
     const route: Route = {
@@ -176,7 +176,7 @@ describe('the OpenAPI 3 document', () => {
     });
   });
 
-  test('the OpenAPI 3 document is available under its hash from the index, and may be cached forever there', async () => {
+  test('the OpenAPI 3 document is available under its hash from the index, where it may be cached forever', async () => {
     const { paths } = await document('/openapi/v3');
     const url = String(paths?.['apis/resources.platform.io/v1alpha3']?.['serverRelativeURL']);
     expect(url).toMatch(/^\/openapi\/v3\/apis\/resources\.platform\.io\/v1alpha3\?hash=[0-9A-F]{128}$/);
@@ -196,7 +196,7 @@ describe('the OpenAPI 3 document', () => {
   });
 });
 
-test('the OpenAPI 3 document describes a kind of no API of the cluster for kubectl explain', async () => {
+test('the OpenAPI 3 document describes a kind that no API of the cluster has, for kubectl explain', async () => {
   const wanted = {
     'io.platform.logging.v1.LogQuery': {
       description: 'What was found',
@@ -212,7 +212,7 @@ test('the OpenAPI 3 document describes a kind of no API of the cluster for kubec
 });
 
 describe('the Swagger 2 document', () => {
-  test('the Swagger 2 document has the same contents in its own format', async () => {
+  test('the Swagger 2 document has the same contents as the OpenAPI 3 document, in its own format', async () => {
     const { definitions, paths } = await document('/openapi/v2');
     expect(JSON.stringify([definitions, paths])).not.toMatch(/#\/components|allOf|oneOf/);
     expect(definitions?.[`${own}.Node`]?.['properties']).toEqual({
@@ -247,7 +247,7 @@ describe('the Swagger 2 document', () => {
 });
 
 describe('when the schemas of the cluster are unavailable', () => {
-  test('a kind is described loosely, and the schemas are requested again later', async () => {
+  test('a kind has a generic description while the schemas of the cluster are unavailable, and the schemas are requested again later', async () => {
     jest.useFakeTimers({ now: 0, doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
     responses = [() => Promise.reject(new Error('unreachable'))];
     const loose = await document(groupPath);
@@ -269,7 +269,7 @@ describe('when the schemas of the cluster are unavailable', () => {
     expect(requested).toHaveLength(2);
   });
 
-  test('a kind that they lack is described loosely too', async () => {
+  test('a kind that the schemas of the cluster lack has a generic description', async () => {
     responses = [() => Promise.resolve({ components: { schemas: {} } })];
     const { components } = await document(groupPath);
     expect(Object.keys(components?.['schemas'] ?? {})).toEqual([`${own}.Node`, `${own}.NodeList`]);

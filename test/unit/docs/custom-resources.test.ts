@@ -66,7 +66,7 @@ async function described(): Promise<string[]> {
     .map((one) => one.split('/').at(-1) ?? '');
 }
 
-test('each definition is read once, even for concurrent requests', async () => {
+test('each CustomResourceDefinition is read once, even for concurrent requests', async () => {
   expect(await Promise.all([described(), described()])).toEqual([
     ['ants', 'bees'],
     ['ants', 'bees'],
@@ -75,14 +75,14 @@ test('each definition is read once, even for concurrent requests', async () => {
   expect(requested).toEqual(['ants', 'bees']);
 });
 
-test('changed definitions are read again, new ones appear and deleted ones disappear', async () => {
+test('changed CustomResourceDefinitions are read again, new ones appear and deleted ones disappear', async () => {
   await described();
   resources = [resource('bees', 'b/2'), resource('cats', 'c/1')];
   expect(await described()).toEqual(['bees', 'cats']);
   expect(requested).toEqual(['ants', 'bees', 'bees', 'cats']);
 });
 
-test('an unreadable definition is omitted or kept as it was, and is retried with a delay', async () => {
+test('an unreadable CustomResourceDefinition is omitted or kept unchanged, and reading is retried with a delay', async () => {
   broken.add('bees');
   expect(await described()).toEqual(['ants']);
   expect(await described()).toEqual(['ants']);
@@ -95,7 +95,7 @@ test('an unreadable definition is omitted or kept as it was, and is retried with
   expect(await described()).toEqual(['ants', 'bees']);
 });
 
-test('when nothing is readable, a request does not wait for all definitions', async () => {
+test('a request does not wait for all CustomResourceDefinitions if none is readable', async () => {
   resources = Array.from({ length: 100 }, (_, at) => resource(`plural${at}`, '1'));
   broken = new Set(resources.map((one) => one.resource));
   expect(await described()).toEqual([]);
@@ -105,7 +105,7 @@ test('when nothing is readable, a request does not wait for all definitions', as
   expect((await described()).length).toBe(100);
 });
 
-test('a definition whose schema is too deep is omitted, and all others are described', async () => {
+test('a CustomResourceDefinition whose schema is too deep is omitted, and all others are described', async () => {
   let deep: object = { type: 'string' };
   for (let depth = 0; depth < 20_000; depth += 1) deep = { type: 'array', items: deep };
   schemas.set('ants', { type: 'object', properties: { spec: { type: 'object', properties: { deep } } } });
@@ -114,7 +114,7 @@ test('a definition whose schema is too deep is omitted, and all others are descr
   expect(requested).toEqual(['ants', 'bees']);
 });
 
-test('the response is 503 until discovery has succeeded', async () => {
+test('the description of custom resources returns 503 until discovery has succeeded', async () => {
   sync = () => Promise.reject(new Error('too late'));
   expect(await refused(routes, path)).toMatchObject({ code: 503 });
 });

@@ -13,7 +13,7 @@ const names: readonly Pick<UserInfo, 'username' | 'groups'>[] = [
   { username: 'anna', groups: ['system:masters'] },
 ];
 
-test.each(names)('the gateway passes %j on only if kube-apiserver verified it', (name) => {
+test.each(names)('the gateway forwards requests of %j only if kube-apiserver verified the identity', (name) => {
   expect(() => headersOf({ ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
   for (const via of ['token-review', 'request-header'] as const)
     expect(headersOf({ ...name, via })).toHaveProperty('impersonate-user', name.username);

@@ -22,7 +22,7 @@ afterAll(() => {
 
 let server: Server;
 /** Ends the open requests of the server. */
-let ends: Record<'the user has changed' | 'the session is over', () => void>;
+let ends: Record<'its user changes' | 'its session ends', () => void>;
 /** The outcome of the handler of the request. */
 let handled: Promise<unknown>;
 let info: Pick<RequestInfo, 'verb' | 'subresource' | 'isLongRunning'>;
@@ -30,10 +30,10 @@ beforeEach(async () => {
   const session = new AbortController();
   const listeners: (() => void)[] = [];
   ends = {
-    'the user has changed': () => {
+    'its user changes': () => {
       for (const listener of listeners) listener();
     },
-    'the session is over': () => session.abort(),
+    'its session ends': () => session.abort(),
   };
   server = http.createServer((req, res) => {
     const context = {
@@ -84,11 +84,11 @@ async function read(message: IncomingMessage): Promise<readonly [text: string, i
 }
 
 test.each([
-  ['the user has changed', 'a watch ends normally', watch, true],
-  ['the session is over', 'a watch ends normally', watch, true],
-  ['the user has changed', 'a log is cut off', log, false],
-  ['the session is over', 'a log is cut off', log, false],
-] as const)('when %s, %s, and kube-apiserver notices', async (what, _, of, isWhole) => {
+  ['a watch ends normally', 'its user changes', watch, true],
+  ['a watch ends normally', 'its session ends', watch, true],
+  ['a log is cut off', 'its user changes', log, false],
+  ['a log is cut off', 'its session ends', log, false],
+] as const)('%s when %s, and kube-apiserver notices', async (_, what, of, isWhole) => {
   info = of;
   const started = nextRequest();
   const sent = request();
@@ -103,10 +103,10 @@ test.each([
 });
 
 test.each([
-  ['the user has changed', 'GET', 503],
-  ['the session is over', 'GET', 503],
-  ['the session is over', 'POST', 502],
-] as const)('when %s before there is a response, a stream by %s gets %d', async (what, method, code) => {
+  ['GET', 503, 'its user changes'],
+  ['GET', 503, 'its session ends'],
+  ['POST', 502, 'its session ends'],
+] as const)('a stream requested with %s gets %d when %s before the response', async (method, code, what) => {
   info = log;
   const started = nextRequest();
   request(method).on('error', () => undefined);
@@ -118,8 +118,8 @@ test.each([
   await closed;
 });
 
-test.each(['the user has changed', 'the session is over'] as const)(
-  'when %s after the end of a stream, nothing happens to it',
+test.each(['its user changes', 'its session ends'] as const)(
+  'a stream that has ended is unaffected when %s',
   async (what) => {
     info = watch;
     kube.serve = (_, res) => void res.end('all');
@@ -130,8 +130,8 @@ test.each(['the user has changed', 'the session is over'] as const)(
   },
 );
 
-test.each(['the user has changed', 'the session is over'] as const)(
-  'when %s, a list in transfer is completed',
+test.each(['its user changes', 'its session ends'] as const)(
+  'a list in transfer is completed when %s',
   async (what) => {
     info = list;
     const started = nextRequest();
@@ -149,7 +149,7 @@ test.each([
   ['a watch', watch],
   ['a log', log],
   ['a list', list],
-])('when the client leaves, %s ends at kube-apiserver', async (_, of) => {
+])('%s ends at kube-apiserver when its client disconnects', async (_, of) => {
   info = of;
   const started = nextRequest();
   const sent = request().on('error', () => undefined);
@@ -164,7 +164,7 @@ test.each([
 test.each([
   ['a watch', watch],
   ['a list', list],
-])('when the client leaves before there is a response, %s ends at kube-apiserver', async (_, of) => {
+])('%s ends at kube-apiserver when its client disconnects before the response', async (_, of) => {
   info = of;
   const started = nextRequest();
   const sent = request().on('error', () => undefined);

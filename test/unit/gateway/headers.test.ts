@@ -48,7 +48,7 @@ describe('the gateway and request headers', () => {
     'IMPERSONATE-EXTRA-SCOPES',
     ':authority',
     ':path',
-  ])('the gateway does not send the header %s of a client to kube-apiserver, in any case', (name) => {
+  ])('the gateway does not send the header %s of a client to kube-apiserver, whatever its case', (name) => {
     for (const spelled of [name, name.toLowerCase(), name.toUpperCase()])
       expect(
         up([
@@ -59,7 +59,7 @@ describe('the gateway and request headers', () => {
       ).toEqual([['Accept', 'a'], ['X-Own', 'b'], ...added]);
   });
 
-  test('the gateway sends other headers unchanged and in order', () => {
+  test('the gateway sends all other request headers unchanged and in order', () => {
     const fields: Fields = [
       ['Accept', 'application/json'],
       ['user-agent', 'kubectl, accept'],
@@ -83,7 +83,7 @@ describe('the gateway and request headers', () => {
     ['x-one x-two', ['X-One', 'X-Two', 'X-Three']],
     // Headers of the gateway itself cannot be removed.
     ['audit-id, x-forwarded-for', ['X-One', 'X-Two', 'X-Three']],
-  ])('the gateway removes headers that "Connection: %s" names, leaving %j', (value, names) => {
+  ])('the gateway removes headers that "Connection: %s" names, so that %j remain', (value, names) => {
     const fields: Fields = [
       ['X-One', '1'],
       ['CONNECTION', value],
@@ -95,7 +95,7 @@ describe('the gateway and request headers', () => {
     expect(down(fields)).toEqual(kept);
   });
 
-  test('the gateway honors two Connection headers', () => {
+  test('the gateway respects two Connection headers', () => {
     const fields: Fields = [
       ['Connection', 'x-one'],
       ['X-One', '1'],
@@ -128,7 +128,7 @@ describe('the gateway and response headers', () => {
     'Alt-Svc',
     'Access-Control-Allow-Origin',
     'Access-Control-Expose-Headers',
-  ])('the gateway does not send the header %s to a client, in any case', (name) => {
+  ])('the gateway does not send the header %s of kube-apiserver to a client, whatever its case', (name) => {
     for (const spelled of [name, name.toLowerCase(), name.toUpperCase()])
       expect(
         down([
@@ -142,7 +142,7 @@ describe('the gateway and response headers', () => {
       ]);
   });
 
-  test('the gateway sends other headers unchanged and in order', () => {
+  test('the gateway sends all other response headers unchanged and in order', () => {
     const fields: Fields = [
       ['Audit-Id', 'a'],
       ['content-length', '2'],

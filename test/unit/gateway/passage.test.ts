@@ -86,7 +86,7 @@ async function textOf(message: IncomingMessage): Promise<string> {
   return Buffer.concat(await message.toArray()).toString();
 }
 
-test('a client that leaves before the request is sent ends it then', async () => {
+test('a request ends at once if its client disconnects before the request is sent', async () => {
   const sent = sendRequest(list).end();
   const { start, abort, res } = await exchange;
   sent.destroy();
@@ -141,7 +141,7 @@ test.each([
   expect(abort).toHaveBeenCalledTimes(1);
 });
 
-test('a response head that arrives after the client has left is not written', async () => {
+test('the head of a response that arrives after the client has disconnected is not written', async () => {
   const sent = sendRequest(list).end();
   const { start, handler, res } = await exchange;
   start();
@@ -151,7 +151,7 @@ test('a response head that arrives after the client has left is not written', as
   expect(res.headersSent).toBe(false);
 });
 
-test('kube-apiserver is paused once while a client does not read, and resumed once', async () => {
+test('reading from kube-apiserver is paused once while a client does not read, and resumed once', async () => {
   const sent = sendRequest(list).end();
   const { start, pause, resume, handler } = await exchange;
   start();
@@ -202,11 +202,11 @@ describe('small chunks of a response', () => {
   });
 });
 
-describe('the body of a request', () => {
+describe('a request body passed on to kube-apiserver', () => {
   test.each<[string, http.OutgoingHttpHeaders, number | undefined]>([
     ['with its length', { 'content-length': '4' }, 4],
-    ['without a length if the client sent none', { 'transfer-encoding': 'chunked' }, undefined],
-  ])('the body of a request is sent %s', async (_, headers, length) => {
+    ['without a length if the client sent no length', { 'transfer-encoding': 'chunked' }, undefined],
+  ])('a request body is sent to kube-apiserver %s', async (_, headers, length) => {
     sendRequest(list, 'POST', headers).end('body');
     const { request } = await exchange;
     expect(request.length).toBe(length);

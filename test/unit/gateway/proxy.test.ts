@@ -54,7 +54,7 @@ function held(): Promise<ServerResponse> {
   });
 }
 
-test.each([1, 2, 1_000])('a response in %d pieces arrives complete', async (count) => {
+test.each([1, 2, 1_000])('a response in %d chunks arrives completely', async (count) => {
   const pieces = Array.from({ length: count }, (_, at) => `${at} ${'x'.repeat(at % 400)}\n`);
   kube.serve = (_, res) => {
     for (const piece of pieces) res.write(piece);
@@ -84,7 +84,7 @@ test.each([pods, `${pods}?watch=true`, `${pods}/p/log?follow=true`])(
 );
 
 test.each([`${pods}?watch=true`, `${pods}/p/log?follow=true`])(
-  'the head of a stream is forwarded before its first byte: %s',
+  'the head of a stream is forwarded before the first byte of its body: %s',
   async (path) => {
     const started = held();
     const message = opened(path);
@@ -101,7 +101,7 @@ describe('a 401 of kube-apiserver', () => {
     kube.serve = (_, res) => void res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end('of kube-apiserver');
   });
 
-  test('a 401 of kube-apiserver concerns the credential of the server, which is read again', async () => {
+  test('a 401 of kube-apiserver rejects the credential of the server, which is read again', async () => {
     const { status, headers, text } = await sendRequest(app, pods, as('anna'));
     expect([status, headers['retry-after'], headers['www-authenticate']]).toEqual([503, '1', undefined]);
     expect(text).not.toContain('of kube-apiserver');
@@ -115,7 +115,7 @@ describe('a 401 of kube-apiserver', () => {
   });
 });
 
-test('a response has the headers of kube-apiserver instead of those of the gateway', async () => {
+test('a response of the gateway has the headers of kube-apiserver instead of its own', async () => {
   kube.serve = (_, res) => {
     res.writeHead(200, 'Fine', { 'Cache-Control': 'max-age=5', 'Content-Type': 'text/plain', ETag: '"a"' });
     res.end('body');

@@ -120,29 +120,29 @@ describe('a review of an access token of this server', () => {
     ]);
   });
 
-  test('a review of an access token of this server needs a client that accepts JSON', async () => {
+  test('a review of an access token of this server requires a client that accepts JSON', async () => {
     expect((await post(review('of-anna'), { accept: protobuf })).status).toBe(406);
   });
 });
 
-describe('kube-apiserver receives unchanged', () => {
+describe('kube-apiserver receives other reviews unchanged', () => {
   // evidence: gateway-token-review-forwarded
   test.each<[string, string | Buffer, Record<string, string>]>([
     ['another token', review('of-bob'), {}],
     ['a token for another audience', review('of-anna', ['https://other.example']), {}],
     ['a review without a token', review(undefined), {}],
-    ['a token that is no text', review(5), {}],
-    ['audiences that are no texts', review('of-anna', [issuer, 5]), {}],
+    ['a token that is not a string', review(5), {}],
+    ['audiences that are not strings', review('of-anna', [issuer, 5]), {}],
     ['another kind', review('of-anna', undefined, { kind: 'SubjectAccessReview' }), {}],
     ['another version', review('of-anna', undefined, { apiVersion: 'authentication.k8s.io/v1beta1' }), {}],
-    ['broken JSON', '{', {}],
+    ['invalid JSON', '{', {}],
     ['an empty body', '', {}],
     ['YAML', 'kind: TokenReview\n', { 'content-type': 'application/yaml' }],
     ['protobuf that ends too early', inProtobuf('of-anna').subarray(0, -1), { 'content-type': protobuf }],
     ['protobuf without its prefix', inProtobuf('of-anna').subarray(4), { 'content-type': protobuf }],
     ['a compressed body', review('of-anna'), { 'content-encoding': 'gzip' }],
     ['a body of more than 64 KiB', review('of-anna').padEnd(64 * 1024 + 1), {}],
-  ])('kube-apiserver receives unchanged %s', async (_, body, headers) => {
+  ])('kube-apiserver receives a TokenReview unchanged that this server cannot handle: %s', async (_, body, headers) => {
     kube.serve = (_req, res) => void res.writeHead(201).end('of kube-apiserver');
     expect((await post(body, headers)).text).toBe('of kube-apiserver');
     const [passed, ...more] = kube.taken();
@@ -151,32 +151,32 @@ describe('kube-apiserver receives unchanged', () => {
   });
 
   test.each([
-    ['v1beta1', '/apis/authentication.k8s.io/v1beta1/tokenreviews'],
+    ['the version v1beta1', '/apis/authentication.k8s.io/v1beta1/tokenreviews'],
     ['a name', `${path}/one`],
     ['a namespace', '/apis/authentication.k8s.io/v1/namespaces/n/tokenreviews'],
     ['the deprecated path of watches', '/apis/authentication.k8s.io/v1/watch/tokenreviews'],
     ['another group', '/apis/example.com/v1/tokenreviews'],
-  ])('a request with %s, unread', async (_, at) => {
+  ])('kube-apiserver receives a review at a path with %s, which this server does not read', async (_, at) => {
     kube.serve = (_req, res) => void res.end('of kube-apiserver');
     expect((await post(review('of-anna'), {}, { at })).text).toBe('of kube-apiserver');
     expect([kube.taken().length, reviews, validated]).toEqual([1, [], []]);
   });
 
   // evidence: gateway-token-review-right
-  test('a review by a caller without the right, unread', async () => {
+  test('kube-apiserver receives a review by a caller without the right, which this server does not read', async () => {
     kube.serve = (_req, res) => void res.writeHead(403).end('of kube-apiserver');
     expect((await post(review('of-anna'), {}, { user: 'nobody' })).status).toBe(403);
     expect(validated).toEqual([]);
   });
 });
 
-test('a chunked body of more than 64 KiB gets 413', async () => {
+test('a chunked TokenReview of more than 64 KiB gets 413', async () => {
   const body = review('of-anna').padEnd(64 * 1024 + 1);
   const response = await post(body, { 'transfer-encoding': 'chunked' });
   expect([response.status, kube.taken(), validated]).toEqual([413, [], []]);
 });
 
-test('a body that the client aborts gets 400, so that it is not logged as an error of the server', async () => {
+test('a TokenReview that the client aborts gets 400, so that it is not logged as an error of the server', async () => {
   const failure = new Promise((resolve) => (failed = resolve));
   const client = send(
     app,

@@ -107,7 +107,7 @@ async function join(first = ''): Promise<Joined> {
 
 const bodyOf = (text: string): string => text.slice(text.indexOf('\r\n\r\n') + 4);
 
-test('a client gets the response of kube-apiserver and the data that came with it', async () => {
+test('a client gets the response of kube-apiserver to an upgrade and the data that came with it', async () => {
   const { client, kube, text } = await join('first ');
   kube.end('and last');
   await once(client, 'end');
@@ -117,8 +117,8 @@ test('a client gets the response of kube-apiserver and the data that came with i
   expect(bodyOf(text())).toBe('first and last');
 });
 
-describe('each side of an upgraded connection', () => {
-  test('each side of an upgraded connection may send more after the other has ended: kube-apiserver', async () => {
+describe('one side of an upgraded connection', () => {
+  test('kube-apiserver may send more data on an upgraded connection after the client has closed its side', async () => {
     const { client, kube, text, handled, destroy } = await join();
     client.end('from the client');
     kube.setEncoding('utf8');
@@ -130,7 +130,7 @@ describe('each side of an upgraded connection', () => {
     expect(destroy).toHaveBeenCalled();
   });
 
-  test('each side of an upgraded connection may send more after the other has ended: the client', async () => {
+  test('the client may send more data on an upgraded connection after kube-apiserver has closed its side', async () => {
     const { client, kube, handled } = await join();
     kube.end('from kube-apiserver');
     await once(client, 'end');
@@ -145,8 +145,8 @@ const gone = (stream: Duplex): Promise<unknown> =>
 
 describe('both sides of an upgraded connection are closed', () => {
   test.each<[string, (joined: Joined) => void]>([
-    ['the client is gone', ({ client }) => client.resetAndDestroy()],
-    ['kube-apiserver is gone', ({ connection }) => void connection.destroy()],
+    ['the client disconnects', ({ client }) => client.resetAndDestroy()],
+    ['kube-apiserver disconnects', ({ connection }) => void connection.destroy()],
     ['the connection to kube-apiserver fails', ({ connection }) => void connection.destroy(new Error('reset'))],
     ['the session is over', () => session.abort()],
     ['the user has changed', () => changeUser()],
@@ -158,7 +158,7 @@ describe('both sides of an upgraded connection are closed', () => {
     expect(joined.destroy).toHaveBeenCalled();
   });
 
-  test('both sides of an upgraded connection are closed 2 s after kube-apiserver has closed its side normally, even if the client does not', async () => {
+  test('both sides of an upgraded connection are closed 2 s after kube-apiserver closed its side, even if the client does not respond', async () => {
     const { client, kube, connection } = await join();
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance', 'Date'] });
     try {
@@ -180,7 +180,7 @@ describe('before an upgrade gets a response', () => {
   test.each<[string, () => void]>([
     ['the session is over', () => session.abort()],
     ['the user has changed', () => changeUser()],
-  ])('the request is aborted when %s', async (_, end) => {
+  ])('an upgrade request that has no response yet is aborted when %s', async (_, end) => {
     connect();
     const { signal, handled } = await upgradeRequest;
     end();
@@ -188,7 +188,7 @@ describe('before an upgrade gets a response', () => {
     expect(await handled).toMatchObject({ code: 503 });
   });
 
-  test('a response that arrives as the session is revoked is not used', async () => {
+  test('a response to an upgrade request that arrives as the session is revoked is not used', async () => {
     const client = connect();
     const { respond, handled } = await upgradeRequest;
     const { response, destroy } = headOf(101, { upgrade: 'SPDY/3.1' });
@@ -201,7 +201,7 @@ describe('before an upgrade gets a response', () => {
     expect(await client.toArray()).toEqual([]);
   });
 
-  test('no request is sent when the session was already revoked', async () => {
+  test('no upgrade request is sent if the session was already revoked', async () => {
     session.abort();
     connect();
     expect((await upgradeRequest).signal.aborted).toBe(true);
@@ -209,7 +209,7 @@ describe('before an upgrade gets a response', () => {
 });
 
 describe('a response that rejects an upgrade', () => {
-  test('a response that rejects an upgrade reaches the client unchanged, and ends both connections', async () => {
+  test('a response that rejects an upgrade reaches the client unchanged, and both connections end', async () => {
     const client = connect();
     const { respond, handled } = await upgradeRequest;
     const body = new PassThrough();

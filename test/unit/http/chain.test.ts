@@ -9,30 +9,33 @@ describe('every response', () => {
   test.each<[string, string, AppRequest, number]>([
     ['of a handler', resourcePath, as('alice'), 200],
     ['to an anonymous request', resourcePath, {}, 401],
-    ['to a bad token', resourcePath, as('bad'), 401],
+    ['to an invalid token', resourcePath, as('bad'), 401],
     ['on an open path', '/livez', {}, 200],
     ['on an unknown path', '/nowhere', as('alice'), 404],
     ['to an unsupported method', resourcePath, { ...as('alice'), method: 'POST' }, 405],
     ['to an invalid path', '/%', {}, 400],
     ['to a preflight', resourcePath, { method: 'OPTIONS' }, 401],
-  ])('every response %s has the common headers, and none that names the software', async (_, path, options, status) => {
-    const response = await sendRequest(face().app, path, options);
-    expect(response.status).toBe(status);
-    expect(response.headers).toMatchObject({
-      'audit-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
-      'cache-control': 'no-cache, private',
-      'x-content-type-options': 'nosniff',
-    });
-    for (const name of ['x-powered-by', 'server', 'etag', 'set-cookie'])
-      expect(response.headers).not.toHaveProperty(name);
-  });
+  ])(
+    'every response %s has the common headers, and no header that names the software',
+    async (_, path, options, status) => {
+      const response = await sendRequest(face().app, path, options);
+      expect(response.status).toBe(status);
+      expect(response.headers).toMatchObject({
+        'audit-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
+        'cache-control': 'no-cache, private',
+        'x-content-type-options': 'nosniff',
+      });
+      for (const name of ['x-powered-by', 'server', 'etag', 'set-cookie'])
+        expect(response.headers).not.toHaveProperty(name);
+    },
+  );
 });
 
 const parameters = (count: number): string => Array.from({ length: count }, () => 'a').join('&');
 
 describe('a query string', () => {
   test.each([resourcePath, '/livez', '/oauth/open', '/nowhere'])(
-    'a query string of %s with more than 1,000 parameters gets 400',
+    'a request for %s with more than 1,000 query parameters gets 400',
     async (path) => {
       const { app, handled } = face();
       const response = await sendRequest(app, `${path}?${parameters(1_001)}`, as('alice'));
@@ -49,7 +52,7 @@ describe('a query string', () => {
 describe('a request to impersonate another user', () => {
   // evidence: impersonation-headers
   test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])(
-    'a request to impersonate another user with %s is rejected',
+    'a request to impersonate another user with the header %s is rejected',
     async (name) => {
       const { app, handled } = face();
       const { headers } = as('alice');
@@ -74,7 +77,7 @@ describe('requests that impersonate many users', () => {
     ['', 10],
     ['?watch=1', 50],
   ])(
-    'requests that impersonate many users with the query %j cause at most this many concurrent access reviews per caller: %d',
+    'requests that impersonate many users with the query %j cause at most %d concurrent access reviews per caller',
     async (query, max) => {
       const { promise, resolve } = Promise.withResolvers<void>();
       let reviews = 0;
@@ -106,7 +109,7 @@ describe('requests that impersonate many users', () => {
     },
   );
 
-  test('requests that impersonate many users with more than 100 names in one request are rejected with the limit', async () => {
+  test('a request that impersonates more than 100 names is rejected with the limit', async () => {
     const { app, reviews } = face({ gateway });
     const { headers } = as('alice', { 'impersonate-user': 'bob' });
     const ofMany = (count: number): Promise<AppResponse> => {
@@ -123,7 +126,7 @@ describe('requests that impersonate many users', () => {
 
 describe('an anonymous request', () => {
   test.each([resourcePath, '/metrics', '/nowhere', '/', '/livezz', '/LIVEZ', '/swagger', '/.well-known'])(
-    'an anonymous request gets only 401 with the challenge of RFC 6750 at %s',
+    'an anonymous request for %s gets only 401 with the challenge of RFC 6750',
     async (path) => {
       const { app, handled } = face();
       const response = await sendRequest(app, path);
@@ -144,14 +147,14 @@ describe('an anonymous request', () => {
   );
 
   test.each(['/livez', '/kapis/version', '/oauth/open', '/version'])(
-    'an anonymous request is served at %s',
+    'an anonymous request for %s is served',
     async (path) => {
       const { app } = face({ routes: [doing((_, res) => void res.end(), path)] });
       expect((await sendRequest(app, path)).status).toBe(200);
     },
   );
 
-  test('an anonymous request becomes authenticated with a valid token on an open path that uses identities; an invalid token does no harm', async () => {
+  test('a valid token authenticates a request for a public path that uses identities, and an invalid token is ignored', async () => {
     const { app, handled } = face();
     for (const [path, username] of [
       ['/livez?verbose', 'alice'],
@@ -164,7 +167,7 @@ describe('an anonymous request', () => {
 });
 
 test.each([resourcePath, '/livez?verbose'])(
-  'a request for %s beyond the queue for authentication gets 429, and is not served with a late identity',
+  'a request for %s beyond the queue for authentication gets 429, and is not served after a late authentication',
   async (path) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const usernames = ['alice', 'bob', 'carol'];
@@ -187,7 +190,7 @@ test.each([resourcePath, '/livez?verbose'])(
 
 // evidence: token-in-query
 test.each([resourcePath, '/livez', '/oauth/open'])(
-  'a request with a token in the query of %s gets 400',
+  'a request for %s with a token in the query gets 400',
   async (path) => {
     const { app, handled } = face();
     const response = await sendRequest(app, `${path}?access_token=alice`, as('alice'));
@@ -210,21 +213,21 @@ describe('an authenticated request', () => {
       '/apis/resources.platform.io/v1alpha3/nodes/n1',
       [{ verb: 'get', group: 'resources.platform.io', resource: 'nodes', subresource: '', namespace: '', name: 'n1' }],
     ],
-  ])('an authenticated request to %s requires the right %j', async (path, attributes) => {
+  ])('an authenticated request for %s requires the right %j', async (path, attributes) => {
     const { app, reviews } = face();
     await sendRequest(app, path, as('alice'));
     expect(reviews).toEqual(attributes);
   });
 
   // evidence: access-review-each-request
-  test('an authenticated request without the right gets 403 before any handler, even if the path is unknown', async () => {
+  test('an authenticated request without the right gets 403 before any handler runs, even if the path is unknown', async () => {
     const { app, handled } = face({ allowed: false });
     for (const path of ['/metrics', '/nowhere', '/apis/resources.platform.io/v1alpha3/nodes'])
       expect((await sendRequest(app, path, as('alice'))).status).toBe(403);
     expect(handled).toEqual([]);
   });
 
-  test('an authenticated request is rejected before its access review when too many are in flight', async () => {
+  test('an authenticated request is rejected before its access review when too many requests are in flight', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
     const held = doing(async (_, res) => {
@@ -244,7 +247,7 @@ describe('an authenticated request', () => {
 
 describe('an unsupported method', () => {
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE'])(
-    'an unsupported method on %s gets 405 with the supported methods',
+    'an unsupported method %s gets 405 with the supported methods',
     async (method) => {
       const response = await sendRequest(face().app, resourcePath, { ...as('alice'), method });
       expect(response).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
@@ -252,13 +255,13 @@ describe('an unsupported method', () => {
     },
   );
 
-  test('an unsupported method gets all methods of several routes', async () => {
+  test('an unsupported method on a path with several routes gets 405 with the methods of all routes', async () => {
     const routes = [doing(() => undefined), doing(() => undefined, '/kapis/version', 'post')];
     const response = await sendRequest(face({ routes }).app, '/kapis/version', { method: 'DELETE' });
     expect(response.headers.allow).toBe('GET, HEAD, POST');
   });
 
-  test('an unsupported method is rejected as the strictest of several routes demands', async () => {
+  test('an unsupported method on a path with several routes requires the strictest access of these routes', async () => {
     const path = '/kapis/version';
     const routes = [doing(() => undefined), { ...doing(() => undefined, path, 'post'), access: authorizedByPath }];
     const { app } = face({ routes, allowed: false });
@@ -267,7 +270,7 @@ describe('an unsupported method', () => {
   });
 });
 
-test('HEAD is GET without the body', async () => {
+test('HEAD returns the response of GET without the body', async () => {
   const { app } = face();
   const [get, head] = [await sendRequest(app, '/livez'), await sendRequest(app, '/livez', { method: 'HEAD' })];
   expect([get.status, head.status, get.text, head.text]).toEqual([200, 200, 'answered', '']);

@@ -39,7 +39,7 @@ async function call(
   return received;
 }
 
-test('a handler gets the typed path, query and body, and the result of authorize', async () => {
+test('a route handler gets the typed path, query and body, and the result of authorize', async () => {
   expect(await call({ authorize: () => 'as owner' }, { search: 'force=true' })).toEqual({
     path: { name: 'one' },
     query: { force: true },
@@ -67,13 +67,13 @@ test.each([
   ['{"reason":1}', 'reason: must be'],
   ['{"reason":"a","more":"secret"}', 'more'],
   ['[]', 'body: must be'],
-])('a body %s is rejected, and the message quotes no value', async (sent, expected) => {
+])('the request body %s is rejected, and the error quotes no value', async (sent, expected) => {
   const error: unknown = await call({}, { sent }).catch((reason: unknown) => reason);
   expect(error).toMatchObject({ code: 400, message: expect.stringContaining(expected) as unknown });
   expect((error as Error).message).not.toContain('secret');
 });
 
-test('the path, the query and the body are described in this order', () => {
+test('a route describes its path, query and body in this order', () => {
   const { parameters, body: bodyDescription } = defineRoute({
     method: 'post',
     path: '/things/:name',

@@ -16,7 +16,7 @@ const warns = check('warns', '', 'take care');
 const probe = (checks: readonly HealthCheck[], path: string, username?: string): Promise<AppResponse> =>
   sendRequest(face({ routes: new Health(() => checks).routes }).app, path, username === undefined ? {} : as(username));
 
-describe('a probe', () => {
+describe('a health probe', () => {
   test.each([
     ['/livez', [good], 200, 'ok'],
     ['/readyz', [good, warns], 200, 'ok'],
@@ -30,22 +30,22 @@ describe('a probe', () => {
     ['/readyz?exclude=bad', [good, bad], 200, 'ok'],
     ['/readyz?exclude=bad&exclude=other', [bad], 200, 'ok'],
     ['/readyz?exclude=good', [good, bad], 503, 'readyz check failed\n'],
-  ])('a probe of %s responds without an identity', async (path, checks, status, text) => {
+  ])('a health probe of %s gets a response without an identity', async (path, checks, status, text) => {
     const response = await probe(checks, path);
     expect([response.status, response.text]).toEqual([status, text]);
     expect(response.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
     expect(response.headers['content-type']).toBe('text/plain; charset=utf-8');
   });
 
-  test('a probe of an unknown check gets 404', async () => {
+  test('a health probe of an unknown check gets 404', async () => {
     for (const path of ['/readyz/other', '/livez/bad']) expect((await probe([bad], path)).status).toBe(404);
   });
 });
 
-describe('names and reasons of checks', () => {
+describe('the names and reasons of health checks', () => {
   const all = '[+]good ok\n[+]warns ok (warning: take care)\n[-]bad failed: the reason\nreadyz check failed\n';
 
-  test('names and reasons of checks are shown to an authenticated caller with ?verbose', async () => {
+  test('the names and reasons of health checks are shown to an authenticated caller with ?verbose', async () => {
     expect((await probe([good, warns, bad], '/readyz?verbose', 'alice')).text).toBe(all);
     expect((await probe([good, bad], '/readyz/good?verbose', 'alice')).text).toBe('[+]good ok\nreadyz check passed\n');
   });
@@ -54,12 +54,12 @@ describe('names and reasons of checks', () => {
     ['/readyz?verbose', undefined],
     ['/readyz?verbose', 'bad'],
     ['/readyz', 'alice'],
-  ])('names and reasons of checks are not shown at %s to %j', async (path, username) => {
+  ])('the names and reasons of health checks are not shown at %s to the caller %j', async (path, username) => {
     expect((await probe([good, warns, bad], path, username)).text).toBe('readyz check failed\n');
   });
 });
 
-test('a draining server is not ready but still alive', async () => {
+test('a draining server is unready but still alive', async () => {
   const health: Health = new Health(() => [{ ...good, problem: () => health.problem() }]);
   const { app } = face({ routes: health.routes });
   expect((await sendRequest(app, '/readyz')).status).toBe(200);

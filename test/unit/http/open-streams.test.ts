@@ -66,7 +66,7 @@ describe.each(paths)('an open watch of %s', (path) => {
   test.each<[string, UserInfo]>([
     ['no group', member()],
     ['another group', member('writers')],
-    ['a group that may read only one of the two', member('halves')],
+    ['a group that may read only one of both APIs', member('halves')],
   ])('an open watch ends with 403 at once if its user now has %s', async (_, user) => {
     const { response } = await open(path);
     // Below /kapis only the right to the core group is required.
@@ -104,7 +104,7 @@ describe.each(paths)('an open watch of %s', (path) => {
     },
   );
 
-  test('an open watch continues and is rechecked as the changed user, if that user is allowed to read', async () => {
+  test('an open watch continues and is rechecked for the changed user, if that user is allowed to read', async () => {
     const { response, reviews } = await open(path);
     const before = reviews();
     await change(() => member('readers'));
@@ -136,7 +136,7 @@ test('a user who changes while the watch starts is rechecked at once', async () 
   }
 });
 
-test('a revoked session ends its own watches and no others', async () => {
+test('a revoked session ends only its own watches', async () => {
   const path = paths[0] as string;
   const [first, second] = [await open(path, 'one'), await open(path, 'one')];
   const other = await open(path, 'two');
@@ -159,7 +159,7 @@ test('a revoked session ends its own watches and no others', async () => {
 });
 
 describe('all open watches', () => {
-  test.each([0, 5])('all open watches end, spread over %i ms', async (spread) => {
+  test.each([0, 5])('all open watches end when the server drains, distributed over %i ms', async (spread) => {
     const { response } = await open(paths[0] as string);
     openStreams.endAll(spread);
     expect(await response).toMatchObject({ status: 200, text: '' });
@@ -196,7 +196,7 @@ test('all open watches of a user are rechecked together every ten seconds', asyn
   }
 });
 
-test('a watch with a token of kube-apiserver ends within ten seconds after kube-apiserver rejects the token', async () => {
+test('an open watch with a token of kube-apiserver ends within ten seconds after kube-apiserver rejects the token', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
   try {
     const { response } = await open(paths[0] as string);
@@ -219,7 +219,7 @@ test('a watch with a token of kube-apiserver ends within ten seconds after kube-
 
 const tokenOf = (sub: string): string => craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.default.svc', sub });
 
-test('a watch with a rejected token ends even while reviews of forged tokens fill the queue of its address', async () => {
+test('an open watch with a rejected token ends even while reviews of forged tokens fill the queue of its address', async () => {
   const reviewPath = '/apis/authentication.k8s.io/v1/tokenreviews';
   const cluster = new MemoryCluster();
   let isDeleted = false;
@@ -271,7 +271,7 @@ test('a watch with a rejected token ends even while reviews of forged tokens fil
 
 test.each<[string, () => Promise<void> | void]>([
   ['its session ends', () => openStreams.endSession('s')],
-  ['its user is gone', () => change(() => undefined)],
+  ['its user is deleted', () => change(() => undefined)],
   ['the server drains', () => openStreams.endAll(0)],
 ])('a stream that still waits for its access review gets 503 if %s', async (_, end) => {
   const { promise: reviewed, resolve: response } = Promise.withResolvers<void>();

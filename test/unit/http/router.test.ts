@@ -15,14 +15,14 @@ const responseOf = async (routes: readonly Route[], path: string): Promise<reado
   return [status, text];
 };
 
-test('a hot route is matched before the routes in front of it', async () => {
+test('a hot route is matched before the routes that precede it', async () => {
   const routes = [route('/kapis/a/:name', false), route('/kapis/a/b', true)];
   expect(await responseOf(routes, '/kapis/a/b')).toEqual([200, '/kapis/a/b']);
   expect(await responseOf(routes, '/kapis/a/c')).toEqual([200, '/kapis/a/:name']);
 });
 
 test.each(['/kapis/a/b', '/kapis/a/b/', '/kapis/a/b%2E', '/kapis/a/%ZZ', '/kapis/a/nothing/here', '/kapis/a/B'])(
-  'the response at %s is the same with and without a hot route',
+  'the response for %s is the same with and without a hot route',
   async (path) => {
     const [first, second] = await Promise.all(
       [true, false].map((hot) => responseOf([route('/kapis/a/b', hot), route('/kapis/a/:name', false)], path)),
@@ -51,7 +51,7 @@ test.each([
     },
   ],
   ['rejects', (): Promise<void> => Promise.reject(new Error('a bug'))],
-])('a handler that %s causes 500', async (_, handler) => {
+])('a route handler that %s causes 500', async (_, handler) => {
   const { app } = face({ routes: [doing(handler)] });
   expect(await sendRequest(app, '/kapis/version')).toMatchObject({ status: 500 });
 });

@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals';
 import { assertJsonPatch } from '../../../src/iam/json-patch.ts';
 
 test.each<[string, unknown, RegExp]>([
-  ['not a list', { op: 'remove', path: '/a' }, /a list of operations/],
-  ['nothing', undefined, /a list of operations/],
+  ['an object instead of a list', { op: 'remove', path: '/a' }, /a list of operations/],
+  ['no content', undefined, /a list of operations/],
   ['an operation that is not an object', [null], /operation 0 .*: path/],
   ['no path', [{ op: 'remove' }], /operation 0 .*: path/],
   [
@@ -22,7 +22,7 @@ test.each<[string, unknown, RegExp]>([
   ['an addition without a value', [{ op: 'add', path: '/a' }], /add needs a value/],
   ['a move without from', [{ op: 'move', path: '/a' }], /move needs from/],
   ['a copy whose from is not a JSON pointer', [{ op: 'copy', path: '/a', from: 'b' }], /copy needs from/],
-])('a JSON patch is rejected: %s', (_, value, message) => {
+])('a JSON patch with %s is rejected', (_, value, message) => {
   expect(() => assertJsonPatch(value)).toThrow(message);
 });
 

@@ -18,7 +18,7 @@ const reasons = async (by: string, name: string, query = ''): Promise<unknown[]>
     ({ reason }) => reason,
   );
 
-test('users see their own login records, the newest first, with limit', async () => {
+test('users see their own login records, starting with the newest, up to the limit', async () => {
   await lab.loginResponse('bob', 'wrong');
   await lab.clock.advance(10);
   const token = await lab.login('bob');
@@ -41,7 +41,7 @@ test('users see their own login records, the newest first, with limit', async ()
     expect((await lab.call(token, 'GET', `users/~/loginrecords?${query}`)).status).toBe(400);
 });
 
-test('login records of another user require the right', async () => {
+test('the login records of another user require the right to read them', async () => {
   const alice = await lab.login('alice');
   for (const name of ['bob', 'nobody'])
     expect((await lab.call(alice, 'GET', `users/${name}/loginrecords`)).status).toBe(403);
@@ -64,7 +64,7 @@ test('login records contain the reason of a failed login', async () => {
   expect(await reasons(alice, 'bob')).toEqual(['Limited', 'WrongPassword', 'WrongPassword', 'WrongPassword']);
 });
 
-test('login records belong to the user whatever the login name was, and unknown names have none', async () => {
+test('login records belong to the user whatever login name was used, and unknown names have none', async () => {
   await lab.putUser('fay', { email: 'Fay@example.org' });
   await lab.loginResponse('fay@example.org', rightPassword);
   await lab.loginResponse('nobody', rightPassword);

@@ -22,7 +22,7 @@ beforeEach(async () => {
 const status = async (token: string): Promise<number> => (await lab.call(token, 'GET', 'whoami')).status;
 
 describe("the caller's own password", () => {
-  test("the caller's own password is changed with the current one, which revokes every session", async () => {
+  test("the caller's own password is changed with the current password, and every session is revoked", async () => {
     const [one, other] = [await lab.login('bob'), await lab.login('bob')];
     const response = await lab.call(one, 'PUT', 'users/~/password', change);
     expect(response).toMatchObject({ status: 200 });
@@ -41,7 +41,7 @@ describe("the caller's own password", () => {
     ['to a common password', { ...change, password: 'Password123' }, 422],
     ['to the username', { ...change, password: 'bob-the-builder@example.COM' }, 422],
     ['to the current password', { ...change, password: rightPassword }, 422],
-    ['to nothing', {}, 400],
+    ['without a new password', {}, 400],
     ['to a number', { ...change, password: 12345678 }, 400],
     ['with additional fields', { ...change, groups: ['x'] }, 400],
     ['with a list', [], 400],
@@ -65,7 +65,7 @@ describe("the caller's own password", () => {
     }
   });
 
-  test("the caller's own password is protected by the login limit, at the same cost", async () => {
+  test("the caller's own password is protected by the login limit, and wrong passwords cost the same work", async () => {
     const token = await lab.login('bob');
     for (let attempt = 0; attempt < 5; attempt += 1) {
       await lab.call(token, 'PUT', 'users/~/password', { ...change, currentPassword: 'wrong' });
@@ -77,7 +77,7 @@ describe("the caller's own password", () => {
     expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 429 });
   });
 
-  test("the caller's own password that an identity provider manages cannot be changed here, and the error explains this", async () => {
+  test("the caller's own password cannot be changed if an identity provider manages it, and the error explains this", async () => {
     const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
     const other = await createLab({
       authentication: { identityProviders: [{ name: 'corp', displayName: 'Corp.', type: 'LDAP', ldap }] },
@@ -125,7 +125,7 @@ describe('setting the password of another user', () => {
     await lab.putUser('carol', { groups: ['helpers'] });
   });
 
-  test('setting the password of another user requires the right to it', async () => {
+  test('setting the password of another user requires the right to set passwords', async () => {
     const token = await lab.login('carol');
     for (const name of ['bob', 'nobody'])
       expect(await lab.call(token, 'PUT', `users/${name}/password`, { password: next })).toMatchObject({ status: 403 });
@@ -146,7 +146,7 @@ describe('setting the password of another user', () => {
 
   // evidence: password-set-root-equivalent
   test.each(['a configured user', 'a User'])(
-    'setting the password of another user requires the right to impersonate the groups of %s even if a password change is due',
+    'setting the password of another user requires the right to impersonate the groups of %s, even if a password change is due',
     async (owner) => {
       lab.rights.set('carol', ['update users/password', 'get users']);
       if (owner === 'a User') await lab.putUser('erin', { groups: ['platform:admins'], passwordChangeRequired: true });
@@ -205,7 +205,7 @@ describe('setting the password of another user', () => {
     beforeEach(() => lab.putUser('boss'));
 
     // evidence: password-set-own-rights
-    test('setting the password of a user with a right requires the same right, or the right to impersonate that user', async () => {
+    test('setting the password of a user with a critical right requires the same right, or the right to impersonate the user', async () => {
       // Rights that everybody needs who sets passwords.
       const isOwn = power === 'update users/password';
       expect(await set()).toBe(isOwn ? 200 : 403);
@@ -255,7 +255,7 @@ describe('setting the password of another user', () => {
     });
   });
 
-  test('setting the password of another user who is only allowed to read requires no more than the right to set passwords', async () => {
+  test('setting the password of another user who has only read rights requires only the right to set passwords', async () => {
     await lab.putUser('dora');
     const rules = [
       { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['pods', 'pods/log', 'configmaps'] },
@@ -270,7 +270,7 @@ describe('setting the password of another user', () => {
     expect(await lab.call(token, 'PUT', 'users/dora/password', { password: next })).toMatchObject({ status: 200 });
   });
 
-  test('setting the password of another user reads the rights of the user as that user, without groups', async () => {
+  test('setting the password of another user reads the rights of that user by impersonation, without groups', async () => {
     lab.rights.set('carol', ['update users/password', 'impersonate groups']);
     const uid = await lab.putUser('dora', { groups: ['staff'] });
     const token = await lab.login('carol');
@@ -285,7 +285,7 @@ describe('setting the password of another user', () => {
     }
   });
 
-  test('setting the password of another user creates the Secret of a user without one, which the user owns', async () => {
+  test('setting the password of another user without one creates a Secret that the user owns', async () => {
     lab.rights.set('carol', ['update users/password']);
     const uid = await lab.putUser('dora', {}, false);
     const token = await lab.login('carol');
@@ -324,7 +324,7 @@ describe('setting the password of another user', () => {
 });
 
 describe('a hash that is weaker than new ones', () => {
-  test('a hash that is weaker than new ones is replaced at a login, and sessions continue', async () => {
+  test('a weak hash is replaced at a login, and sessions continue', async () => {
     const before = lab.directory.account('bob');
     const token = await lab.login('bob');
     await settle();
@@ -345,7 +345,7 @@ describe('a hash that is weaker than new ones', () => {
     [72, preferred],
     [74, 'bcrypt:4'],
   ])(
-    'a hash that is weaker than new ones is not replaced if the password exceeds the limit of bcrypt: %d bytes keep %s',
+    'a weak hash is not replaced if the password exceeds the limit of bcrypt: %d bytes lead to %s',
     async (bytes, expected) => {
       const password = 'ü'.repeat(bytes / 2);
       const uid = lab.directory.account('bob')?.uid ?? '';
@@ -358,7 +358,7 @@ describe('a hash that is weaker than new ones', () => {
     },
   );
 
-  test('a hash that is weaker than new ones that is changed meanwhile is not replaced', async () => {
+  test('a weak hash that is changed in the meantime is not replaced', async () => {
     const uid = lab.directory.account('bob')?.uid ?? '';
     const name = `platform-user-${uid}`;
     const stolen = lab.hashes.of('another password', preferred);
@@ -379,7 +379,7 @@ describe('a hash that is weaker than new ones', () => {
 });
 
 describe('a user who must change the password', () => {
-  test('a user who must change the password can log in, but only change the password', async () => {
+  test('a user who must change the password can log in, but can only change the password', async () => {
     await lab.putUser('bob', { groups: ['b'], passwordChangeRequired: true }, false);
     lab.rights.set('bob', ['list users', 'get users', 'update users/password']);
     const token = await lab.login('bob');
@@ -414,7 +414,7 @@ describe('a user who must change the password', () => {
     expect(lab.directory.account('bob')?.passwordChangeRequired).toBe(true);
   });
 
-  test('a user who must change the password in the configuration is unrestricted after the change', async () => {
+  test('a configured user who must change the password is unrestricted after the change', async () => {
     const data = { hash: Buffer.from(lab.hashes.of(rightPassword, 'bcrypt:4')).toString('base64') };
     lab.cluster.put(secrets, { metadata: { name: 'erin' }, data });
     lab.configure({

@@ -23,7 +23,7 @@ const list = async (by: string, name = '~'): Promise<readonly Item[]> =>
   (await lab.call(by, 'GET', `users/${name}/sessions`)).json()['items'] as Item[];
 const status = async (by: string): Promise<number> => (await lab.call(by, 'GET', 'whoami')).status;
 
-test('users see their own sessions, without credentials', async () => {
+test('users see their own sessions, which contain no credentials', async () => {
   const response = await lab.call(token, 'GET', 'users/~/sessions');
   expect(response.json()).toMatchObject({
     kind: 'SessionList',
@@ -49,7 +49,7 @@ test('users can revoke all of their own sessions', async () => {
 });
 
 // evidence: session-end-all
-test('revoking all sessions includes those of other replicas, pending codes and device authorizations', async () => {
+test('revoking all sessions of a user includes sessions on other replicas, pending codes and device authorizations', async () => {
   const { uid = '' } = lab.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID: uid, clientID: 'platform', code: {} };
   await lab.sessions.codes.create(spec, 60_000, true);
@@ -66,7 +66,7 @@ test('revoking all sessions includes those of other replicas, pending codes and 
   }
 });
 
-test('sessions of another user require the right, and only those of that user are revoked', async () => {
+test('revoking sessions of another user requires the right, and only the sessions of that user are revoked', async () => {
   const alice = await lab.login('alice');
   const [bobs] = await list(token);
   for (const [method, path] of [
@@ -84,12 +84,12 @@ test('sessions of another user require the right, and only those of that user ar
   expect([await status(token), await status(other), await status(alice)]).toEqual([401, 401, 200]);
 });
 
-test('an unknown parameter gets 400', async () => {
+test('a request for sessions with an unknown parameter gets 400', async () => {
   expect(await lab.call(token, 'DELETE', 'users/~/sessions?all=true')).toMatchObject({ status: 400 });
   expect(await status(other)).toBe(200);
 });
 
-test('a login revokes the other sessions with multipleLogin disabled', async () => {
+test("a login revokes the user's other sessions if multipleLogin is disabled", async () => {
   lab.configure({ multipleLogin: false });
   const third = await lab.login('bob');
   expect([await status(token), await status(other), await status(third)]).toEqual([401, 401, 200]);

@@ -35,7 +35,7 @@ describe('a caller without the right', () => {
     expect(await lab.call(bob, method, path)).toMatchObject({ status: 403 });
   });
 
-  test('a caller without the right gets 401 without an identity', async () => {
+  test('a caller without an identity gets 401 for users', async () => {
     for (const path of ['users', 'users/~', 'users/bob', 'whoami'])
       expect(await lab.call(undefined, 'GET', path)).toMatchObject({ status: 401 });
   });
@@ -44,7 +44,7 @@ describe('a caller without the right', () => {
 describe('a list of users', () => {
   beforeEach(() => may('list users'));
 
-  test('a list of users has both kinds of users, and supports the list parameters', async () => {
+  test('a list of users contains configured users and User objects, and supports the list parameters', async () => {
     const all = await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true');
     expect(all.json()).toMatchObject({ kind: 'UserList', apiVersion: 'iam.platform.io/v1alpha2', totalItems: 3 });
     expect(names(all)).toEqual(['alice', 'bob', 'carol']);
@@ -61,7 +61,7 @@ describe('a list of users', () => {
     expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=spec.email%3Dbob@example.com'))).toEqual(['bob']);
   });
 
-  test('a list of users marks configured users, and follows changes', async () => {
+  test('a list of users marks configured users, and follows changes of the configuration', async () => {
     expect(await lab.call(bob, 'GET', 'users?names=alice')).toMatchObject({ status: 200 });
     const [alice] = (await lab.call(bob, 'GET', 'users?names=alice')).json()['items'] as unknown[];
     expect(alice).toMatchObject({
@@ -98,7 +98,7 @@ describe('a list of users', () => {
 const sent = (): unknown => lab.client.requests.findLast(({ method }) => method === 'PATCH')?.query;
 
 // kube-apiserver authorizes a list with a field selector by name in the same way.
-test('a list of users that fieldSelector limits to one name requires only the right to that user', async () => {
+test('a list of users that a fieldSelector limits to one name requires only the right to this user', async () => {
   may('list users carol');
   expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=metadata.name%3Dcarol'))).toEqual(['carol']);
   for (const query of ['', '?fieldSelector=metadata.name%3Dalice', '?fieldSelector=metadata.name!%3Dcarol'])
@@ -117,26 +117,26 @@ describe('the parameters of a write', () => {
     },
   );
 
-  test('the parameters of a write can indent the response when users change themselves', async () => {
+  test('the parameters of a write can request an indented response when users change their own object', async () => {
     expect((await change('pretty=true')).text).toMatch(/^{\n {2}"/);
     expect(sent()).not.toHaveProperty('pretty');
   });
 });
 
 describe("the caller's own user", () => {
-  test.each(['users/~', 'users/bob'])("the caller's own user is always readable: %s", async (path) => {
+  test.each(['users/~', 'users/bob'])("the caller's own user can always be read: %s", async (path) => {
     const { status, json } = await lab.call(bob, 'GET', path);
     expect(status).toBe(200);
     expect(json()).toMatchObject({ metadata: { name: 'bob' }, spec: { email: 'bob@example.com', groups: ['b'] } });
   });
 
-  test("the caller's own user is readable when configured, too", async () => {
+  test("the caller's own user can be read even if it is configured", async () => {
     const { status, json } = await lab.call(await lab.login('alice'), 'GET', 'users/~');
     expect(status).toBe(200);
     expect(json()).toMatchObject({ metadata: { name: 'alice' } });
   });
 
-  test("the caller's own user is returned by whoami", async () => {
+  test("whoami returns the caller's own user", async () => {
     expect((await lab.call(bob, 'GET', 'whoami')).json()).toMatchObject({
       kind: 'WhoAmI',
       status: {
@@ -159,7 +159,7 @@ describe("the caller's own user", () => {
       'application/json',
     ],
   ])(
-    "the caller's own user can be changed in its displayName by %s, and the response and the next read show it",
+    "the displayName of the caller's own user can be changed with %s, and the response and the next read show it",
     async (_, method, body, type) => {
       const response = await lab.call(bob, method, 'users/~', body, type);
       expect(response).toMatchObject({ status: 200 });
@@ -174,24 +174,24 @@ describe("the caller's own user", () => {
 
   // evidence: own-user-groups
   test.each([
-    ['groups', 'PATCH', { spec: { displayName: 'B', groups: ['platform:admins'] } }, merge],
-    ['groups alone', 'PATCH', { spec: { groups: ['b', 'platform:admins'] } }, merge],
+    ['displayName and groups', 'PATCH', { spec: { displayName: 'B', groups: ['platform:admins'] } }, merge],
+    ['only groups', 'PATCH', { spec: { groups: ['b', 'platform:admins'] } }, merge],
     ['state', 'PATCH', { spec: { state: 'Disabled' } }, merge],
     ['email', 'PATCH', { spec: { email: 'eve@example.com' } }, merge],
     ['passwordChangeRequired', 'PATCH', { spec: { passwordChangeRequired: false } }, merge],
     ['labels', 'PATCH', { metadata: { labels: { a: 'b' } } }, merge],
     ['owner references', 'PATCH', { metadata: { ownerReferences: [] }, spec: { displayName: 'B' } }, merge],
     ['status', 'PATCH', { status: {}, spec: { displayName: 'B' } }, merge],
-    ['spec as a whole', 'PATCH', { spec: null }, merge],
+    ['the whole spec', 'PATCH', { spec: null }, merge],
     ['an invalid displayName', 'PATCH', { spec: { displayName: { groups: ['x'] } } }, merge],
-    ['nothing', 'PATCH', {}, merge],
+    ['an empty object', 'PATCH', {}, merge],
     ['a list', 'PATCH', [], merge],
-    ['groups by JSON Patch', 'PATCH', [{ op: 'add', path: '/spec/groups/-', value: 'platform:admins' }], jsonPatch],
-    ['spec by JSON Patch', 'PATCH', [{ op: 'replace', path: '/spec', value: {} }], jsonPatch],
-    ['an escaped path', 'PATCH', [{ op: 'add', path: '/spec~1displayName', value: 'x' }], jsonPatch],
-    ['a copy', 'PATCH', [{ op: 'copy', from: '/spec/groups/0', path: '/spec/displayName' }], jsonPatch],
+    ['groups in a JSON Patch', 'PATCH', [{ op: 'add', path: '/spec/groups/-', value: 'platform:admins' }], jsonPatch],
+    ['spec in a JSON Patch', 'PATCH', [{ op: 'replace', path: '/spec', value: {} }], jsonPatch],
+    ['an escaped path in a JSON Patch', 'PATCH', [{ op: 'add', path: '/spec~1displayName', value: 'x' }], jsonPatch],
+    ['a copy in a JSON Patch', 'PATCH', [{ op: 'copy', from: '/spec/groups/0', path: '/spec/displayName' }], jsonPatch],
     [
-      'the name and then groups',
+      'displayName and then groups in a JSON Patch',
       'PATCH',
       [
         { op: 'add', path: '/spec/displayName', value: 'x' },
@@ -200,7 +200,7 @@ describe("the caller's own user", () => {
       jsonPatch,
     ],
     [
-      'groups by a whole object',
+      'groups in a whole object',
       'PUT',
       { metadata: { name: 'bob' }, spec: { email: 'bob@example.com', groups: [], state: 'Active' } },
       'application/json',
@@ -211,8 +211,8 @@ describe("the caller's own user", () => {
       { metadata: { name: 'carol' }, spec: { email: 'bob@example.com', groups: ['b'], state: 'Active' } },
       'application/json',
     ],
-    ['a null', 'PUT', null, 'application/json'],
-  ])("the caller's own user cannot be changed in %s", async (_, method, body, type) => {
+    ['null', 'PUT', null, 'application/json'],
+  ])("the caller's own user cannot be changed with %s", async (_, method, body, type) => {
     expect(await lab.call(bob, method, 'users/bob', body, type)).toMatchObject({ status: 403 });
     expect(writes()).toEqual([]);
   });
@@ -224,7 +224,7 @@ describe("the caller's own user", () => {
     expect(writes()).toEqual([]);
   });
 
-  test("the caller's own user cannot be changed here when configured", async () => {
+  test("the caller's own user cannot be changed over the API if it is configured", async () => {
     const alice = await lab.login('alice');
     const response = await lab.call(alice, 'PATCH', 'users/~', { spec: { displayName: 'x' } }, merge);
     expect(response).toMatchObject({ status: 403 });
@@ -236,7 +236,7 @@ describe('a write to a user', () => {
   const identity = { 'impersonate-user': 'bob', 'impersonate-group': ['b'] };
   beforeEach(() => may('create users', 'update users', 'patch users', 'delete users'));
 
-  test('a write to a user is sent as the caller, and the next read shows it', async () => {
+  test('a write to a user is sent with the identity of the caller, and the next read shows it', async () => {
     may('get users', 'create users', 'patch users', 'delete users');
     const body = {
       apiVersion: 'iam.platform.io/v1alpha2',
@@ -258,13 +258,13 @@ describe('a write to a user', () => {
     for (const one of writes()) expect(one).toMatchObject({ headers: identity });
   });
 
-  test('a write to a user with a JSON Patch is forwarded as such', async () => {
+  test('a write to a user with a JSON Patch is forwarded as a JSON Patch', async () => {
     const patch = [{ op: 'test', path: '/spec/state', value: 'Disabled' }];
     await lab.call(bob, 'PATCH', 'users/carol', patch, jsonPatch);
     expect(writes()).toMatchObject([{ method: 'PATCH', contentType: jsonPatch, body: patch, headers: identity }]);
   });
 
-  test('a write to a user that kube-apiserver rejects returns its response', async () => {
+  test('a write to a user that kube-apiserver rejects returns the response of kube-apiserver', async () => {
     const response = await lab.call(bob, 'PATCH', 'users/nobody', { spec: {} }, merge);
     expect(response).toMatchObject({ status: 404 });
     expect(response.json()).toMatchObject({ kind: 'Status', reason: 'NotFound' });
@@ -305,7 +305,7 @@ describe('a write to a user', () => {
     ['PUT', 'users/carol', 'application/json'],
     ['PATCH', 'users/carol', merge],
     ['DELETE', 'users/carol', undefined],
-  ])('a write to a user by %s %s in YAML is sent to kube-apiserver as JSON', async (method, path, contentType) => {
+  ])('the write %s %s in YAML is sent to kube-apiserver as JSON', async (method, path, contentType) => {
     const body = '# a comment\nmetadata: {name: carol}\nspec:\n  displayName: Carol\n';
     await lab.call(bob, method, path, body, 'application/yaml; charset=utf-8');
     const value = { metadata: { name: 'carol' }, spec: { displayName: 'Carol' } };

@@ -70,7 +70,7 @@ describe('the open log store', () => {
     expect([opened, closed, nameNow()]).toEqual([[1, 2], [1], 'of 2']);
   });
 
-  test('the open log store is closed when its last user has finished; followers are aborted', async () => {
+  test('the open log store is closed when its last request has finished, and tails are aborted', async () => {
     const [first, second] = [logs.use(), logs.use()];
     configure(settings(2));
     expect(first.replaced.reason).toBeInstanceOf(StatusError);
@@ -83,7 +83,7 @@ describe('the open log store', () => {
     expect(closed).toEqual([1]);
   });
 
-  test('the open log store that does not respond causes a warning only', async () => {
+  test('an open log store that does not respond causes only a warning', async () => {
     expect(logs.warning()).toBe('');
     problem = new Error('it is down');
     configure(settings(2));
@@ -95,14 +95,14 @@ describe('the open log store', () => {
     expect(logs.warning()).toBe('');
   });
 
-  test('the open log store that is slow causes a warning with this reason', async () => {
+  test('an open log store that is slow causes a warning with this reason', async () => {
     isSlow = true;
     configure(settings(2));
     while (logs.warning() === '') await settle();
     expect(logs.warning()).toBe('the log store "of 2" did not respond in time');
   });
 
-  test('the open log store is closed at shutdown, and is undefined afterwards', async () => {
+  test('the open log store is closed at shutdown, and requests after it find none', async () => {
     await logs.stop();
     expect(closed).toEqual([1]);
     expect(() => logs.use()).toThrow('no log store is open');

@@ -63,7 +63,7 @@ describe('the account page', () => {
 
   test.each<[string, (all: LoggedIn) => Promise<unknown>]>([
     [
-      'must change the password meanwhile',
+      'must change the password by now',
       ({ made }) => made.putUser('bob', { ...profile, passwordChangeRequired: true }),
     ],
     [
@@ -74,13 +74,13 @@ describe('the account page', () => {
         browser.cookies.set('__Host-platform-login', token);
       },
     ],
-  ])('the account page is the login page for a user who %s', async (_, end) => {
+  ])('the account page shows the login page for a user who %s', async (_, end) => {
     const all = await logIn();
     await end(all);
     expect(titleOf(await all.browser.open(path))).toBe('Log in');
   });
 
-  test('the account page asks to try again while the cluster cannot be written', async () => {
+  test('the account page asks the user to try again while the cluster accepts no writes', async () => {
     const { made, browser, page } = await logIn();
     made.client.before = ({ method }) => {
       if (method !== 'GET') throw unreachable(new Error('reset'));
@@ -92,7 +92,7 @@ describe('the account page', () => {
     });
   });
 
-  test('the account page is audited with its user and without the typed values', async () => {
+  test('the account page is audited with its user and without the entered values', async () => {
     const { made, browser, page } = await logIn();
     await browser.submit(page, change(rightPassword));
     const event = made.events.findLast(({ verb, requestURI }) => verb === 'post' && requestURI === path);
@@ -106,7 +106,7 @@ describe('the account page', () => {
   });
 
   // evidence: account-form-token
-  test('the account page rejects a form that was not shown in this browser', async () => {
+  test('the account page rejects a form that was not shown in the same browser', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     for (const fields of [change(rightPassword), { end: 'others' }]) {
@@ -118,7 +118,7 @@ describe('the account page', () => {
     expect(await good()).toBe(true);
   });
 
-  test('the account page shows the login page and does nothing if the user has logged out meanwhile', async () => {
+  test('the account page shows the login page and changes nothing if the user has logged out in the meantime', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     browser.cookies.delete('__Host-platform-login');
@@ -129,7 +129,7 @@ describe('the account page', () => {
 });
 
 describe('the password form', () => {
-  test('the password form changes the password with the current one, and keeps only this login', async () => {
+  test('the password form changes the password with the current password, and keeps only the current login', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     const done = await browser.submit(page, change(rightPassword));
@@ -144,7 +144,7 @@ describe('the password form', () => {
   });
 
   test.each([
-    ['the current one is wrong', change('not that one'), 'The current password is wrong'],
+    ['the current password is wrong', change('not that one'), 'The current password is wrong'],
     ['the new password and its confirmation differ', change(rightPassword, next, `${next}!`), 'do not match'],
     [
       'the new password is too short',
@@ -171,7 +171,7 @@ describe('the password form', () => {
     expect(alertOf(response)).toContain('Too many failed logins');
   });
 
-  test('the password form is replaced by a notice for a user in the configuration', async () => {
+  test('the password form is replaced by a notice for a configured user', async () => {
     const { browser, page } = await logIn('alice');
     expect(page.text).toContain('The hash of your password is in the cluster configuration object');
     expect(page.text).not.toContain('new_password');
@@ -181,7 +181,7 @@ describe('the password form', () => {
 });
 
 describe('the session list', () => {
-  test('the session list shows where and how sessions were created, and revokes single ones', async () => {
+  test('the session list shows where and how sessions were created, and revokes individual sessions', async () => {
     const { made, browser } = await logIn();
     const [one, other] = [await program(made, { 'user-agent': 'one/1 <b>' }), await program(made)];
     await made.clock.advance(60_000);
@@ -201,7 +201,7 @@ describe('the session list', () => {
     expect(buttons(after)).toHaveLength(buttons(page).length - 1);
   });
 
-  test('the session list revokes all sessions except this one', async () => {
+  test('the session list revokes all sessions except the current one', async () => {
     const { made, browser } = await logIn();
     const [one, other] = [await program(made), await program(made)];
     const page = await browser.open(path);
@@ -211,7 +211,7 @@ describe('the session list', () => {
     expect([await one(), await other()]).toEqual([false, false]);
   });
 
-  test('the session list does not revoke sessions of others', async () => {
+  test('the session list does not revoke sessions of other users', async () => {
     const { made, browser, page } = await logIn();
     const { username: userName = '', uid: userUID = '', credentialID = '' } = made.directory.account('alice') ?? {};
     const { session } = await made.sessions.create({ userName, userUID, clientID: 'platform', credentialID });

@@ -70,21 +70,25 @@ describe('a client is authenticated', () => {
     ['by form parameters', undefined, { client_id: 'platform', client_secret: 'secret' }],
     ['by HTTP Basic', basic('platform:secret'), {}],
     ['regardless of the case of the scheme', basic('platform:secret').replace('Basic', 'bASIC'), {}],
-    ['by HTTP Basic, with client_id in the form too', basic('platform:secret'), { client_id: 'platform' }],
-    ['by form parameters beside another scheme', 'Bearer x', { client_id: 'platform', client_secret: 'secret' }],
+    ['by HTTP Basic with client_id also in the form', basic('platform:secret'), { client_id: 'platform' }],
     [
-      'by form parameters beside a scheme that contains "basic"',
+      'by form parameters in a request with another scheme',
+      'Bearer x',
+      { client_id: 'platform', client_secret: 'secret' },
+    ],
+    [
+      'by form parameters in a request with a scheme that contains "basic"',
       'Bearer basic x',
       { client_id: 'platform', client_secret: 'secret' },
     ],
     ['by HTTP Basic after several spaces', basic('platform:secret').replace(' ', '   '), {}],
     ['by HTTP Basic with every byte encoded', basic('%70latform:%73ecret'), {}],
-  ])('a client is authenticated %s', async (_, authorization, form) => {
+  ])('a client that authenticates %s is accepted', async (_, authorization, form) => {
     expect(await lab(platform).authenticate(authorization, form)).toMatchObject({ name: 'platform' });
   });
 
   // evidence: basic-auth-encoded
-  test('a client is authenticated by HTTP Basic with any name and secret that are form-encoded first', async () => {
+  test('a client is authenticated by HTTP Basic with any form-encoded name and secret', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(text, text, async (id, secret) => {
@@ -95,7 +99,7 @@ describe('a client is authenticated', () => {
   });
 
   // evidence: basic-auth-plain
-  test('a client is authenticated by HTTP Basic with any secret that is not form-encoded', async () => {
+  test('a client that authenticates by HTTP Basic with any secret that is not form-encoded is accepted', async () => {
     const text = fc.string({ unit: fc.constantFrom('a', '+', '%', '2', '0', ':', '&', 'é'), minLength: 1 });
     await fc.assert(
       fc.asyncProperty(text, async (secret) => {
@@ -119,7 +123,7 @@ describe('a secret in HTTP Basic', () => {
     expect(tried).toEqual(expected);
   });
 
-  test('a secret in the form is decoded like other parameters, and tried once', async () => {
+  test('a client secret in the form is decoded like other parameters, and is tried once', async () => {
     const { authenticate, tried } = lab({ platform: 'a b' });
     await expect(authenticate(undefined, { client_id: 'platform', client_secret: 'a+b' })).rejects.toMatchObject(
       invalidClient,
@@ -134,20 +138,23 @@ describe('a client is rejected', () => {
     ['without credentials', undefined, {}],
     ['without a secret', undefined, { client_id: 'platform' }],
     ['without a name', undefined, { client_secret: 'secret' }],
-    ['by a wrong secret', undefined, { client_id: 'platform', client_secret: 'Secret' }],
-    ['by an unknown name', undefined, { client_id: 'other', client_secret: 'secret' }],
-    ['by a name of Object.prototype', undefined, { client_id: 'constructor', client_secret: 'secret' }],
-    ['by a wrong secret in HTTP Basic', basic('platform:secrets'), {}],
+    ['with a wrong secret', undefined, { client_id: 'platform', client_secret: 'Secret' }],
+    ['with an unknown name', undefined, { client_id: 'other', client_secret: 'secret' }],
+    ['with a name of Object.prototype', undefined, { client_id: 'constructor', client_secret: 'secret' }],
+    ['with a wrong secret in HTTP Basic', basic('platform:secrets'), {}],
     ['by HTTP Basic without a secret', basic('platform:'), {}],
     ['by HTTP Basic without a colon', basic('platform'), {}],
     ['by empty HTTP Basic credentials', 'Basic ', {}],
     ['by HTTP Basic that is not base64', 'Basic !!!', {}],
-    ['by a bearer token', 'Bearer platform:secret', {}],
-  ])('a client is rejected %s, with a 401 that names the accepted method', async (_, authorization, form) => {
-    await expect(lab(platform).authenticate(authorization, form)).rejects.toMatchObject(invalidClient);
-  });
+    ['with a bearer token', 'Bearer platform:secret', {}],
+  ])(
+    'a client that authenticates %s is rejected with a 401 that names the accepted method',
+    async (_, authorization, form) => {
+      await expect(lab(platform).authenticate(authorization, form)).rejects.toMatchObject(invalidClient);
+    },
+  );
 
-  test('a client is rejected by HTTP Basic without a colon, with a description of the expected format', async () => {
+  test('a client that authenticates by HTTP Basic without a colon is rejected with a description of the expected format', async () => {
     await expect(lab(platform).authenticate(basic('platform'), {})).rejects.toMatchObject({
       message: expect.stringContaining('the base64 encoding of "client_id:client_secret"'),
     });
@@ -164,7 +171,7 @@ describe('a client is rejected', () => {
   });
 });
 
-test('a bad encoding of the name in HTTP Basic is reported with its position', async () => {
+test('an invalid encoding of the client name in HTTP Basic is reported with its position', async () => {
   await expect(lab(platform).authenticate(basic('100%:secret'), {})).rejects.toThrow(
     'client_id in the Authorization header has invalid percent-encoding or is not UTF-8',
   );
@@ -176,7 +183,7 @@ test.each([
   ['by HTTP Basic and a secret in the form', basic('platform:secret'), { client_secret: 'secret' }],
   ['under two names', basic('platform:secret'), { client_id: 'other' }],
   ['by HTTP Basic with a badly encoded name', basic('100%:secret'), {}],
-])('a client that authenticates %s gets 400, and no secret is checked', async (_, authorization, form) => {
+])('a client that authenticates %s gets 400, and no secret is verified', async (_, authorization, form) => {
   const { authenticate, tried } = lab(platform);
   await expect(authenticate(authorization, form)).rejects.toMatchObject(invalidRequest);
   expect(tried).toEqual([]);

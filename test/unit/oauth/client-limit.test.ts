@@ -29,7 +29,7 @@ const repeat = (status: number, times: number): number[] => Array.from({ length:
 describe('guesses at client secrets from one address', () => {
   // evidence: client-secret-same-limit
   test.each(['console', 'hashed', 'nobody', 'platform-cli'])(
-    'guesses at client secrets from one address at %s are limited alike',
+    'guesses at client secrets from one address for the client %s are limited like those for all other clients',
     async (name) => {
       const lab = await createLab({ clients: [console, hashed] });
       expect(await guess(lab, name, 7)).toEqual([...repeat(401, 5), 429, 429]);
@@ -40,7 +40,7 @@ describe('guesses at client secrets from one address', () => {
     },
   );
 
-  test('guesses at client secrets from one address block the right secret from that address only, at every endpoint', async () => {
+  test('guesses at client secrets from one address block the right secret only from that address, at every endpoint', async () => {
     const lab = await createLab({ clients: [console] });
     await guess(lab, 'console', 5);
     for (const path of ['/oauth/token', '/oauth/introspect', '/oauth/revoke'])
@@ -50,7 +50,7 @@ describe('guesses at client secrets from one address', () => {
     expect((await tryAs(lab, 'console', { right: true, path: '/oauth/revoke' })).status).toBe(400);
   });
 
-  test('guesses at client secrets from one address at many clients are limited too, including unknown ones', async () => {
+  test('guesses at client secrets from one address for many clients are limited, including unknown clients', async () => {
     const lab = await createLab({ clients: [console], loginLimit: { perAddress: 3 } });
     for (const name of ['a', 'b', 'c']) await guess(lab, name, 1);
     expect((await tryAs(lab, 'd')).status).toBe(429);
@@ -58,7 +58,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-two-guesses
-  test('guesses at client secrets from one address that have two meanings because of their encoding count as two', async () => {
+  test('a guess at a client secret that has two meanings because of its encoding counts as two', async () => {
     const lab = await createLab({ clients: [console] });
     const statuses: number[] = [];
     for (let time = 0; time < 4; time += 1) {
@@ -72,7 +72,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-concurrent-limit
-  test('guesses at client secrets from one address that are concurrent are limited like sequential ones', async () => {
+  test('concurrent guesses at client secrets from one address are limited like sequential ones', async () => {
     const lab = await createLab({ clients: [console, hashed] });
     lab.hashes.verified.length = 0;
     const responses = await Promise.all(Array.from({ length: 12 }, () => tryAs(lab, 'console')));
@@ -83,7 +83,7 @@ describe('guesses at client secrets from one address', () => {
     expect(lab.hashes.verified).toHaveLength(5);
   });
 
-  test('guesses at client secrets from one address are reset by the right secret', async () => {
+  test('guesses at client secrets from one address are reset when the right secret is used', async () => {
     const lab = await createLab({ clients: [console] });
     for (let round = 0; round < 3; round += 1) {
       await guess(lab, 'console', 4);
@@ -93,7 +93,7 @@ describe('guesses at client secrets from one address', () => {
 });
 
 // evidence: client-secret-familiar-address
-test('guesses from many addresses block new addresses, but not one where the client has authenticated before', async () => {
+test('guesses at client secrets from many addresses block new addresses, but not one where the client has authenticated before', async () => {
   const lab = await createLab({ clients: [console], loginLimit: { perClient: 6 } });
   expect((await tryAs(lab, 'console', { right: true, from: '198.51.100.1' })).status).toBe(200);
   for (let index = 0; index < 6; index += 1) await guess(lab, 'console', 1, `192.0.2.${index}`);
@@ -105,7 +105,7 @@ const platform = { name: 'platform', secret: 'platform' };
 
 describe('guesses at the client platform', () => {
   // evidence: client-secret-public
-  test('guesses at the client with a public secret block nobody and cost no hash', async () => {
+  test('guesses at the client platform with a public secret block no address and compute no hash', async () => {
     const lab = await createLab({ clients: [platform, hashed] });
     lab.hashes.verified.length = 0;
     expect(await guess(lab, 'platform', 10)).toEqual(repeat(401, 10));
@@ -115,7 +115,7 @@ describe('guesses at the client platform', () => {
 
   // evidence: client-secret-own-limit
   test.each([
-    ['in the clear', { secret }],
+    ['in plain text', { secret }],
     ['as a hash', { secretHash: hashed.secretHash }],
     ['as a hash of the public secret', { secretHash: new CountingHashes().of('platform', 'bcrypt:12') }],
   ])('guesses at the client platform are limited if its secret is configured %s', async (_, own) => {
@@ -137,7 +137,7 @@ const hashedSecrets = (lab: Lab): number =>
 
 describe('the right secret of a client with a hash', () => {
   // evidence: client-secret-hashed-once
-  test('the right secret of a client with a hash is hashed once, however often it is presented', async () => {
+  test('the right secret of a client with a hash is hashed only once, however often it is presented', async () => {
     const lab = await withHash();
     for (let time = 0; time < 3; time += 1)
       expect((await tryAs(lab, 'hashed', { right: true, from: `192.0.2.${time}` })).status).toBe(200);
@@ -154,7 +154,7 @@ describe('the right secret of a client with a hash', () => {
     expect(hashedSecrets(lab)).toBe(2);
   });
 
-  test('the right secret of a client with a hash is not accepted for another hash, nor for another client', async () => {
+  test('the right secret of a client with a hash is not accepted for another hash or another client', async () => {
     const lab = await withHash();
     expect((await tryAs(lab, 'hashed', { right: true })).status).toBe(200);
     const other = lab.hashes.of('another secret', 'bcrypt:12');
@@ -163,10 +163,10 @@ describe('the right secret of a client with a hash', () => {
   });
 });
 
-describe('a wrong secret costs the same work', () => {
+describe('a wrong client secret', () => {
   // evidence: client-secret-equal-work
   test.each(['console', 'hashed', 'nobody'])(
-    'a wrong secret costs the same work for %s: one hash if any client has a hash',
+    'a wrong client secret for the client %s requires one hash if any client has a hash',
     async (name) => {
       const lab = await createLab({ clients: [console, hashed] });
       lab.hashes.verified.length = 0;
@@ -176,7 +176,7 @@ describe('a wrong secret costs the same work', () => {
   );
 
   test.each(['console', 'nobody'])(
-    'a wrong secret costs the same work for %s: none if no client has a hash',
+    'a wrong client secret for the client %s requires no hash if no client has a hash',
     async (name) => {
       const lab = await createLab({ clients: [console] });
       lab.hashes.verified.length = 0;

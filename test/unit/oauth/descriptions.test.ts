@@ -23,15 +23,15 @@ beforeAll(async () => {
   described = JSON.parse(JSON.stringify(openapi31(about, issuer))) as Document;
 });
 
-test('exactly the published OAuth paths are described', () => {
+test('the descriptions contain exactly the published OAuth paths', () => {
   expect(Object.keys(described.paths).toSorted()).toEqual(paths.toSorted());
 });
 
-test.each(paths)('%s accepts and returns what is published', (path) => {
+test.each(paths)('the path %s accepts and returns what its published description states', (path) => {
   expect(described.paths[path]).toEqual(published.paths[path]);
 });
 
-test.each(['schemas', 'responses'] as const)('all %s match the published ones', (kind) => {
+test.each(['schemas', 'responses'] as const)('all described %s equal the published ones', (kind) => {
   for (const [name, one] of Object.entries(described.components[kind]))
     expect(one).toEqual(published.components[kind][name]);
 });

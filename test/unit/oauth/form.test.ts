@@ -49,11 +49,11 @@ describe('form fields', () => {
     ['__proto__=1&constructor=2', { ['__proto__']: '1', constructor: '2' }],
     ['a[]=1&a[b]=2', { 'a[]': '1', 'a[b]': '2' }],
     ['a;b=1', { 'a;b': '1' }],
-  ])('form fields of %j are parsed', async (body, fields) => {
+  ])('the form %j is parsed into its fields', async (body, fields) => {
     expect(Object.entries((await read(body)).result)).toEqual(Object.entries(fields));
   });
 
-  test('form fields are decoded to the encoded values', async () => {
+  test('form fields are decoded to the values that were encoded', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(fc.dictionary(text, text, { maxKeys: 5 }), async (fields) => {
@@ -65,7 +65,7 @@ describe('form fields', () => {
   });
 
   test.each(['a=1&a=2', 'a=1&a=1', 'a=&a=', 'a&a', 'a=1&%61=2', 'a=1&b=2&a='])(
-    'form fields must not be repeated, and the error names the repeated one: %s',
+    'form fields must not be repeated, and the error names the repeated field: %s',
     async (body) => {
       expect((await read(body)).result).toMatchObject({
         error: 'invalid_request',
@@ -84,7 +84,7 @@ test.each<[string, string | Buffer]>([
   ['invalid UTF-8, encoded', 'a=%ff'],
   ['an incomplete character, encoded', 'a=%C3'],
   ['invalid UTF-8', Buffer.from([0x61, 0x3d, 0xff])],
-  ['a bad name', '%ff=1'],
+  ['an invalid name', '%ff=1'],
 ])('a form with %s gets 400', async (_, body) => {
   expect((await read(body)).result).toMatchObject({ name: 'OAuthError', error: 'invalid_request', code: 400 });
 });
@@ -102,14 +102,14 @@ test.each([
   ['multipart/form-data; boundary=x', false],
   ['text/plain', false],
   ['', false],
-])('the content type %j is accepted: %j, and 415 otherwise', async (contentType, isRead) => {
+])('a form with the content type %j is accepted: %j', async (contentType, isRead) => {
   const { result } = await read('a=1', contentType);
   expect(result).toMatchObject(isRead ? { a: '1' } : { error: 'invalid_request', code: 415 });
 });
 
 const tooLarge = { error: 'invalid_request', code: 413 };
 
-test('a body of 64 KiB is accepted, a larger one gets 413', async () => {
+test('a form of 64 KiB is accepted, and a larger one gets 413', async () => {
   expect((await read(`a=${'x'.repeat(65_534)}`)).result).toHaveProperty('a');
   expect((await read(`a=${'x'.repeat(65_535)}`)).result).toMatchObject(tooLarge);
 });
@@ -120,12 +120,15 @@ test.each([
   ['identity, gzip', 415],
   ['identity', 200],
   ['Identity', 200],
-])('a body with the encoding %j gets %d, since compressed bodies are not expanded', async (encoding, status) => {
-  const { result } = await read('a=1', form, { 'content-encoding': encoding });
-  expect(result).toMatchObject(
-    status === 200 ? { a: '1' } : { error: 'invalid_request', code: 415, headers: { 'Accept-Encoding': 'identity' } },
-  );
-});
+])(
+  'a form with the content encoding %j gets %d, since compressed bodies are not expanded',
+  async (encoding, status) => {
+    const { result } = await read('a=1', form, { 'content-encoding': encoding });
+    expect(result).toMatchObject(
+      status === 200 ? { a: '1' } : { error: 'invalid_request', code: 415, headers: { 'Accept-Encoding': 'identity' } },
+    );
+  },
+);
 
 /** The outcome of a request whose body the test controls; `answered` is the status that its client sees. */
 interface Open {
@@ -180,7 +183,7 @@ const steps = (request: http.ClientRequest | http2.ClientHttp2Stream): Pick<Open
 });
 
 describe.each(versions)('over HTTP/%s', (version, headers) => {
-  test('a body without a length is read to its end', async () => {
+  test('a form without a length is read to its end', async () => {
     const { send, end, result, clientStatus } = open(version, headers);
     send('a=1&');
     send('b=2');
@@ -189,27 +192,27 @@ describe.each(versions)('over HTTP/%s', (version, headers) => {
     expect(await clientStatus).toBe(200);
   });
 
-  test('a body without a length may be empty', async () => {
+  test('a form without a length may be empty', async () => {
     const { end, result } = open(version, headers);
     end();
     expect(await result).toEqual({});
   });
 
-  test('a body without a length gets 413 as soon as it is too long', async () => {
+  test('a form without a length gets 413 as soon as it is too long', async () => {
     const { send, result, clientStatus } = open(version, headers);
     for (let sent = 0; sent <= 64; sent += 1) send('x'.repeat(1024));
     expect(await result).toMatchObject(tooLarge);
     expect(await clientStatus).toBe(413);
   });
 
-  test('a body without a length gets 408 when it does not end in time', async () => {
+  test('a form without a length gets 408 when it does not end in time', async () => {
     const { send, result, clientStatus } = open(version, headers, 50);
     send('a=1');
     expect(await result).toMatchObject({ error: 'invalid_request', code: 408 });
     expect(await clientStatus).toBe(408);
   });
 
-  test('a body without a length is abandoned when the client disconnects', async () => {
+  test('reading a form without a length stops when the client disconnects', async () => {
     const { send, destroy, result } = open(version, headers);
     send('a=1');
     setTimeout(destroy, 20);
@@ -217,7 +220,7 @@ describe.each(versions)('over HTTP/%s', (version, headers) => {
   });
 });
 
-test('encoded forms are decoded to the same values', () => {
+test('encoded forms are decoded to the original values', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (text) => {
       expect(decode(encodeURIComponent(text).replaceAll('%20', '+'))).toBe(text);

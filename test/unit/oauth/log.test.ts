@@ -120,7 +120,7 @@ const acts: readonly [message: string, act: (made: Lab) => Promise<AppResponse>,
   ],
 ];
 
-test.each(acts)('the log line "%s" names the request and its subject', async (message, act, fields) => {
+test.each(acts)('the log line "%s" names the request, the user and the client', async (message, act, fields) => {
   const { log, lines } = logOfLines();
   const { headers } = await act(await lab(log));
   const written = lines().map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -144,7 +144,7 @@ test('an unknown client is logged with at most 253 characters of its name', asyn
   expect(lines().join('\n')).toContain(`"client":"${'n'.repeat(253)}"`);
 });
 
-test('"refresh refused" for a user who was disabled during the write has a reason, and no session', async () => {
+test('the log line "refresh refused" for a user who was disabled during the write has a reason, and no session', async () => {
   const { log, lines } = logOfLines();
   const made = await lab(log);
   const token = String((await made.token(login)).json()['refresh_token']);

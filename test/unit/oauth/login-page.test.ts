@@ -16,7 +16,7 @@ const browserOf = ({ app }: Lab): Browser<AppResponse> => new Browser((to, optio
 const titleOf = ({ text }: AppResponse): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
 const alice = { username: 'alice', password: rightPassword };
 
-test('/oauth/login is the login page, which leads to a page that confirms the login and offers a logout', async () => {
+test('/oauth/login shows the login page, which leads to a page that confirms the login and offers a logout', async () => {
   const made = await lab();
   const browser = browserOf(made);
   const page = await browser.open(path);
@@ -31,7 +31,7 @@ test('/oauth/login is the login page, which leads to a page that confirms the lo
   expect(titleOf(await browser.open(path))).toBe('Log in');
 });
 
-test('/oauth/login is the login page again after a failed attempt', async () => {
+test('/oauth/login shows the login page again after a failed attempt', async () => {
   const browser = browserOf(await lab());
   const failed = await browser.submit(await browser.open('/oauth/device'), { ...alice, password: 'wrong' });
   expect(failed.text).toContain('role="alert"');
@@ -40,13 +40,13 @@ test('/oauth/login is the login page again after a failed attempt', async () => 
   expect(titleOf(await browser.submit(again, alice))).toBe('You are logged in');
 });
 
-test('/oauth/login ignores next and username in its URL', async () => {
+test('/oauth/login ignores the parameters next and username in its URL', async () => {
   const browser = browserOf(await lab());
   const page = await browser.open(`${path}?next=${encodeURIComponent('https://evil.example/')}&username=bob`);
   expect(formIn(page.text).fields).toMatchObject({ next: path, username: '' });
 });
 
-test('/oauth/login is the page to start again when a provider cannot be reached', async () => {
+test('/oauth/login leads to a page to start again when a provider cannot be reached', async () => {
   const browser = browserOf(await lab());
   const { fields } = formIn((await browser.open(path)).text);
   const failed = await browser.send(`${path}/sso`, { form_token: fields['form_token'] ?? '', next: path });

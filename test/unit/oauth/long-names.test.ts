@@ -23,7 +23,7 @@ describe('a name of 60,000 characters', () => {
     expect(heapUsed() - before).toBeLessThan(4 * mebibyte);
   });
 
-  test('a name of 60,000 characters costs the work of a wrong password, and is limited like any other unknown name', async () => {
+  test('a login with a name of 60,000 characters requires the same work and has the same limit as any other unknown name', async () => {
     const lab = await createLab();
     const statuses = async (name: string): Promise<number[]> => {
       const all: number[] = [];

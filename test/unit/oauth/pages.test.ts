@@ -65,17 +65,17 @@ const focused = ({ text }: AppResponse): string[] =>
   );
 const isProblem = ({ text }: AppResponse): boolean => text.includes('role="alert" id="problem"');
 
-describe('the focus is on the field to fill in, which the error message describes', () => {
+describe('the focus is on the field to fill in', () => {
   test.each<[string, (browser: Browser<AppResponse>) => Promise<AppResponse>, string[]]>([
     ['the login page', (browser) => browser.open('/oauth/login'), ['username']],
     ['a login page with a username', (browser) => browser.open(authorize({ login_hint: 'bob' })), ['password']],
     [
-      'a login that failed',
+      'the login page after a failed login',
       async (browser) => browser.submit(await browser.open('/oauth/login'), { ...asAlice, password: 'wrong' }),
       ['password!'],
     ],
     [
-      'a login without a username that failed',
+      'the login page after a login without a username',
       async (browser) => browser.submit(await browser.open('/oauth/login'), { password: 'wrong' }),
       ['username!'],
     ],
@@ -85,18 +85,18 @@ describe('the focus is on the field to fill in, which the error message describe
       ['user_code'],
     ],
     [
-      'a wrong user code',
+      'the page for a user code after a wrong code',
       async (browser) =>
         browser.submit(await browser.submit(await browser.open('/oauth/device'), asAlice), { user_code: 'x' }),
       ['user_code!'],
     ],
-  ])('the focus is on the field to fill in: %s', async (_, go, expected) => {
+  ])('the focus is on the field to fill in, to which the error message belongs, on %s', async (_, go, expected) => {
     const page = await go(await open());
     expect(focused(page)).toEqual(expected);
     expect(isProblem(page)).toBe(expected[0]?.endsWith('!'));
   });
 
-  test('the focus is on the field to fill in on the account page, also after a rejected password change', async () => {
+  test('the focus is on the field to fill in on the account page, even after a rejected password change', async () => {
     const made = await createLab();
     await made.putUser('bob');
     const { browser } = browserOf(made);
@@ -123,14 +123,14 @@ describe('a login returns to its original request', () => {
     ]);
   });
 
-  test('a login returns to the path of its original request if that has no parameters', async () => {
+  test('a login returns to the path of its original request if the request has no parameters', async () => {
     const { browser, paths } = browserOf(await createLab());
     await browser.submit(await browser.open('/oauth/account'), asAlice);
     expect(paths).toEqual(['/oauth/account', '/oauth/login', '/oauth/account']);
   });
 });
 
-test('redirects have no body and are not cached', async () => {
+test('redirects of the OAuth pages have no body and are not cached', async () => {
   const response = await (await open()).open(authorize({ prompt: 'none' }));
   expect(response).toMatchObject({
     status: 303,
@@ -139,13 +139,13 @@ test('redirects have no body and are not cached', async () => {
   });
 });
 
-test('a request without a scope requires consent to the one thing that every client can do', async () => {
+test('a request without a scope requires consent to the one permission that every client has', async () => {
   const browser = await open();
   const consent = await browser.submit(await browser.open(authorize()), asAlice);
   expect(consent.text.match(/<li>/g)).toHaveLength(1);
 });
 
-test('a failed page shows the audit ID of the logged cause; a rejection is not logged', async () => {
+test('an error page shows the audit ID of the logged cause, and a rejection is not logged', async () => {
   const { log, lines } = logOfLines();
   const made = await createLab({ clients }, { log });
   const { browser } = browserOf(made);
@@ -188,7 +188,7 @@ test.each([
   '/oauth/logout/confirm',
   '/oauth/device',
   '/oauth/account',
-])('a form sent to %s gets 403 without the token of the page, whatever else is missing', async (path) => {
+])('a form sent to %s gets 403 without the form token of the page, whatever else is missing', async (path) => {
   const browser = await open();
   await browser.open('/oauth/login');
   expect((await browser.send(path, { other: 'x' })).status).toBe(403);

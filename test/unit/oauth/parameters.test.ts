@@ -23,12 +23,12 @@ describe('OAuth parameters', () => {
     });
   });
 
-  test('OAuth parameters count as omitted without a value', () => {
+  test('OAuth parameters without a value count as omitted', () => {
     expect(parse(`${good}&max_age=&state`)).toEqual({ response_type: 'code', challenge: 'abcd' });
   });
 
   test.each(['unknown=x', '__proto__=x', 'constructor=x', 'toString=x'])(
-    'OAuth parameters are parsed beside an unknown parameter: %s',
+    'OAuth parameters are parsed together with the unknown parameter %s',
     (unknown) => {
       expect(parse(`${good}&${unknown}`)).toEqual({ response_type: 'code', challenge: 'abcd' });
       expect(() => parse(unknown)).toThrow('the parameter "response_type" is missing');
@@ -49,12 +49,12 @@ describe('OAuth parameters', () => {
       'invalid_request',
       'the parameter "state" is repeated; the parameter "x" is repeated',
     ],
-  ] as const)('OAuth parameters of %j are rejected as %s: %s', (query, error, message) => {
+  ] as const)('the OAuth parameters %j are rejected as %s: %s', (query, error, message) => {
     expect(() => parse(query)).toThrow(new OAuthError(error, message));
     expect(() => parse(query)).toThrow(expect.objectContaining({ error, code: 400 }));
   });
 
-  test('OAuth parameters are described as they are parsed', () => {
+  test('OAuth parameters are described in the same way as they are parsed', () => {
     expect(parameters.descriptions).toMatchObject([
       { name: 'response_type', in: 'query', description: 'What is requested', required: true },
       { name: 'challenge', required: true },

@@ -36,7 +36,7 @@ describe('a redirect URI', () => {
     expect(isRegistered([], 'https://a.example/')).toBe(false);
   });
 
-  test('a redirect URI proves the identity of the client only with https', () => {
+  test('a redirect URI proves the identity of the client only if its scheme is https', () => {
     expect(canBeIntercepted('https://a.example/')).toBe(false);
     expect(canBeIntercepted('http://127.0.0.1/')).toBe(true);
     expect(canBeIntercepted('com.example.app:/https:')).toBe(true);
@@ -47,7 +47,7 @@ describe('a redirect URI', () => {
     ['https://a.example/x', { code: undefined, state: '' }, 'https://a.example/x'],
     ['https://a.example/x', { code: 'a b', state: '&' }, 'https://a.example/x?code=a+b&state=%26'],
     ['https://a.example/x?y=1', { code: 'c' }, 'https://a.example/x?y=1&code=c'],
-  ])('a redirect URI %s with the parameters %j is %s', (uri, parameters, expected) => {
+  ])('the redirect URI %s with the parameters %j becomes %s', (uri, parameters, expected) => {
     expect(withParameters(uri, parameters)).toBe(expected);
   });
 });

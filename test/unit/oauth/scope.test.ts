@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { clientScopes } from '../../../src/config/schema.ts';
 import { grantScope, narrowScope, programScope } from '../../../src/oauth/scope.ts';
 
-describe('a login is granted', () => {
+describe('the scope of a login', () => {
   test.each([
     [undefined, undefined],
     ['openid', 'openid'],
@@ -11,34 +11,34 @@ describe('a login is granted', () => {
     ['openid openid', 'openid'],
     ['openid everything', 'openid'],
     [`openid ${'x'.repeat(993)}`, 'openid'],
-  ])('a login is granted for %j the scope %j', (requested, granted) => {
+  ])('a login that requests the scope %j is granted %j', (requested, granted) => {
     expect(grantScope(requested)).toBe(granted);
   });
 
   // A response cannot express an empty scope, and one without a scope grants the requested one (RFC 6749 section 5.1).
   // evidence: scope-empty
   test.each(['everything', 'every thing'])(
-    'a login is granted nothing for %j, which contains no known scope',
+    'a login that requests %j is rejected, since it contains no known scope',
     (requested) => {
       expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
     },
   );
 
   test.each([' openid', 'openid ', 'openid  profile', 'a\tb', 'a"b', 'a\\b', 'ä', 'a\nb', `openid ${'x'.repeat(994)}`])(
-    'a login is granted nothing for %j, which is not a valid scope',
+    'a login that requests %j is rejected, since it is not a valid scope',
     (requested) => {
       expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
     },
   );
 });
 
-describe('a refresh is granted', () => {
+describe('the scope of a refresh', () => {
   test.each([
     [undefined, undefined, undefined],
     [undefined, 'openid profile', 'openid profile'],
     ['openid', 'openid profile', 'openid'],
     ['profile openid', 'openid profile', 'profile openid'],
-  ])('a refresh is granted for %j after %j the scope %j', (requested, before, granted) => {
+  ])('a refresh that requests %j after the scope %j is granted %j', (requested, before, granted) => {
     expect(narrowScope(requested, before)).toBe(granted);
   });
 
@@ -46,11 +46,11 @@ describe('a refresh is granted', () => {
     ['openid', undefined],
     ['openid', ''],
     ['openid email', 'openid profile'],
-  ])('a refresh is granted nothing for %j after %j', (requested, before) => {
+  ])('a refresh that requests %j after the scope %j is rejected', (requested, before) => {
     expect(() => narrowScope(requested, before)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   });
 
-  test('a refresh is granted never more than the login', () => {
+  test('a refresh is never granted more scope than the login', () => {
     const scope = fc.subarray([...clientScopes], { minLength: 1 }).map((words) => words.join(' '));
     fc.assert(
       fc.property(scope, scope, (requested, before) => {
@@ -61,7 +61,7 @@ describe('a refresh is granted', () => {
   });
 });
 
-test('a client_credentials login is granted no scope for users, and none that its client may not have', () => {
+test('a client_credentials login is granted no scope of users, and only the scopes of its client', () => {
   expect(programScope('openid groups offline_access profile', ['openid', 'groups'])).toBe('groups');
   expect(() => programScope('openid', clientScopes)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   expect(programScope(undefined, clientScopes)).toBeUndefined();

@@ -50,7 +50,7 @@ async function code({ sessions }: Accounts, login: Session): Promise<string> {
   return await sessions.codes.create({ ...spec, code: { redirectURI: 'x' } }, 60_000, false);
 }
 
-test('sequential logins leave the last one, even if the watches report nothing', async () => {
+test('only the last of several sequential logins stays if multipleLogin is disabled, even if the watches report nothing', async () => {
   const [one, other] = replicas;
   for (const { client } of replicas) client.holdWatches();
   await begin(one);
@@ -59,7 +59,7 @@ test('sequential logins leave the last one, even if the watches report nothing',
   expect(remaining()).toEqual([last.metadata.name]);
 });
 
-test('concurrent logins leave the one that was written last, in whatever order the replicas continue', async () => {
+test('only the last written of several concurrent logins stays if multipleLogin is disabled, whatever the order of the replicas', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 0, max: 1 }), { minLength: 2, maxLength: 5 }),
@@ -83,8 +83,8 @@ test('concurrent logins leave the one that was written last, in whatever order t
   );
 });
 
-describe('with multipleLogin disabled, a code', () => {
-  test('with multipleLogin disabled, a code of the remaining login starts a session that stays, even if an earlier login checks late', async () => {
+describe('a code while multipleLogin is disabled', () => {
+  test('a code of the remaining login starts a session that stays while multipleLogin is disabled, even if an earlier login checks late', async () => {
     const [one, other] = replicas;
     const { promise, resolve: proceed } = Promise.withResolvers<void>();
     one.client.after = async ({ method }) => {
@@ -100,7 +100,7 @@ describe('with multipleLogin disabled, a code', () => {
     expect(remaining().toSorted()).toEqual([last.metadata.name, redeemed.session.metadata.name].toSorted());
   });
 
-  test('with multipleLogin disabled, a code of a revoked login starts no session', async () => {
+  test('a code of a revoked login starts no session while multipleLogin is disabled', async () => {
     const [one, other] = replicas;
     const waiting = await code(one, await begin(one));
     const last = await begin(other);
@@ -109,7 +109,7 @@ describe('with multipleLogin disabled, a code', () => {
   });
 });
 
-test('a login that cannot revoke the others fails, and does not stay beside them', async () => {
+test("a login that cannot revoke the user's other logins fails, and its session does not stay", async () => {
   const [one, other] = replicas;
   const first = await begin(one);
   other.client.before = ({ query }) => {

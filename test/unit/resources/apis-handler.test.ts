@@ -61,7 +61,7 @@ describe('a list of the aggregated API', () => {
     expect(text).toBe(`${JSON.stringify(body, null, 2)}\n`);
   });
 
-  test('a list of the aggregated API is chunked by limit and continue, from one snapshot', async () => {
+  test('a list of the aggregated API is returned in chunks of one snapshot with limit and continue', async () => {
     const first = (await get(routes, `${path}?limit=2`)).body;
     expect(first.metadata).toMatchObject({ resourceVersion: '10', remainingItemCount: 3 });
     resource.store.apply('DELETED', node('c', { resourceVersion: 11 }));
@@ -113,7 +113,7 @@ describe('a list of the aggregated API', () => {
     expect(await names(query)).toBe(expected);
   });
 
-  test('a list of the aggregated API confirms with the cluster that it is current only without a resourceVersion', async () => {
+  test('a list of the aggregated API without a resourceVersion is first confirmed as current by the cluster', async () => {
     await names('resourceVersion=0');
     await names('resourceVersion=5');
     expect(resource.confirmations).toEqual([]);
@@ -122,7 +122,7 @@ describe('a list of the aggregated API', () => {
     expect(resource.confirmations).toEqual(['list', 'list']);
   });
 
-  test('a list of the aggregated API includes objects that arrived during that request', async () => {
+  test('a list of the aggregated API includes objects that arrived during the request to the cluster', async () => {
     resource.onConfirm = () => resource.store.apply('DELETED', node('e', { resourceVersion: 11 }));
     expect(await names('')).toBe('a@1 b@2 c@3 d@4');
   });
@@ -134,7 +134,7 @@ describe('a list of the aggregated API', () => {
     expect(await refused(routes, path)).toMatchObject({ code: 503 });
   });
 
-  test('a list of the aggregated API shows an exact earlier snapshot while it is cached', async () => {
+  test('a list of the aggregated API returns an exact earlier snapshot while the snapshot is cached', async () => {
     resource.store.apply('DELETED', node('a', { resourceVersion: 11 }));
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
     expect(await names('resourceVersion=10&resourceVersionMatch=Exact')).toBe('a@1 b@2 c@3 d@4 e@5');
@@ -151,7 +151,7 @@ describe('a list of the aggregated API', () => {
     'resourceVersion=7&resourceVersionMatch=Exact&fieldSelector=metadata.name!%3Da',
     'resourceVersion=7&limit=4',
   ])(
-    'a list of the aggregated API with ?%s shows a version before the history if nothing has changed since',
+    'a list of the aggregated API with ?%s returns a version before the history if nothing has changed since',
     async (query) => {
       const recalled: number[] = [];
       resource.onRecall = async (resourceVersion) => {
@@ -168,7 +168,7 @@ describe('a list of the aggregated API', () => {
     },
   );
 
-  test('a list of the aggregated API is abandoned when its caller leaves while changes are recalled', async () => {
+  test('a list of the aggregated API is abandoned when its caller disconnects while changes are recalled', async () => {
     resource.onRecall = (_, signal) =>
       new Promise((resolve) => {
         signal.addEventListener('abort', () => resolve());
@@ -187,7 +187,7 @@ describe('a list of the aggregated API', () => {
     expect(await waiting).toBe('a@1 b@2 c@3 d@4 e@5');
   });
 
-  test('a list of the aggregated API gets 504 when the resourceVersion does not arrive', async () => {
+  test('a list of the aggregated API gets 504 when the requested resourceVersion does not arrive', async () => {
     jest.useFakeTimers();
     const refusal = refused(routes, `${path}?resourceVersion=99`);
     await jest.advanceTimersByTimeAsync(3000);
@@ -227,21 +227,21 @@ describe('a list of the aggregated API', () => {
     ['resourceVersion=1&resourceVersionMatch=Best', 422, 'Unsupported value: "Best"'],
     ['resourceVersion=1&resourceVersionMatch=Exact&continue=x', 422, 'is forbidden when continue is provided'],
     ['sendInitialEvents=true', 422, 'sendInitialEvents is forbidden for list'],
-  ])('a list of the aggregated API with ?%s is %i', async (query, code, message) => {
+  ])('a list of the aggregated API with ?%s gets %i', async (query, code, message) => {
     const error = await refused(routes, `${path}?${query}`);
     expect(error.code).toBe(code);
     expect(error.message).toContain(message);
     expect(error.details?.kind).toBe(code === 422 ? 'ListOptions' : undefined);
   });
 
-  test('a list of the aggregated API gets 503 with Retry-After when kube-apiserver refuses this server, as while it starts', async () => {
+  test("a list of the aggregated API gets 503 with Retry-After when kube-apiserver rejects the server's own credential", async () => {
     resource.onConfirm = () => {
       throw new KubeError(403, { reason: 'Forbidden' });
     };
     expect(await refused(routes, path)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('a list of the aggregated API also requires the right to the core resource', async () => {
+  test('a list of the aggregated API requires the right to the core resource too', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, path)).toMatchObject({ code: 403 });
     expect(authorizer.reviews).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);
@@ -253,7 +253,7 @@ function token(value: object): string {
 }
 
 describe('a single object of the aggregated API', () => {
-  test('a single object of the aggregated API is found, after the cluster has confirmed that it is current', async () => {
+  test('a single object of the aggregated API is returned after the cluster has confirmed that it is current', async () => {
     const { body, text } = await get(routes, `${path}/b`);
     expect(body).toMatchObject({ apiVersion: 'resources.platform.io/v1alpha3', metadata: { name: 'b' } });
     expect(text.endsWith('}\n')).toBe(true);
@@ -322,11 +322,11 @@ describe('the Accept header', () => {
     expect(Object.keys(row?.object ?? {})).toEqual(keys);
   });
 
-  test('the Accept header rejects a table with an unknown includeObject with 400', async () => {
+  test('the Accept header for a table with an unknown includeObject gets 400', async () => {
     expect(await refused(routes, `${path}?includeObject=All`, as('Table'))).toMatchObject({ code: 400 });
   });
 
-  test('the Accept header selects metadata only', async () => {
+  test('the Accept header selects only metadata', async () => {
     const list = (await get(routes, `${path}?limit=2`, as('PartialObjectMetadataList'))).body;
     expect(list).toMatchObject({ kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1' });
     expect(list.items.map((item) => Object.keys(item))).toEqual([
@@ -338,7 +338,7 @@ describe('the Accept header', () => {
     expect(one.metadata).not.toHaveProperty('selfLink');
   });
 
-  test('the Accept header gets 406 for metadata of the wrong shape', async () => {
+  test('the Accept header for metadata of the wrong shape gets 406', async () => {
     expect(await refused(routes, path, as('PartialObjectMetadata'))).toMatchObject({ code: 406 });
     expect(await refused(routes, `${path}/a`, as('PartialObjectMetadataList'))).toMatchObject({ code: 406 });
   });
@@ -348,17 +348,17 @@ describe('the Accept header', () => {
     'application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json',
     'application/json;as=Strange;v=v1;g=meta.k8s.io, */*',
     'application/json;stream=watch',
-  ])('the Accept header %s selects the objects', async (accept) => {
+  ])('the Accept header %s selects whole objects', async (accept) => {
     expect((await get(routes, path, { headers: { accept } })).body['kind']).toBe('NodeList');
   });
 
-  test('the Accept header selects metadata for a metadata informer by its second clause', async () => {
+  test('the Accept header of a metadata informer selects metadata by its second clause', async () => {
     const clause = 'as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
     const accept = `application/vnd.kubernetes.protobuf;${clause},application/json;${clause},application/json`;
     expect((await get(routes, path, { headers: { accept } })).body['kind']).toBe('PartialObjectMetadataList');
   });
 
-  test('the Accept header for YAML gets the same objects in YAML', async () => {
+  test('the Accept header for YAML selects the same objects in YAML', async () => {
     const json = await get(routes, path);
     const list = await get(routes, path, { headers: { accept: 'application/yaml' } });
     expect(list.headers['content-type']).toBe('application/yaml');
@@ -378,7 +378,7 @@ describe('the Accept header', () => {
 });
 
 test.each(['application/yaml', 'application/json;stream=other', 'application/vnd.kubernetes.protobuf;stream=watch'])(
-  'a watch that accepts only %s gets 406',
+  'a watch of the aggregated API that accepts only %s gets 406',
   async (accept) => {
     expect(await refused(routes, `${path}?watch=true`, { headers: { accept } })).toMatchObject({
       code: 406,
@@ -387,7 +387,7 @@ test.each(['application/yaml', 'application/json;stream=other', 'application/vnd
   },
 );
 
-test('an incomplete cache causes 429 with Retry-After', async () => {
+test('a list of the aggregated API gets 429 with Retry-After while the cache is incomplete', async () => {
   jest.useFakeTimers();
   resource.synced = false;
   const refusal = refused(routes, path);

@@ -37,7 +37,7 @@ const item = (name: string): object => ({
 });
 
 describe('a list of cached objects', () => {
-  test('a list of cached objects has the objects of the core API with selfLink, without managedFields, and their number', async () => {
+  test('a list of cached objects contains the objects of the core API with selfLink, without managedFields, and their number', async () => {
     const { body, headers, text } = await get(routes, `${path}?limit=1`);
     expect(body).toEqual({
       kind: 'NodeList',
@@ -86,12 +86,12 @@ describe('a list of cached objects', () => {
       expect(await refused(routes, `${path}?${query}`)).toMatchObject({ code });
   });
 
-  test('a list of cached objects is empty without objects', async () => {
+  test('a list of cached objects is empty if there are none', async () => {
     expect((await get(routes, `${path}?limit=0`)).body.items).toEqual([]);
     expect((await get(routes, `${path}?name=x&managedFields=true`)).body).toMatchObject({ items: [], totalItems: 0 });
   });
 
-  test('a list of cached objects has managedFields on request', async () => {
+  test('a list of cached objects contains managedFields on request', async () => {
     const { items } = (await get(routes, `${path}?managedFields=true`)).body;
     expect(items.map(({ metadata }) => metadata)).toMatchObject([
       { name: 'b', managedFields: [{ manager: 'test', operation: 'Update' }] },
@@ -99,7 +99,7 @@ describe('a list of cached objects', () => {
     ]);
   });
 
-  test('a list of cached objects has the requested fields, and the identifying ones of each object', async () => {
+  test('a list of cached objects contains the requested fields and the identifying fields of each object', async () => {
     const { body } = await get(routes, `${path}?fields=.spec,metadata.uid&sortBy=name&ascending=true`);
     expect(body).toEqual({
       kind: 'NodeList',
@@ -124,7 +124,7 @@ describe('a list of cached objects', () => {
     expect((await get(routes, path, { headers: { 'user-agent': 'curl/8' } })).text).not.toContain('\n');
   });
 
-  test('a list of cached objects responds to HEAD with headers only', async () => {
+  test('a list of cached objects has no body in a response to HEAD', async () => {
     const { headers, text } = await get(routes, path, { method: 'HEAD' });
     expect(Number(headers['content-length'])).toBeGreaterThan(100);
     expect(text).toBe('');
@@ -183,7 +183,7 @@ describe('a watch of cached objects', () => {
     await done;
   });
 
-  test('a watch of cached objects starts with a state not older than requested', async () => {
+  test('a watch of cached objects starts with a state that is not older than requested', async () => {
     const { response, abort, done } = call(
       routes,
       `${path}?watch=true&name=a&fields=spec&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=11&allowWatchBookmarks=true`,
@@ -210,7 +210,7 @@ describe('a watch of cached objects', () => {
     await done;
   });
 
-  test('a watch of cached objects has the requested fields for each caller', async () => {
+  test('a watch of cached objects contains the requested fields for each caller', async () => {
     const all = ['', '&fields=metadata.uid', '&fields=spec'].map((fields) =>
       call(routes, `${path}?watch=true&resourceVersion=10${fields}`),
     );
@@ -229,7 +229,7 @@ describe('a watch of cached objects', () => {
     }
   });
 
-  test('a watch of cached objects as server-sent events has an event ID to continue from, which takes precedence over the URL', async () => {
+  test('server-sent events of a watch of cached objects have an event ID to continue from, which takes precedence over the URL', async () => {
     const accept = 'text/event-stream';
     const url = `${path}?watch=true&fields=metadata.name&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&name=b`;
     const first = call(routes, url, { headers: { accept } });
@@ -257,7 +257,7 @@ describe('a watch of cached objects', () => {
     });
   });
 
-  test('a watch of cached objects has no pages', async () => {
+  test('a watch of cached objects does not support paging', async () => {
     expect(await refused(routes, `${path}?watch=true&limit=1`)).toMatchObject({ code: 400 });
   });
 });
@@ -271,13 +271,13 @@ describe('an incomplete cache', () => {
     jest.useRealTimers();
   });
 
-  test('an incomplete cache is awaited for a limited time, then the response is 503 with Retry-After', async () => {
+  test('a request waits for an incomplete cache for a limited time, and then gets 503 with Retry-After', async () => {
     const refusal = refused(routes, path);
     await jest.advanceTimersByTimeAsync(10_000);
     expect(await refusal).toMatchObject({ code: 503, reason: 'ServiceUnavailable', headers: { 'Retry-After': '1' } });
   });
 
-  test('an incomplete cache is awaited no longer than the caller waits', async () => {
+  test('a request waits for an incomplete cache no longer than its caller waits', async () => {
     const { abort, done } = call(routes, path);
     await jest.advanceTimersByTimeAsync(10);
     abort();

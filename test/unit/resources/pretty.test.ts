@@ -30,7 +30,7 @@ afterEach(async () => {
 
 const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.platform.io/v1alpha3/nodes'];
 
-test.each(paths)('readers that do not read cause only a part of %s?pretty=true to be created', async (path) => {
+test.each(paths)('a reader that does not read causes only a part of %s?pretty=true to be created', async (path) => {
   const document = (await get(routes, `${path}?pretty=true`)).text;
   expect(document).toBe(`${JSON.stringify(JSON.parse(document), null, 2)}${path.startsWith('/apis') ? '\n' : ''}`);
   const before = process.memoryUsage().arrayBuffers;
@@ -44,7 +44,7 @@ test.each(paths)('readers that do not read cause only a part of %s?pretty=true t
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan((readers * document.length) / 4);
 });
 
-test.each(paths)('the head of %s?pretty=true is the same for HEAD, whatever its size', async (path) => {
+test.each(paths)('the headers of %s?pretty=true are the same for HEAD, whatever the size of the body', async (path) => {
   for (const query of ['pretty=true', 'pretty=true&limit=1', 'pretty=true&limit=0&labelSelector=none'])
     for (const coding of ['', 'gzip']) {
       const headers = { 'accept-encoding': coding };

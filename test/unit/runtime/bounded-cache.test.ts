@@ -36,7 +36,7 @@ async function settledHeap(limit: number): Promise<number> {
 }
 
 describe('a bounded cache', () => {
-  test('a bounded cache keeps the most recently used entries, up to its maximum number', () => {
+  test('a bounded cache keeps the most recently used entries up to its maximum number', () => {
     const { made } = cache();
     made.set('first', 1);
     for (let index = 0; index < 99; index += 1) made.set(`key-${index}`, index);
@@ -104,7 +104,7 @@ describe('a bounded cache', () => {
     expect(made.entries).toBe(1_000);
   });
 
-  test('a bounded cache distinguishes keys, including long ones and lone surrogates', () => {
+  test('a bounded cache distinguishes all keys, including long ones and lone surrogates', () => {
     const { made } = cache();
     const keys = [
       '\ud800',
@@ -121,7 +121,7 @@ describe('a bounded cache', () => {
     for (const [kept] of [...made].filter(([text]) => text.length >= 64)) expect(made.get(kept)).toBeUndefined();
   });
 
-  test('a bounded cache retain drops the rejected entries, including those with long keys, and skips expired ones', () => {
+  test('retain() of a bounded cache drops the rejected entries, including those with long keys, and skips expired ones', () => {
     const { made, advance } = cache();
     const keys = ['a', 'b', 'x'.repeat(130), 'y'.repeat(130)];
     made.set('expired', 'expired');
@@ -136,7 +136,7 @@ describe('a bounded cache', () => {
     expect(keys.map((key) => made.get(key))).toEqual([0, undefined, 2, undefined]);
   });
 
-  test('a bounded cache leaves no memory behind when it is dropped, even if nobody reads the metrics', async () => {
+  test('a bounded cache leaves no memory when it is dropped, even if the metrics are never read', async () => {
     await makeAndDrop();
     const limit = (await settledHeap(0)) + 4 * mebibyte;
     await makeAndDrop();
@@ -144,7 +144,7 @@ describe('a bounded cache', () => {
     expect(await settledHeap(limit)).toBeLessThan(limit);
   });
 
-  test('a bounded cache is counted in the metrics by its name', () => {
+  test('a bounded cache is reported in the metrics under its name', () => {
     const { made } = cache({ name: 'counted' });
     const { made: other } = cache({ name: 'counted' });
     made.set('a', 1);
@@ -154,7 +154,7 @@ describe('a bounded cache', () => {
 });
 
 describe('an operation in progress', () => {
-  test('an operation in progress is kept until it is deleted, and counted', () => {
+  test('an operation in progress is kept and counted until it is deleted', () => {
     const made = new InProgress<number>('progress');
     made.set('a', 1);
     made.set('x'.repeat(1_000), 2);

@@ -61,7 +61,7 @@ describe('parsing a duration', () => {
     );
   });
 
-  test('parsing a duration accepts or rejects any text', () => {
+  test('parsing a duration accepts or rejects any text without another error', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'0123456789.hmsnuµ -+e'.split('')) }), (text) => {
         const value = parseDuration(text) ?? 0;
@@ -83,7 +83,7 @@ describe('parsing a quantity of bytes', () => {
     ['500M', 500_000_000],
     ['1G', 1_000_000_000],
     ['1T', 1_000_000_000_000],
-  ])('parsing a quantity of bytes accepts %s as %d', (text, bytes) => {
+  ])('parsing a quantity of bytes accepts %s as %d bytes', (text, bytes) => {
     expect(parseBytes(text)).toBe(bytes);
   });
 
@@ -103,6 +103,6 @@ test.each([
   [600, '10 minutes'],
   [3_600, '1 hour'],
   [3_601, '2 hours'],
-])('durationText formats %d seconds as %s', (seconds, text) => {
+])('durationText() formats %d seconds as %s', (seconds, text) => {
   expect(durationText(seconds)).toBe(text);
 });

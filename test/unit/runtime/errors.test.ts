@@ -14,7 +14,7 @@ describe('a StatusError', () => {
   test.each([
     [errors.unauthorized(), 'Bearer realm="platform"'],
     [errors.invalidToken(), 'Bearer realm="platform", error="invalid_token"'],
-  ])('a StatusError %s of 401 carries the challenge of RFC 6750', (error, challenge) => {
+  ])('a StatusError of 401 contains the challenge of RFC 6750: %s', (error, challenge) => {
     expect(error).toMatchObject({ code: 401, headers: { 'WWW-Authenticate': challenge } });
   });
 
@@ -49,7 +49,7 @@ describe('an OAuthError', () => {
     ['invalid_scope', 400],
     ['server_error', 500],
     ['temporarily_unavailable', 503],
-  ] as const)('an OAuthError %s is %d', (code, status) => {
+  ] as const)('an OAuthError with the code %s has the status %d', (code, status) => {
     expect(new errors.OAuthError(code, 'x').code).toBe(status);
     expect('WWW-Authenticate' in new errors.OAuthError(code, 'x').headers).toBe(status === 401);
   });
@@ -103,14 +103,14 @@ describe('docs/reference/errors.md', () => {
   /** Codes of Node's HTTP parser, and of kube-apiserver, whose rejections of writes are passed on. */
   const from = ['Timeout 408', 'Conflict 409'];
 
-  test('docs/reference/errors.md lists all errors, and no other', () => {
+  test('docs/reference/errors.md lists exactly the errors of the server', () => {
     expect(Object.keys(errors).toSorted()).toEqual([...Object.keys(made), ...others].toSorted());
     const statuses = Object.values(made).map((make) => `${make().reason} ${make().code}`);
     const codes = errors.oauthErrorCodes.map((code) => `${code} ${new errors.OAuthError(code, 'x').code}`);
     expect(all.map(({ is }) => is).toSorted()).toEqual([...new Set([...statuses, ...from, ...codes])].toSorted());
   });
 
-  test('docs/reference/errors.md explains the cause of each, and what to do', () => {
+  test('docs/reference/errors.md explains the cause of each error and the fix', () => {
     for (const { is, remainingCells } of all)
       expect({ is, remainingCells }).toEqual({
         is,

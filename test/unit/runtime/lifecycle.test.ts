@@ -31,7 +31,7 @@ function add(name: string, more: Component = {}): void {
 
 const failing = (message: string) => (): Promise<void> => Promise.reject(new Error(message));
 
-test('components start one by one as added, all drain, and they stop in reverse order', async () => {
+test('components start one at a time in the order of their addition, all drain, and they stop in reverse order', async () => {
   for (const name of ['a', 'b', 'c']) add(name);
   await lifecycle.start(never);
   expect(calls.splice(0)).toEqual(['start a', 'start b', 'start c']);
@@ -39,7 +39,7 @@ test('components start one by one as added, all drain, and they stop in reverse 
   expect(calls).toEqual(['drain c', 'drain b', 'drain a', 'stop c', 'stop b', 'stop a']);
 });
 
-test('components get the signal of the start and the deadlines of the stop', async () => {
+test('components receive the signal of the start and the deadlines of the stop', async () => {
   const times = { announce: 1, grace: 2 };
   const given: unknown[] = [];
   lifecycle.add('a', { start: (signal) => void given.push(signal), stop: (stopTimes) => void given.push(stopTimes) });
@@ -65,7 +65,7 @@ describe('a start that fails', () => {
     expect(calls).toEqual(['start a', 'stop a']);
   });
 
-  test('a start that fails leaves nothing to stop twice', async () => {
+  test('a component of a failed start is not stopped a second time by a later stop', async () => {
     add('a');
     add('b', { start: failing('no cluster') });
     await expect(lifecycle.start(never)).rejects.toThrow('no cluster');
@@ -75,7 +75,7 @@ describe('a start that fails', () => {
   });
 });
 
-test('an aborted signal ends the start before the next component and stops those that were started', async () => {
+test('an aborted signal ends the start before the next component and stops the started ones', async () => {
   const ended = new AbortController();
   add('a', { start: () => ended.abort(new Error('SIGTERM')) });
   add('b');
@@ -84,7 +84,7 @@ test('an aborted signal ends the start before the next component and stops those
 });
 
 test.each(['drain', 'stop'] as const)(
-  'a %s that fails is logged and does not affect the other components',
+  'a component whose %s fails is logged and does not affect the other components',
   async (call) => {
     add('a');
     add('b', {
@@ -104,7 +104,7 @@ test.each(['drain', 'stop'] as const)(
   },
 );
 
-test('the health checks are those of all components with a report, by name, in order', () => {
+test('the health checks of the lifecycle are those of all components with a report, by name, in order', () => {
   let problem = 'not read yet';
   lifecycle.add('silent', {});
   lifecycle.add('users', { problem: () => problem });

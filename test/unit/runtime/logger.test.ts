@@ -84,7 +84,7 @@ describe('secrets are not logged', () => {
   );
 
   // evidence: logger-redaction
-  test('secrets are not logged at any depth, under any of their names', () => {
+  test('secrets are not logged at any depth, whatever their field is called', () => {
     fc.assert(
       fc.property(names, fc.array(fc.constantFrom('a', 'list', 'error'), { maxLength: 4 }), (name, path) => {
         const nested = path.reduceRight<unknown>(
@@ -106,7 +106,7 @@ describe('secrets are not logged', () => {
   );
 });
 
-test('no field value makes logging fail', () => {
+test('no field value of any kind makes logging fail', () => {
   const cycle: Record<string, unknown> = {};
   cycle['self'] = cycle;
   fc.assert(fc.property(fc.object(), (fields) => JSON.stringify(logged('x', { fields })).length > 0));
@@ -134,7 +134,7 @@ describe('the log line of a request', () => {
     aborted: fc.boolean(),
   });
 
-  test('the log line of a request equals the one that the logger writes for the same fields', () => {
+  test('the prepared log line of a request equals the line that the logger writes for the same fields', () => {
     fc.assert(
       fc.property(request, fc.constantFrom('info', 'warn'), (line, level) => {
         const { log, lines } = logOfLines();
@@ -146,7 +146,7 @@ describe('the log line of a request', () => {
     );
   });
 
-  test('the log line of a request is not written below the log level, nor by a silent logger', () => {
+  test('the prepared log line of a request is not written below the log level or by a silent logger', () => {
     const line: RequestLine = fc.sample(request, 1)[0] as RequestLine;
     const { log, lines } = logOfLines();
     log.level = 'error';
@@ -171,7 +171,7 @@ describe('standard output', () => {
     jest.restoreAllMocks();
   });
 
-  test('standard output receives the lines of a few milliseconds together', () => {
+  test('standard output receives the log lines of a few milliseconds together', () => {
     const log = createLogger();
     log.info('one');
     jest.advanceTimersByTime(4);
@@ -184,14 +184,14 @@ describe('standard output', () => {
     expect(written).toHaveLength(2);
   });
 
-  test('standard output receives lines above the level info at once, after all earlier ones', () => {
+  test('standard output receives log lines above the level info at once, after all earlier ones', () => {
     const log = createLogger();
     log.info('one');
     log.error('two');
     expect(written.join('')).toMatch(/one.*\n.*two.*\n$/);
   });
 
-  test('standard output receives the remaining lines when the process ends', () => {
+  test('standard output receives the remaining log lines when the process ends', () => {
     const log = createLogger();
     const before = process.listeners('exit');
     log.info('the last but one');
@@ -205,14 +205,14 @@ describe('standard output', () => {
     expect(process.listeners('exit')).toEqual(before);
   });
 
-  test('standard output is written at once when many lines are waiting', () => {
+  test('standard output is written at once when many log lines are waiting', () => {
     const log = createLogger();
     for (let i = 0; i < 100; i += 1) log.info('x'.repeat(1_000));
     expect(written.join('').length).toBeGreaterThan(60_000);
   });
 });
 
-test('a closed standard output causes no errors, since they would be logged there again', async () => {
+test('a closed standard output causes no errors, since logging them would fail again', async () => {
   const child = fork(new URL('../../fakes/logging-process.ts', import.meta.url), {
     execArgv: [],
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],

@@ -128,7 +128,7 @@ describe('an outgoing request', () => {
     expect(proxied).toBe(0);
   });
 
-  test('an outgoing request is unreachable when nothing listens', async () => {
+  test('an outgoing request is reported as unreachable when no server listens', async () => {
     const error = await failureOf(send(make(), {}, new URL('http://127.0.0.1:1/')));
     expect([error.failure, error.code, error.message]).toEqual([
       'unreachable',
@@ -137,7 +137,7 @@ describe('an outgoing request', () => {
     ]);
   });
 
-  test('an outgoing request leaves its path, headers and body out of its errors', async () => {
+  test('the errors of an outgoing request do not contain its path, headers or body', async () => {
     respond = raw('no');
     const to = new URL('/secret-path?secret=query', url);
     const options = { method: 'POST', headers: { authorization: 'Bearer secret-token' }, body: 'secret-body' };
@@ -150,21 +150,24 @@ describe('the certificate of a server', () => {
   test.each<[string, boolean, string]>([
     ['without a CA', false, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
     ['with another CA', true, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
-  ])('the certificate of a server is rejected %s before the request is sent', async (_, hasCA, code) => {
-    const to = await secure('server', '127.0.0.1');
-    const ca = hasCA ? { ca: (await createAuthority('other')).certificate } : {};
-    expect((await failureOf(send(make(ca), {}, to))).code).toBe(code);
-    expect(requests).toBe(0);
-  });
+  ])(
+    'an outgoing request is not sent to a server whose certificate the client cannot verify: %s',
+    async (_, hasCA, code) => {
+      const to = await secure('server', '127.0.0.1');
+      const ca = hasCA ? { ca: (await createAuthority('other')).certificate } : {};
+      expect((await failureOf(send(make(ca), {}, to))).code).toBe(code);
+      expect(requests).toBe(0);
+    },
+  );
 
-  test('the certificate of a server is rejected when it is for another address', async () => {
+  test('the certificate of a server is rejected if it is for another address', async () => {
     const to = await secure('server', '127.0.0.2');
     const error = await failureOf(send(make({ ca: authority.certificate }), {}, to));
     expect([error.failure, error.code]).toEqual(['unreachable', 'ERR_TLS_CERT_ALTNAME_INVALID']);
     expect(requests).toBe(0);
   });
 
-  test('the certificate of a server is accepted from the CA of the client', async () => {
+  test('the certificate of a server is accepted from the configured CA of the client', async () => {
     const to = await secure('server', '127.0.0.1');
     expect((await send(make({ ca: authority.certificate }), {}, to)).status).toBe(200);
   });
@@ -224,7 +227,7 @@ describe('the response to an outgoing request', () => {
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
   });
 
-  test('the response to an outgoing request that redirects is returned, not followed', async () => {
+  test('the response to an outgoing request that redirects is returned, and the redirect is not followed', async () => {
     respond = (_, res) => res.writeHead(302, { location: '/elsewhere' }).end();
     expect((await send(make())).status).toBe(302);
     expect(requests).toBe(1);
@@ -235,7 +238,7 @@ describe('the response to an outgoing request', () => {
     expect((await send(make())).body).toHaveLength(1_000);
   });
 
-  test('the response to an outgoing request is rejected beyond that, and its connection ends', async () => {
+  test('the response to an outgoing request with more bytes than allowed is rejected, and its connection ends', async () => {
     const closed = Promise.withResolvers<void>();
     respond = (_, res) => {
       res.once('close', () => closed.resolve());
@@ -274,15 +277,15 @@ async function connectionsOf(client: OutgoingClient): Promise<number> {
 }
 
 describe('a connection of an outgoing client', () => {
-  test('a connection of an outgoing client is kept alive when the client has a connection limit', async () => {
+  test('a connection of an outgoing client with a connection limit is kept alive', async () => {
     expect(await connectionsOf(make({ connections: 1 }))).toBe(1);
   });
 
-  test('a connection of an outgoing client serves one request when the client has none', async () => {
+  test('a connection of an outgoing client without a connection limit serves one request', async () => {
     expect(await connectionsOf(make())).toBe(3);
   });
 
-  test('a connection of an outgoing client never exceeds the limit', async () => {
+  test('the connections of an outgoing client never exceed the limit', async () => {
     const waiting: ServerResponse[] = [];
     const arrived = Promise.withResolvers<void>();
     respond = (_, res) => {
@@ -315,7 +318,7 @@ describe('a connection of an outgoing client', () => {
     expect(requests).toBe(1);
   });
 
-  test('a connection of an outgoing client ends when the client closes, with its request', async () => {
+  test('a connection of an outgoing client ends with its request when the client closes', async () => {
     const arrived = Promise.withResolvers<void>();
     respond = () => arrived.resolve();
     const client = make({ connections: 1 });

@@ -10,11 +10,11 @@ test.each([
   ['20 problems', many(20, 1), many(20, 1).join('; ')],
   ['21 problems', many(21, 1), `${many(20, 1).join('; ')}; and 1 more`],
   ['long problems', many(3, 1_000), `${many(2, 1_000).join('; ')}; and 1 more`],
-])('a description of %s shows those that fit and counts the others', (_, problems, expected) => {
+])('a description of %s contains the problems that fit and counts the others', (_, problems, expected) => {
   expect(described(problems)).toBe(expected);
 });
 
-test('an error of 60,000 characters contributes 2,048 of them to its message, and no more to its causes', () => {
+test('an error of 60,000 characters contributes 2,048 of them to the message of another error, and no more to its causes', () => {
   const [long = ''] = many(1, 60_000);
   const causes = Array.from({ length: 30 }, () => ({ field: long, message: long }));
   const { message, details } = badRequest(long, { details: { name: long, causes } });

@@ -3,7 +3,7 @@ import { mapConcurrent } from '../../../src/runtime/promises.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('mapConcurrent returns results in the order of the items and has at most `max` calls in progress', async () => {
+test('mapConcurrent() returns results in the order of the items and has at most `max` calls in progress', async () => {
   let inProgress = 0;
   let maxInProgress = 0;
   const results = await mapConcurrent([5, 1, 4, 2, 3], 2, async (turns) => {
@@ -15,11 +15,11 @@ test('mapConcurrent returns results in the order of the items and has at most `m
   expect({ results, maxInProgress }).toEqual({ results: [50, 10, 40, 20, 30], maxInProgress: 2 });
 });
 
-test('mapConcurrent returns nothing for no items', async () => {
+test('mapConcurrent() returns an empty list for no items', async () => {
   expect(await mapConcurrent([], 4, async (item) => item)).toEqual([]);
 });
 
-test('mapConcurrent throws the first failure and starts no call after it', async () => {
+test('mapConcurrent() throws the first failure and starts no call after it', async () => {
   const started: number[] = [];
   const mapped = mapConcurrent([0, 1, 2, 3, 4, 5], 2, async (item) => {
     started.push(item);

@@ -25,7 +25,7 @@ describe('a token in a text', () => {
   });
 
   test.each(['eyJ', 'eyJa.b', 'keyJa.b.c', '%3DkeyJa.b.c', '%eyJ.b.c', 'eyJ.b.c', 'a.eyJ', 'monkeyJ.x.y'])(
-    'a text that is not a token stays: %s',
+    'a text that contains no token is unchanged: %s',
     (text) => {
       expect(redactText(text)).toBe(text);
     },
@@ -35,7 +35,7 @@ describe('a token in a text', () => {
   const text = fc
     .array(fc.oneof(part, fc.constantFrom('.', '.', ' ', '/', jwt)), { maxLength: 30 })
     .map((all) => all.join(''));
-  test('a token in a text is found wherever it is, and nothing else is redacted', () => {
+  test('a token in a text is found at any position, and nothing else is redacted', () => {
     const simple = /(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
     fc.assert(fc.property(text, (one) => expect(redactText(one)).toBe(one.replace(simple, '[redacted]'))));
   });
@@ -77,7 +77,7 @@ test('no password in an object is shown, whatever the object is', () => {
 
 const query = (count: number): string => Array.from({ length: count }, (_, index) => `token=${index}`).join('&');
 
-test('shownURL omits a query of more than 1,000 parameters', () => {
+test('shownURL() omits a query of more than 1,000 parameters', () => {
   expect(shownURL(`/a?${query(1_000)}`)).toBe(`/a?${Array.from({ length: 1_000 }, () => 'token=redacted').join('&')}`);
   expect(shownURL(`/a?${query(1_001)}`)).toBe('/a?[more than 1000 parameters]');
 });

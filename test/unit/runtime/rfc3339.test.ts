@@ -12,7 +12,7 @@ describe('RFC 3339 times', () => {
     ['2026-11-22T15:30:00.123456789+05:30', 1_795_341_600_000, 123_456_789],
     ['2026-11-22T09:00:00-01:00', 1_795_341_600_000, 0],
     ['1969-12-31T23:59:59.999999Z', -1_000, 999_999_000],
-  ])('RFC 3339 times are parsed: %s', (text, second, nanosecond) => {
+  ])('the RFC 3339 time %s is parsed', (text, second, nanosecond) => {
     expect(parseTime(text)).toEqual({ second, nanosecond });
     expect(parseMilliseconds(text)).toBe(second + Math.floor(nanosecond / 1_000_000));
   });
@@ -29,7 +29,7 @@ describe('RFC 3339 times', () => {
     '2026-11-22T10:00:00+24:00',
     'x2026-11-22T10:00:00Z',
     '2026-11-22T10:00:00Zx',
-  ])('RFC 3339 times reject %s', (text) => {
+  ])('the RFC 3339 time %s is rejected', (text) => {
     expect(parseTime(text)).toBeUndefined();
     expect(parseMilliseconds(text)).toBeNaN();
   });

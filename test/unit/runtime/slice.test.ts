@@ -51,7 +51,7 @@ describe('work in slices', () => {
     expect(longestRow(log)).toBe(4);
   });
 
-  test('work in slices yields just as often when several runs are in progress', async () => {
+  test('work in slices yields at the same rate when several runs are in progress', async () => {
     const log: string[] = [];
     const works = items.map(() =>
       visitInSlices(items, wanted, () => {
@@ -91,7 +91,7 @@ describe('work in slices', () => {
 const byFirst = (a: readonly number[], b: readonly number[]): number => (a[0] ?? 0) - (b[0] ?? 0);
 
 describe('sorting in slices', () => {
-  test('sorting in slices sorts, and keeps the order of equal items', async () => {
+  test('sorting in slices keeps the order of equal items', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.nat(20), fc.nat()), { maxLength: 500 }), async (pairs) => {
         const before = pairs.slice();

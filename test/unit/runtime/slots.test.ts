@@ -38,8 +38,8 @@ async function end(name: string): Promise<void> {
 
 const tryLater = 'please try again later';
 
-describe('work that needs a slot', () => {
-  test('work that needs a slot starts when a slot is free, with users taking turns', async () => {
+describe('work that requires a slot', () => {
+  test('work that requires a slot starts when a slot is free, and users take turns', async () => {
     const slots = slotsOf();
     const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'c1'];
     const all = names.map((name) => come(slots, name));
@@ -50,7 +50,7 @@ describe('work that needs a slot', () => {
     expect(await Promise.all(all)).toEqual(names);
   });
 
-  test('work of a user with a long name starts in turn, and so does later work', async () => {
+  test('work of a user with a long name starts in turn, like later work of the user', async () => {
     const slots = slotsOf({ total: 1 });
     const long = 'x'.repeat(200);
     const order: string[] = [];
@@ -65,7 +65,7 @@ describe('work that needs a slot', () => {
     expect(order).toEqual(['x', 'b', 'x']);
   });
 
-  test('work of one network waits while two shares are in use, whatever its addresses', async () => {
+  test('work of one network waits while two shares are in use, whatever addresses it comes from', async () => {
     const slots = slotsOf({ total: 4, perUser: 1 });
     const holders = ['1', '2', '3'].map((host): [string, string] => [`address ${host}`, 'network']);
     const [one] = [slots.take(holders[0] ?? ''), slots.take(holders[1] ?? '')];
@@ -76,7 +76,7 @@ describe('work that needs a slot', () => {
     await third;
   });
 
-  test('work of a user with a full share waits even while slots are free, and delays nobody', async () => {
+  test('work of a user with a full share waits even while slots are free, and does not delay other users', async () => {
     const slots = slotsOf({ total: 3, perUser: 2 });
     const all = ['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => come(slots, name));
     await settle();
@@ -91,7 +91,7 @@ describe('work that needs a slot', () => {
     await Promise.all(all);
   });
 
-  test('work that needs a slot is rejected when the queue is full, the latest of the longest queue first', async () => {
+  test('work is rejected when the queue for slots is full, starting with the latest work of the longest queue', async () => {
     const slots = slotsOf();
     const all = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1', 'a7', 'c1'].map((name) => come(slots, name));
     expect(await Promise.all([all[7], all[5]])).toEqual([
@@ -102,7 +102,7 @@ describe('work that needs a slot', () => {
     expect(await Promise.all(all)).toMatchObject(['a1', 'a2', 'a3', 'a4', 'a5', {}, 'b1', {}, 'c1']);
   });
 
-  test('work that needs a slot is rejected when the queue is full, in the network with the longest queue first', async () => {
+  test('work is rejected when the queue for slots is full, starting in the network with the longest queue', async () => {
     const slots = slotsOf({ total: 1 });
     const free = await slots.wait('a');
     const all = ['1', '2', '3'].map((host) => slots.wait([`address ${host}`, 'network 1']));
@@ -121,7 +121,7 @@ describe('work that needs a slot', () => {
     ]);
   });
 
-  test('work that needs a slot releases its slot when it fails', async () => {
+  test('work that requires a slot releases its slot when it fails', async () => {
     const slots = slotsOf();
     for (let i = 0; i < 10; i += 1)
       await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
@@ -131,7 +131,7 @@ describe('work that needs a slot', () => {
     expect(await last).toBe('b1');
   });
 
-  test('work that needs a slot leaves the queue when its signal is aborted', async () => {
+  test('work that requires a slot leaves the queue when its signal is aborted', async () => {
     const slots = slotsOf();
     const gone = new AbortController();
     const all = [come(slots, 'a1'), come(slots, 'a2'), come(slots, 'a3', gone.signal), come(slots, 'a4')];
@@ -142,7 +142,7 @@ describe('work that needs a slot', () => {
     expect(started).toEqual(['a1', 'a2', 'a4']);
   });
 
-  test('work that needs a slot never exceeds the total or a share, and all of it runs', async () => {
+  test('work that requires slots never exceeds the total or a share, and all of it runs', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),
@@ -193,7 +193,7 @@ const refusal = (reason: string): object => ({
 });
 
 describe('slots without a queue', () => {
-  test('slots without a queue are refused beyond the share of a user and beyond the total', () => {
+  test('slots without a queue are rejected beyond the share of a user and beyond the total', () => {
     const slots = new Slots({ what: 'watches', total: 3, perUser: 2 });
     const free = [slots.take('a'), slots.take('a')];
     expect(refusalOf(() => slots.take('a'))).toEqual(refusal('your share of 2 is in use'));
@@ -204,7 +204,7 @@ describe('slots without a queue', () => {
     expect(refusalOf(() => slots.take('c'))).toEqual(refusal("the server's total of 3 is in use"));
   });
 
-  test('slots taken in one call count towards the share of the user and the total', () => {
+  test('slots that are taken in one call count towards the share of the user and the total', () => {
     const slots = new Slots({ what: 'watches', total: 100, perUser: 60 });
     const free = slots.take('a', 50);
     expect(refusalOf(() => slots.take('a', 11))).toEqual(refusal('your share of 60 is in use'));
@@ -222,7 +222,7 @@ describe('work that waits too long', () => {
     jest.useRealTimers();
   });
 
-  test('work that waits too long is rejected with 429 and leaves the queue', async () => {
+  test('work that waits too long for a slot is rejected with 429 and leaves the queue', async () => {
     const slots = slotsOf();
     const [one, two, late, later] = ['a1', 'a2', 'b1', 'b2'].map((name) => come(slots, name));
     await jest.advanceTimersByTimeAsync(999);

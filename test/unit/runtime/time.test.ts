@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { rfc3339 } from '../../../src/runtime/time.ts';
 
-test('a time has the format of Date.toISOString, in any order of times', () => {
+test('a formatted time has the format of Date.toISOString(), in any order of times', () => {
   fc.assert(
     fc.property(fc.array(fc.date({ noInvalidDate: true }), { maxLength: 20 }), (dates) => {
       // Times of the same second use the cached text.
@@ -13,11 +13,11 @@ test('a time has the format of Date.toISOString, in any order of times', () => {
   );
 });
 
-test('a time is rounded down to milliseconds', () => {
+test('a formatted time is rounded down to milliseconds', () => {
   expect(rfc3339(1_700_000_000_123.999)).toBe('2023-11-14T22:13:20.123Z');
 });
 
-test('an invalid time is an error, also after a valid one', () => {
+test('formatting an invalid time throws an error, even after a valid time', () => {
   rfc3339(0);
   expect(() => rfc3339(NaN)).toThrow(RangeError);
   expect(rfc3339(1)).toBe('1970-01-01T00:00:00.001Z');

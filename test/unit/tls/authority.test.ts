@@ -62,7 +62,7 @@ describe('the serving certificate', () => {
     },
   );
 
-  test('the serving certificate is valid from before its creation, to allow for clock differences, for at most a year', () => {
+  test('the serving certificate is valid for at most a year, and from before its creation to allow for clock differences', () => {
     expect(leaf().validFromDate.getTime()).toBeLessThan(now);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(now + 366 * day);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(authority().validToDate.getTime());
@@ -76,7 +76,7 @@ describe('the serving certificate', () => {
   });
 
   test.each(['platform-apiserver.platform-system.svc', 'localhost'])(
-    'the serving certificate is accepted by a client that trusts the CA, as %s',
+    'the serving certificate is accepted under the name %s by a client that trusts the CA',
     async (name) => {
       expect(await isAccepted(material, trustedBy(material), name)).toBe(true);
     },
@@ -90,20 +90,20 @@ describe('the serving certificate', () => {
   });
 });
 
-describe('a serving certificate is renewed', () => {
+describe('the renewal of a serving certificate', () => {
   test.each([
-    ['but not at once', hosts, 0, false],
-    ['but not before two thirds of its lifetime', hosts, 240 * day, false],
+    ['not at once', hosts, 0, false],
+    ['not before two thirds of its lifetime', hosts, 240 * day, false],
     ['after two thirds of its lifetime', hosts, 245 * day, true],
     ['when it has expired', hosts, 400 * day, true],
     ['for another name', [...hosts, 'new.example'], 0, true],
     ['for another address', [...hosts, '192.0.2.1'], 0, true],
-    ['but not for one name less', hosts.slice(1), 0, false],
-  ])('a serving certificate is renewed %s', (_, wanted, later, is) => {
+    ['not for a removed name', hosts.slice(1), 0, false],
+  ])('a serving certificate is renewed only when necessary: %s', (_, wanted, later, is) => {
     expect(needsRenewal(material['tls.crt'], wanted, now + later)).toBe(is);
   });
 
-  test('a serving certificate is renewed under the same CA, with another key, and is valid again', async () => {
+  test('a renewed serving certificate has the same CA and a new key, and is valid again', async () => {
     const wanted = [...hosts, 'new.example'];
     const next = await renew(material, wanted, now + 300 * day);
     expect(next['ca.crt']).toBe(material['ca.crt']);
@@ -114,7 +114,7 @@ describe('a serving certificate is renewed', () => {
     expect(needsRenewal(next['tls.crt'], wanted, now + 300 * day)).toBe(false);
   });
 
-  test('a serving certificate is renewed and does not outlive its CA', async () => {
+  test('a renewed serving certificate does not outlive its CA', async () => {
     const next = await renew(material, hosts, now + 3_600 * day);
     expect(leaf(next).validToDate).toEqual(authority().validToDate);
   });
@@ -135,7 +135,7 @@ const isValid = ({ validFromDate, validToDate }: X509Certificate, at: number): b
   validFromDate.getTime() <= at && at < validToDate.getTime();
 
 describe('over forty years', () => {
-  test('a client that updates the CAs once a year always trusts the server', async () => {
+  test('a client that updates the CAs once a year always trusts the server over forty years', async () => {
     let current = material;
     const authorities = new Set<string>();
     const signers = new Map<string, X509Certificate[]>();
@@ -164,13 +164,13 @@ describe('the CA rotation', () => {
   /** Material of a server whose CA has this much time left. */
   const withLeft = (left: number): Promise<ServingMaterial> => newMaterial(hosts, now - life + left);
 
-  test('the CA rotation changes nothing while nothing is due', async () => {
+  test('the CA rotation changes nothing while no step is due', async () => {
     expect(await renewIfDue(material, hosts, now)).toBe(material);
     const announced = await renewIfDue(await withLeft(700 * day), hosts, now);
     expect(await renewIfDue(announced, hosts, now)).toBe(announced);
   });
 
-  test('the CA rotation publishes a successor two years before the CA expires, which does not sign yet', async () => {
+  test('the CA rotation publishes a successor, which does not sign yet, two years before the CA expires', async () => {
     const before = await withLeft(700 * day);
     const after = await renewIfDue(before, hosts, now);
     expect(after).toMatchObject({ 'ca.crt': before['ca.crt'], 'ca.key': before['ca.key'] });
@@ -179,7 +179,7 @@ describe('the CA rotation', () => {
     expect(leaf(after).verify(new X509Certificate(before['ca.crt']).publicKey)).toBe(true);
   });
 
-  test('the CA rotation switches to the successor a year later, and trusts the old CA until it expires', async () => {
+  test('the CA rotation switches to the successor a year later, and keeps trusting the old CA until that expires', async () => {
     const before = await renewIfDue(await withLeft(730 * day - 1), hosts, now);
     const after = await renewIfDue(before, hosts, now + 366 * day);
     expect(after).toMatchObject({ 'ca.crt': before['next-ca.crt'], 'ca.key': before['next-ca.key'] });

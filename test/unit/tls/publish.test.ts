@@ -12,7 +12,7 @@ const log = createLogger({ silent: true });
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 describe('the CA for clients', () => {
-  test('the CA for clients is published in its ConfigMap, whether that existed or not, beside keys of others', async () => {
+  test('the CA for clients is published in its ConfigMap, whether the ConfigMap exists or not, and other keys are kept', async () => {
     const cluster = new MemoryCluster();
     const client = cluster.client();
     await publishAuthority(client, namespace, 'one');
@@ -43,7 +43,7 @@ describe('the CA for clients', () => {
 
 describe('the CA for the aggregator', () => {
   test.each(ours)(
-    'the CA for the aggregator is written to %s, which no longer skips TLS verification',
+    'the CA for the aggregator is written to the APIService %s, which no longer skips TLS verification',
     async (apiService) => {
       const cluster = new MemoryCluster();
       const client = cluster.client();
@@ -58,13 +58,13 @@ describe('the CA for the aggregator', () => {
     },
   );
 
-  test('the CA for the aggregator is not needed if there is no APIService', async () => {
+  test('the CA for the aggregator is not required if there is no APIService', async () => {
     const cluster = new MemoryCluster();
     await publishCABundle(cluster.client(), 'one', log);
     expect(cluster.list(apiServices)).toEqual([]);
   });
 
-  test('the CA for the aggregator causes an error when this server is not allowed to write it', async () => {
+  test('a CA for the aggregator that this server is not allowed to write causes an error', async () => {
     const client = new MemoryCluster().client();
     client.before = () => {
       throw new KubeError(403, { message: 'forbidden' });

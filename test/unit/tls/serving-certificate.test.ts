@@ -49,7 +49,7 @@ async function readAgain(): Promise<void> {
   await settle();
 }
 
-test('the serving certificate is read and its CA published at the start', async () => {
+test('the serving certificate is read at the start, and its CA is published', async () => {
   expect(() => certificate.value).toThrow('has not been read yet');
   await certificate.start();
   expect(certificate.value).toEqual(current);
@@ -57,7 +57,7 @@ test('the serving certificate is read and its CA published at the start', async 
   expect(replaced).toEqual([]);
 });
 
-test('the serving certificate is replaced and its CA published when it changes', async () => {
+test('a changed serving certificate is applied, and its CA is published', async () => {
   await certificate.start();
   await readAgain();
   expect(replaced).toEqual([]);
@@ -68,7 +68,7 @@ test('the serving certificate is replaced and its CA published when it changes',
   expect(published()).toEqual({ 'ca.crt': 'ca 2' });
 });
 
-test('the serving certificate is read again every 30 seconds until the stop', async () => {
+test('the serving certificate is read again every 30 seconds until the server stops', async () => {
   await certificate.start();
   current = serving('2');
   await clock.advance(30_000);
@@ -79,7 +79,7 @@ test('the serving certificate is read again every 30 seconds until the stop', as
   expect(certificate.value).toEqual(serving('2'));
 });
 
-test('the serving certificate stays in force when it cannot be read, with a warning', async () => {
+test('the last serving certificate stays in use with a warning when the files cannot be read', async () => {
   await certificate.start();
   current = new Error('no such file');
   await readAgain();
@@ -107,7 +107,7 @@ test('a server without a serving certificate does not start', async () => {
   await expect(certificate.start()).rejects.toThrow('no such file');
 });
 
-test('a read that the stop interrupts is not reported, because a failed start logs its reason last', async () => {
+test('an interrupted read of the serving certificate is not reported at a stop, because a failed start logs its reason last', async () => {
   await certificate.start();
   current = new Error('the server is shutting down');
   live.accept(configuration({}));

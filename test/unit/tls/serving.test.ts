@@ -38,7 +38,7 @@ async function putMaterial(cluster: MemoryCluster, age: number): Promise<void> {
 const old = 300 * 86_400_000;
 
 describe('replicas', () => {
-  test('replicas that start concurrently use one CA and one certificate', async () => {
+  test('replicas that start concurrently use one CA and one serving certificate', async () => {
     const cluster = new MemoryCluster();
     const all = await Promise.all(Array.from({ length: 4 }, () => replica(cluster).serving()));
     expect(new Set(all.map((one) => JSON.stringify(one))).size).toBe(1);
@@ -46,7 +46,7 @@ describe('replicas', () => {
     expect(all[0]).toMatchObject({ own: true });
   });
 
-  test('replicas that renew concurrently use the certificate of the first', async () => {
+  test('replicas that renew the serving certificate concurrently use that of the first', async () => {
     const cluster = new MemoryCluster();
     await putMaterial(cluster, old);
     const before = cluster.get(path, name)?.['data'] as Record<string, string>;
@@ -57,7 +57,7 @@ describe('replicas', () => {
   });
 });
 
-test('replicas move from one CA to the next together, and the Secret keeps what is needed of both', async () => {
+test('replicas change from one CA to the next together, and the Secret keeps the required parts of both', async () => {
   const day = 86_400_000;
   const cluster = new MemoryCluster();
   let now = Date.now();
@@ -83,7 +83,7 @@ test('replicas move from one CA to the next together, and the Secret keeps what 
   expect(keys()).toEqual(own);
 });
 
-test('a valid certificate is read and nothing is written', async () => {
+test('a valid serving certificate is read without any write', async () => {
   const cluster = new MemoryCluster();
   const { client, serving } = replica(cluster);
   const first = await serving();
@@ -92,7 +92,7 @@ test('a valid certificate is read and nothing is written', async () => {
   expect(client.requests.filter(({ method }) => method !== 'GET')).toHaveLength(writes);
 });
 
-test('a new name causes a new certificate under the same CA', async () => {
+test('a new name causes a new serving certificate under the same CA', async () => {
   const hosts = ['localhost'];
   const { serving } = replica(new MemoryCluster(), () => hosts);
   const first = await serving();
@@ -103,7 +103,7 @@ test('a new name causes a new certificate under the same CA', async () => {
   expect(await serving()).toEqual(second);
 });
 
-test('a Secret without one of its parts is named in the error, with a solution', async () => {
+test("a missing part of the serving certificate's Secret is named in the error, with a solution", async () => {
   const cluster = new MemoryCluster();
   cluster.put(path, { metadata: { name }, data: {} });
   await expect(replica(cluster).serving()).rejects.toThrow(
@@ -111,15 +111,18 @@ test('a Secret without one of its parts is named in the error, with a solution',
   );
 });
 
-test.each([403, 500])('a response of %d is not treated as a missing Secret', async (code) => {
-  const cluster = new MemoryCluster();
-  const { client, serving } = replica(cluster);
-  client.before = () => {
-    throw new KubeError(code, { message: 'no' });
-  };
-  await expect(serving()).rejects.toMatchObject({ code });
-  expect(cluster.list(path)).toEqual([]);
-});
+test.each([403, 500])(
+  "a %d response for the serving certificate's Secret is not treated as a missing Secret",
+  async (code) => {
+    const cluster = new MemoryCluster();
+    const { client, serving } = replica(cluster);
+    client.before = () => {
+      throw new KubeError(code, { message: 'no' });
+    };
+    await expect(serving()).rejects.toMatchObject({ code });
+    expect(cluster.list(path)).toEqual([]);
+  },
+);
 
 describe('configured certificate files', () => {
   let folder: string;
@@ -141,20 +144,20 @@ describe('configured certificate files', () => {
     await Promise.all([writeFile(cert, certificate), writeFile(key, privateKey)]);
   };
 
-  test('configured certificate files are read again each time, with the CA beside them if there is one', async () => {
+  test('configured certificate files are read again each time, together with the CA file if it exists', async () => {
     const serving = servingFromFiles(cert, key);
     expect(await serving()).toEqual({ cert: one['tls.crt'], key: one['tls.key'], ca: undefined, own: false });
     await Promise.all([put(two['tls.crt'], two['tls.key']), writeFile(join(folder, 'ca.crt'), 'a CA')]);
     expect(await serving()).toEqual({ cert: two['tls.crt'], key: two['tls.key'], ca: 'a CA', own: false });
   });
 
-  test('configured certificate files that do not exist are an error', async () => {
+  test('configured certificate files that do not exist cause an error', async () => {
     await expect(servingFromFiles('/nowhere/tls.crt', '/nowhere/tls.key')()).rejects.toThrow(
       '--tls-cert-file: cannot read /nowhere/tls.crt: no such file or directory',
     );
   });
 
-  test('configured certificate files without a certificate or its key are an error that names the flag and the file', async () => {
+  test('configured certificate files without a certificate or its key cause an error that names the flag and the file', async () => {
     const error = async (certificate: string, privateKey: string): Promise<string> => {
       await put(certificate, privateKey);
       return await servingFromFiles(cert, key)().then(

@@ -100,7 +100,7 @@ const identity = (scope: string, nonce?: string): { scope: string; nonce: string
 describe('an access token', () => {
   // evidence: jwt-access-token
   test.each(['ES256', 'RS256'] as const)(
-    'an access token signed by %s is the JWT of RFC 9068 and is verified',
+    'an access token signed with %s is the JWT of RFC 9068 and is verified',
     (signingAlgorithm) => {
       const { tokens } = lab({ signingAlgorithm });
       const { token, expiresIn } = tokens.issueAccess(
@@ -141,7 +141,7 @@ describe('an access token', () => {
 
   // evidence: jwt-password-change
   test.each([undefined, kubernetesAudience])(
-    'an access token of a user who must change the password is for that change alone, whatever the audience (%s)',
+    'an access token of a user who must change the password is valid only for that change, whatever the audience (%s)',
     (audience) => {
       const { tokens } = lab();
       const subject = { ...account, passwordChangeRequired: true };
@@ -163,14 +163,14 @@ describe('an access token', () => {
     [kubernetesAudience, 2 * hour, 600],
     [kubernetesAudience, 300, 300],
   ])(
-    'an access token for the audience %j lives at most 10 minutes unless that is this server: %d s become %d s',
+    'an access token for the audience %j is valid for at most 10 minutes unless that is this server: %d s become %d s',
     (audience, configured, life) => {
       const { tokens } = lab({ accessTokenMaxAge: configured * 1_000 });
       expect(tokens.issueAccess(sessionWith(), account, undefined, audience).expiresIn).toBe(life);
     },
   );
 
-  test('an access token does not outlive its session, and expires with it', () => {
+  test('an access token does not outlive its session, and expires with the session', () => {
     const { tokens } = lab();
     const session = sessionWith({ expiresAt: new Date((now + 90) * 1_000 + 700).toISOString() });
     const { token, expiresIn } = tokens.issueAccess(session, account, undefined);
@@ -178,7 +178,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-id-unique
-  test('an access token is never the same twice', () => {
+  test('two access tokens are never equal', () => {
     const { tokens } = lab();
     const issued = Array.from({ length: 20 }, () => tokens.issueAccess(sessionWith(), account, undefined).token);
     expect(new Set(issued.map((token) => readJWT(token).claims['jti'])).size).toBe(20);
@@ -217,7 +217,7 @@ describe('an access token', () => {
     expect(tokens.verifyAccess(token) !== undefined).toBe(good);
   });
 
-  test('an access token is cached by its fingerprint once it was verified', () => {
+  test('an access token is cached by its fingerprint after it was verified', () => {
     const { tokens } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect(tokens.known(fingerprint(token))).toBeUndefined();
@@ -240,7 +240,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-other-issuer
-  test('an access token of another issuer is rejected by name and by verification, even if this server had the issuer before', () => {
+  test('an access token of another issuer is rejected by name and by verification, even if it was the issuer of this server before', () => {
     const { tokens, settings } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([true, true]);
@@ -299,7 +299,7 @@ describe('token verification', () => {
   const without = (name: keyof typeof claims): Forgery => signed({}, { [name]: undefined });
 
   // evidence: jwt-unknown-claims
-  test('token verification accepts the unmodified token that these tests forge', () => {
+  test('token verification accepts the unmodified token that these tests modify', () => {
     expect(lab().tokens.verifyAccess(signed({})())).toBeDefined();
   });
 
@@ -321,7 +321,7 @@ describe('token verification', () => {
     ],
     ['names another algorithm than that of the key', signed({ alg: 'RS256' })],
     ['names the other key', () => signed({ kid: keys.current('RS256').kid })()],
-    ['names a key that is unknown', signed({ kid: 'unknown' })],
+    ['names an unknown key', signed({ kid: 'unknown' })],
     ['names no key', signed({ kid: undefined })],
     ...['../../../../dev/null', "x' UNION SELECT 'key", '__proto__', 'constructor', '', ['x'], { x: 1 }, null].map(
       (kid): [string, Forgery] => [`names the key ${JSON.stringify(kid)}`, signed({ kid })],
@@ -344,7 +344,7 @@ describe('token verification', () => {
         return craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: keys.current('ES256').kid, jwk }, claims, privateKey);
       },
     ],
-    ['is an id_token by type', signed({ typ: 'JWT' })],
+    ['has the type of an id_token', signed({ typ: 'JWT' })],
     ['has no type', signed({ typ: undefined })],
     ['is of another issuer', signed({}, { iss: 'https://another.example' })],
     ['is for another audience', signed({}, { aud: 'platform' })],
@@ -366,7 +366,7 @@ describe('token verification', () => {
   });
 
   // evidence: jwt-repeated-claim
-  test('token verification rejects a repeated claim unless its last value is right', () => {
+  test('token verification rejects a token with a repeated claim unless the last value is right', () => {
     const key = keys.current('ES256');
     const header = craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: key.kid }, {}).split('.')[0] ?? '';
     const twice = (first: string, last: string): string => {
@@ -404,7 +404,7 @@ describe('token verification', () => {
     expect([16_384, 16_385].map((length) => tokens.isOurs(whole.padEnd(length, 'A')))).toEqual([true, false]);
   });
 
-  test('token verification never throws, nor does the recognition of the issuer', () => {
+  test('token verification and the recognition of the issuer never throw', () => {
     const { tokens } = lab();
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[\w-]{0,20}\.[\w-]{0,20}\.[\w-]{0,20}$/)), (text) => {
@@ -439,7 +439,7 @@ describe('an id_token', () => {
     });
   });
 
-  test('an id_token names a user without a display name by the username, and omits a missing e-mail address', () => {
+  test('an id_token has the username as the name of a user without a display name, and omits a missing e-mail address', () => {
     const { tokens } = lab();
     const { claims } = readJWT(
       tokens.issueIdentity(
@@ -467,8 +467,8 @@ describe('an id_token', () => {
   };
 
   test.each<[string, () => string, boolean]>([
-    ['is the unmodified token that these tests forge', () => crafted({}), true],
-    ['is an access token by type', () => crafted({ typ: 'at+jwt' }), false],
+    ['is the unmodified token of these tests', () => crafted({}), true],
+    ['has the type of an access token', () => crafted({ typ: 'at+jwt' }), false],
     [
       'is an access token of this server',
       () => lab().tokens.issueAccess(sessionWith(), account, 'openid').token,
@@ -482,7 +482,7 @@ describe('an id_token', () => {
     ['names an unknown key', () => crafted({ kid: 'unknown' }), false],
     ['is longer than the limit', () => crafted({}, { padding: 'x'.repeat(20_000) }), false],
     ['is not a JWT', () => 'opaque', false],
-  ])('an id_token that %s is accepted at logout: %#', (_, forge, accepted) => {
+  ])('an id_token that %s is accepted or rejected at a logout (row %#)', (_, forge, accepted) => {
     expect(lab().tokens.readIdentity(forge()) !== undefined).toBe(accepted);
   });
 });
@@ -493,7 +493,7 @@ const issue = (clientID: string, alg: 'RS256' | 'ES256' = 'RS256'): string =>
 describe('an id_token as a bearer token', () => {
   // evidence: id-token-bearer
   test.each(['RS256', 'ES256'] as const)(
-    'an id_token as a bearer token of a listed client, signed by %s, is verified',
+    'an id_token as a bearer token of a listed client, signed with %s, is verified',
     (alg) => {
       const { tokens } = lab();
       const token = issue('platform-cli', alg);
@@ -511,7 +511,7 @@ describe('an id_token as a bearer token', () => {
   );
 
   // evidence: id-token-unlisted
-  test('an id_token as a bearer token of another client is rejected with the reason, also when it is cached', () => {
+  test('an id_token as a bearer token of another client is rejected with the reason, even when it is cached', () => {
     const { tokens } = lab();
     const token = issue('platform');
     for (let times = 0; times < 2; times += 1) {
@@ -531,14 +531,14 @@ describe('an id_token as a bearer token', () => {
 const access = (audience?: string): string =>
   lab().tokens.issueAccess(sessionWith(), account, undefined, audience).token;
 
-describe('the problem of an invalid bearer token', () => {
+describe('the reason why a bearer token is invalid', () => {
   // evidence: token-problem
   test.each([
     ['that has expired', undefined, 3 * hour, /^the token expired at \d{4}-/],
     ['for kube-apiserver', kubernetesAudience, 0, /for the audience "kubernetes"/],
     ['for another resource server', 'https://files.example', 0, /for the audience "https:\/\/files\.example"/],
-    ['that is valid by itself', undefined, 0, /^the token was revoked, or its user or client was removed$/],
-  ])('the problem of a bearer token %s is described', (_, audience, seconds, problem) => {
+    ['that is valid but rejected', undefined, 0, /^the token was revoked, or its user or client was removed$/],
+  ])('the error for a bearer token %s gives the reason', (_, audience, seconds, problem) => {
     const { tokens, at } = lab();
     const token = access(audience);
     at(seconds);
@@ -548,8 +548,8 @@ describe('the problem of an invalid bearer token', () => {
   test.each([
     ['whose signature is wrong', (token: string) => `${token.slice(0, -8)}AAAAAAAA`],
     ['whose claims were changed', (token: string) => token.replace(/\.[^.]+\./, '.e30.')],
-    ['that is no JWT', () => 'secret'],
-  ])('the problem of a bearer token %s is not described', (_, change) => {
+    ['that is not a JWT', () => 'secret'],
+  ])('the error for a bearer token %s gives no reason', (_, change) => {
     expect(lab().tokens.problemOf(change(access()))).toBeUndefined();
   });
 });

@@ -103,7 +103,7 @@ const signing = ({ keys }: Replica): string[] => algorithms.map((alg) => keys.cu
 const published = ({ keys }: Replica): string[] => keys.published().map(({ kid }) => kid);
 
 describe('a key rotation', () => {
-  test('a key rotation publishes the next keys for ten minutes, then signs with them, and accepts the previous ones as long as a token lives', async () => {
+  test('a key rotation publishes the next keys for ten minutes, then signs with them, and accepts the previous ones while tokens are valid', async () => {
     const { replica, pass, until, command, issue, data } = await lab();
     const [one, two] = [await replica(), await replica(() => false)];
     const before = signing(one);
@@ -140,7 +140,7 @@ describe('a key rotation', () => {
     for (const key of retired()) expect(JSON.stringify(key)).toMatch(/^(?!.*PRIVATE).*BEGIN PUBLIC KEY/);
   });
 
-  test('a key rotation starts when the keys are old enough, and not before', async () => {
+  test('a key rotation starts exactly when the keys are old enough', async () => {
     const { settings, replica, clock, until } = await lab();
     const one = await replica();
     const started = clock.now();
@@ -150,7 +150,7 @@ describe('a key rotation', () => {
     expect(clock.now() - started).toBeGreaterThanOrEqual(settings.keyRotation);
   });
 
-  test('a key rotation is started once by each command', async () => {
+  test('each command starts one key rotation', async () => {
     const { replica, pass, until, command } = await lab();
     const one = await replica();
     command('first');
@@ -163,7 +163,7 @@ describe('a key rotation', () => {
     await until(() => published(one).length === 4);
   });
 
-  test('a key rotation is done once by replicas that all consider themselves responsible', async () => {
+  test('a key rotation is done once, even if several replicas consider themselves responsible', async () => {
     const { replica, pass, until, command } = await lab();
     const all = [await replica(), await replica(), await replica()];
     command('now');
@@ -175,7 +175,7 @@ describe('a key rotation', () => {
     for (const one of all) expect(published(one)).toHaveLength(4);
   });
 
-  test('a key rotation is not done by a replica that is not responsible', async () => {
+  test('a key rotation is not done by a replica that is not responsible for it', async () => {
     const { replica, pass, command } = await lab();
     const one = await replica(() => false);
     command('now');
@@ -203,7 +203,7 @@ describe('a key rotation', () => {
     expect(logged()).toHaveLength(2);
   });
 
-  test('a key rotation by age starts when the interval is over, and the next one a whole interval after the keys took over', async () => {
+  test('a key rotation by age starts when the interval is over, and the next one a whole interval after the new keys are used', async () => {
     const { settings, replica, clock, pass, until } = await lab({
       keyRotation: 40 * minute,
       accessTokenMaxAge: 15 * minute,
@@ -242,7 +242,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('a key rotation does not start when the command is removed, or set to its earlier value', async () => {
+  test('a key rotation does not start when the command is removed or set to its earlier value', async () => {
     const { replica, pass, until, command } = await lab({ keyRotation: 45 * minute, accessTokenMaxAge: 10 * minute });
     const one = await replica();
     command('first');
@@ -259,7 +259,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('a key rotation waits while sixteen retired keys are kept, however often it is commanded', async () => {
+  test('a key rotation waits while sixteen retired keys are kept, however often it is requested', async () => {
     const { replica, pass, command, retired } = await lab();
     await replica();
     let max = 0;
@@ -295,7 +295,7 @@ describe('a key rotation', () => {
   });
 });
 
-test('a rotation keeps cached verifications until a key is deleted', async () => {
+test('a key rotation keeps cached verifications until a key is deleted', async () => {
   const { replica, until, command } = await lab();
   const one = await replica();
   const { generation } = one.keys;

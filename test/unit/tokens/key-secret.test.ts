@@ -75,7 +75,7 @@ describe('replicas that watch the same key Secret', () => {
     expect(all.map(({ key }) => key())).toEqual(all.map(() => stored()));
   });
 
-  test('replicas that watch the same key Secret have the same new key each time the Secret is deleted', async () => {
+  test('replicas that watch the same key Secret get the same new key each time the Secret is deleted', async () => {
     const { cluster, start, stored } = lab();
     const [one, two] = [await start(), await start()];
     const seen = new Set([one.key()]);
@@ -102,7 +102,7 @@ describe('replicas that watch the same key Secret', () => {
     expect([stored(), one.key(), two.key()]).toEqual([three.key(), three.key(), three.key()]);
   });
 
-  test('replicas that watch the same key Secret put the keys that were read at the start in force once', async () => {
+  test('replicas that watch the same key Secret apply the keys that were read at the start exactly once', async () => {
     const { cluster, start } = lab();
     const { uses } = await start();
     expect(uses()).toBe(1);
@@ -111,7 +111,7 @@ describe('replicas that watch the same key Secret', () => {
     expect(uses()).toBe(2);
   });
 
-  test('replicas that watch the same key Secret adopt the key that an administrator stores', async () => {
+  test('replicas that watch the same key Secret use the key that an administrator stores', async () => {
     const { cluster, start } = lab();
     const [one, two] = [await start(), await start()];
     const key = randomBytes(8).toString('base64');
@@ -172,7 +172,7 @@ test('a key Secret that cannot be recreated for some minutes is recreated afterw
   expect(stored()).toBe(key());
 });
 
-test('an existing key Secret is neither created nor reported as deleted', async () => {
+test('an existing key Secret is not created again or reported as deleted', async () => {
   const { clock, start } = lab();
   const { client, lines } = await start();
   const before = client.requestsTo('GET', `/${name}`).length;
@@ -181,7 +181,7 @@ test('an existing key Secret is neither created nor reported as deleted', async 
   expect(lines().join('\n')).not.toContain('deleted');
 });
 
-test('a key Secret that was not read yet is not treated as deleted', async () => {
+test('a key Secret that has not been read yet is not treated as deleted', async () => {
   const { cluster, clock } = lab();
   const client = cluster.client();
   const { log, lines } = logOfLines();
@@ -204,7 +204,7 @@ test('a key Secret that was not read yet is not treated as deleted', async () =>
 describe('a change of the key Secret', () => {
   const other = { key: Buffer.alloc(8) };
 
-  test('a change of the key Secret gets the current contents, and is written', async () => {
+  test('a change of the key Secret receives the current contents, and is written', async () => {
     const { start, stored } = lab();
     const { secret, key } = await start();
     const before = key();
@@ -225,7 +225,7 @@ describe('a change of the key Secret', () => {
     expect(client.requestsTo('PUT', `/${name}`)).toEqual([]);
   });
 
-  test('a change of the key Secret is not attempted before the Secret was read, or while there is none', async () => {
+  test('a change of the key Secret is not attempted before the Secret is read, or while it does not exist', async () => {
     const { cluster, clock, start } = lab();
     const client = cluster.client();
     const { log } = logOfLines();
@@ -245,7 +245,7 @@ describe('a change of the key Secret', () => {
     expect(calls).toBe(0);
   });
 
-  test('a change of the key Secret is dropped if the Secret was changed or deleted concurrently', async () => {
+  test('a change of the key Secret is dropped if the Secret is changed or deleted concurrently', async () => {
     const { cluster, start, stored } = lab();
     const { client, secret } = await start();
     const otherKey = Buffer.alloc(8, 1).toString('base64');
@@ -273,7 +273,7 @@ describe('a change of the key Secret', () => {
   });
 });
 
-test('after a stop the key Secret is neither watched nor recreated', async () => {
+test('the key Secret is not watched or recreated after a stop', async () => {
   const { cluster, clock, start, stored } = lab();
   const { secret } = await start();
   secret.stop();

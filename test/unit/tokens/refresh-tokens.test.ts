@@ -28,14 +28,14 @@ describe('refresh tokens', () => {
   });
 
   test.each(['', '0'.repeat(31), '0'.repeat(33), `x${'0'.repeat(32)}`, `${'0'.repeat(32)}x`, 'A'.repeat(32)])(
-    'refresh tokens belong to no session of the name %j',
+    'refresh tokens belong to no session if the session ID is %j',
     (name) => {
       expect(isSessionID(name)).toBe(false);
       expect(isSessionID('0'.repeat(32))).toBe(true);
     },
   );
 
-  test('refresh tokens have one successor, which depends on the key and the whole token', () => {
+  test('each refresh token has one successor, which depends on the key and the whole token', () => {
     const token = tokens.first(newSessionID());
     expect(tokens.successor(token)).toBe(new RefreshTokens(Buffer.alloc(32, 7)).successor(token));
     expect(tokens.successor(token)).not.toBe(new RefreshTokens(Buffer.alloc(32, 8)).successor(token));
@@ -44,12 +44,12 @@ describe('refresh tokens', () => {
   });
 
   test.each([
-    ['', 'nothing'],
+    ['', 'no content'],
     ['x', 'a single word'],
     ['%.%', 'an invalid seal'],
     ['%.%.', 'an empty seal'],
     ['%.%.%', 'a wrong seal'],
-  ])('refresh tokens like %j (%s) belong to no session', (pattern) => {
+  ])('the text %j, a refresh token with %s, belongs to no session', (pattern) => {
     const parts = [newSessionID(), 'b'.repeat(43), 'c'.repeat(22)];
     expect(tokens.sessionOf(pattern.replaceAll('%', () => parts.shift() ?? ''))).toBeUndefined();
   });
@@ -75,7 +75,7 @@ describe('refresh tokens', () => {
     );
   });
 
-  test('refresh tokens are recognized only with the right seal: not with any changed letter, and not with one of another key', () => {
+  test('refresh tokens are recognized only with the right seal, not with any changed letter or the seal of another key', () => {
     const token = tokens.first(newSessionID());
     for (let at = 0; at < token.length; at += 1) {
       // The last letter of base64url holds unused bits; 'A' and 'Q' differ in those that are used.
@@ -86,7 +86,7 @@ describe('refresh tokens', () => {
     expect(new RefreshTokens(Buffer.alloc(32, 8)).sessionOf(token)).toBeUndefined();
   });
 
-  test('refresh tokens are all different along a chain', () => {
+  test('refresh tokens are all different along a chain of successors', () => {
     const chain = [tokens.first(newSessionID())];
     for (let step = 0; step < 1_000; step += 1) chain.push(tokens.successor(chain[step] ?? ''));
     expect(new Set(chain).size).toBe(1_001);
@@ -94,7 +94,7 @@ describe('refresh tokens', () => {
   });
 
   // evidence: refresh-token-storage
-  test('refresh tokens are stored as SHA-256', () => {
+  test('refresh tokens are stored as SHA-256 hashes', () => {
     expect(hashToken('abc')).toBe(createHash('sha256').update('abc').digest('hex'));
     expect(sameHash(hashToken('a'), hashToken('a'))).toBe(true);
     expect(sameHash(hashToken('a'), hashToken('b'))).toBe(false);
@@ -103,7 +103,7 @@ describe('refresh tokens', () => {
     expect(sameHash(hashToken('a'), 'ä'.repeat(hashToken('a').length))).toBe(false);
   });
 
-  test('refresh tokens and derived secrets share the key, and are never equal', () => {
+  test('refresh tokens and derived secrets use the same key, but are never equal', () => {
     const other = new RefreshTokens(Buffer.alloc(32, 8));
     expect(tokens.derive('a')).toBe(new RefreshTokens(Buffer.alloc(32, 7)).derive('a'));
     expect(tokens.derive('a')).toMatch(/^[\w-]{43}$/);
@@ -138,7 +138,7 @@ describe('the key of refresh tokens', () => {
   test.each([
     ['too short', { key: Buffer.alloc(31).toString('base64') }],
     ['missing', {}],
-  ])('a key of refresh tokens that is %s fails the start with a message that says what to do', async (_what, data) => {
+  ])('a key of refresh tokens that is %s makes the start fail with instructions', async (_what, data) => {
     const cluster = new MemoryCluster();
     cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
     await expect(started(cluster)).rejects.toThrow(
@@ -147,7 +147,7 @@ describe('the key of refresh tokens', () => {
   });
 });
 
-test('after a stop the Secret with the key of refresh tokens is not watched', async () => {
+test('the Secret with the key of refresh tokens is not watched after a stop', async () => {
   const clock = new FakeClock();
   const loaded = await started(new MemoryCluster(clock), clock);
   await settle();

@@ -28,7 +28,7 @@ async function replica(cluster: MemoryCluster, clock = new FakeClock()): Promise
 
 const kids = (keys: SigningKeys): string[] => (['ES256', 'RS256'] as const).map((alg) => keys.current(alg).kid);
 
-test('missing keys are created for each algorithm', async () => {
+test('missing signing keys are created for each algorithm', async () => {
   const keys = new SigningKeys({ client: new MemoryCluster().client(), namespace, clock: new FakeClock(), log });
   running.push(keys);
   await keys.start();
@@ -38,7 +38,7 @@ test('missing keys are created for each algorithm', async () => {
   ]);
 });
 
-test('the keys are the same on every replica, and are replaced on all when their Secret is deleted', async () => {
+test('the signing keys are the same on every replica, and are replaced on all when their Secret is deleted', async () => {
   const cluster = new MemoryCluster();
   const [one, two] = [await replica(cluster), await replica(cluster)];
   const before = kids(one);
@@ -49,7 +49,7 @@ test('the keys are the same on every replica, and are replaced on all when their
   expect(kids(await replica(cluster))).toEqual(kids(one));
 });
 
-test('an unchanged key set has the same generation, whatever else was changed in the Secret', async () => {
+test('an unchanged set of signing keys has the same generation, whatever else was changed in the Secret', async () => {
   const cluster = new MemoryCluster();
   const one = await replica(cluster);
   const { generation } = one;
@@ -59,7 +59,7 @@ test('an unchanged key set has the same generation, whatever else was changed in
   expect(one.generation).toBe(generation);
 });
 
-test('new keys are in force at once, and the replaced ones are not', async () => {
+test('new signing keys are used at once, and the replaced keys are not used any more', async () => {
   const [cluster, elsewhere] = [new MemoryCluster(), new MemoryCluster()];
   const one = await replica(cluster);
   const other = await replica(elsewhere);
@@ -76,7 +76,7 @@ test('new keys are in force at once, and the replaced ones are not', async () =>
 test.each<[string, Record<string, string>]>([
   ['a key is missing', {}],
   ['a key is invalid', { 'ES256.pem': 'AAAA', 'RS256.pem': 'AAAA' }],
-])('a Secret in which %s is rejected at the start, and changes nothing later', async (_, data) => {
+])('a Secret of signing keys in which %s is rejected at the start, and ignored after the start', async (_, data) => {
   const [cluster, broken] = [new MemoryCluster(), new MemoryCluster()];
   const secret = { metadata: { name: 'platform-signing-keys' }, data };
   broken.put(path, secret);
@@ -88,7 +88,7 @@ test.each<[string, Record<string, string>]>([
   expect(kids(one)).toEqual(before);
 });
 
-test('the key of refresh tokens is watched in the same way', async () => {
+test('the key of refresh tokens is watched in the same way as the signing keys', async () => {
   const cluster = new MemoryCluster();
   const one = RefreshTokens.stored({ client: cluster.client(), namespace, clock: new FakeClock(), log });
   running.push(one);
@@ -114,7 +114,7 @@ test.each<[string, string, () => string]>([
   ['RS256', 'of RSA-PSS', () => pemOf(generateKeyPairSync('rsa-pss', { modulusLength: 2048 }))],
   ['RS256', 'of an elliptic curve', () => pemOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }))],
   ['RS256', 'that is text', () => 'key'],
-])('a key for %s %s is rejected at the start, with a solution', async (alg, _, pem) => {
+])('a signing key for %s %s is rejected at the start, with a solution', async (alg, _, pem) => {
   const cluster = new MemoryCluster();
   await replica(cluster);
   const secret = cluster.get(path, 'platform-signing-keys');
@@ -123,13 +123,13 @@ test.each<[string, string, () => string]>([
   await expect(replica(cluster)).rejects.toThrow(`is not a valid ${alg} key; delete the Secret`);
 });
 
-test('a Secret without one of the keys is rejected at the start, with a solution', async () => {
+test('a Secret without one of the signing keys is rejected at the start, with a solution', async () => {
   const cluster = new MemoryCluster();
   cluster.put(path, { metadata: { name: 'platform-signing-keys' }, data: {} });
   await expect(replica(cluster)).rejects.toThrow('"RS256.pem" is missing; delete the Secret');
 });
 
-test('after a stop the Secret with the signing keys is not watched', async () => {
+test('the Secret with the signing keys is not watched after a stop', async () => {
   const clock = new FakeClock();
   const keys = await replica(new MemoryCluster(clock), clock);
   expect(clock.pending()).not.toEqual([]);
@@ -138,7 +138,7 @@ test('after a stop the Secret with the signing keys is not watched', async () =>
   expect(clock.pending()).toEqual([]);
 });
 
-test('the generation changes when one of several keys is deleted', async () => {
+test('the generation of the signing keys changes when one of several keys is deleted', async () => {
   const cluster = new MemoryCluster();
   const one = await replica(cluster);
   const { generation } = one;

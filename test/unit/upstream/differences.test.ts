@@ -19,7 +19,7 @@ test('no spec is listed twice among the differences between kube-apiserver and t
   expect(new Set(names).size).toBe(names.length);
 });
 
-test('each group of specs has a reason and expressions that both JavaScript and Go understand', () => {
+test('each group of upstream specs has a reason and expressions that both JavaScript and Go understand', () => {
   for (const { reason, specs } of [simulated, node].flatMap(({ focus, skip }) => [...focus, ...skip])) {
     expect(reason).toMatch(sentence);
     expect(specs.length).toBeGreaterThan(0);

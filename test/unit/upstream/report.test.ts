@@ -13,8 +13,8 @@ const spec = (text: string, state: string, message?: string): GinkgoReport['Spec
 const results = (outcomes: Readonly<Record<string, 'passed' | 'failed' | 'skipped'>>): Results =>
   new Map(Object.entries(outcomes).map(([name, outcome]) => [name, { outcome, message: '' }]));
 
-describe('readResults', () => {
-  test('readResults returns selected specs by their whole name, with the first line of a failure', () => {
+describe('readResults()', () => {
+  test('readResults() returns selected specs by their full name, with the first line of a failure', () => {
     const SpecReports = [
       spec('work', 'passed'),
       spec('break', 'failed', 'expected 1\ngot 2'),
@@ -30,29 +30,29 @@ describe('readResults', () => {
     });
   });
 
-  test('readResults throws if a step of the suite failed', () => {
+  test('readResults() throws if a step of the suite failed', () => {
     const setup = { ...spec('', 'failed', 'no nodes'), LeafNodeType: 'SynchronizedBeforeSuite' };
     expect(() => readResults({ SpecReports: [spec('work', 'passed'), setup] })).toThrow(
       'the specs did not run completely: SynchronizedBeforeSuite: no nodes',
     );
   });
 
-  test('readResults throws if the suite timed out', () => {
+  test('readResults() throws if the suite timed out', () => {
     const report = { SpecReports: [spec('work', 'passed')], SpecialSuiteFailureReasons: ['Suite Timeout Elapsed'] };
     expect(() => readResults(report)).toThrow('Suite Timeout Elapsed');
   });
 
-  test('readResults throws if no spec was run', () => {
+  test('readResults() throws if no spec was run', () => {
     expect(() => readResults({ SpecReports: [] })).toThrow('no spec was run');
   });
 });
 
-describe('merge', () => {
-  test('joins the results of both clusters', () => {
+describe('merge()', () => {
+  test('merge() joins the results of both clusters', () => {
     expect(merge([results({ a: 'passed' }), results({ b: 'failed' })])).toEqual(results({ a: 'passed', b: 'failed' }));
   });
 
-  test('throws if a spec ran in both clusters', () => {
+  test('merge() throws if a spec ran in both clusters', () => {
     expect(() => merge([results({ a: 'passed' }), results({ a: 'passed' })])).toThrow(
       'both selections contain the spec a',
     );
@@ -61,29 +61,29 @@ describe('merge', () => {
 
 const listed = [{ spec: 'a', reason: 'The gateway has no a.' }];
 
-describe('compare', () => {
-  test('compare accepts a listed spec that fails only through the gateway', () => {
+describe('compare()', () => {
+  test('compare() accepts a listed spec that fails only through the gateway', () => {
     const comparison = compare(results({ a: 'passed', b: 'failed' }), results({ a: 'failed', b: 'failed' }), listed);
     expect(comparison).toMatchObject({ different: ['a'], unlisted: [], outdated: [] });
   });
 
-  test('compare reports differences that are not listed, and specs that only one run has', () => {
+  test('compare() reports differences that are not listed, and specs that only one run has', () => {
     const direct = results({ a: 'passed', b: 'passed', c: 'failed', d: 'passed' });
     const gateway = results({ a: 'failed', b: 'failed', c: 'passed', e: 'passed' });
     expect(compare(direct, gateway, listed)).toMatchObject({ unlisted: ['b', 'c', 'd', 'e'], outdated: [] });
   });
 
-  test('compare reports a listed spec that passes through the gateway', () => {
+  test('compare() reports a listed spec that passes through the gateway', () => {
     const comparison = compare(results({ a: 'passed' }), results({ a: 'passed' }), listed);
     expect(comparison).toMatchObject({ different: [], unlisted: [], outdated: ['a'] });
   });
 
-  test('compare reports a listed spec that fails only at kube-apiserver', () => {
+  test('compare() reports a listed spec that fails only at kube-apiserver', () => {
     expect(compare(results({ a: 'failed' }), results({ a: 'passed' }), listed)).toMatchObject({ unlisted: ['a'] });
   });
 });
 
-test('the report has the counts of both runs, and each difference with its reason', () => {
+test('the conformance report has the counts of both runs, and each difference with its reason', () => {
   const direct = results({ a: 'passed', b: 'passed', c: 'failed', d: 'skipped' });
   const gateway = results({ a: 'failed', b: 'passed', c: 'failed', d: 'skipped' });
   const report = format(compare(direct, gateway, listed), listed, 'v1.2.3');

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { builtInClients } from '../../../../src/accounts/directory/clients.ts';
 
-test('without configuration there are clients for kubectl and for the documentation page, each with its own redirect URIs', () => {
+test('the built-in clients for kubectl and the documentation page exist without configuration, each with its own redirect URIs', () => {
   const clients = builtInClients('https://platform.example');
   expect(clients.map(({ name, redirectURIs, consent }) => ({ name, redirectURIs, consent }))).toEqual([
     // Any program on the machine can receive the code, so the user must consent.

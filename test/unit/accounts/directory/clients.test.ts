@@ -30,7 +30,7 @@ async function workOf(name: string, ...secrets: string[]): Promise<number> {
 
 const configure = (...clients: object[]): void => accounts.configure({ clients });
 
-describe('a client with a secret in the configuration or in a Secret', () => {
+describe('a client with a secret', () => {
   beforeEach(async () => {
     configure({ name: 'web', secret: 'right' }, { name: 'app', secretRef: { name: 'app', key: 'secret' } });
     await putSecret('app', 'right\n');
@@ -46,14 +46,11 @@ describe('a client with a secret in the configuration or in a Secret', () => {
     ['web', [], undefined],
     ['app', ['right\n'], undefined],
     ['nobody', ['right'], undefined],
-  ])(
-    'a client with a secret in the configuration or in a Secret with name %s and secrets %j authenticates as %s',
-    async (name, secrets, expected) => {
-      expect(await authenticate(name, ...secrets)).toBe(expected);
-    },
-  );
+  ])('a request of the client %s with the secrets %j is authenticated as %s', async (name, secrets, expected) => {
+    expect(await authenticate(name, ...secrets)).toBe(expected);
+  });
 
-  test('a client with a secret in the configuration or in a Secret computes no hash while no client has a hashed secret', async () => {
+  test('a client with a plain secret is authenticated without computing a hash while no client has a hashed secret', async () => {
     expect(await workOf('web', 'right')).toBe(0);
     expect(await workOf('web', 'wrong')).toBe(0);
     expect(await workOf('nobody', 'wrong')).toBe(0);
@@ -72,7 +69,7 @@ describe('a client with a hashed secret', () => {
     configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) }, { name: 'plain', secret: 'right' }),
   );
 
-  test('a client with a hashed secret is authenticated by its secret, which is hashed only once', async () => {
+  test('a client with a hashed secret is authenticated by the secret, which is hashed only once', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await workOf('web', 'right')).toBe(0);
     expect(await authenticate('web', 'right')).toBe('web');
@@ -103,7 +100,7 @@ describe('a client with a hashed secret', () => {
   });
 
   test.each(['web', 'plain', 'nobody', 'platform-cli'])(
-    'a client with a hashed secret computes one hash for a wrong secret of %s, so that the duration does not reveal which clients exist',
+    'a wrong secret of the client %s costs one hash, so that the duration does not reveal which clients exist',
     async (name) => {
       expect(await workOf(name, 'wrong')).toBe(1);
       expect(await workOf(name, 'wrong', 'also wrong')).toBe(2);
@@ -116,7 +113,7 @@ describe('secrets in many requests from one address', () => {
   const many = 80;
 
   test.each(['web', 'nobody'])(
-    'secrets in many requests from one address leave the share of other addresses free, for the client %s',
+    'many requests with secrets from one address leave slots for other addresses, for the client %s',
     async (name) => {
       configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) });
       await settle();
@@ -139,7 +136,7 @@ describe('secrets in many requests from one address', () => {
 describe('the well-known client', () => {
   const wellKnown = { name: 'platform', secret: 'platform' };
 
-  test('the well-known client is marked as such, and so is any client with its secret', () => {
+  test('the well-known client is marked as well-known, and so is any client with the same secret', () => {
     configure(wellKnown, { name: 'web', secret: 'platform' });
     expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: true });
     expect(accounts.directory.clients.get('web')).toMatchObject({ isWellKnown: false, hasKnownSecret: false });
@@ -147,7 +144,7 @@ describe('the well-known client', () => {
     expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: false });
   });
 
-  test('the well-known client rejects a wrong secret without a hash, as its secret is public', async () => {
+  test('the well-known client rejects a wrong secret without computing a hash, since its secret is public', async () => {
     configure(wellKnown, { name: 'web', secretHash: accounts.hashes.of('right', cheap) });
     expect(await authenticate('platform', 'platform')).toBe('platform');
     expect(await authenticate('platform', 'wrong')).toBeUndefined();
@@ -157,7 +154,7 @@ describe('the well-known client', () => {
 });
 
 describe('the built-in clients', () => {
-  test('the built-in clients are public, act only for users, and require consent unless the client is a page of this server', () => {
+  test('the built-in clients are public, act only for users, and require consent unless they are pages of this server', () => {
     configure();
     const { clients } = accounts.directory;
     expect(clients.names.toSorted()).toEqual(['platform-cli', 'platform-docs', 'platform-pages']);

@@ -44,7 +44,7 @@ test.each<[string, string, (ref: object) => object]>([
     'an OpenID provider',
     (clientSecretRef) => ({ identityProviders: [{ name: 'sso', type: 'OIDC', oidc: { ...oidc, clientSecretRef } }] }),
   ],
-])('%s: a missing Secret, key or value is reported until it exists', async (path, _, referringTo) => {
+])('a missing Secret, key or value is reported for %s until it exists', async (path, _, referringTo) => {
   await configure(referringTo({ name: 'one', key: 'two' }));
   const warning = (message: string): string[] => [`authentication.${path}: ${message}`];
   const missing = warning(`Secret "one" not found in namespace "${namespace}"`);
@@ -75,7 +75,7 @@ test('a configured password that is not a hash is reported', async () => {
   expect(warnings()).toEqual([]);
 });
 
-test('nothing is reported about Secrets that have not been read yet', async () => {
+test('no warning is reported for Secrets that have not been read yet', async () => {
   await put('one', { two: value });
   const reported: unknown[] = [];
   accounts.live.warned.subscribe((now) => reported.push(now));

@@ -73,7 +73,7 @@ describe('a User object', () => {
 
   // evidence: system-group-inactive
   test.each(['system:masters', 'system:authenticated'])(
-    'a User object is not active if it claims the group %s',
+    'a User object that claims the group %s is not active',
     async (group) => {
       await accounts.putUser('mallory', { groups: ['m', group] });
       expect(account('mallory')?.active).toBe(false);
@@ -89,17 +89,17 @@ describe('a User object', () => {
   });
 
   // evidence: system-username-inactive
-  test('a User object is not active if its name begins with system:', async () => {
+  test('a User object whose name begins with system: is not active', async () => {
     await accounts.putUser('system:admin');
     expect(account('system:admin')?.active).toBe(false);
   });
 
-  test('a User object is not active in any state other than Active', async () => {
+  test('a User object in any state other than Active is not active', async () => {
     await accounts.putUser('bob', { state: 'Suspended' });
     expect(account('bob')?.active).toBe(false);
   });
 
-  test('a User object whose password must be changed keeps its groups, since the user who sets the password gets them', async () => {
+  test('a User object whose password must be changed keeps its groups, since the user needs them after the change', async () => {
     await accounts.putUser('bob', { groups: ['b'], passwordChangeRequired: true });
     expect(account('bob')).toMatchObject({ groups: ['b'], passwordChangeRequired: true });
   });
@@ -120,7 +120,7 @@ describe('a User object', () => {
     expect(account('bob')?.passwordHash).toBeUndefined();
   });
 
-  test('a User object reads credentialID and unlock time under the names and in the formats that earlier versions stored', async () => {
+  test('a User object has its credentialID and unlock time read in the formats that earlier versions stored', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     const passwordHash = '$2b$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a';
     const values = { passwordHash, 'passwordHash.unlocked': '2026-01-01T00:00:00Z' };
@@ -150,7 +150,7 @@ const configureSecret = (rest: object = {}): void =>
     users: [{ username: 'alice', passwordHash: undefined, passwordRef: { name: 'alice', key: 'hash' }, ...rest }],
   });
 
-test('a configured user must change the password until the Secret records that it was changed', async () => {
+test('a configured user must change the password until the Secret records a change', async () => {
   const passwordHash = account('alice')?.passwordHash ?? '';
   configureSecret({ passwordChangeRequired: true });
   await putSecret('alice', { hash: passwordHash });
@@ -159,7 +159,7 @@ test('a configured user must change the password until the Secret records that i
   expect(account('alice')).toMatchObject({ passwordHash, passwordChangeRequired: false });
 });
 
-test('an identity provider manages the passwords of its users as long as it is configured', async () => {
+test('an identity provider manages the passwords of its users while it is configured', async () => {
   const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
   await accounts.putUser('bob', { identities: [identity] }, false);
   const keepers = (): readonly string[] | undefined => {
@@ -180,7 +180,7 @@ describe('an e-mail address', () => {
     expect(named('carol@example.com')).toBeUndefined();
   });
 
-  test('an e-mail address belongs to nobody while two users have it, until one gives it up', async () => {
+  test('an e-mail address belongs to no user while two users have it, until one of them gives it up', async () => {
     await accounts.putUser('bob', { email: 'both@example.com' });
     await accounts.putUser('carol', { email: 'BOTH@example.com', state: 'Disabled' });
     expect(named('both@example.com')).toBeUndefined();
@@ -189,7 +189,7 @@ describe('an e-mail address', () => {
     expect(named('carol@example.com')).toBe('carol');
   });
 
-  test('an e-mail address belongs to no User while a configured user has it too', async () => {
+  test('an e-mail address belongs to no User object while a configured user has the same address', async () => {
     accounts.configure({ users: [{ username: 'alice', email: 'both@example.com' }] });
     expect(named('both@example.com')).toBe('alice');
     await accounts.putUser('bob', { email: 'both@example.com' });
@@ -198,7 +198,7 @@ describe('an e-mail address', () => {
 });
 
 describe('while the Users cannot be read', () => {
-  test('only configured users are returned', async () => {
+  test('only configured users are returned while the Users cannot be read', async () => {
     await accounts.putUser('bob');
     accounts.client.holdWatches();
     await accounts.clock.advance(16_000);
@@ -209,7 +209,7 @@ describe('while the Users cannot be read', () => {
     expect(account('bob')?.active).toBe(true);
   });
 
-  test('looking up the user of an identity fails with 503 instead of reporting an unlinked identity', async () => {
+  test('looking up the user of an identity fails with 503 while the Users cannot be read', async () => {
     expect(accounts.directory.linked(identity)).toBeUndefined();
     accounts.client.holdWatches();
     await accounts.clock.advance(16_000);
@@ -217,7 +217,7 @@ describe('while the Users cannot be read', () => {
   });
 });
 
-test('a login with an unknown name takes as long as the hashes of User objects take', async () => {
+test('a login with an unknown name takes as long as hashing the password of a User object', async () => {
   accounts.configure({ users: [] });
   await accounts.putUser('bob');
   await accounts.putUser('carol', {}, false);
@@ -226,7 +226,7 @@ test('a login with an unknown name takes as long as the hashes of User objects t
   expect(accounts.hashes.verified).toEqual(['bcrypt:4']);
 });
 
-test('a login with an unknown name computes a preferred hash while no hash can be read', async () => {
+test('a login with an unknown name computes the preferred hash while no hash can be read', async () => {
   configureSecret();
   await settle();
   accounts.hashes.verified.length = 0;
@@ -246,7 +246,7 @@ test('a User that is being deleted is not active', async () => {
   expect(account('bob')?.active).toBe(false);
 });
 
-describe('credentials are reported as invalidated immediately', () => {
+describe('invalidated credentials are reported immediately', () => {
   const spec = { groups: ['b'] };
   let invalidations = 0;
   beforeEach(async () => {
@@ -272,12 +272,12 @@ describe('credentials are reported as invalidated immediately', () => {
         return settle();
       },
     ],
-  ])('credentials are reported as invalidated immediately when a User %s', async (_, change) => {
+  ])('invalidated credentials are reported immediately when a User %s', async (_, change) => {
     await change();
     expect(invalidations).toBe(1);
   });
 
-  test('credentials are not reported as invalidated when a User is created or its spec is written unchanged', async () => {
+  test('credentials are not reported as invalidated when a User is created or written without a change of its spec', async () => {
     await accounts.putUser('carol', {}, false);
     await accounts.putUser('bob', spec, false);
     expect(invalidations).toBe(0);
@@ -291,14 +291,14 @@ const withSecret = (username: string): object => ({
   passwordRef: { name: 'passwords', key: username },
 });
 
-describe('failed logins are forgotten', () => {
+describe('failed logins are reset', () => {
   const unlockedNames: string[] = [];
   const follow = (): void => {
     unlockedNames.length = 0;
     accounts.directory.unlocked.subscribe(({ username }) => unlockedNames.push(username));
   };
 
-  test('failed logins are forgotten when a User is unlocked, but not when a User who was unlocked before changes', async () => {
+  test('failed logins are reset when a User is unlocked, but not when a previously unlocked User changes', async () => {
     const uid = await accounts.putUser('bob');
     const { passwordHash = '' } = account('bob') ?? {};
     const unlock = (time: string): Promise<void> =>
@@ -313,7 +313,7 @@ describe('failed logins are forgotten', () => {
     expect(unlockedNames).toEqual(['bob', 'bob']);
   });
 
-  test('failed logins are forgotten when a configured user is unlocked, but not when a user is configured whose Secret already has an unlock time', async () => {
+  test("failed logins are reset when a configured user is unlocked, but not when a new user's Secret already has an unlock time", async () => {
     const values = { alice: accounts.hashes.of('a', 'bcrypt:4'), eve: accounts.hashes.of('e', 'bcrypt:4') };
     await putSecret('passwords', { ...values, 'eve.unlocked': 'first' });
     accounts.configure({ users: [withSecret('alice')] });
@@ -336,7 +336,7 @@ const waits = async (shows: () => boolean): Promise<() => boolean> => {
 };
 
 describe('waiting until a write is visible', () => {
-  test('waiting until a write is visible ends when the write is visible, not at an unrelated change, and leaves no timer behind', async () => {
+  test('waiting for a write ends when the write is visible, not at an unrelated change, and leaves no timer', async () => {
     const isDone = await waits(() => account('bob')?.active === true);
     expect(accounts.clock.pending()).toContain(2_000);
     await accounts.putUser('carol');
@@ -346,7 +346,7 @@ describe('waiting until a write is visible', () => {
     expect(accounts.clock.pending()).not.toContain(2_000);
   });
 
-  test('waiting until a write is visible ends at once if the write is already visible, and after two seconds in any case', async () => {
+  test('waiting for a write ends at once if the write is already visible, and after at most two seconds', async () => {
     expect((await waits(() => true))()).toBe(true);
     const isDone = await waits(() => false);
     await accounts.clock.advance(1_999);

@@ -59,7 +59,7 @@ function phaseOf(sid: string): string {
 
 describe('a session is revoked at once and permanently', () => {
   // evidence: dismissal-user-disabled
-  test('a session is revoked at once and permanently when a User is disabled, even briefly', async () => {
+  test('a session is revoked at once and permanently when its User is disabled, even briefly', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
@@ -75,7 +75,7 @@ describe('a session is revoked at once and permanently', () => {
   test.each([
     ['removed', [{ username: 'eve' }]],
     ['disabled', [{ username: 'alice', state: 'Disabled' }, { username: 'eve' }]],
-  ])('a session is revoked at once and permanently when a configured user is %s', async (_, changed) => {
+  ])('a session is revoked at once and permanently when its configured user is %s', async (_, changed) => {
     const [alice, eve] = [await begin('alice'), await begin('eve')];
     accounts.configure({ users: changed, clients });
     accounts.configure({ users, clients });
@@ -83,7 +83,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
   });
 
-  test('a session is revoked at once and permanently when the password of a User changes, but not when the same password is hashed again', async () => {
+  test('a session is revoked at once and permanently when the password of its User changes, but not when the same password is hashed again', async () => {
     await accounts.putUser('bob');
     const [bob, alice] = [await begin('bob'), await begin('alice')];
     const { credentialID = '' } = accounts.directory.account('bob') ?? {};
@@ -103,7 +103,7 @@ describe('a session is revoked at once and permanently', () => {
     ['refers to no password', (_: string, hash: string) => credentialIDOf(hash)],
     ['is empty', () => ''],
   ])(
-    'a session is revoked at once and permanently when the hash of a User changes and its rehash record %s',
+    'a session is revoked at once and permanently when the hash of its User changes and the rehash record %s',
     async (_, record) => {
       await accounts.putUser('bob');
       const bob = await begin('bob');
@@ -115,7 +115,7 @@ describe('a session is revoked at once and permanently', () => {
     },
   );
 
-  test('a session is revoked at once and permanently when the password of a configured user changes', async () => {
+  test('a session is revoked at once and permanently when the password of its configured user changes', async () => {
     const [alice, eve] = [await begin('alice'), await begin('eve')];
     const passwordHash = accounts.hashes.of('another', 'bcrypt:4');
     accounts.configure({ users: [{ username: 'alice', passwordHash }, { username: 'eve' }], clients });
@@ -124,7 +124,7 @@ describe('a session is revoked at once and permanently', () => {
   });
 
   // evidence: dismissal-link
-  test('a session is revoked at once and permanently when its link is removed, even briefly; sessions of other links continue', async () => {
+  test('a session is revoked at once and permanently when its link is removed, even briefly, and sessions of other links continue', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const [one, other, password] = [await beginAs('bob', identity), await beginAs('bob', another), await begin('bob')];
     await accounts.putUser('bob', { identities: [another] });
@@ -153,7 +153,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([bob(), carol()]).toEqual(['Revoked', 'Revoked']);
   });
 
-  test('a session is revoked at once and permanently when its User is replaced by one with the same name and password while the watch is interrupted', async () => {
+  test('a session is revoked at once and permanently when its User is recreated with the same password while the watch is interrupted', async () => {
     const uid = await accounts.putUser('bob');
     const bob = await begin('bob');
     let failure: Error = new Error('reset');
@@ -194,7 +194,7 @@ describe('a session is not revoked', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('a session is not revoked when it belongs to either of two identities linked to the same user', async () => {
+  test('a session is not revoked when it belongs to one of two identities that are linked to the same user', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const started = [await beginAs('bob', identity), await beginAs('bob', another)];
     await accounts.clock.advance(5 * minute);
@@ -223,7 +223,7 @@ describe('a session is not revoked', () => {
     }
   });
 
-  test('a session is not revoked while the password of a User cannot be read, nor when it is readable again', async () => {
+  test('a session is not revoked while the password of its User cannot be read, or when it is readable again', async () => {
     await accounts.putUser('bob');
     const bob = await begin('bob');
     const { passwordHash = '' } = accounts.directory.account('bob') ?? {};
@@ -283,7 +283,7 @@ describe('the sweep revokes a session', () => {
     expect(bob()).toBe('gone');
   });
 
-  test('the sweep revokes a session that was created with a password or by a link at the moment it was removed', async () => {
+  test('the sweep revokes a session that was created with a password or link while the password or link was being removed', async () => {
     const uid = await accounts.putUser('bob', { identities: [another] });
     const spec = { userName: 'bob', userUID: uid, clientID: 'console' };
     const started = [
@@ -295,7 +295,7 @@ describe('the sweep revokes a session', () => {
     expect(started.map(phaseOf)).toEqual(['gone', 'gone', 'Active']);
   });
 
-  test('the sweep revokes a session that was created by the last link of a user at the moment it was removed', async () => {
+  test('the sweep revokes a session that was created by the last link of a user while the link was being removed', async () => {
     await accounts.putUser('bob', { identities: [] });
     const bob = await beginAs('bob', identity);
     await accounts.clock.advance(5 * minute);
@@ -358,19 +358,19 @@ const ofAlice = (): Spec => {
 
 const removed = { userName: 'removed', userUID: configuredUserUID(issuer, 'removed') };
 
-describe('isDismissed distinguishes a session', () => {
+describe('isDismissed()', () => {
   test.each<[string, () => Spec, { readonly now: boolean; readonly whileRefused: boolean }]>([
     ['of a User', () => ({}), { now: false, whileRefused: false }],
     ['of a configured user', ofAlice, { now: false, whileRefused: false }],
-    ['by an identity', () => ({ identity, credentialID: '' }), { now: false, whileRefused: false }],
-    ['of a client that is unknown', () => ({ clientID: 'unknown' }), { now: true, whileRefused: false }],
+    ['of an identity', () => ({ identity, credentialID: '' }), { now: false, whileRefused: false }],
+    ['of an unknown client', () => ({ clientID: 'unknown' }), { now: true, whileRefused: false }],
     [
-      'of an identity provider that is unknown',
+      'of an unknown identity provider',
       () => ({ identity: { provider: 'unknown', subject: '1' } }),
       { now: true, whileRefused: true },
     ],
-    ['by an identity that is not linked', () => ({ identity: another }), { now: true, whileRefused: true }],
-    ['of a different password', () => ({ credentialID: 'another' }), { now: true, whileRefused: true }],
+    ['of an identity that is not linked', () => ({ identity: another }), { now: true, whileRefused: true }],
+    ['started with a different password', () => ({ credentialID: 'another' }), { now: true, whileRefused: true }],
     ['of a different User of the same name', () => ({ userUID: 'another' }), { now: true, whileRefused: false }],
     ['of a User that is gone', () => ({ userName: 'gone' }), { now: true, whileRefused: false }],
     ['of a configured user who is gone', () => removed, { now: true, whileRefused: false }],
@@ -385,13 +385,13 @@ describe('isDismissed distinguishes a session', () => {
       () => ({ subjectKind: 'ServiceAccount' as const, userName: 'system:serviceaccount:a:b', userUID: 'u' }),
       { now: false, whileRefused: false },
     ],
-  ])('isDismissed distinguishes a session %s', async (_, changes, expected) => {
+  ])('isDismissed() recognizes whether a session %s is dismissed', async (_, changes, expected) => {
     expect(await isDismissed(changes())).toBe(expected.now);
     accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);
     expect(await isDismissed(changes())).toBe(expected.whileRefused);
   });
 
-  test('isDismissed returns false for Users while they cannot be read, but recognizes removed configured users', async () => {
+  test('isDismissed() returns false for Users while they cannot be read, but recognizes removed configured users', async () => {
     const uid = await accounts.putUser('bob');
     const spec = { clientID: 'console', createdAt: '', expiresAt: '' };
     accounts.client.holdWatches();

@@ -52,7 +52,7 @@ describe('the session of a user', () => {
     ],
     ['gets a reserved group of Kubernetes', () => bob({ groups: ['b', 'system:masters'] })],
     ['loses the client', () => accounts.configure({ clients: [programs], identityProviders: [corp] })],
-  ])('the session of a user resolves to no subject once the user %s', async (_, change) => {
+  ])('the session of a user resolves to no subject after the user %s', async (_, change) => {
     await bob();
     const session = sessionOf();
     await change();
@@ -65,7 +65,7 @@ describe('the session of a user', () => {
     expect(subject(sessionOf({ credentialID: 'another' }))).toBeUndefined();
   });
 
-  test('the session of a user that an identity provider started resolves to the user while the user is linked and the provider is configured', async () => {
+  test('the session of a user from an identity provider resolves to the user while the user is linked and the provider is configured', async () => {
     await bob({ identities: [identity] });
     const session = sessionOf({ identity, credentialID: 'another' });
     expect(subject(session)).toMatchObject({ username: 'bob' });
@@ -76,16 +76,16 @@ describe('the session of a user', () => {
     expect(subject(session)).toBeUndefined();
   });
 
-  test('the session of a user resolves to no subject while two users have the identity', async () => {
+  test('the session of a user resolves to no subject while two users have the same identity', async () => {
     await bob({ identities: [identity] });
     await accounts.putUser('carol', { identities: [identity] });
     expect(subject(sessionOf({ identity }))).toBeUndefined();
   });
 
   test.each([
-    ['of an identity provider', identity, ['b', 'staff']],
-    ['by password, which adds none', undefined, ['b']],
-  ])('the session of a user adds the groups of a login %s', async (_, by, groups) => {
+    ['the login at an identity provider adds its groups', identity, ['b', 'staff']],
+    ['the login by password adds no groups', undefined, ['b']],
+  ])('the session of a user has the groups of the user and of the login: %s', async (_, by, groups) => {
     await bob({ identities: [identity] });
     const session = sessionOf({ ...(by === undefined ? {} : { identity: by }), groups: ['staff'] });
     expect(subject(session)?.groups).toEqual(groups);
@@ -97,7 +97,7 @@ describe('the session of a user', () => {
       expect(subject(sessionOf({ identity, ...groups }))?.groups).toEqual(['b']);
   });
 
-  test('the session of a user resolves to no subject if the identity provider returned a reserved group of Kubernetes', async () => {
+  test('the session of a user resolves to no subject if the identity provider returned a group that Kubernetes reserves', async () => {
     await bob({ identities: [identity] });
     expect(subject(sessionOf({ identity, groups: ['staff', 'system:masters'] }))).toBeUndefined();
     expect(subject(sessionOf({ identity, groups: ['no-system:'] }))?.groups).toEqual(['b', 'no-system:']);
@@ -112,10 +112,10 @@ describe('the session of a user', () => {
   });
 
   test.each([
-    ['of a password', {}, {}],
-    ['with groups of an identity provider', { identity, groups: ['staff'] }, {}],
-    ['while the password must be changed', {}, { passwordChangeRequired: true }],
-  ])('the session of a user returns the same object as long as nothing changes: %s', async (_, changes, spec) => {
+    ['after a login by password', {}, {}],
+    ['after a login with groups of an identity provider', { identity, groups: ['staff'] }, {}],
+    ['if the password must be changed', {}, { passwordChangeRequired: true }],
+  ])('the session of a user resolves to the same object as long as nothing changes: %s', async (_, changes, spec) => {
     await bob({ identities: [identity], ...spec });
     const session = sessionOf(changes);
     const before = subject(session);
@@ -125,7 +125,7 @@ describe('the session of a user', () => {
     expect(subject(session)).not.toBe(before);
   });
 
-  test('the session of a user does not share the groups of one login with another', async () => {
+  test('the session of a user does not share the groups of one login with another login', async () => {
     await bob({ identities: [identity] });
     const account = accounts.directory.account('bob');
     if (account === undefined) throw new Error('there is no bob');
@@ -148,12 +148,12 @@ describe('the session of a client', () => {
     expect(subject(own())).toMatchObject({ username: 'platform:client:programs', groups: ['p'] });
   });
 
-  test('the session of a client resolves to no subject with another uid', () => {
+  test('the session of a client resolves to no subject if the client has another uid', () => {
     expect(subject(own('programs', { userUID: 'another' }))).toBeUndefined();
   });
 
   test.each(['Client', 'ServiceAccount'] as const)(
-    'the session of a client of kind %s resolves to no subject if the client is not allowed to have it',
+    'the session of a client of kind %s resolves to no subject if the client may not have such sessions',
     (subjectKind) => {
       expect(subject(own('people', { subjectKind }))).toBeUndefined();
       const session = own('programs', { subjectKind });

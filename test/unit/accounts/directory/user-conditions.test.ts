@@ -33,7 +33,7 @@ async function checkUser(username: string): Promise<void> {
   await settle();
 }
 
-test('a User who is allowed to log in gets the condition unless it is already set', async () => {
+test('a User who is allowed to log in gets the condition Accepted unless it is already set', async () => {
   await accounts.putUser('bob');
   const { resourceVersion } = accounts.users.get('bob')?.metadata ?? {};
   await checkUser('bob');
@@ -60,13 +60,13 @@ test('a User who is allowed to log in gets the condition unless it is already se
 test.each([
   ['alice', {}, 'ConfiguredUser'],
   ['mallory', { groups: ['system:masters'] }, 'SystemName'],
-])('the condition of %s is not Accepted', async (username, spec, reason) => {
+])('the condition Accepted of the User %s, who is not allowed to log in, is False', async (username, spec, reason) => {
   await accounts.putUser(username, spec);
   await checkUser(username);
   expect(patches()).toMatchObject([{ body: { status: { conditions: [{ status: 'False', reason }] } } }]);
 });
 
-test('a failed write is retried', async () => {
+test("a failed write of a User's condition is retried", async () => {
   await accounts.putUser('bob');
   client.before = ({ method }) => {
     if (method === 'PATCH') throw new Error('no');
@@ -170,32 +170,32 @@ async function nextConditions(status: object, spec: object = {}): Promise<unknow
   return (patches() as { body: { status: { conditions: unknown } } }[]).at(-1)?.body.status.conditions;
 }
 
-describe('the new condition', () => {
+describe('the new condition of a User', () => {
   const earlier = '2026-01-01T00:00:00Z';
   const ready = { type: 'Ready', status: 'False', reason: 'R', message: '', lastTransitionTime: earlier };
   const accepted = { type: 'Accepted', status: 'True', reason: 'Old', message: '', lastTransitionTime: earlier };
 
-  test('the new condition keeps the time of the last transition while its status is unchanged', async () => {
+  test('the new condition of a User keeps the time of the last transition while its status is unchanged', async () => {
     expect(await nextConditions({ conditions: [accepted] })).toMatchObject([
       { reason: 'Accepted', lastTransitionTime: earlier },
     ]);
   });
 
-  test('the new condition has the current time when its status changes', async () => {
+  test('the new condition of a User has the current time when its status changes', async () => {
     const conditionsNow = await nextConditions({ conditions: [{ ...accepted, status: 'False' }] });
     expect(conditionsNow).toMatchObject([
       { status: 'True', lastTransitionTime: expect.not.stringMatching(earlier) as unknown },
     ]);
   });
 
-  test('the new condition keeps conditions of other types', async () => {
+  test('the new condition of a User keeps conditions of other types', async () => {
     expect(await nextConditions({ conditions: [ready, accepted] })).toMatchObject([
       ready,
       { reason: 'Accepted', lastTransitionTime: earlier },
     ]);
   });
 
-  test('the new condition is added to a status without conditions', async () => {
+  test('the new condition of a User is added to a status without conditions', async () => {
     expect(await nextConditions({ lastLoginTime: earlier })).toMatchObject([{ reason: 'Accepted' }]);
   });
 });
@@ -221,7 +221,7 @@ test('an unchanged condition about a shared e-mail address is not written again'
   expect(patches()).toHaveLength(2);
 });
 
-test('no condition is written for a User who was deleted meanwhile', async () => {
+test('no condition is written for a User who was deleted in the meantime', async () => {
   await accounts.putUser('bob');
   conditions.check('bob');
   accounts.cluster.delete(usersPath, 'bob');
@@ -241,7 +241,7 @@ test('no condition is written for a User whose condition another replica has alr
 });
 
 test.each([404, 409])(
-  'a write that kube-apiserver rejects with %i is not retried until the next change',
+  'a write of a condition that kube-apiserver rejects with %i is not retried until the next change',
   async (code) => {
     await accounts.putUser('bob');
     client.before = ({ method }) => {
@@ -254,7 +254,7 @@ test.each([404, 409])(
   },
 );
 
-test('a failed write is logged with the user and the cause', async () => {
+test('a failed write of a condition is logged with the user and the cause', async () => {
   await accounts.putUser('bob');
   client.before = ({ method }) => {
     if (method === 'PATCH') throw unreachable(new Error('reset'));
@@ -267,7 +267,7 @@ test('a failed write is logged with the user and the cause', async () => {
 });
 
 describe('after a stop', () => {
-  test('nothing is written, and later changes are ignored', async () => {
+  test('no condition is written after a stop, and later changes are ignored', async () => {
     await accounts.putUser('bob');
     conditions.check('bob');
     conditions.stop();
@@ -278,7 +278,7 @@ describe('after a stop', () => {
     expect(patches()).toEqual([]);
   });
 
-  test('the pending write is the last one', async () => {
+  test('the condition that is being written at a stop is the last one', async () => {
     for (const name of ['bob', 'carol']) await accounts.putUser(name);
     client.before = ({ method }) => {
       if (method === 'PATCH') conditions.stop();

@@ -45,7 +45,7 @@ function putPassword(uid: string, hash: string): void {
 }
 
 describe('a change is reported', () => {
-  test('changes of a User and of the Secret with its password are reported', async () => {
+  test('changes of a User and of its password Secret are reported', async () => {
     await start();
     const uid = putUser('bob');
     await settle();
@@ -55,7 +55,7 @@ describe('a change is reported', () => {
     expect(users.passwordValue(uid)).toBe('hash');
   });
 
-  test('a change of a Secret whose User is deleted or never existed is not reported', async () => {
+  test('changes of a Secret whose User is deleted or never existed are not reported', async () => {
     await start();
     const uid = putUser('bob');
     await settle();
@@ -78,7 +78,7 @@ describe.each([
     };
   };
 
-  test('nothing is known or current at startup', async () => {
+  test('no User is known or current at startup', async () => {
     hold();
     await start();
     expect([users.problem(), users.isCurrent()]).toEqual(['not read yet', false]);
@@ -101,7 +101,7 @@ test('Users stay current while the watches get responses', async () => {
   expect(users.isCurrent()).toBe(true);
 });
 
-test('a stop ends all watches', async () => {
+test('a stop ends all watches of Users and Secrets', async () => {
   await start();
   users.stop();
   await settle();

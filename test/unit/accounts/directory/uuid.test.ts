@@ -7,7 +7,7 @@ describe('a name-based UUID', () => {
     ['6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'www.example.com', '2ed6657d-e927-568b-95e1-2665a8aea6a2'],
     ['6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'python.org', '886313e1-3b8a-5372-9b90-0c9aee199e5d'],
     ['6ba7b811-9dad-11d1-80b4-00c04fd430c8', 'http://python.org/', '4c565f0d-3f5a-5890-b41b-20cf47701c5e'],
-  ])('a name-based UUID of namespace %s and name %s is %s', (namespace, name, uuid) => {
+  ])('the name-based UUID of the namespace %s and the name %s is %s', (namespace, name, uuid) => {
     expect(uuidV5(namespace, name)).toBe(uuid);
   });
 

@@ -68,7 +68,7 @@ const stored = (uid: string): readonly LoginRecord[] =>
   (cluster.get(path, uid) as unknown as { status: { records: LoginRecord[] } } | undefined)?.status.records ?? [];
 
 describe('the login history of a user', () => {
-  test('the login history of a user is one object per user, newest entry first', async () => {
+  test('the login history of a user is one object with the newest entry first', async () => {
     const { uid } = bob;
     const { histories } = replica();
     histories.add(bob, login({ reason: 'WrongPassword' }));
@@ -92,7 +92,7 @@ describe('the login history of a user', () => {
     expect(cluster.get(path, alice.uid)?.metadata.ownerReferences).toEqual([]);
   });
 
-  test('the login history of a user includes entries that this replica has not written yet, each only once', async () => {
+  test('the login history of a user includes entries that this replica has not written yet, without duplicates', async () => {
     const { histories, client } = replica();
     histories.add(alice, login());
     expect(await histories.of(alice)).toHaveLength(1);
@@ -127,13 +127,16 @@ describe('the login history of a user', () => {
   });
 
   test.each<[string, () => void]>([
-    ['gone', () => cluster.delete(path, alice.uid)],
+    ['deleted', () => cluster.delete(path, alice.uid)],
     [
-      'without annotations',
+      'replaced without annotations',
       () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), metadata: { name: alice.uid } }),
     ],
-    ['without records', () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), status: {} })],
-  ])('the login history of a user continues in an object that is %s meanwhile', async (_, change) => {
+    [
+      'replaced without records',
+      () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), status: {} }),
+    ],
+  ])('the login history of a user continues after its object was %s', async (_, change) => {
     const { histories } = replica();
     histories.add(alice, login({ sourceIP: '192.0.2.1' }));
     await clock.advance(2_000);
@@ -164,7 +167,7 @@ describe('the login history of a user', () => {
     expect(JSON.stringify(stored(alice.uid)).length).toBeLessThan(1_100_000);
   });
 
-  test('the login history of a user keeps its successful logins during a flood of failed ones', async () => {
+  test('the login history of a user keeps its successful logins during a flood of failed logins', async () => {
     const { histories } = replica();
     histories.add(alice, login());
     for (let index = 0; index < 300; index += 1) {
@@ -204,7 +207,7 @@ test('the login history records rejections by the login limit at most once a min
 describe('reading a login history', () => {
   test.each([
     ['does not respond', unreachable(new Error('reset'))],
-    ['rejects it', new KubeError(403, {})],
+    ['rejects the request', new KubeError(403, {})],
   ])('reading a login history fails with 503 if the cluster %s', async (_, failure) => {
     const { client, histories } = replica();
     client.before = () => {
@@ -238,7 +241,7 @@ const failWith = ({ client }: { readonly client: MemoryClient }, method: string,
 
 describe('a history write that the cluster rejects', () => {
   test.each([400, 404, 409, 422])(
-    'a rejected addition to a history (%i) is repeated as a write of the whole object',
+    'an addition to a history that the cluster rejects with %i is repeated as a write of the whole object',
     async (code) => {
       const made = replica();
       made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
@@ -257,7 +260,7 @@ describe('a history write that the cluster rejects', () => {
     ['a later write', [409, 409, 409, 409, 409], 1],
     ['a later write', [500], 1],
     ['a later write', [404], 1],
-  ])('a rejected write of a whole history succeeds at %s: %j', async (_, codes, warnings) => {
+  ])('a write of a whole history that the cluster rejects succeeds at %s: %j', async (_, codes, warnings) => {
     const made = replica();
     failWith(made, 'POST', codes);
     made.histories.add(alice, login());
@@ -266,7 +269,7 @@ describe('a history write that the cluster rejects', () => {
     expect(lines()).toHaveLength(warnings);
   });
 
-  test('a write of a whole history succeeds at the second attempt if the object was deleted meanwhile', async () => {
+  test('a write of a whole history succeeds at the second attempt if the object was deleted in the meantime', async () => {
     const made = replica();
     made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
     await clock.advance(2_000);
@@ -354,7 +357,7 @@ describe('sweeping login histories', () => {
     await histories.stop();
   });
 
-  test('sweeping login histories is done only by the holder of the Lease', async () => {
+  test('sweeping login histories is done only by the replica that holds the Lease', async () => {
     await written();
     const { histories } = replica(false);
     histories.start();
@@ -368,7 +371,7 @@ describe('sweeping login histories', () => {
 const deletions = (client: MemoryClient): number => client.requests.filter(({ method }) => method === 'DELETE').length;
 
 describe('a sweep of login histories', () => {
-  test('a sweep of login histories keeps a history that was written meanwhile, and continues with the others', async () => {
+  test('a sweep of login histories keeps a history that was written in the meantime, and continues with the others', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -400,7 +403,7 @@ describe('a sweep of login histories', () => {
     await histories.stop();
   });
 
-  test('a sweep of login histories ends when the replica stops, and leaves no timer behind', async () => {
+  test('a sweep of login histories ends when the replica stops, and leaves no timer', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -459,7 +462,7 @@ describe('a sweep of login histories', () => {
 });
 
 test.each([0, 403, 500])(
-  'an addition that kube-apiserver rejects with %i is retried later as an addition',
+  'an addition to a history that kube-apiserver rejects with %i is retried later as an addition',
   async (code) => {
     const { client, histories } = replica();
     histories.add(alice, login());
@@ -474,7 +477,7 @@ test.each([0, 403, 500])(
   },
 );
 
-test('an addition records the time of the newest entry for the sweep', async () => {
+test('an addition to a history records the time of the newest entry for the sweep', async () => {
   const { histories } = replica();
   for (let time = 0; time < 2; time += 1) {
     histories.add(alice, login());
@@ -484,7 +487,7 @@ test('an addition records the time of the newest entry for the sweep', async () 
   }
 });
 
-test('a sweep deletes the history of a removed user even if kube-apiserver omits its owners', async () => {
+test('a sweep of login histories deletes the history of a removed user even if kube-apiserver omits its owners', async () => {
   const { histories } = replica();
   const annotations = { 'iam.platform.io/newest-record': new Date(clock.now()).toISOString() };
   cluster.put(path, { metadata: { name: 'gone', annotations }, spec: {}, status: { records: [] } });

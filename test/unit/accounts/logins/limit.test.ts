@@ -68,7 +68,7 @@ describe('the delay of a user', () => {
     expect(wait(attempt('bob', '10.1.0.1'))).toBe(0);
   });
 
-  test('the delay of a user ends after its time, reported in whole seconds rounded up', () => {
+  test('the delay of a user ends after its duration, which is reported in whole seconds, rounded up', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), 4);
     expect(wait(attempt('alice'))).toBe(2);
@@ -82,7 +82,7 @@ describe('the delay of a user', () => {
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('the delay of a user starts over one window after the last failure', () => {
+  test('the delay of a user starts from zero one window after the last failure', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), 4);
     advance(limit.within - 1);
@@ -98,7 +98,7 @@ describe('an address with a recent login of the user', () => {
   const own = attempt('alice', '10.1.0.1');
 
   // evidence: familiar-address-no-lockout
-  test('an address with a recent login of the user is not delayed by failures from other addresses, so strangers cannot lock a user out', () => {
+  test('an address with a recent login of the user is not delayed by failures from other addresses, so strangers cannot lock users out', () => {
     const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
     limiter.succeeded(own);
     for (let index = 0; index < 25; index += 1) fail(attempt('alice', `10.2.0.${index}`));
@@ -125,7 +125,7 @@ describe('an address with a recent login of the user', () => {
     expect(limiter.enter(own)).toBe(0);
   });
 
-  test('an address with a recent login of the user is remembered for a month after the last login', () => {
+  test('an address with a recent login of the user is stored for a month after the last login', () => {
     const { limiter, wait, fail, advance } = lab();
     for (let time = 0; time < 90; time += 1) {
       limiter.succeeded(own);
@@ -156,7 +156,7 @@ describe('the hard limit', () => {
   });
 
   // evidence: address-limit-any-name
-  test('the hard limit of an address counts failures of all names', () => {
+  test('the hard limit of an address counts failures of all usernames', () => {
     const { wait, fail } = lab();
     for (let index = 0; index < limit.perAddress - 1; index += 1) fail(attempt(`nobody-${index}`));
     expect(wait(attempt('alice'))).toBe(0);
@@ -190,10 +190,10 @@ describe('the hard limit', () => {
   });
 
   test.each([
-    ['half of perClient', { perAddress: 300, perClient: 1_000 }, 500],
-    ['half of an odd perClient, rounded down', { perAddress: 12, perClient: 31 }, 15],
-    ['perAddress where that is more', { perAddress: 12, perClient: 20 }, 12],
-  ])('the hard limit of an IPv6 /48 is at most %s', (_, chosen, max) => {
+    ['at most half of perClient', { perAddress: 300, perClient: 1_000 }, 500],
+    ['at most half of an odd perClient, rounded down', { perAddress: 12, perClient: 31 }, 15],
+    ['perAddress if that is more', { perAddress: 12, perClient: 20 }, 12],
+  ])('the hard limit of an IPv6 /48 is %s', (_, chosen, max) => {
     const { wait, fail } = lab({ ...limit, ...chosen });
     for (let index = 1; index < max; index += 1) fail(attempt(`nobody-${index}`, addressOf(index)));
     expect(wait(attempt('alice', addressOf(0)))).toBe(0);
@@ -205,7 +205,7 @@ describe('the hard limit', () => {
   test.each<[string, (username: string, address: string) => Attempt]>([
     ['a user', (username, address) => attempt(username, address)],
     ['a client', (client, address) => secret(client, address)],
-  ])('the hard limit of an IPv6 /48 does not apply to %s at a /64 with an earlier success', (_, guess) => {
+  ])('the hard limit of an IPv6 /48 does not apply to %s at a /64 with an earlier successful login', (_, guess) => {
     const { limiter } = lab({ ...limit, perClient: 1_000 });
     limiter.succeeded(guess('alice', '2001:db8:1:a::1'));
     for (let index = 0; index < 5 * limit.perAddress; index += 1)
@@ -251,16 +251,13 @@ describe('the hard limit', () => {
     ['2001:db8::1', '2001:db8:1::1', false],
     ['1::', '::1', false],
     ['10.0.0.1', '10.0.0.2', false],
-  ])(
-    'the hard limit treats %s and %s as the same address, since one host has a whole /64: %j',
-    (one, other, isSame) => {
-      const { wait, fail } = lab();
-      fail(attempt('alice', one), limit.maxTries);
-      for (let index = limit.maxTries; index < limit.perAddress; index += 1) fail(attempt(`nobody-${index}`, one));
-      expect(wait(attempt('alice', other)) === limit.within / second).toBe(isSame);
-      expect(wait(attempt('bob', other)) > 0).toBe(isSame);
-    },
-  );
+  ])('the hard limit treats %s and %s as the same address if both are in one /64: %j', (one, other, isSame) => {
+    const { wait, fail } = lab();
+    fail(attempt('alice', one), limit.maxTries);
+    for (let index = limit.maxTries; index < limit.perAddress; index += 1) fail(attempt(`nobody-${index}`, one));
+    expect(wait(attempt('alice', other)) === limit.within / second).toBe(isSame);
+    expect(wait(attempt('bob', other)) > 0).toBe(isSame);
+  });
 
   test('the hard limit of a client does not apply to a user at the address of a recent login, so strangers cannot lock everyone out', () => {
     const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
@@ -276,7 +273,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.1.0.1'))).toBeGreaterThan(0);
   });
 
-  test('the hard limit does not mix up pairs, whatever the names', () => {
+  test('the hard limit distinguishes all pairs of user and address, whatever their names', () => {
     const { wait, fail } = lab();
     fail(attempt('a","b', 'c'), limit.maxTries);
     expect(wait(attempt('a', 'b","c'))).toBe(0);
@@ -308,7 +305,7 @@ describe('a successful login', () => {
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('a successful login does not reset the failures of the address or the client, so one valid account cannot hide guesses at others', () => {
+  test('a successful login does not reset the failures of the address or client, so a valid account cannot hide guesses at others', () => {
     const { limiter, wait, fail } = lab({ ...limit, perClient: 12 });
     for (let index = 0; index < 11; index += 1) {
       fail(attempt(`victim-${index}`));
@@ -336,7 +333,7 @@ describe('guesses at a client secret', () => {
     expect(limiter.retryAfter(secret('console', '10.0.0.2'))).toBe(0);
   });
 
-  test('guesses at a client secret are limited per address and per client, except at an address with a recent success of the client', () => {
+  test('guesses at a client secret are limited per address and per client, except at an address where the client recently succeeded', () => {
     const { limiter } = lab();
     limiter.succeeded(secret('console', '10.1.0.1'));
     for (let index = 0; index < limit.perAddress; index += 1) limiter.failed(secret(`client-${index}`));
@@ -373,7 +370,7 @@ describe('guesses at a client secret', () => {
 const code = (address: string): Attempt => ({ guesses: 'provider code', address });
 
 // evidence: provider-code-limit
-test('guesses at provider login codes are limited per address, and counted separately from all others', () => {
+test('guesses at provider login codes are limited per address, and counted separately from all other guesses', () => {
   const { limiter, wait } = lab();
   for (let time = 0; time < limit.perAddress; time += 1) {
     expect(limiter.retryAfter(code('10.0.0.1'))).toBe(0);
@@ -400,31 +397,28 @@ async function allFail(limiter: LoginLimiter, attempts: readonly Attempt[]): Pro
   return admitted;
 }
 
-describe('concurrent attempts', () => {
+describe('concurrent login attempts', () => {
   const numbers = Array.from({ length: 64 }, (_, index) => index);
 
   // evidence: login-limit-concurrent
   test.each([
-    ['a user, from one address', () => attempt('alice'), 3],
-    ['a user, from everywhere', (index: number) => attempt('alice', `10.0.0.${index}`), 3],
-    ['any user, from one address', (index: number) => attempt(`name-${index}`), limit.perAddress],
-    ['any user, through one client', (index: number) => attempt(`name-${index}`, `10.0.0.${index}`), limit.perClient],
-    ['the secret of a client, from one address', () => secret(), limit.maxTries],
-  ])(
-    'concurrent attempts that fail, for %s, are not more than sequential ones could be',
-    async (_, one, maxFailures) => {
-      const { limiter } = lab();
-      expect(
-        await allFail(
-          limiter,
-          numbers.map((index) => one(index)),
-        ),
-      ).toBe(maxFailures);
-      expect(await limiter.enter(one(0))).toBeGreaterThan(0);
-    },
-  );
+    ['of a user from one address', () => attempt('alice'), 3],
+    ['of a user from many addresses', (index: number) => attempt('alice', `10.0.0.${index}`), 3],
+    ['of any user from one address', (index: number) => attempt(`name-${index}`), limit.perAddress],
+    ['of any user through one client', (index: number) => attempt(`name-${index}`, `10.0.0.${index}`), limit.perClient],
+    ['with the secret of a client from one address', () => secret(), limit.maxTries],
+  ])('concurrent login attempts %s fail no more often than sequential ones could', async (_, one, maxFailures) => {
+    const { limiter } = lab();
+    expect(
+      await allFail(
+        limiter,
+        numbers.map((index) => one(index)),
+      ),
+    ).toBe(maxFailures);
+    expect(await limiter.enter(one(0))).toBeGreaterThan(0);
+  });
 
-  test('concurrent attempts run one at a time for a user with a delay, once the delay is over', async () => {
+  test('concurrent login attempts of a user with a delay run one at a time once the delay is over', async () => {
     const { limiter, fail, advance } = lab();
     fail(attempt('alice', '10.0.1.1'), 3);
     advance(second);
@@ -436,7 +430,7 @@ describe('concurrent attempts', () => {
     ).toBe(1);
   });
 
-  test('concurrent attempts that succeed are all processed in order, and leave no state behind', async () => {
+  test('concurrent login attempts that succeed are all processed in order, and leave no state', async () => {
     const { limiter } = lab();
     const order: number[] = [];
     let maxFailures = 0;
@@ -459,7 +453,7 @@ describe('concurrent attempts', () => {
     expect(limiter.enter(attempt('alice'))).toBe(0);
   });
 
-  test('concurrent attempts that end without an outcome are not counted', async () => {
+  test('concurrent login attempts that end without an outcome are not counted', async () => {
     const { limiter } = lab();
     for (let time = 0; time < 100; time += 1) {
       const one = attempt('alice');
@@ -468,7 +462,7 @@ describe('concurrent attempts', () => {
     }
   });
 
-  test('concurrent attempts that are two guesses each count as two', async () => {
+  test('concurrent login attempts that contain two guesses each count as two', async () => {
     const { limiter } = lab();
     const all = [secret(), secret(), secret(), secret()];
     expect(all.slice(0, 3).map((one) => limiter.enter(one, 2))).toEqual([0, 0, 0]);
@@ -482,7 +476,7 @@ describe('concurrent attempts', () => {
     expect(await last).toBeGreaterThan(0);
   });
 
-  test('concurrent attempts are not delayed by those of others', () => {
+  test('concurrent login attempts are not delayed by those of other users', () => {
     const { limiter } = lab();
     for (let time = 0; time < 3; time += 1) expect(limiter.enter(attempt('alice'))).toBe(0);
     expect(limiter.enter(attempt('alice'))).toBeInstanceOf(Promise);
@@ -490,7 +484,7 @@ describe('concurrent attempts', () => {
     expect(limiter.enter(secret())).toBe(0);
   });
 
-  test('concurrent attempts never fail more often than the limits allow, nor wait forever, whatever their outcomes', async () => {
+  test('concurrent login attempts never fail more often than the limits allow, and never wait forever, whatever their outcomes', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ user: fc.nat(2), host: fc.nat(2), right: fc.boolean(), lasts: fc.nat(3) }), {
@@ -524,7 +518,7 @@ describe('concurrent attempts', () => {
 });
 
 describe('the login limiter', () => {
-  test('the login limiter evicts the oldest names during a flood, and keeps its size', () => {
+  test('the login limiter evicts the oldest names during a flood, and stays within its size', () => {
     const { wait, fail, advance } = lab({ ...limit, perAddress: 1e9, perClient: 1e9 });
     fail(attempt('alice'), limit.maxTries);
     advance(second);
@@ -535,7 +529,7 @@ describe('the login limiter', () => {
     expect(wait(attempt('name-29999', 'address-29999'))).toBeGreaterThan(0);
   });
 
-  test('the login limiter never allows more guesses at a user from one address than its limit, whatever their timing', () => {
+  test('the login limiter never allows more guesses at a user from one address than the limit, whatever their timing', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 4 * minute }), { maxLength: 60 }), (pauses) => {
         const { limiter, advance, wait } = lab();
@@ -556,7 +550,7 @@ describe('the login limiter', () => {
     );
   });
 
-  test('the login limiter never allows more failures through a client than its limit in a window, whatever their timing', () => {
+  test('the login limiter never allows more failures through a client in a window than the limit, whatever their timing', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: minute }), { maxLength: 150 }), (pauses) => {
         const { limiter, advance, wait } = lab();
@@ -642,7 +636,7 @@ describe('the failures that a replica publishes', () => {
     expect(keys.join(' ')).not.toContain('old');
   });
 
-  test('the failures that a replica publishes prefer, when there are too many, the most failures, then reset ones, then the latest ones', () => {
+  test('the failures that a replica publishes, if there are too many, are the most numerous, then the reset ones, then the latest', () => {
     const { limiter, fail, advance } = lab();
     const first = (count: number): string[] => limiter.shared(count).map(({ key }) => key);
     fail(attempt('forgiven', '10.0.0.9'), 2);
@@ -665,7 +659,7 @@ describe('the failures that a replica publishes', () => {
     ).toBe(true);
   });
 
-  test('the failures that a replica publishes no longer count at others once the replica is gone', () => {
+  test('the failures that a replica publishes no longer count at other replicas once the replica is gone', () => {
     const { limiter, wait } = lab();
     limiter.setPeer('peer', [{ key: 'u:alice', count: 10, last: 1_000_000 }]);
     expect(wait(attempt('alice'))).toBeGreaterThan(0);

@@ -99,7 +99,7 @@ describe('failed logins on one replica', () => {
   );
 
   // evidence: limit-shared-by-replicas
-  test('failed logins on one replica give an attacker no more attempts when there are many replicas', async () => {
+  test('an attacker has no more login attempts when there are many replicas', async () => {
     const tries = async (all: readonly Replica[]): Promise<number> => {
       let made = 0;
       for (let time = 0; time < 20 * minute; time += 2 * second) {
@@ -118,7 +118,7 @@ describe('failed logins on one replica', () => {
     expect(await tries([await replica(), await replica(), await replica()])).toBe(alone);
   });
 
-  test('failed logins on one replica are known to a replica that starts later, and outlive the replica that counted them', async () => {
+  test('failed logins on one replica are known to a replica that starts later, and are kept after the first replica stops', async () => {
     const one = await replica();
     fail(one, limit.maxTries);
     await one.shared.stop();
@@ -126,7 +126,7 @@ describe('failed logins on one replica', () => {
     expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('failed logins on one replica are shared again once the cluster responds', async () => {
+  test('failed logins on one replica are shared after an outage, as soon as the cluster responds', async () => {
     const [one, other] = await pair();
     one.client.before = ({ method }) => {
       if (method !== 'GET') throw unreachable(new Error('down'));
@@ -152,7 +152,7 @@ describe('failed logins on one replica', () => {
 });
 
 describe('failed logins are reset on every replica', () => {
-  test('failed logins are reset on every replica when the user logs in, for that address', async () => {
+  test('failed logins at the address are reset on every replica when the user logs in', async () => {
     const [one, other] = await pair();
     fail(one, 4);
     fail(other, 2, attempt('alice', '10.0.0.2'));
@@ -177,7 +177,7 @@ describe('failed logins are reset on every replica', () => {
     }
   });
 
-  test('failed logins are reset on every replica when the user is unlocked, which reaches every replica before the failures of others do', async () => {
+  test('failed logins are reset on every replica when the user is unlocked, before the failures of other users are shared', async () => {
     const [one, other] = await pair();
     fail(one, 5);
     fail(other, 5);
@@ -215,7 +215,7 @@ const expectFamiliar = ({ limiter }: Replica): void => {
 
 describe('the address of a login', () => {
   // evidence: familiar-address-shared
-  test('the address of a login is known to every replica, and to those that start later, even after all replicas have stopped', async () => {
+  test('the address of a login is known to every replica, even to those that start after all replicas have stopped', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt());
     guess(other);
@@ -236,7 +236,7 @@ describe('the address of a login', () => {
     expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('the address of a login is kept for both logins if two replicas write at the same time', async () => {
+  test('the addresses of two logins are both kept if two replicas write at the same time', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt('alice'));
     other.limiter.succeeded(attempt('bob'));
@@ -248,7 +248,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(4);
   });
 
-  test('the address of a login is kept for a bounded number of recent logins and for a month', async () => {
+  test('the addresses of a bounded number of recent logins are kept for a month', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt('first'));
     await travel();
@@ -271,7 +271,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(1);
   });
 
-  test('the address of a login is written again after the object is deleted', async () => {
+  test('the address of a login is written again after its object is deleted', async () => {
     const one = await replica();
     one.limiter.succeeded(attempt());
     await travel();
@@ -282,7 +282,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(2);
   });
 
-  test('the address of a login cannot have a time in the future', async () => {
+  test('the time of the address of a login cannot be in the future', async () => {
     const one = await replica();
     const at = new Date(clock.now() + 365 * day).toISOString();
     const key = `mark of p:${JSON.stringify(['alice', '10.0.0.1'])}`;
@@ -299,7 +299,7 @@ describe('the address of a login', () => {
 const writes = ({ client }: Replica): number => client.requests.filter(({ method }) => method !== 'GET').length;
 
 describe('a replica', () => {
-  test('a replica writes at most one bounded object a second, however many names are guessed', async () => {
+  test('a replica writes at most one bounded object of failed logins a second, however many names are guessed', async () => {
     const one = await replica();
     fail(one, 4, attempt('victim'));
     for (let index = 0; index < 1_500; index += 1) {
@@ -315,7 +315,7 @@ describe('a replica', () => {
     expect(failures.filter(({ key }) => key.includes('victim'))).toMatchObject([{ count: 4 }, { count: 4 }]);
   });
 
-  test('a replica writes nothing while nobody fails, except once a day for addresses of logins', async () => {
+  test('a replica writes nothing while no login fails, except the addresses of logins once a day', async () => {
     const [one, other] = await pair();
     await travel();
     expect(writes(one)).toBe(0);
@@ -364,7 +364,7 @@ const leave = (name: string, at: number): void => {
 const deletions = ({ client }: Replica): string[] =>
   client.requests.filter(({ method }) => method === 'DELETE').map((request) => request.path.slice(path.length + 1));
 
-test('a table that an administrator deletes no longer counts', async () => {
+test('a table of failed logins that an administrator deletes no longer counts', async () => {
   const one = await replica();
   leave('other', clock.now());
   await settle();
@@ -374,7 +374,7 @@ test('a table that an administrator deletes no longer counts', async () => {
   expect(one.limiter.retryAfter(attempt())).toBe(0);
 });
 
-test('a reset is written without a time of the last failure', async () => {
+test('a reset of failed logins is written without a time of the last failure', async () => {
   const one = await replica();
   fail(one, 2);
   await travel();
@@ -391,19 +391,22 @@ describe.each([
   ['failed logins', (one: Replica) => one.limiter.failed(attempt())],
   ['a login', (one: Replica) => one.limiter.succeeded(attempt())],
 ])('a write of %s', (_, log) => {
-  test.each([0, 403, 500])('a write that kube-apiserver rejects with %i creates no object', async (code) => {
-    const one = await replica();
-    one.client.before = ({ method }) => {
-      if (method === 'PATCH') throw new KubeError(code, {});
-    };
-    log(one);
-    await travel();
-    expect(writes(one)).toBe(1);
-  });
+  test.each([0, 403, 500])(
+    'a write to the login tables that kube-apiserver rejects with %i creates no object',
+    async (code) => {
+      const one = await replica();
+      one.client.before = ({ method }) => {
+        if (method === 'PATCH') throw new KubeError(code, {});
+      };
+      log(one);
+      await travel();
+      expect(writes(one)).toBe(1);
+    },
+  );
 });
 
 describe('the addresses of logins', () => {
-  test('the addresses of logins are one object, to which a login adds only its own entry', async () => {
+  test('the addresses of logins are in one object, to which a login adds only its own entry', async () => {
     const one = await replica();
     one.limiter.succeeded(attempt('alice'));
     await travel();
@@ -436,7 +439,7 @@ describe('the addresses of logins', () => {
     expect(Object.keys(familiar())).toHaveLength(2);
   });
 
-  test('the addresses of logins are written later if the object cannot be created now', async () => {
+  test('the addresses of logins are written later if the object cannot be created at first', async () => {
     const one = await replica();
     one.client.before = ({ method }) => {
       if (method === 'POST') throw unreachable(new Error('reset'));
@@ -473,7 +476,7 @@ describe('a sweep of failed logins', () => {
     expect(tables()).toEqual(['young']);
   });
 
-  test('a sweep of failed logins keeps a table that is written meanwhile', async () => {
+  test('a sweep of failed logins keeps a table that is written in the meantime', async () => {
     const one = await replica(true);
     leave('old', old());
     one.client.before = ({ method }) => {
@@ -485,7 +488,7 @@ describe('a sweep of failed logins', () => {
     expect(one.lines().join('\n')).not.toContain('swept');
   });
 
-  test('a sweep of failed logins continues with the others when a table is already deleted', async () => {
+  test('a sweep of failed logins continues with the other tables when one is already deleted', async () => {
     const one = await replica(true);
     for (const name of ['first', 'second']) leave(name, old());
     one.client.before = ({ method, path: target }) => {
@@ -510,7 +513,7 @@ describe('a sweep of failed logins', () => {
     expect(tables()).toEqual([]);
   });
 
-  test('a sweep of failed logins ends with the pending request when the replica stops', async () => {
+  test('a sweep of failed logins ends when the replica stops, even during a request', async () => {
     const one = await replica(true);
     for (const name of ['first', 'second']) leave(name, old());
     one.client.before = async ({ method }) => {
@@ -522,7 +525,7 @@ describe('a sweep of failed logins', () => {
   });
 });
 
-test('after a stop the replica watches and schedules nothing', async () => {
+test('a replica that has stopped watches and schedules nothing', async () => {
   const one = await replica(true);
   await one.shared.stop();
   await settle();

@@ -31,7 +31,7 @@ function stored(): { readonly password: string; readonly passwordHash: string } 
   return { password: read('password'), passwordHash: read('passwordHash') };
 }
 
-test('a password of 20 unambiguous characters is generated for a user who refers to it, and the log does not contain it', async () => {
+test('a password of 20 unambiguous characters is generated for a user who refers to the admin Secret, and is not in the log', async () => {
   const lines = await ensure(other, admin);
   const { password, passwordHash } = stored();
   expect(password).toMatch(/^[A-HJ-NP-Za-km-np-z2-9]{20}$/);
@@ -43,7 +43,7 @@ test('a password of 20 unambiguous characters is generated for a user who refers
   expect(lines.join('')).not.toContain(password);
 });
 
-test('each release gets a different admin password', async () => {
+test('each release of the chart gets a different admin password', async () => {
   await ensure(admin);
   const first = stored().password;
   cluster.delete(secrets, 'platform-admin');
@@ -59,7 +59,7 @@ test('an existing admin password is kept', async () => {
 });
 
 test.each([[[]], [[other]], [[{ username: 'inline', passwordHash: `$2b$04$${'a'.repeat(53)}` }]]])(
-  'no admin password is generated if no user refers to it: %j',
+  'no admin password is generated if no user refers to the admin Secret: %j',
   async (users) => {
     expect(await ensure(...users)).toEqual([]);
     expect(cluster.list(secrets)).toEqual([]);

@@ -31,7 +31,7 @@ const logIn = (password: string): Promise<boolean> =>
 const attempt = { guesses: 'password', username: 'bob', address: '192.0.2.1', client: 'console' } as const;
 
 test.each<How>(['change', 'replace'])(
-  'a user can %s their password, and the log contains neither the old nor the new one',
+  'a user can %s their password, and the log does not contain the old or the new password',
   async (how) => {
     expect(await set(rightPassword, next, how)).toBeUndefined();
     expect(await logIn(next)).toBe(true);
@@ -47,12 +47,12 @@ test.each([
   ['unfit', rightPassword, 'short'],
   ['unfit', rightPassword, rightPassword],
   ['unfit', rightPassword, 'password123'],
-])('a password change that is %s is refused: %j to %j', async (reason, current, password) => {
+])('a password change is rejected with the reason "%s": from %j to %j', async (reason, current, password) => {
   expect(await set(current, password)).toMatchObject({ reason, message: expect.any(String) });
   expect(await logIn(rightPassword)).toBe(true);
 });
 
-test('a wrong current password is logged and counts as a failed login', async () => {
+test('a wrong current password in a password change is logged and counts as a failed login', async () => {
   for (let time = 0; time < 3; time += 1) expect(await set('wrong', next)).toMatchObject({ reason: 'wrong' });
   expect(lines().map((line) => JSON.parse(line) as unknown)).toContainEqual(
     expect.objectContaining({ level: 'info', auditID: 'audit-1', user: 'bob', sourceIP: '192.0.2.1' }),
@@ -67,20 +67,20 @@ test('a wrong current password is logged and counts as a failed login', async ()
   expect(accounts.hashes.verified).toHaveLength(length);
 });
 
-test('the right current password resets failed logins', async () => {
+test('the right current password in a password change resets failed logins', async () => {
   for (let time = 0; time < 2; time += 1) accounts.limiter.failed(attempt);
   expect(await set(rightPassword, next)).toBeUndefined();
   for (let time = 0; time < 2; time += 1) accounts.limiter.failed(attempt);
   expect(accounts.limiter.retryAfter(attempt)).toBe(0);
 });
 
-test('a user who was disabled meanwhile cannot change the password', async () => {
+test('a user who was disabled in the meantime cannot change their password', async () => {
   await accounts.putUser('bob', { state: 'Disabled' });
   expect(await set(rightPassword, next)).toMatchObject({ reason: 'wrong' });
 });
 
-describe('a password that is managed elsewhere cannot be changed', () => {
-  test('a password that is managed elsewhere cannot be changed by a user in the configuration', async () => {
+describe('a password that is managed elsewhere', () => {
+  test('a password in the configuration cannot be changed by its user', async () => {
     const alice = accounts.directory.account('alice');
     if (alice === undefined) throw new Error('there is no alice');
     expect(await new OwnPassword(accounts).change(alice, rightPassword, next, from)).toMatchObject({
@@ -89,7 +89,7 @@ describe('a password that is managed elsewhere cannot be changed', () => {
     });
   });
 
-  test('a password that is managed elsewhere cannot be changed by a user of an identity provider; the error names the provider', async () => {
+  test('a password of an identity provider cannot be changed by its user, and the error names the provider', async () => {
     accounts.cluster.delete('/apis/iam.platform.io/v1alpha2/users', 'bob');
     await accounts.putUser('bob', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     expect(await set(rightPassword, next)).toMatchObject({

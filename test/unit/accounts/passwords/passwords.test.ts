@@ -23,7 +23,7 @@ describe('the hash functions', () => {
     ['password', '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'],
     ['password', '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4'],
     ['password', '$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc'],
-  ])('the hash functions verify %j against %s', async (password, hash) => {
+  ])('the hash functions verify the password %j against the hash %s', async (password, hash) => {
     expect(parametersOf(hash)).toBeDefined();
     expect(await nativeHashFunctions.verify(hash, password)).toBe(true);
     for (const other of [`${password}x`, password.slice(0, -1), password.toLowerCase().replace('p', 'P'), ''])
@@ -31,7 +31,7 @@ describe('the hash functions', () => {
   });
 
   test.each(['bcrypt:4', 'bcrypt:5', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
-    'the hash functions create a hash of %s that names its parameters and matches only its password',
+    'a new hash with the parameters %s names them and matches only its password',
     async (parameters) => {
       const [one, two] = [
         await nativeHashFunctions.hash('pässword', parameters),
@@ -45,7 +45,7 @@ describe('the hash functions', () => {
   );
 
   test.each(['bcrypt:4', 'argon2id:256:2:1'])(
-    'the hash functions of %s use all of a password that contains a NUL',
+    'a hash with the parameters %s depends on every byte of a password that contains a NUL',
     async (parameters) => {
       const hash = await nativeHashFunctions.hash('a\0b', parameters);
       expect(await nativeHashFunctions.verify(hash, 'a\0b')).toBe(true);
@@ -64,11 +64,11 @@ describe('a new hash', () => {
 });
 
 const ways = (hashes: CountingHashes): [string, string | undefined, string, boolean][] => [
-  ['no such user', undefined, 'right', true],
+  ['an unknown user', undefined, 'right', true],
   ['a wrong password', hashes.of('right', slow), 'wrong', true],
   ['a disabled user', hashes.of('right', slow), 'right', false],
   ['a disabled user with a wrong password', hashes.of('right', slow), 'wrong', false],
-  ['something that is no hash', 'right', 'right', true],
+  ['a malformed hash', 'right', 'right', true],
   ['an empty hash', '', '', true],
   ['a password that is too long', hashes.of('right', slow), 'x'.repeat(maxPasswordBytes + 1), true],
   ['a password that is too long, and the hash of none', hashes.of('', slow), 'é'.repeat(maxPasswordBytes), true],
@@ -109,7 +109,7 @@ describe('verifying a password', () => {
     },
   );
 
-  test('verifying a password returns true for the right password of an active user, after one verification too', async () => {
+  test('verifying a password returns true for the right password of an active user, after one verification', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await passwords.prepare([slow]);
@@ -121,14 +121,14 @@ describe('verifying a password', () => {
     expect(hashes.verified).toEqual([slow, slow]);
   });
 
-  test('verifying a password passes on at most the longest accepted password', async () => {
+  test('verifying a password passes at most the longest accepted password to the hash function', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await passwords.verify(hashes.of('right', slow), 'é'.repeat(maxPasswordBytes));
     expect(hashes.tried).toEqual(['']);
   });
 
-  test('verifying a password works before anything was prepared', async () => {
+  test('verifying a password works before any parameters are prepared', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     expect(await passwords.verify(undefined, 'x')).toBe(false);
@@ -157,7 +157,7 @@ describe('verifying a password', () => {
     ['the right password of a disabled user', 'right', false],
     ['a password that is too long', 'x'.repeat(2_000), true],
   ])(
-    'verifying a password against a cheaper hash fails no sooner than against the slowest: %s',
+    'verifying a password against a cheaper hash fails no sooner than against the slowest hash: %s',
     async (_what, password, active) => {
       const clock = new FakeClock();
       const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200 } });
@@ -190,7 +190,7 @@ describe('verifying a password', () => {
   const retryLater = { headers: { 'Retry-After': '1' } };
 
   // evidence: hash-queue-overflow
-  test('verifying a password responds 429 to an address with too many pending verifications, but not to others, and recovers', async () => {
+  test('verifying a password returns 429 to an address with too many pending verifications, but not to others, and recovers', async () => {
     const { release, hashes, passwords, hash, verify } = held();
     const all = Array.from({ length: 500 }, (_, index) => verify(`2001:db8:1:2::${index.toString(16)}`));
     expect(await Promise.race(all)).toMatchObject({ reason: 'TooManyRequests', code: 429, ...retryLater });
@@ -205,7 +205,7 @@ describe('verifying a password', () => {
     expect(await passwords.verify(hash, 'right')).toBe(true);
   });
 
-  test('verifying a password responds 429 when the queue is full, to the address with the most pending verifications', async () => {
+  test('verifying a password returns 429 to the address with the most pending verifications when the queue is full', async () => {
     const { release, verify } = held();
     const all = Array.from({ length: 1_000 }, (_, index) => verify(`192.0.2.${index % 10}`));
     const other = verify('198.51.100.1');
@@ -244,7 +244,7 @@ describe('verifying a password', () => {
     await Promise.all([...flood, other]);
   });
 
-  test('verifying a password leaves no state behind when it fails, neither in prepare nor in the decoys', async () => {
+  test('a failed verification of a password leaves no state', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     hashes.failure = new Error('out of memory');
@@ -259,7 +259,7 @@ describe('verifying a password', () => {
   });
 
   // evidence: password-check-correct
-  test('verifying a password returns true only for the password itself, whatever the input', async () => {
+  test('verifying a password returns true only for the same password, whatever the input', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await fc.assert(

@@ -61,7 +61,7 @@ const failing = (method: string, failure: Error): void => {
 };
 
 describe('a new password', () => {
-  test('a new password replaces the old one of a User, and this replica knows it on return', async () => {
+  test('a new password replaces the old one of a User, and this replica uses it when the call returns', async () => {
     const uid = await accounts.putUser('bob');
     await accounts.passwordStore.change(changeable('bob'), 'new password', false);
     expect(await logIn('bob', 'new password')).toBe(true);
@@ -90,7 +90,7 @@ describe('a new password', () => {
     expect(Object.keys(valuesOf('alice'))).toEqual(['hash']);
   });
 
-  test('a new password of a configured user keeps the other keys of the Secret, but no record of an earlier hash', async () => {
+  test('a new password of a configured user keeps the other keys of the Secret, but not the record of an earlier hash', async () => {
     await putSecret('alice', { hash: accounts.hashes.of('old', 'bcrypt:4'), 'hash.rehashed': 'a b', other: 'kept' });
     await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(Object.keys(valuesOf('alice')).toSorted()).toEqual(['hash', 'other']);
@@ -104,7 +104,7 @@ describe('a new password', () => {
     expect(Date.parse(valuesOf('alice')['hash.changed'] ?? '')).toBe(accounts.clock.now());
   });
 
-  test('a new password of the first administrator removes the generated one in plain text', async () => {
+  test('a new password of the first administrator removes the generated password in plain text', async () => {
     await putSecret('platform-admin', {
       password: 'generated',
       passwordHash: accounts.hashes.of('generated', preferred),
@@ -113,7 +113,7 @@ describe('a new password', () => {
     expect(Object.keys(valuesOf('platform-admin')).toSorted()).toEqual(['passwordHash', 'passwordHash.changed']);
   });
 
-  test('a new password of another user does not touch a key named `password`', async () => {
+  test('a new password of another user does not change a key named `password`', async () => {
     await putSecret('alice', { password: 'mine', hash: accounts.hashes.of('old', preferred) });
     await accounts.passwordStore.change(changeable('alice'), 'new password', true);
     expect(valuesOf('alice')).toMatchObject({ password: 'mine' });
@@ -123,7 +123,7 @@ describe('a new password', () => {
     ['its user chose it', true, false],
     ['an administrator set it', false, true],
   ])(
-    'a new password that was due for a change is still due unless the user chose it: %s',
+    'a new password ends the obligation to change the password only if the user chose it: %s',
     async (_, byUser, stillRequired) => {
       const uid = await accounts.putUser('bob', { passwordChangeRequired: true });
       await accounts.passwordStore.change(changeable('bob'), 'new password', byUser);
@@ -135,13 +135,13 @@ describe('a new password', () => {
     },
   );
 
-  test('a new password does not write to the User if no change was due', async () => {
+  test('a new password does not cause a write to the User if no change was due', async () => {
     await accounts.putUser('bob');
     await accounts.passwordStore.change(changeable('bob'), 'new password', true);
     expect(accounts.client.requestsTo('PATCH', '/users/bob')).toEqual([]);
   });
 
-  test('a new password is set even if another replica creates the Secret at the same time', async () => {
+  test('a new password is stored even if another replica creates the Secret at the same time', async () => {
     const { name } = passwordSecretOf(await accounts.putUser('bob', {}, false));
     accounts.client.before = ({ method }) => {
       if (method === 'POST') accounts.cluster.put(secrets, { metadata: { name }, type: passwordSecretType, data: {} });
@@ -150,7 +150,7 @@ describe('a new password', () => {
     expect(await logIn('bob', 'new password')).toBe(true);
   });
 
-  test('a new password is reported as set only when this replica sees it', async () => {
+  test('a new password is reported as stored only after this replica has read it', async () => {
     await accounts.putUser('bob');
     accounts.client.holdWatches();
     let isDone = false;
@@ -165,21 +165,24 @@ describe('a new password', () => {
 
 describe('a password write that fails', () => {
   test.each([
-    ['unreachable', unreachable(new Error('reset'))],
+    ['no response', unreachable(new Error('reset'))],
     ['a timeout', new KubeError(504, {})],
     ['an internal error', new KubeError(500, {})],
-  ])('a password write that fails may have taken effect after %s, which the 503 reports', async (_, failure) => {
-    await accounts.putUser('bob');
-    failing('PATCH', failure);
-    await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toMatchObject({
-      code: 503,
-      message: expect.stringContaining('may be in force already'),
-      cause: failure,
-    });
-  });
+  ])(
+    'a password write gets 503 after %s, and the error reports that the write may have taken effect',
+    async (_, failure) => {
+      await accounts.putUser('bob');
+      failing('PATCH', failure);
+      await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toMatchObject({
+        code: 503,
+        message: expect.stringContaining('may be in force already'),
+        cause: failure,
+      });
+    },
+  );
 
   test.each(['PATCH', 'POST'])(
-    'a password write that fails is reported with the rejection of the %s',
+    'a password write fails with the status of kube-apiserver if kube-apiserver rejects the %s',
     async (method) => {
       await accounts.putUser('bob', {}, false);
       const failure = new KubeError(403, { message: 'no' });
@@ -188,7 +191,7 @@ describe('a password write that fails', () => {
     },
   );
 
-  test('a password write that fails is reported as rejected if the error is not one of the cluster', async () => {
+  test('a password write that fails is rethrown if the error is not one of the cluster', async () => {
     await accounts.putUser('bob');
     const failure = new Error('a bug');
     failing('PATCH', failure);
@@ -196,11 +199,11 @@ describe('a password write that fails', () => {
   });
 });
 
-describe('unlocking', () => {
+describe('unlocking a user', () => {
   test.each([
     ['a User', 'bob', passwordSecretType],
     ['a configured user', 'alice', 'Opaque'],
-  ])('%s resets the failed logins, even without a password', async (_, username, type) => {
+  ])('unlocking %s resets the failed logins, even without a password', async (_, username, type) => {
     await accounts.putUser('bob', {}, false);
     const before = changeable(username);
     const attempt = { guesses: 'password', username, address: '192.0.2.1', client: 'platform' } as const;
@@ -214,7 +217,7 @@ describe('unlocking', () => {
     expect(accounts.limiter.retryAfter(attempt)).toBe(0);
   });
 
-  test('a User without a password creates a Secret that only the User owns', async () => {
+  test('unlocking a User without a password creates a Secret that only the User owns', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     await accounts.passwordStore.unlock(changeable('bob'));
     expect(accounts.cluster.get(secrets, passwordSecretOf(uid).name)).toMatchObject({
@@ -222,13 +225,13 @@ describe('unlocking', () => {
     });
   });
 
-  test('unlocking keeps the password', async () => {
+  test('unlocking a user keeps the password', async () => {
     await accounts.putUser('bob');
     await accounts.passwordStore.unlock(changeable('bob'));
     expect(await logIn('bob', rightPassword)).toBe(true);
   });
 
-  test('unlocking returns when this replica has reset the failures', async () => {
+  test('unlocking a user returns after this replica has reset the failures', async () => {
     await accounts.putUser('bob');
     accounts.client.holdWatches();
     let isDone = false;
@@ -249,7 +252,7 @@ describe('a login with the right password', () => {
     ['argon2id with less memory', 'argon2id:8192:2:1', rightPassword],
     ['argon2id with fewer passes, and a long password', 'argon2id:19456:1:1', long],
   ])(
-    'a login with the right password replaces a weaker hash, %s, and keeps its sessions',
+    "a login with the right password replaces a weaker hash (%s) and keeps the user's sessions",
     async (_, parameters, password) => {
       await putSecret('alice', { hash: accounts.hashes.of(password, parameters), other: 'kept' });
       const before = changeable('alice');
@@ -277,7 +280,7 @@ describe('a login with the right password', () => {
     expect(accounts.hashes.hashed).toEqual([]);
   });
 
-  test('a login with the right password creates no hash where there is none', async () => {
+  test('a login with the right password creates no hash if none is stored', async () => {
     await accounts.passwordStore.refresh(changeable('alice'), rightPassword);
     await settle();
     expect(accounts.cluster.get(secrets, 'alice')).toBeUndefined();
@@ -294,9 +297,9 @@ describe('a login with the right password', () => {
   });
 
   test.each([
-    ['was changed before it is read', 'GET'],
+    ['was changed before it was read', 'GET'],
     ['is changed while it is written', 'PATCH'],
-  ])('a login with the right password never restores a password that %s', async (_, at) => {
+  ])('a login with the right password never restores an old password if the password %s', async (_, at) => {
     await putSecret('alice', { hash: accounts.hashes.of(rightPassword, 'bcrypt:12') });
     const other = accounts.hashes.of('another', 'bcrypt:12');
     accounts.client.before = async ({ method, path }) => {

@@ -43,7 +43,7 @@ closeSync(writer);
 console.log(max);
 `;
 
-test('DNS, files and compression have threads while logins fill the hash queue', async () => {
+test('DNS, files and compression have free threads while logins fill the hash queue', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'hash-threads-'));
   try {
     const pipe = join(folder, 'pipe');
@@ -67,7 +67,7 @@ test.each([
   [5, '6', 4],
   [64, '128', 8],
   [64, '1', 1],
-])('%i cores and UV_THREADPOOL_SIZE "%s" allow %i concurrent hashes', (cores, size, expected) => {
+])('%i CPU cores and UV_THREADPOOL_SIZE="%s" limit concurrent hashes to %i', (cores, size, expected) => {
   expect(maxConcurrentHashes(cores, { UV_THREADPOOL_SIZE: size })).toBe(expected);
 });
 
@@ -76,6 +76,6 @@ test.each([
   [2, 4],
   [5, 6],
   [64, 10],
-])('a server with %i cores starts a pool of %i threads', (cores, expected) => {
+])('the number of CPU cores (%i) determines the size of the thread pool: %i', (cores, expected) => {
   expect(poolSizeFor(cores)).toBe(expected);
 });

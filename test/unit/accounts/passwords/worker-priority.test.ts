@@ -15,7 +15,7 @@ const threads = await Promise.all((await readdir('/proc/self/task')).map(async (
 console.log(JSON.stringify({ own: getPriority(), threads }));
 `;
 
-test('the hashing threads, and no others, have a lower scheduling priority', async () => {
+test('only the hashing threads have a lower scheduling priority', async () => {
   const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script]);
   const { own, threads } = JSON.parse(stdout) as { own: number; threads: [string, number][] };
   const workers = threads.filter(([name]) => name === 'libuv-worker');

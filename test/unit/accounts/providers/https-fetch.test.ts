@@ -63,23 +63,20 @@ describe('a request to an OpenID provider', () => {
   test.each<[string, string | undefined]>([
     ['without a CA', undefined],
     ['with another CA', 'other'],
-  ])(
-    'a request to an OpenID provider %s is not sent to a server with a certificate of a private CA',
-    async (_, other) => {
-      const authority = other && (await createAuthority(other)).certificate;
-      const response = fetchOverTLS(authority)(url, { method: 'GET', headers: {} });
-      await expect(response).rejects.toThrow('unable to verify');
-      expect(requests).toBe(0);
-    },
-  );
+  ])('a request %s is not sent to an OpenID provider with a certificate of a private CA', async (_, other) => {
+    const authority = other && (await createAuthority(other)).certificate;
+    const response = fetchOverTLS(authority)(url, { method: 'GET', headers: {} });
+    await expect(response).rejects.toThrow('unable to verify');
+    expect(requests).toBe(0);
+  });
 
-  test('a request to an OpenID provider is not sent without TLS', async () => {
+  test('a request to an OpenID provider is not sent to an address without TLS', async () => {
     const response = fetchOverTLS(ca)('http://127.0.0.1:1/', { method: 'GET', headers: {} });
     await expect(response).rejects.toThrow('127.0.0.1:1 must be requested over https');
   });
 
   test.each(['before', 'during'])(
-    'a request to an OpenID provider is aborted with its signal %s the response',
+    'a request to an OpenID provider is aborted by its signal %s the response',
     async (when) => {
       const controller = new AbortController();
       const arrived = Promise.withResolvers<void>();
@@ -96,7 +93,7 @@ describe('a request to an OpenID provider', () => {
 });
 
 describe('a response of an OpenID provider', () => {
-  test('a response of an OpenID provider returns its status, headers and body', async () => {
+  test('a response of an OpenID provider is returned with its status, headers and body', async () => {
     respond = (_, res) => {
       res.writeHead(418, { 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
       res.write('{"a":');
@@ -108,13 +105,13 @@ describe('a response of an OpenID provider', () => {
     await expect(response.json()).resolves.toEqual({ a: 'ö' });
   });
 
-  test('a response of an OpenID provider that redirects is not followed', async () => {
+  test('a redirect of an OpenID provider is not followed', async () => {
     respond = (_, res) => res.writeHead(302, { location: '/elsewhere' }).end();
     expect((await get()).status).toBe(302);
     expect(requests).toBe(1);
   });
 
-  test.each([200, 204, 304])('a response of an OpenID provider with the status %i may lack a body', async (status) => {
+  test.each([200, 204, 304])('a response of an OpenID provider with the status %i may have no body', async (status) => {
     respond = (_, res) => res.writeHead(status).end();
     const response = await get();
     expect({ status: response.status, body: response.body }).toEqual({ status, body: null });
@@ -125,7 +122,7 @@ describe('a response of an OpenID provider', () => {
     expect(await (await get()).text()).toHaveLength(1_048_576);
   });
 
-  test('a response of an OpenID provider is rejected beyond 1 MiB, however much follows', async () => {
+  test('a response of an OpenID provider that exceeds 1 MiB is rejected, however much follows', async () => {
     const closed = Promise.withResolvers<void>();
     respond = (_, res) => {
       res.once('close', () => closed.resolve());

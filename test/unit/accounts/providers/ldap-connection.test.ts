@@ -23,17 +23,17 @@ test.each([
   ['{dn}', '(uid={dn})'],
   ['$&$1', '(uid=$&$1)'],
   ['ö', '(uid=ö)'],
-])('a filter for %j stays one value (RFC 4515 section 3)', (username, filled) => {
+])('an LDAP filter for the name %j contains it as one value (RFC 4515 section 3)', (username, filled) => {
   expect(fill('(uid={username})', { username, dn: 'never' })).toBe(filled);
 });
 
-test('a filter may have more than one value', () => {
+test('an LDAP filter may have more than one value', () => {
   expect(fill('(|(member={dn})(memberUid={username}))', { dn: 'cn=a (b)', username: 'a' })).toBe(
     '(|(member=cn=a \\28b\\29)(memberUid=a))',
   );
 });
 
-test('a filter keeps placeholders that have no value', () => {
+test('an LDAP filter keeps placeholders that have no value', () => {
   expect(fill('(&(uid={username})(cn={other}))', { username: 'erin' })).toBe('(&(uid=erin)(cn={other}))');
 });
 
@@ -41,7 +41,7 @@ test.each([
   [new InvalidCredentialsError(), 'invalidCredentials (49)'],
   [new NoSuchObjectError(), 'noSuchObject (32)'],
   [new Error('connect ECONNREFUSED'), undefined],
-])('the result code of an LDAP error has a name: %s', (error, name) => {
+])('the error message of an LDAP error contains the name of its result code: %s', (error, name) => {
   expect(resultOf(error)).toBe(name);
 });
 
@@ -100,7 +100,7 @@ describe('a connection to an LDAP server', () => {
     await expect(bind({ url })).rejects.toMatchObject({ code: 'ECONNREFUSED', address: '127.0.0.77', port });
   });
 
-  test('a connection to an LDAP server goes to an IPv6 address in brackets', async () => {
+  test('a connection to an LDAP server can use an IPv6 address in brackets', async () => {
     // Port 1 is closed; without IPv6 the connection fails as well.
     await expect(bind({ url: 'ldap://[::1]:1' })).rejects.toMatchObject({ syscall: 'connect', address: '::1' });
   });
@@ -123,7 +123,7 @@ describe('a connection to an LDAP server', () => {
         () => authority.issue({ commonName: 'directory', server: ['127.0.0.2', 'directory.example'] }),
         'does not match certificate',
       ],
-    ])('a connection to an LDAP server with startTLS refuses a certificate of %s', async (_, issue, message) => {
+    ])('a connection to an LDAP server with startTLS rejects a certificate of %s', async (_, issue, message) => {
       const url = await start(await issue());
       await expect(bind({ url, startTLS })).rejects.toThrow(message);
       expectNothingSent();
@@ -146,7 +146,7 @@ describe('a connection to an LDAP server', () => {
     expect(server.requests).toEqual([startTLSRequest]);
   });
 
-  test('a connection to an LDAP server ignores responses received before TLS, which anybody may have sent', async () => {
+  test('a connection to an LDAP server ignores responses received before TLS, which anyone may have sent', async () => {
     const port = await server.listen(certificate);
     server.passwords.set('cn=a', 'another');
     // The response to a bind that the client has not sent yet, right after the response to StartTLS.
@@ -189,7 +189,7 @@ describe('a connection to an LDAP server', () => {
   });
 
   test.each(['ldap', 'ldaps'])(
-    'a connection to an LDAP server over %s ends after the last request, and when a request fails',
+    'a connection to an LDAP server over %s ends after the last request and after a failed request',
     async (scheme) => {
       const url = `${scheme}://127.0.0.1:${await server.listen(certificate, scheme === 'ldaps')}`;
       await bind({ url });
@@ -200,7 +200,7 @@ describe('a connection to an LDAP server', () => {
     },
   );
 
-  test('a connection to an LDAP server that is lost is not reopened, perhaps without TLS', async () => {
+  test('a connection to an LDAP server that is lost is not reopened, since it could be without TLS', async () => {
     const port = await server.listen(certificate, true);
     server.fault = () => 'close';
     const connection = await open({ url: `ldaps://127.0.0.1:${port}` });

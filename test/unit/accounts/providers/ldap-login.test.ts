@@ -84,7 +84,7 @@ const description = (response: AppResponse): unknown => response.json()['error_d
 const usual = 'incorrect username or password';
 
 describe('an LDAP login', () => {
-  test('an LDAP login logs in the User linked to the entry, whatever its name', async () => {
+  test('an LDAP login logs in the User linked to the entry, whatever the name of the User', async () => {
     const made = await lab('lookup');
     const uid = await made.putUser('e.miller', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     const response = await as(made, 'erin');
@@ -92,7 +92,7 @@ describe('an LDAP login', () => {
     expect(made.sessions.ofUser(uid)).toHaveLength(1);
   });
 
-  test('an LDAP login is refused while two Users are linked to the entry, or the link is to another provider or subject', async () => {
+  test('an LDAP login is rejected while two Users are linked to the entry, or the link is to another provider or subject', async () => {
     const made = await lab('lookup');
     await made.putUser('a', { identities: [{ provider: 'other', subject: '1' }] }, false);
     await made.putUser('b', { identities: [{ provider: 'corp', subject: '2' }] }, false);
@@ -110,21 +110,21 @@ describe('an LDAP login', () => {
     expect(description(await as(made, 'erin'))).toContain('no user is linked');
   });
 
-  test('an LDAP login is refused if the typed name is that of a User with another link', async () => {
+  test('an LDAP login is rejected if the typed name belongs to a User with another link', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '7' }] }, false);
     await made.putUser('other', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);
   });
 
-  test('an LDAP login requires a due password change of the linked User first', async () => {
+  test('an LDAP login requires the linked User to change a due password first', async () => {
     const made = await lab('lookup');
     const identities = [{ provider: 'corp', subject: '1' }];
     await made.putUser('e.miller', { identities, passwordChangeRequired: true }, false);
     expect(description(await as(made, 'erin'))).toContain('must change your password first');
   });
 
-  test('an LDAP login of a disabled User fails like one with a wrong password', async () => {
+  test('an LDAP login of a disabled User fails in the same way as with a wrong password', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '1' }], state: 'Disabled' }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);
@@ -149,10 +149,10 @@ describe('a first LDAP login', () => {
   });
 
   test.each([
-    ['a configured user', 'ALICE'],
-    ['a User', 'bob'],
-    ['no username', '爱丽丝'],
-  ])('a first LDAP login is refused if the name is that of %s', async (_, username) => {
+    ['that of a configured user', 'ALICE'],
+    ['that of a User', 'bob'],
+    ['not a valid username', '爱丽丝'],
+  ])('a first LDAP login is rejected if the name is %s', async (_, username) => {
     const made = await lab();
     await made.putUser('bob');
     made.ldap.entries.set('erin', { subject: '1', username });
@@ -175,10 +175,10 @@ describe('a first LDAP login', () => {
 
 describe('an e-mail address that an administrator has set', () => {
   test.each<[string, Partial<Entry>, string | undefined]>([
-    ['stays if the provider returns no verified one', { email: undefined }, 'set@example.org'],
-    ['stays if the provider returns that of another user', { email: 'bob@example.org' }, 'set@example.org'],
-    ['is replaced by the one that the provider returns', { email: 'e@example.org' }, 'e@example.org'],
-    ['is removed if the provider reports that there is none', {}, undefined],
+    ['stays if the provider returns no verified address', { email: undefined }, 'set@example.org'],
+    ['stays if the provider returns the address of another user', { email: 'bob@example.org' }, 'set@example.org'],
+    ['is replaced by the address that the provider returns', { email: 'e@example.org' }, 'e@example.org'],
+    ['is removed if the provider reports that there is no address', {}, undefined],
   ])('an e-mail address that an administrator has set %s', async (_, claims, expected) => {
     const made = await lab();
     await made.putUser('bob', { email: 'bob@example.org' });
@@ -214,10 +214,13 @@ describe('the session of an LDAP login', () => {
   test.each<[string, (made: Lab) => unknown]>([
     ['disabled', (made) => made.putUser('erin', { ...linked, state: 'Disabled' }, false)],
     ['no longer linked', (made) => made.putUser('erin', {}, false)],
-    ['linked to another', (made) => made.putUser('erin', { identities: [{ provider: 'corp', subject: '2' }] }, false)],
+    [
+      'linked to another identity',
+      (made) => made.putUser('erin', { identities: [{ provider: 'corp', subject: '2' }] }, false),
+    ],
     ['linked twice', (made) => made.putUser('second', linked, false)],
     ['deleted', (made) => made.cluster.delete(usersPath, 'erin')],
-    ['without a provider', (made) => made.configure({ identityProviders: [] })],
+    ['removed from the provider', (made) => made.configure({ identityProviders: [] })],
   ])('the session of an LDAP login ends when the User is %s', async (_, change) => {
     const made = await lab();
     const groups = await begin(made);
@@ -226,7 +229,7 @@ describe('the session of an LDAP login', () => {
     expect(await groups()).toBeUndefined();
   });
 
-  test('the session of an LDAP login continues with its refresh token until it is too old', async () => {
+  test('the session of an LDAP login continues with its refresh token until its maximum age', async () => {
     const made = await lab();
     await begin(made);
     const first = await as(made, 'erin');
@@ -236,7 +239,7 @@ describe('the session of an LDAP login', () => {
     expect((await made.token(refreshWith(second.json()['refresh_token']))).status).toBe(400);
   });
 
-  test('the session of an LDAP login continues when a local password is set, with which the user logs in from then on', async () => {
+  test('the session of an LDAP login continues when a local password is set, which the user needs for later logins', async () => {
     const made = await lab();
     const groups = await begin(made);
     const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
@@ -251,7 +254,7 @@ const linked = { identities: [{ provider: 'corp', subject: '1' }] };
 
 describe('a user with a local password', () => {
   test.each(['alice', 'Alice', 'ALICE', 'alice@example.org', 'bob'])(
-    'a user with a local password is never looked up at LDAP providers, nor is the password sent there: %s',
+    'a user with a local password is never looked up at LDAP providers, and the password is not sent to them: %s',
     async (name) => {
       const made = await lab();
       made.configure({
@@ -306,13 +309,13 @@ describe('the audit event of a failed login', () => {
   });
 });
 
-test('a name of 256 characters is looked up, a longer one is not', async () => {
+test('an LDAP login looks up a name of 256 characters but not a longer one', async () => {
   const made = await lab();
   for (const length of [256, 257]) await as(made, 'n'.repeat(length), 'wrong');
   expect(made.ldap.lookedUp.filter((one) => one.includes('nn'))).toEqual([`ldaps://corp.example ${'n'.repeat(256)}`]);
 });
 
-test('a username from the provider that begins with "system:" is refused with the reason', async () => {
+test('an LDAP login whose username at the provider begins with "system:" is rejected with this reason', async () => {
   const made = await lab();
   made.ldap.entries.set('erin', { subject: '1', username: 'system:erin' });
   const response = await as(made, 'erin');
@@ -320,8 +323,8 @@ test('a username from the provider that begins with "system:" is refused with th
   expect(description(response)).toContain('cannot be accepted');
 });
 
-describe('the password of a login', () => {
-  test('the password of a login is sent only to the first provider that knows the name', async () => {
+describe('the password of an LDAP login', () => {
+  test('the password of an LDAP login is sent only to the first provider that knows the name', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two'), provider('three')] });
     made.ldap.entries.clear();
@@ -334,7 +337,7 @@ describe('the password of a login', () => {
     expect(made.ldap.shown).toEqual(['ldaps://one.example erin']);
   });
 
-  test('the password of a login is sent to no provider after an unavailable one, which may know the name', async () => {
+  test('the password of an LDAP login is not sent to providers after an unavailable one, which may know the name', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     made.ldap.isDown = true;
@@ -343,7 +346,7 @@ describe('the password of a login', () => {
     expect(made.ldap.shown).toEqual([]);
   });
 
-  test('the password of a login of a linked user is sent only to the providers of the links', async () => {
+  test('the password of an LDAP login of a linked user is sent only to the providers of the links', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
@@ -356,19 +359,19 @@ describe('the password of a login', () => {
     ['is empty', ''],
     ['has 1,025 bytes', 'x'.repeat(1_025)],
     ['has 513 characters in 1,026 bytes', 'ö'.repeat(513)],
-  ])('the password of a login causes no request to an LDAP server if it %s', async (_, password) => {
+  ])('the password of an LDAP login causes no request to an LDAP server if it %s', async (_, password) => {
     const made = await lab();
     expect((await as(made, 'erin', password)).status).toBe(400);
     expect(made.ldap.requests).toEqual([]);
   });
 
-  test('the password of a login is sent to the LDAP server if it has 1,024 bytes', async () => {
+  test('the password of an LDAP login is sent to the LDAP server if it has 1,024 bytes', async () => {
     const made = await lab();
     await as(made, 'erin', 'x'.repeat(1_024));
     expect(made.ldap.lookedUp).toEqual(['ldaps://corp.example erin']);
   });
 
-  test('the password of a login causes no request to an LDAP server without a username', async () => {
+  test('an LDAP login without a username causes no request to an LDAP server', async () => {
     const made = await lab();
     expect((await as(made, '')).status).toBe(400);
     expect(made.ldap.requests).toEqual([]);
@@ -379,7 +382,7 @@ const atBoth = (...requests: string[]): string[] =>
   ['one', 'two'].flatMap((name) => requests.map((request) => `ldaps://${name}.example ${request}`));
 
 describe('failed LDAP logins', () => {
-  test('failed LDAP logins are counted for one name regardless of case', async () => {
+  test('failed LDAP logins are counted for one name regardless of its case', async () => {
     const made = await lab();
     const statuses: number[] = [];
     for (const name of ['erin', 'ERIN', 'Erin', 'eRin']) statuses.push((await as(made, name, 'wrong')).status);
@@ -396,7 +399,7 @@ describe('failed LDAP logins', () => {
 
   // evidence: ldap-unavailable-counts
   test.each(['alice', 'erin', 'nobody'])(
-    'failed LDAP logins are counted while a provider is unavailable, get a temporary error, and do not affect other users: %s',
+    'failed LDAP logins of %s while a provider is unavailable count, get a temporary error, and do not affect other users',
     async (name) => {
       const made = await lab();
       await made.putUser('bob');
@@ -418,7 +421,7 @@ describe('failed LDAP logins', () => {
     ['are down', { isDown: true }, atBoth('look up')],
     ['reject bindDN', { rejectsBindDN: true }, atBoth('look up')],
   ])(
-    'failed LDAP logins look the same and cost the same requests for every name while the providers %s',
+    'failed LDAP logins look the same and need the same requests for every name while the providers %s',
     async (_, state, requests) => {
       const made = await lab();
       made.configure({
@@ -449,7 +452,7 @@ describe('failed LDAP logins', () => {
   );
 
   // evidence: ldap-silent-provider
-  test('failed LDAP logins wait for a silent provider, for every name; a right password of a local user does not', async () => {
+  test('failed LDAP logins wait for an unresponsive provider for every name, but the right password of a local user does not', async () => {
     const made = await lab();
     const names = ['alice', 'erin', 'nobody'];
     const all = Promise.withResolvers<void>();
@@ -484,12 +487,12 @@ describe('failed LDAP logins', () => {
   });
 });
 
-describe('the log names the User that could be linked and the subject for the link', () => {
+describe('the log of a login that is not linked', () => {
   const message = 'identity provider login refused';
   const hintsIn = (lines: readonly string[]): Record<string, unknown>[] =>
     lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['message'] === message);
 
-  test('the log names the User that could be linked and the subject for the link if no User is linked', async () => {
+  test('the log names the User that could be linked, and the subject, if no User is linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     await as(made, 'erin', 'wrong');
@@ -500,7 +503,7 @@ describe('the log names the User that could be linked and the subject for the li
     ]);
   });
 
-  test('the log names the User that could be linked and the subject for the link if two Users are linked', async () => {
+  test('the log names the User that could be linked, and the subject, if two Users are linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     for (const name of ['b', 'a']) await made.putUser(name, linked, false);
@@ -511,7 +514,7 @@ describe('the log names the User that could be linked and the subject for the li
     });
   });
 
-  test('the log names the User that could be linked and the subject for the link if the name belongs to another User', async () => {
+  test('the log names the User that could be linked, and the subject, if the name belongs to another User', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('auto', log);
     await made.putUser(
@@ -532,7 +535,7 @@ describe('the log names the User that could be linked and the subject for the li
   });
 });
 
-test('the slot of a login is free again if the watch of Users stops responding during it', async () => {
+test('the slot of an LDAP login is released if the watch of Users stops responding during the login', async () => {
   const made = await lab('lookup');
   await made.putUser('erin', linked, false);
   const { before } = made.client;
@@ -548,7 +551,7 @@ test('the slot of a login is free again if the watch of Users stops responding d
   made.client.before = before;
 });
 
-test('a provider that rejects bindDN is reported at the configuration until it accepts it', async () => {
+test('an LDAP provider that rejects bindDN is reported as a configuration warning until it accepts bindDN', async () => {
   const made = await lab();
   made.ldap.rejectsBindDN = true;
   expect((await as(made, 'erin')).status).toBe(503);

@@ -69,7 +69,7 @@ const withEntry = (changed: LDAPEntry['attributes']): void => {
   server.entries.set('(uid=erin)', [{ dn, attributes: { ...erin, ...changed } }]);
 };
 
-test('an LDAP login binds as the service, searches, binds as the entry, and reads the groups as the service', async () => {
+test('an LDAP login binds as the service account, searches, binds as the entry, and reads the groups as the service account', async () => {
   server.entries.set('(member=uid=erin,dc=example)', asGroups(['engineers'], ['staff']));
   const person = { subject: '7', username: 'erin', email: 'erin@example.org', displayName: 'Erin' };
   await expect(attemptLogin({}, { groupSearch })).resolves.toEqual({ ...person, groups: ['engineers', 'staff'] });
@@ -96,7 +96,7 @@ test('an LDAP login binds as the service, searches, binds as the entry, and read
   expect(found).toEqual(['7']);
 });
 
-test('without groupSearch LDAP users have no groups, and without bindDN the search is anonymous', async () => {
+test('an LDAP login without groupSearch returns no groups, and without bindDN it searches anonymously', async () => {
   await expect(attemptLogin({ bindPassword: undefined }, { bindDN: undefined })).resolves.toMatchObject({ groups: [] });
   expect(server.requests.filter(({ operation }) => operation === 'bind')).toEqual([
     { operation: 'bind', dn: '', password: '' },
@@ -105,18 +105,18 @@ test('without groupSearch LDAP users have no groups, and without bindDN the sear
   ]);
 });
 
-test('a configured password without bindDN is not sent', async () => {
+test('an LDAP login without bindDN does not send a configured password', async () => {
   await attemptLogin({ bindPassword: service.password }, { bindDN: undefined });
   expect(server.requests[0]).toEqual({ operation: 'bind', dn: '', password: '' });
 });
 
-test('an empty password is never sent to the server, which would accept it (RFC 4513 section 5.1.2)', async () => {
+test('an LDAP login never sends an empty password, which the server would accept (RFC 4513 section 5.1.2)', async () => {
   await expect(attemptLogin({ password: '' })).resolves.toBeUndefined();
   expect(server.requests.map((request) => request.operation)).toEqual(['bind', 'search']);
 });
 
 test.each([undefined, ''])(
-  'nothing is sent if the password of bindDN is %j, and the error names the Secret',
+  'an LDAP login sends nothing if the password of bindDN is %j, and the error names the Secret',
   async (password) => {
     await expect(attemptLogin({ bindPassword: password })).rejects.toThrow(
       'the key "password" of the Secret "directory" is missing or empty',
@@ -147,8 +147,8 @@ describe('the entry of an LDAP login', () => {
   });
 
   test.each([
-    ['none', []],
-    ['two', ['7', '8']],
+    ['no value', []],
+    ['two values', ['7', '8']],
   ])(
     'the entry of an LDAP login is rejected if it has %s of the attribute that identifies it',
     async (_, entryUUID) => {
@@ -189,7 +189,7 @@ describe('the entry of an LDAP login', () => {
     ['objectguid', '00112233445566778899aabbccddeeff'],
     // These bytes are also valid UTF-8.
     ['objectGUID', '41424344454647484950515253545556'],
-  ])('the entry of an LDAP login is identified by %s in hexadecimal: %s', async (subject, bytes) => {
+  ])('the entry of an LDAP login is identified by %s in hexadecimal digits: %s', async (subject, bytes) => {
     withEntry({ objectGUID: [Buffer.from(bytes, 'hex')] });
     const userSearch = { base: 'dc=example', filter: '(uid={username})', attributes: { ...attributes, subject } };
     await attemptLogin({}, { userSearch });
@@ -202,8 +202,8 @@ describe('the entry of an LDAP login', () => {
   });
 });
 
-describe('groups of an LDAP login', () => {
-  test('groups of an LDAP login are found by the username of the entry, not by the typed name', async () => {
+describe('the groups of an LDAP login', () => {
+  test('the groups of an LDAP login are found by the username of the entry, not by the typed name', async () => {
     server.entries.set('(mail=e@example.org)', [{ dn, attributes: erin }]);
     server.entries.set('(memberuid=erin)', asGroups(['engineers']));
     const userSearch = { base: 'dc=example', filter: '(mail={username})', attributes };
@@ -214,12 +214,12 @@ describe('groups of an LDAP login', () => {
     expect(response?.groups).toEqual(['engineers']);
   });
 
-  test('groups of an LDAP login have the first value of the attribute; an entry without a value is skipped', async () => {
+  test('the groups of an LDAP login are named by the first value of the attribute, and entries without a value are skipped', async () => {
     server.entries.set('(member=uid=erin,dc=example)', asGroups(['a', 'b'], [], ['c']));
     expect((await attemptLogin({}, { groupSearch }))?.groups).toEqual(['a', 'c']);
   });
 
-  test('groups of an LDAP login of an entry without a username are searched with an empty name', async () => {
+  test('the groups of an LDAP login of an entry without a username are searched with an empty name', async () => {
     withEntry({ uid: [] });
     const filter = '(|(member={dn})(memberUid={username}))';
     await attemptLogin({}, { groupSearch: { ...groupSearch, filter } });
@@ -272,7 +272,7 @@ describe('an LDAP bind', () => {
   );
 
   test.each([busy, 'close'] as const)(
-    'a bind as bindDN that fails with %s does not mean rejected credentials',
+    'the failure %s of a bind as bindDN does not mean rejected credentials',
     async (fault) => {
       server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
       const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
@@ -288,14 +288,14 @@ describe('an LDAP bind', () => {
     );
   });
 
-  test('a bind as bindDN that fails after the bind as the LDAP entry does not reveal whether the password was right', async () => {
+  test('the failure of a bind as bindDN after the bind as the LDAP entry does not reveal whether the password was right', async () => {
     server.fault = (request) => (isBindOf(service.dn, 2)(request) ? 49 : undefined);
     await expect(attemptLogin()).rejects.toBeInstanceOf(CredentialsRefused);
   });
 });
 
 test.each(['(uid=erin)', '(member=uid=erin,dc=example)'])(
-  'an LDAP search %s that fails does not mean a wrong password',
+  'the failure of the LDAP search %s does not mean a wrong password',
   async (filter) => {
     server.fault = (request) => (request.operation === 'search' && request.filter === filter ? busy : undefined);
     await expect(attemptLogin({}, { groupSearch })).rejects.toMatchObject({ code: busy });

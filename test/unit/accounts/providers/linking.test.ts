@@ -77,7 +77,7 @@ async function afterWaiting<T>(login: Promise<T>): Promise<T> {
 }
 
 describe('a User that a first login creates', () => {
-  test('a User that a first login creates is logged with the identity', async () => {
+  test('a User that a first login creates is logged with its identity', async () => {
     await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin', displayName: 'Erin' });
     expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
       { level: 'info', user: 'erin', provider: 'corp', subject: '1' },
@@ -87,37 +87,31 @@ describe('a User that a first login creates', () => {
   test.each<[string, NonNullable<UserSpec['identities']>]>([
     ['this identity', [identity]],
     ['this identity among others', [{ provider: 'other', subject: '2' }, identity]],
-  ])(
-    'a User that a first login creates is the one that a faster replica has created, with %s',
-    async (_, identities) => {
-      before = { POST: () => put('erin', { identities }) };
-      await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin' });
-      expect(requests).toEqual(['POST', 'GET']);
-    },
-  );
+  ])('a first login uses the User that a faster replica has created with %s', async (_, identities) => {
+    before = { POST: () => put('erin', { identities }) };
+    await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin' });
+    expect(requests).toEqual(['POST', 'GET']);
+  });
 
   test.each<[string, UserSpec | undefined]>([
     ['no spec', undefined],
     ['no identities', {}],
     ['the same subject of another provider', { identities: [{ provider: 'other', subject: '1' }] }],
     ['another subject of this provider', { identities: [{ provider: 'corp', subject: '2' }] }],
-  ])(
-    'a User that a first login creates is not merged with a User that was created meanwhile, with %s',
-    async (_, spec) => {
-      before = { POST: () => put('erin', spec) };
-      const login = linking.accountOf(erin);
-      await expect(login).rejects.toBeInstanceOf(PersonRefused);
-      await expect(login).rejects.toThrow('the username erin is already taken');
-    },
-  );
+  ])('a first login does not use a User that was created in the meantime with %s', async (_, spec) => {
+    before = { POST: () => put('erin', spec) };
+    const login = linking.accountOf(erin);
+    await expect(login).rejects.toBeInstanceOf(PersonRefused);
+    await expect(login).rejects.toThrow('the username erin is already taken');
+  });
 
-  test('a User that a first login creates fails with 503 and nothing else is tried when kube-apiserver fails', async () => {
+  test('a first login fails with 503 and makes no further attempt when kube-apiserver fails', async () => {
     before = { POST: failure };
     await expect(linking.accountOf(erin)).rejects.toMatchObject({ code: 503, cause: expect.anything() as unknown });
     expect(requests).toEqual(['POST']);
   });
 
-  test('a User that a first login creates fails with 503 when the User of the same name cannot be read', async () => {
+  test('a first login fails with 503 when the User of the same name cannot be read', async () => {
     before = { POST: () => put('erin', {}), GET: failure };
     await expect(linking.accountOf(erin)).rejects.toMatchObject({ code: 503, cause: expect.anything() as unknown });
   });
@@ -125,14 +119,14 @@ describe('a User that a first login creates', () => {
   test.each<[string, () => unknown]>([
     ['is not seen in time', () => ({ metadata: { name: 'erin', uid: 'unseen' } })],
     [
-      'is not seen in time, but another that is linked to the same identity',
+      'is not seen in time, but another one with the same identity is',
       () => {
         put('second', { identities: [identity] });
         return { metadata: { name: 'erin', uid: 'unseen' } };
       },
     ],
     ['is one of two that are linked to the same identity', () => put('second', { identities: [identity] })],
-  ])('a User that a first login creates fails with 503 when it %s', async (_, post) => {
+  ])('a first login fails with 503 when the User that it creates %s', async (_, post) => {
     before = { POST: post };
     await expect(afterWaiting(linking.accountOf(erin))).rejects.toMatchObject({
       code: 503,
@@ -145,12 +139,16 @@ describe('the User of a later login', () => {
   const linked = { identities: [identity], displayName: 'Erin', email: 'e@example.org' };
 
   test.each<[string, Partial<Person>, UserSpec]>([
-    ['nothing', { email: 'e@example.org' }, linked],
-    ['nothing for an unverified e-mail address', { email: undefined }, linked],
-    ['the display name', { email: 'e@example.org', displayName: 'Erin M.' }, { ...linked, displayName: 'Erin M.' }],
-    ['the e-mail address', { email: 'm@example.org' }, { ...linked, email: 'm@example.org' }],
-    ['the case of its e-mail address', { email: 'E@example.org' }, { ...linked, email: 'E@example.org' }],
-  ])('the User of a later login is returned with %s changed', async (_, changes, expected) => {
+    ['no change', { email: 'e@example.org' }, linked],
+    ['no change for an unverified e-mail address', { email: undefined }, linked],
+    [
+      'a change of the display name',
+      { email: 'e@example.org', displayName: 'Erin M.' },
+      { ...linked, displayName: 'Erin M.' },
+    ],
+    ['a change of the e-mail address', { email: 'm@example.org' }, { ...linked, email: 'm@example.org' }],
+    ['a change of the case of the e-mail address', { email: 'E@example.org' }, { ...linked, email: 'E@example.org' }],
+  ])('the User of a later login is updated with the identity: %s', async (_, changes, expected) => {
     await accounts.putUser('e.miller', linked, false);
     const account = await linking.accountOf({ ...erin, ...changes });
     const { displayName, email } = account;
@@ -159,7 +157,7 @@ describe('the User of a later login', () => {
     expect(requests).toEqual(expected === linked ? [] : ['PATCH']);
   });
 
-  test('the User of a later login is updated by uid, so that kube-apiserver never changes a different User that has the name by then', async () => {
+  test('the User of a later login is updated by uid, so that a new User of the same name is never changed', async () => {
     const uid = await accounts.putUser('erin', linked, false);
     await linking.accountOf({ ...erin, displayName: undefined });
     expect(bodies).toEqual([{ metadata: { uid }, spec: { displayName: null, email: null } }]);
@@ -176,7 +174,7 @@ describe('the User of a later login', () => {
     ]);
   });
 
-  test('the User of a later login is returned unchanged when it is deleted meanwhile', async () => {
+  test('the User of a later login is returned unchanged when it is deleted in the meantime', async () => {
     await accounts.putUser('erin', linked, false);
     before = {
       PATCH: () => {

@@ -43,7 +43,7 @@ describe('failed logins by e-mail address and by username', () => {
     }
   });
 
-  test('failed logins by e-mail address and by username look the same whether the address is that of the user, of another user, or of nobody', async () => {
+  test('failed logins by e-mail address and by username look the same whether the address belongs to the user, another user or nobody', async () => {
     const guess = fc.record({
       isEmail: fc.boolean(),
       isUpper: fc.boolean(),
@@ -85,7 +85,7 @@ describe('failed logins by e-mail address and by username', () => {
     },
   );
 
-  test('failed logins by e-mail address and by username are counted for the user even when the address changes, but not for the username', async () => {
+  test('failed logins by e-mail address count for the user even when the address changes, but not for the username', async () => {
     const made = await createLab({ loginLimit });
     await made.putUser('carol', { email: 'carol@example.org' });
     for (let time = 0; time < 3; time += 1) expect(await statusOf(made, 'carol@example.org')).toBe(400);
@@ -151,18 +151,21 @@ describe('failed logins by names of one LDAP entry', () => {
     ['e.miller', 'erin@example.org'],
     ['erin', 'erin@example.org'],
     ['erin@example.org', 'erin'],
-  ])('failed logins by names of one LDAP entry do not reveal that %s and %s belong together', async (first, next) => {
-    const made = await lab();
-    for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
-    expect(await statusOf(made, first)).toBe(429);
-    expect(await statusOf(made, next)).toBe(400);
-  });
+  ])(
+    'failed logins by names of one LDAP entry do not reveal that %s and %s belong to one entry',
+    async (first, next) => {
+      const made = await lab();
+      for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
+      expect(await statusOf(made, first)).toBe(429);
+      expect(await statusOf(made, next)).toBe(400);
+    },
+  );
 
   test.each([
     ['erin', 'erin miller'],
     ['erin@example.org', 'miller@example.org'],
   ])(
-    'failed logins by names of one LDAP entry are counted for the account too, so that other spellings allow no more guesses: %s and %s',
+    'failed logins by names of one LDAP entry count for the account, so that other spellings allow no more guesses: %s and %s',
     async (first, next) => {
       const made = await lab();
       for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
@@ -188,7 +191,7 @@ describe('failed logins by names of one LDAP entry', () => {
     expect(await statusOf(made, 'nobody')).toBe(400);
   });
 
-  test('failed logins by names of one LDAP entry that are concurrent allow no more guesses than sequential ones, whatever the names', async () => {
+  test('concurrent failed logins by names of one LDAP entry allow no more guesses than sequential ones, whatever the names', async () => {
     const made = await lab();
     // As many logins as a provider serves concurrently for one address.
     const count = 4;

@@ -72,7 +72,7 @@ const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
 const now = (): number => Math.floor(Date.now() / 1_000);
 
 describe('the redirect of a browser to an OpenID provider', () => {
-  test('the redirect of a browser to an OpenID provider has a state, a nonce, a PKCE challenge and the redirect URI of this provider', async () => {
+  test("the redirect of a browser to an OpenID provider has a state, a nonce, a PKCE challenge and the provider's redirect URI", async () => {
     const url = new URL(await leave());
     expect(url.href.startsWith(`${server.issuer}/authorization?`)).toBe(true);
     expect(Object.fromEntries(url.searchParams)).toEqual({
@@ -87,7 +87,7 @@ describe('the redirect of a browser to an OpenID provider', () => {
     });
   });
 
-  test('the redirect of a browser to an OpenID provider demands a new login with prompt=login', async () => {
+  test('the redirect of a browser to an OpenID provider requires a new login with prompt=login', async () => {
     expect(new URL(await leave(true)).searchParams.get('prompt')).toBe('login');
   });
 
@@ -104,7 +104,7 @@ describe('the redirect of a browser to an OpenID provider', () => {
 describe.each(['directory', 'nowhere'])('the name %s', (name) => {
   const unknown = { error: 'invalid_request', code: 404 };
 
-  test('a name of no OpenID provider is unknown when a browser is redirected there and when it comes back', async () => {
+  test('an unknown OpenID provider is rejected when a browser is redirected to it and when the browser returns', async () => {
     expect(providers.all().map((one) => one.name)).toEqual(['sso']);
     await expect(providers.authorizationURL(name, request, false, address)).rejects.toMatchObject(unknown);
     await expect(providers.person(name, new URLSearchParams(), request, address)).rejects.toMatchObject(unknown);
@@ -112,7 +112,7 @@ describe.each(['directory', 'nowhere'])('the name %s', (name) => {
 });
 
 describe('a login at an OpenID provider', () => {
-  test('a login at an OpenID provider has the claims of the id_token and of userinfo, and sends the code with the client secret', async () => {
+  test('a login at an OpenID provider returns the claims of the id_token and of userinfo, and sends the code with the client secret', async () => {
     configure({}, { claims: { groups: 'roles' } });
     server.claims = { ...server.claims, preferred_username: 'erin', roles: ['a'] };
     server.userinfo = { sub: '1', preferred_username: 'other', name: 'Erin', email: 'e@a.org', email_verified: true };
@@ -134,19 +134,19 @@ describe('a login at an OpenID provider', () => {
     expect(server.to('/userinfo')).toMatchObject([{ authorization: 'Bearer an-access-token' }]);
   });
 
-  test('a login at an OpenID provider has only the claims of the id_token if there is no userinfo endpoint', async () => {
+  test('a login at an OpenID provider returns only the claims of the id_token if there is no userinfo endpoint', async () => {
     server.metadata = { userinfo_endpoint: undefined };
     server.claims = { ...server.claims, preferred_username: 'erin' };
     await expect(comeBack()).resolves.toMatchObject({ username: 'erin' });
     expect(server.to('/userinfo')).toEqual([]);
   });
 
-  test('a login at an OpenID provider is refused for a reserved name', async () => {
+  test('a login at an OpenID provider is rejected for a reserved name', async () => {
     server.claims = { ...server.claims, preferred_username: 'system:admin' };
     await expect(comeBack()).rejects.toBeInstanceOf(PersonRefused);
   });
 
-  test('a login at an OpenID provider is refused with the error of the provider', async () => {
+  test('a login at an OpenID provider is rejected with the error of the provider', async () => {
     const error = await errorOf(comeBack({ error: 'access_denied' }));
     expect(error).toMatchObject({ error: 'access_denied', code: 403 });
     expect((error as Error).message).toContain('Our SSO');
@@ -156,7 +156,7 @@ describe('a login at an OpenID provider', () => {
 
   test.each([
     ['has expired within the tolerance', () => ({ exp: now() - 5 })],
-    ['is for several clients, this one authorized', () => ({ aud: [clientID, 'other'], azp: clientID })],
+    ['is for several clients and authorizes this one', () => ({ aud: [clientID, 'other'], azp: clientID })],
   ])('a login at an OpenID provider accepts an id_token that %s', async (_, claims) => {
     server.claims = { ...server.claims, ...claims() };
     await expect(comeBack()).resolves.toMatchObject({ identity: { subject: '1' } });
@@ -183,7 +183,7 @@ describe('a login at an OpenID provider', () => {
       },
     ]),
     [
-      'an unsigned id_token with a signing algorithm',
+      'an unsigned id_token whose header names an algorithm',
       () => {
         server.key = undefined;
         return comeBack();
@@ -221,7 +221,7 @@ describe('a login at an OpenID provider', () => {
       },
     ],
     [
-      'a code that is unknown',
+      'an unknown code',
       () => {
         server.respond = (path) => (path === '/token' ? { status: 400, body: { error: 'invalid_grant' } } : undefined);
         return comeBack();
@@ -274,7 +274,7 @@ describe('an OpenID provider', () => {
     expect(server.to('/token')).toEqual([]);
   });
 
-  test('an OpenID provider is called by its name if it has no display name', async () => {
+  test('an OpenID provider is shown by its name if it has no display name', async () => {
     configure({ displayName: undefined });
     secret = undefined;
     await expect(leave()).rejects.toThrow('the identity provider "sso" is unavailable');
@@ -322,7 +322,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('the discovery of an OpenID provider that fails leaves the earlier result in use, and each login repeats it', async () => {
+  test('the discovery of an OpenID provider that fails leaves the earlier result in use, and each login repeats the discovery', async () => {
     await leave();
     await clock.advance(hour);
     fail(discovery);
@@ -334,7 +334,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(3);
   });
 
-  test('the discovery of an OpenID provider is repeated when the issuer of this server changes, with the new redirect URI', async () => {
+  test('the discovery of an OpenID provider is repeated with the new redirect URI when the issuer of this server changes', async () => {
     await leave();
     const { authentication } = live.value;
     live.accept({ ...live.value, authentication: { ...authentication, issuer: 'https://new.example' } });
@@ -351,7 +351,7 @@ describe('the discovery of an OpenID provider', () => {
   });
 });
 
-test('an address may have 4 concurrent requests and 8 queued ones at an OpenID provider; others are not affected', async () => {
+test('an address may have 4 concurrent and 8 queued requests at an OpenID provider, and other addresses are not affected', async () => {
   const released = Promise.withResolvers<undefined>();
   server.respond = (path) => (path === discovery ? released.promise : undefined);
   // The digests of their PKCE challenges end in any order, so any of them may be the refused one.

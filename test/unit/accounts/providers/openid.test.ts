@@ -14,7 +14,7 @@ const statement = { subject: '1', username: 'erin', email: 'e@example.org', disp
 
 // evidence: openid-email-verified
 test.each<[string, object, object]>([
-  ['all of them', {}, {}],
+  ['all claims', {}, {}],
   ['a verified e-mail address (as a string)', { email_verified: 'true' }, {}],
   ['an unverified e-mail address', { email_verified: false }, { email: undefined }],
   ['an unverified e-mail address (as a string)', { email_verified: 'false' }, { email: undefined }],
@@ -33,11 +33,11 @@ test.each<[string, object, object]>([
     { username: undefined, displayName: undefined },
   ],
   ['a subject that is not a string', { sub: 1 }, { subject: undefined }],
-])('an OpenID login returns the claims of an identity: %s', (_, changes, expected) => {
+])('an OpenID login returns the claims of an identity with %s', (_, changes, expected) => {
   expect(statementOf({ ...idToken, ...changes }, { claims })).toEqual({ ...statement, ...expected });
 });
 
-test('groups are read only from a configured claim', () => {
+test('groups of an OpenID login are read only from a configured claim', () => {
   const { groups: _, ...others } = claims;
   expect(statementOf({ ...idToken, groups: ['a'] }, { claims: others }).groups).toEqual([]);
 });

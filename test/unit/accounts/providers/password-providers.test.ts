@@ -91,14 +91,14 @@ const logIn = async (changes: Partial<Search> = {}): Promise<Person | undefined>
 const hosts = (): string[] => lookedUp.map(([host]) => host);
 
 describe('LDAP providers', () => {
-  test('LDAP providers are searched in the order of the configuration, first those that may get the password', async () => {
+  test('LDAP providers are searched in the order of the configuration, starting with those that may receive the password', async () => {
     await logIn();
     await logIn({ isAllowed: (name) => name === 'two' });
     expect(hosts()).toEqual(['one.example', 'two.example', 'two.example', 'one.example']);
     expect(lookedUp.map(([, name]) => name === 'erin')).toEqual([true, true, true, false]);
   });
 
-  test('LDAP providers return the identity from the provider that has the name; later providers are not searched', async () => {
+  test('LDAP providers after the one that has the name are not searched, and its identity is returned', async () => {
     response = async () => result({ subject: '1', authenticate: async () => person });
     const identity = { provider: 'one', subject: '1' };
     await expect(find()).resolves.toMatchObject({ identity });
@@ -106,7 +106,7 @@ describe('LDAP providers', () => {
     expect(hosts()).toEqual(['one.example', 'one.example']);
   });
 
-  test('LDAP providers that follow the one with the name are searched for a random name if the password is wrong', async () => {
+  test('LDAP providers after the one that has the name are searched for a random name if the password is wrong', async () => {
     response = async () => result({ subject: '1' });
     const candidate = await find();
     expect(hosts()).toEqual(['one.example']);
@@ -115,7 +115,7 @@ describe('LDAP providers', () => {
     expect(lookedUp[1]?.[1]).not.toBe('erin');
   });
 
-  test('LDAP providers get the password of bindDN from its Secret; without bindDN no Secret is read', async () => {
+  test('LDAP providers get the password of bindDN from its Secret, and no Secret is read without bindDN', async () => {
     configure(provider('one', { bindDN: 'cn=service', bindPasswordRef }), provider('two'));
     await logIn();
     expect(bindPasswords).toEqual(['of the service', undefined]);
@@ -139,7 +139,7 @@ test.each([
   expect([...open]).toEqual([]);
 });
 
-test('an error of an LDAP provider is logged, and the message names the first such provider in the configuration', async () => {
+test('an error of an LDAP provider is logged, and the message names the first failed provider in the configuration', async () => {
   response = async () => {
     throw new Error('connect ECONNREFUSED');
   };
@@ -153,7 +153,7 @@ test('an error of an LDAP provider is logged, and the message names the first su
   ]);
 });
 
-test('an LDAP provider that is removed while it rejects bindDN leaves no warning at the configuration', async () => {
+test('an LDAP provider that is removed while it rejects bindDN leaves no configuration warning', async () => {
   response = async () => {
     configure();
     throw new CredentialsRefused('the LDAP server rejects the bindDN');
@@ -163,7 +163,7 @@ test('an LDAP provider that is removed while it rejects bindDN leaves no warning
 });
 
 describe('connections to one LDAP provider', () => {
-  test('connections to one LDAP provider are limited to 4 per address, with 8 queued logins; further ones are refused until these have ended', async () => {
+  test('connections to one LDAP provider are limited to 4 per address with 8 queued logins, and further logins are rejected', async () => {
     configure(provider('one'));
     const released = Promise.withResolvers<LookUp>();
     response = () => released.promise;
@@ -175,7 +175,7 @@ describe('connections to one LDAP provider', () => {
     await expect(logIn()).resolves.toBeUndefined();
   });
 
-  test('connections to one LDAP provider are free for other addresses while one address uses its whole share', async () => {
+  test('connections to one LDAP provider are available to other addresses while one address uses its whole share', async () => {
     configure(provider('one'));
     response = async () => result({ subject: '1' });
     const held = await Promise.all(Array.from({ length: 4 }, () => find()));
@@ -186,7 +186,7 @@ describe('connections to one LDAP provider', () => {
     (await waiting).close();
   });
 
-  test('connections to one LDAP provider are held from the lookup until the login is refused, which frees the slot', async () => {
+  test('connections to one LDAP provider are kept from the lookup until the login is rejected, which releases the slot', async () => {
     configure(provider('one'));
     response = async () => result({ subject: '1' });
     const candidates = await Promise.all(Array.from({ length: 4 }, () => find()));

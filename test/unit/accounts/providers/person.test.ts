@@ -71,15 +71,15 @@ describe('the claims of an identity provider', () => {
     ['with a reserved username of Kubernetes', { username: 'system:admin' }],
     ['with a reserved username in any case', { username: 'System:Admin' }],
     ['with a reserved group', { groups: ['a', 'system:masters'] }],
-    ['with a group that is empty', { groups: [''] }],
+    ['with an empty group', { groups: [''] }],
     ['with a group that no header can carry', { groups: ['a\r\nImpersonate-User: b'] }],
     ['with a group whose name is too long', { groups: ['x'.repeat(249)] }],
     ['with more groups than a session keeps', { groups: Array.from({ length: 201 }, (_, one) => `g${one}`) }],
-  ])('the claims of an identity provider are rejected %s', (_, changes) => {
+  ])('the claims of an identity provider %s are rejected', (_, changes) => {
     expect(personWith(changes)).toBeInstanceOf(PersonRefused);
   });
 
-  test('the claims of an identity provider are accepted up to the longest names and the most groups', () => {
+  test('the claims of an identity provider are accepted with the longest names and the most groups', () => {
     const longest = {
       subject: 'x'.repeat(255),
       email: `${'x'.repeat(250)}@a.b`,
@@ -98,7 +98,7 @@ describe('the claims of an identity provider', () => {
     ['a display name with a line end', { displayName: 'Erin\nMiller ' }, { displayName: 'Erin Miller' }],
     ['a display name that is too long', { displayName: 'x'.repeat(300) }, { displayName: 'x'.repeat(256) }],
     ['an empty display name', { displayName: ' ' }, { displayName: undefined }],
-  ])('the claims of an identity provider with %s are accepted without it', (_, changes, expected) => {
+  ])('the claims of an identity provider are accepted after %s is corrected or omitted', (_, changes, expected) => {
     expect(personWith(changes)).toMatchObject(expected);
   });
 });

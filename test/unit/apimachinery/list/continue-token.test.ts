@@ -5,7 +5,7 @@ const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).to
 const v = 'meta.k8s.io/v1';
 
 describe('a continue token', () => {
-  test('a continue token has the same value as one of kube-apiserver', () => {
+  test('a continue token has the same format as that of kube-apiserver', () => {
     expect(encodeContinue(624, 'node-3\0')).toBe(
       'eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NjI0LCJzdGFydCI6Im5vZGUtM1x1MDAwMCJ9',
     );
@@ -30,7 +30,7 @@ describe('a continue token', () => {
       { v, rv: 7, start: 'namespace/a\0' },
       { resourceVersion: 7, start: 'namespace/a\0' },
     ],
-  ])('a continue token %j is accepted', (value, expected) => {
+  ])('the continue token %j is accepted', (value, expected) => {
     expect(decodeContinue(encode(value))).toEqual(expected);
   });
 
@@ -49,7 +49,7 @@ describe('a continue token', () => {
     [encode({ v, rv: 7, start: '' }), `encoded start key empty (version ${v})`],
     [encode({ v, rv: 7, start: '../a' }), '../a'],
     [encode({ v, rv: 7, start: 'a/./b' }), 'a/./b'],
-  ])('a continue token %s is rejected', (token, reason) => {
+  ])('the continue token "%s" is rejected', (token, reason) => {
     expect(() => decodeContinue(token)).toThrow(`invalid continue token: continue key is not valid: ${reason}`);
   });
 });

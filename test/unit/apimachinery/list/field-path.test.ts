@@ -13,7 +13,7 @@ test.each<[string, unknown]>([
   ['-9007199254740993', '-9007199254740993'],
   ['"7"', '7'],
   ['null', undefined],
-])('the number %s is found with its exact value', (written, expected) => {
+])('the JSON value %s is read from a field path as an exact number or not at all', (written, expected) => {
   const metadata = '{"name":"a","resourceVersion":"1"}';
   const bytes = Buffer.from(`{"kind":"K","apiVersion":"v1","metadata":${metadata},"spec":{"x":${written}}}`);
   const object = storeObject(
@@ -28,7 +28,7 @@ test.each<[string, unknown]>([
   expect(scalarAt(['spec', 'x'])(object)).toBe(expected);
 });
 
-test('a long path is not cached by the objects in which it was searched', () => {
+test('a long field path is not cached by the objects in which it was searched', () => {
   const objects = Array.from({ length: 300 }, (_, index) => node(`n${index}`));
   const search = (index: number): unknown =>
     scalarAt(['spec', `${index}-\u20ac${'x'.repeat(30_000)}`])(objects[index] as (typeof objects)[0]);

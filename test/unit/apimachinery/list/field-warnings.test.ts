@@ -28,7 +28,7 @@ describe('the comparison of unknown fields with those of the schema', () => {
     expect(warnOf(64)).toEqual({ warnings: 8, comparisons: 8 });
   });
 
-  test('the comparison of unknown fields is omitted for more paths than a request may have', () => {
+  test('the comparison of unknown fields is omitted for more paths than a request may contain', () => {
     expect(warnOf(65)).toEqual({ warnings: 0, comparisons: 0 });
   });
 });

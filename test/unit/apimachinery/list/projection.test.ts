@@ -49,11 +49,11 @@ describe('the projection of an object', () => {
     ['status.phase.deeper', { ...identity, status: {} }],
     ['__proto__', identity],
     [String.raw`a<b.\"\\`, { ...identity, 'a<b': { '"\\': 1 } }],
-  ])('the projection of an object keeps %s', (fields, expected) => {
+  ])('the projection of an object to the fields %s keeps only these and the identifying fields', (fields, expected) => {
     expect(cut(node, fields)).toEqual(expected);
   });
 
-  test('the projection of an object never has more than the object, and keeps its order', () => {
+  test('the projection of an object never contains more than the object, and keeps its order', () => {
     const key = fc.constantFrom('a', 'b', 'c', '0', '1', '2');
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof({ maxDepth: 4 }, fc.integer(), fc.string(), fc.constant(null), tie('object'), tie('array')),
@@ -107,7 +107,7 @@ test.each([
   expect(() => parseFields(fields)).toThrow(expect.objectContaining({ code: 400 }));
 });
 
-test('the origin of a projected view depends only on the selected fields, however they were written', () => {
+test('the origin of a projected view depends only on the selected fields, not on their notation', () => {
   const view = coreView(nodes, false);
   const origin = (fields: string): unknown => projected(view, parseFields(fields)).origin;
   const fieldPaths = [

@@ -107,7 +107,7 @@ describe('a list of /kapis', () => {
     expect((await names(query)).join(' ')).toBe(expected);
   });
 
-  test('a list of /kapis counts before paging', async () => {
+  test('a list of /kapis counts objects before paging', async () => {
     expect((await paged('limit=1')).total).toBe(4);
     expect((await paged('limit=0&name=l')).total).toBe(2);
   });
@@ -118,7 +118,7 @@ describe('a list of /kapis', () => {
   });
 
   test.each(['fieldSelector=spec.x!=1', 'sortBy=.metadata.name', 'label=!x&sortBy=.spec.x'])(
-    'a list of /kapis with ?%s shows the objects of one moment, even if they change during the request',
+    'a list of /kapis with ?%s contains the objects of one moment, even if they change during the request',
     async (query) => {
       const changing = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
       const turns = jest.spyOn(performance, 'now').mockImplementation(() => (changes += 1));
@@ -137,7 +137,7 @@ describe('a list of /kapis', () => {
     },
   );
 
-  test('a list of /kapis yields after every few objects, and stops when the client is gone', async () => {
+  test('a list of /kapis yields to other work after a few objects, and stops when the client disconnects', async () => {
     const large = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
     let looked = 0;
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looked += 1));
@@ -196,27 +196,27 @@ describe('a list of /kapis', () => {
     expect(parse).toThrow(message);
   });
 
-  test('a watch of /kapis rejects pages and an order', () => {
+  test('a watch of /kapis rejects paging and sorting', () => {
     expect(() => watchOf('watch=true&page=1')).toThrow('page: not supported by a watch');
     expect(() => watchOf('watch=true&ascending=true')).toThrow('ascending: ');
     expect(watchOf('watch=true&name=a&resourceVersion=1')).toMatchObject({ managedFields: false });
   });
 
   test.each(['watch=maybe', 'watch=yes', 'watch=TRUE', 'watch=1&timeoutSeconds=-1', 'watch=1&timeoutSeconds=1.5'])(
-    'a list of /kapis with ?%s is rejected with 400 as a watch',
+    'a watch of /kapis with ?%s is rejected with 400',
     (query) => {
       expect(() => watchOf(query)).toThrow(expect.objectContaining({ code: 400 }));
     },
   );
 
   test.each(['watch=true&allowWatchBookmarks=yes', 'watch=true&sendInitialEvents=maybe'])(
-    'a list of /kapis with the ambiguous ?%s is rejected with 400',
+    'a watch of /kapis with the ambiguous ?%s is rejected with 400',
     (query) => {
       expect(() => watchOf(query)).toThrow('must be true (or 1) or false (or 0)');
     },
   );
 
-  test('a list of /kapis accepts other parameters than a single object', () => {
+  test('a list of /kapis accepts other parameters than a request for a single object', () => {
     expect(getParameters.parse(new URLSearchParams('managedFields=true&pretty=1'))).toEqual({
       managedFields: true,
       pretty: true,
@@ -228,18 +228,18 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('a list of /kapis applies filters that search the bytes of objects last', () => {
+  test('a list of /kapis applies filters that search the bytes of objects after all other filters', () => {
     const { filters } = listOf('annotation=a&alias=b&fieldSelector=spec.x=1&status=running&labelSelector=c');
     expect(filters.map(({ isLookUp = false }) => isLookUp)).toEqual([false, false, true, true, true]);
   });
 
-  test('a list of /kapis shares one schema among all kinds without own parameters', () => {
+  test('a list of /kapis has one schema for all kinds without their own parameters', () => {
     const plain = { ...nodes, statuses: [] };
     expect(parametersOf(plain)).toBe(parametersOf({ ...plain }));
     expect(parametersOf(nodes)).not.toBe(parametersOf(plain));
   });
 
-  test('a list of /kapis is paged like a naive model', () => {
+  test('a list of /kapis is paged like that of a simple model', () => {
     const item = fc.record({ second: fc.nat(4), rack: fc.option(fc.constantFrom('9', '10', 'a', 'Z', 'é')) });
     return fc.assert(
       fc.asyncProperty(
@@ -284,7 +284,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('sortBy orders RFC 3339 times by every digit, whatever their offsets and notation', () => {
+  test('the order of sortBy compares RFC 3339 times by every digit, whatever their offsets and notation', () => {
     const minute = fc.integer({ min: 28_000_000, max: 28_000_002 });
     const nanosecond = fc.oneof(
       fc.constantFrom(0, 1, 999, 1_000, 999_999, 1_000_000, 999_999_999),
@@ -313,7 +313,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('sortBy orders strings by code point', () => {
+  test('the order of sortBy compares strings by code point', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (a, b) => {
         expect(Math.sign(byCodePoint(a, b))).toBe(Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b))));

@@ -54,7 +54,7 @@ describe('a label selector', () => {
     ['in in (in,notin)', true],
     ['toString', false],
     ['constructor', false],
-  ])('a label selector %j matches as in Kubernetes: %j', (selector, selected) => {
+  ])('the label selector %j matches as in Kubernetes: %j', (selector, selected) => {
     expect(matches(parseLabelSelector(selector), labels)).toBe(selected);
   });
 
@@ -84,7 +84,7 @@ describe('a label selector', () => {
     ['a in (b,ü)', 'values[a]: Invalid value: "ü"'],
     ['a>b', "for 'Gt', 'Lt' operators, the value must be an integer"],
     ['a>9223372036854775808', 'the value must be an integer'],
-  ])('a label selector %j is rejected with 400', (selector, message) => {
+  ])('the label selector %j is rejected with 400', (selector, message) => {
     const parse = (): unknown => parseLabelSelector(selector);
     expect(parse).toThrow(StatusError);
     expect(parse).toThrow(message);
@@ -115,7 +115,7 @@ describe('a label selector', () => {
     );
   });
 
-  test('a label selector selects the same objects as a naive parser', () => {
+  test('a label selector selects the same objects as a simple parser', () => {
     fc.assert(
       fc.property(fc.array(requirement, { maxLength: 3 }), fc.dictionary(name, name), (requirements, object) => {
         const has = (key: string): boolean => Object.keys(object).includes(key);
@@ -128,7 +128,7 @@ describe('a label selector', () => {
     );
   });
 
-  test('a label selector accepts or rejects any text, and never fails otherwise', () => {
+  test('a label selector with any text is accepted or rejected, without any other error', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[ab/!=<>(), innot]*$/)), (selector) => {
         let refusal: unknown;
@@ -164,7 +164,7 @@ describe('a field selector', () => {
         { path: 'b', equals: true, value: '1' },
       ],
     ],
-  ])('a field selector %j is parsed', (selector, terms) => {
+  ])('the field selector %j is parsed', (selector, terms) => {
     expect(parseFieldSelector(selector)).toEqual(terms);
   });
 
@@ -173,7 +173,7 @@ describe('a field selector', () => {
     ['a=b=c', 'unescaped character in value: ='],
     ['a=b\\c', 'invalid escape sequence: \\c'],
     ['a=b\\', 'invalid escape sequence: \\'],
-  ])('a field selector %j is rejected with 400', (selector, message) => {
+  ])('the field selector %j is rejected with 400', (selector, message) => {
     expect(() => parseFieldSelector(selector)).toThrow(StatusError);
     expect(() => parseFieldSelector(selector)).toThrow(message);
   });
@@ -198,7 +198,7 @@ describe('the size limit of selectors', () => {
   test.each<[string, (selector: string) => readonly unknown[], (index: number) => string, number]>([
     ['a selector has at most 64 requirements, not 65', parseLabelSelector, aRequirement, 64],
     ['a field selector has at most 32 terms, not 33', parseFieldSelector, aTerm, 32],
-  ])('the size limit of selectors %s', (message, parse, part, max) => {
+  ])('the size limit of selectors is enforced: %s', (message, parse, part, max) => {
     expect(parse(many(max, part))).toHaveLength(max);
     expect(() => parse(many(max + 1, part))).toThrow(StatusError);
     expect(() => parse(many(max + 1, part))).toThrow(message);

@@ -75,8 +75,8 @@ async function turnsUntil({ response }: Call, events: number): Promise<number> {
 
 test.each([
   ['a plain watch', '', 5],
-  ['a watch with its own filter', costly(1, -1), 15],
-])('%s of another user receives each of 100 events while 150 costly watches are open', async (_, query, max) => {
+  ['a filtered watch', costly(1, -1), 15],
+])('%s of another user receives each of 100 events while 150 expensive watches are open', async (_, query, max) => {
   const hostile: Call[] = [];
   for (let i = 0; i < 150; i += 1) hostile.push(await watch('bob', costly(6, i)));
   const own = await watch('alice', query);
@@ -92,7 +92,7 @@ test.each([
   expect(Math.abs(first.response.events.length - last.response.events.length)).toBeLessThanOrEqual(1);
 });
 
-test('the filters of all watches of one user search for at most 1,000 values', async () => {
+test('the filters of all watches of one user search at most 1,000 values', async () => {
   for (let i = 0; i < 10; i += 1) await watch('bob', `${costly(32, i)}${annotations(i)}`);
   const eleventh = `${costly(32, 10)}${annotations(10)}`;
   expect(await refused(routes, `${path}${eleventh}`, { username: 'bob' })).toMatchObject({

@@ -102,7 +102,7 @@ describe('a watch', () => {
     expect(eventsOf(started)).toEqual(['DELETED b@12', 'ADDED c@13', 'MODIFIED c@14']);
   });
 
-  test('a watch from a future resourceVersion sends only the changes after it', async () => {
+  test('a watch from a future resourceVersion sends only the changes after that resourceVersion', async () => {
     const started = await watch('resourceVersion=12');
     modify('a', 11);
     modify('a', 12);
@@ -126,7 +126,7 @@ describe('a watch', () => {
     expect(started.response.events[2]?.object.metadata.labels).toEqual({ env: 'dev' });
   });
 
-  test('a watch of one object, by its name or in the old form of a watch, sends no other object', async () => {
+  test('a watch of one object, by its name or at the deprecated path, sends no other object', async () => {
     const oldPath = path.replace('/nodes', '/watch/nodes/a');
     const byName = await watch('resourceVersion=10&fieldSelector=metadata.name%3Da');
     const old = await watch('resourceVersion=10', {}, oldPath);
@@ -172,7 +172,7 @@ describe('a watch', () => {
     },
   );
 
-  test('a watch too short for a bookmark before its end has none', async () => {
+  test('a watch that is too short for a bookmark before its end sends none', async () => {
     const started = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2');
     await jest.advanceTimersByTimeAsync(2000);
     await settle();
@@ -180,7 +180,7 @@ describe('a watch', () => {
     expect(started.response.writableEnded).toBe(true);
   });
 
-  test('a watch sends no bookmark right after its start, whatever second of the minute that is', async () => {
+  test('a watch sends no bookmark right after its start, at any second of the minute', async () => {
     const started: Call[] = [];
     for (let second = 0; second < 60; second += 1) {
       started.push(await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2'));
@@ -191,7 +191,7 @@ describe('a watch', () => {
     expect(started.map(eventsOf)).toEqual(started.map(() => []));
   });
 
-  test('a watch from a resourceVersion ahead of the cache sends no earlier bookmark', async () => {
+  test('a watch from a resourceVersion ahead of the cache sends no bookmark with an earlier one', async () => {
     const started = await watch('resourceVersion=20&allowWatchBookmarks=true&timeoutSeconds=200');
     for (const version of [10, 19, 20]) {
       resource.store.bookmark(version);
@@ -201,7 +201,7 @@ describe('a watch', () => {
     expect(eventsOf(started)).toEqual(['BOOKMARK @20']);
   });
 
-  test('a watch sends bookmarks each minute and before its end on request', async () => {
+  test('a watch sends bookmarks every minute and before its end on request', async () => {
     const started = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
     const plain = await watch('resourceVersion=10&timeoutSeconds=200');
     for (const version of [20, 30, 40]) {
@@ -234,7 +234,7 @@ describe('a watch', () => {
     expect(started.response.writableEnded).toBe(true);
   });
 
-  test('a watch from an expired resourceVersion sends one ERROR, and ends', async () => {
+  test('a watch from an expired resourceVersion sends one ERROR and ends', async () => {
     const started = await watch('resourceVersion=9');
     await started.done;
     expect(started.response.statusCode).toBe(200);
@@ -257,7 +257,7 @@ describe('a watch', () => {
       '/kapis/resources.platform.io/v1alpha3/nodes',
     ],
   ])(
-    'a watch with ?%s and %o at %s starts before the history if nothing has changed there',
+    'a watch with ?%s and the headers %o at %s can start before the history if no object has changed',
     async (query, headers, of) => {
       routes = [...routes, ...kapisRoutes({ authorizer, resources: [resource], ...emptyCluster })];
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -294,7 +294,7 @@ describe('a watch', () => {
     expect(started.response.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   });
 
-  test('a watch ends when its user loses the right to watch, and continues while that cannot be checked', async () => {
+  test('a watch ends when its user loses the right to watch, but continues while the right cannot be checked', async () => {
     const started = await watch('resourceVersion=10');
     authorizer.authorize = () => Promise.reject(serviceUnavailable('kube-apiserver cannot be reached'));
     await started.recheck();
@@ -312,7 +312,7 @@ describe('a watch', () => {
     expect(started.response.writableEnded).toBe(true);
   });
 
-  test('a watch waits for a slow reader, and closes when the next change for the reader is no longer in the history', async () => {
+  test("a watch waits for a slow reader, and ends when the reader's next change is no longer in the history", async () => {
     const started = await watch('resourceVersion=10');
     started.response.stalled = true;
     for (let version = 11; version < 20; version += 1) modify('a', version);
@@ -331,7 +331,7 @@ describe('a watch', () => {
     expect(eventsOf(started).at(-1)).toBe('MODIFIED a@99');
   });
 
-  test('a watch is closed if its reader is so slow with the initial objects that it could not continue from there', async () => {
+  test('a watch ends if its reader is so slow with the initial objects that the watch cannot continue after them', async () => {
     for (let index = 0; index < 500; index += 1)
       resource.store.apply('ADDED', node(`n${index}`, { resourceVersion: 11 + index }));
     const started = call(routes, `${path}?watch=true`);
@@ -347,7 +347,7 @@ describe('a watch', () => {
     await until(() => response.destroyed);
   });
 
-  test('a watch handles many changes at once', async () => {
+  test('a watch sends many changes that arrive at once', async () => {
     const started = await watch('resourceVersion=10');
     for (let version = 11; version <= 20_010; version += 1) modify('a', version);
     await until(() => eventsOf(started).length >= 20_000);
@@ -355,7 +355,7 @@ describe('a watch', () => {
     expect(eventsOf(started)).toHaveLength(20_000);
   });
 
-  test('a watch as tables sends the column definitions once', async () => {
+  test('a watch of tables sends the column definitions only once', async () => {
     const started = await watch('', { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
     modify('a', 11);
     await settle();
@@ -371,7 +371,7 @@ describe('a watch', () => {
     ]);
   });
 
-  test('a watch of metadata only sends nothing else', async () => {
+  test('a watch of metadata sends nothing but metadata', async () => {
     const started = await watch('', { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' });
     expect(started.response.events.map(({ object }) => Object.keys(object))).toEqual([
       ['kind', 'apiVersion', 'metadata'],
@@ -379,7 +379,7 @@ describe('a watch', () => {
     ]);
   });
 
-  test('a watch of some fields shares its events with watches of the same fields only', async () => {
+  test('a watch of selected fields shares its events only with watches of the same fields', async () => {
     routes = kapisRoutes({ authorizer, resources: [resource], ...emptyCluster });
     const of = '/kapis/resources.platform.io/v1alpha3/nodes';
     const queries = ['metadata.uid,spec', 'spec,metadata.uid', 'status', 'spec', 'spec&managedFields=true'];
@@ -409,7 +409,7 @@ describe('a watch', () => {
       return watch(query, { accept, ...headers }, '/kapis/resources.platform.io/v1alpha3/nodes');
     };
 
-    test('a watch of server-sent events sends an event ID after the initial objects, even if there are none', async () => {
+    test('a watch of server-sent events sends an event ID after the initial objects, even if there are no objects', async () => {
       const all = await follow('fields=metadata.name');
       expect(all.response.text).toMatch(/^data: .*"a".*\n\ndata: .*"b".*\n\nid: 10\n\n$/);
       expect((await follow('name=zzz')).response.text).toBe('id: 10\n\n');
@@ -468,7 +468,7 @@ describe('a watch', () => {
     ['resourceVersion=x', 400],
     ['timeoutSeconds=x', 400],
     ['fieldSelector=spec.x%3Dy', 400],
-  ])('?%s is %i', async (query, code) => {
+  ])('a watch with ?%s is rejected with %i', async (query, code) => {
     expect(await refused(routes, `${path}?watch=true&${query}`)).toMatchObject({ code });
   });
 

@@ -57,12 +57,12 @@ const isVerified = (
   authorities: readonly X509Certificate[],
 ): boolean => verifiedUntil({ leaf, intermediates }, authorities, Date.now()) !== undefined;
 
-describe('a client certificate whose CA has several certificates is verified', () => {
+describe('a client certificate whose CA has several certificates', () => {
   test.each<[string, () => Entity]>([
     ['an unknown CA', () => stranger],
     ['itself', () => issuing],
   ])(
-    'a client certificate whose CA has several certificates is verified even if one of them is signed by %s',
+    'a client certificate whose CA has several certificates is verified even if one CA certificate is signed by %s',
     async (_, other) => {
       const leaf = await certify(client, issuing, []);
       const [useless, useful] = await Promise.all([certify(issuing, other()), certify(issuing, root)]);
@@ -98,21 +98,24 @@ describe('the form check of a certificate', () => {
     ['is a CA', [constraints('30030101ff')], false],
     ['has basicConstraints of an indefinite length', [constraints('30800000')], false],
     ['has basicConstraints that end early', [constraints('3005')], false],
-  ])('the form check of a certificate accepts or rejects a leaf that %s', async (_, extensions, accepted) => {
-    const leaf = await certify(client, root, extensions);
-    expect(isVerified(leaf, [], [await certify(root, root)])).toBe(accepted);
-  });
+  ])(
+    'the form check of a certificate gives the expected result for a leaf that %s',
+    async (_, extensions, accepted) => {
+      const leaf = await certify(client, root, extensions);
+      expect(isVerified(leaf, [], [await certify(root, root)])).toBe(accepted);
+    },
+  );
 
   test.each<[string, string, boolean]>([
     ['basicConstraints in DER', '30030101ff', true],
-    ['basicConstraints that OpenSSL reads and DER forbids', '30800101ff0000', false],
+    ['basicConstraints that OpenSSL accepts but DER forbids', '30800101ff0000', false],
     ['basicConstraints that state explicitly that it is not a CA', '3003010100', false],
-  ])('the form check of a certificate accepts or rejects an authority with %s', async (_, hex, accepted) => {
+  ])('the form check of a certificate gives the expected result for an authority with %s', async (_, hex, accepted) => {
     const authority = await certify(root, root, [constraints(hex)]);
     expect(isVerified(await certify(client, root, []), [], [authority])).toBe(accepted);
   });
 
-  test('the form check of a certificate accepts a certificate without extensions, as openssl x509 -req makes it', async () => {
+  test('the form check of a certificate accepts a certificate without extensions, such as openssl x509 -req creates', async () => {
     const leaf = await withoutExtensions(await certify(client, root, []), root);
     expect(isVerified(leaf, [], [await certify(root, root)])).toBe(true);
     expect(isVerified(leaf, [], [await certify(stranger, stranger)])).toBe(false);
@@ -138,7 +141,7 @@ async function withoutExtensions(certificate: X509Certificate, issuer: Entity): 
   );
 }
 
-test('a certificate is valid from its first to its last moment', async () => {
+test('a client certificate is valid from its first to its last moment', async () => {
   const [leaf, authority] = await Promise.all([certify(client, root, []), certify(root, root)]);
   const verified = (now: number): number | undefined => verifiedUntil({ leaf, intermediates: [] }, [authority], now);
   const [from, until] = [leaf.validFromDate.getTime(), leaf.validToDate.getTime()];
@@ -159,19 +162,16 @@ describe('the certificate chain that a client presents', () => {
     [10, 10],
     [11, 10],
     [1_000, 10],
-  ])(
-    'the certificate chain that a client presents with %d certificates behind the leaf is read up to %d of them',
-    (count, expected) => {
-      const others: Presented[] = [];
-      for (let index = 0; index < count; index += 1) others.unshift({ issuerCertificate: others[0] as Presented });
-      const leaf = { issuerCertificate: others[0] as Presented };
-      const chain = presentedChain(presenting(leaf));
-      expect(chain?.leaf).toBe(leaf);
-      expect(chain?.intermediates).toEqual(others.slice(0, expected));
-    },
-  );
+  ])('a client certificate chain with %d certificates after the leaf is read up to %d of them', (count, expected) => {
+    const others: Presented[] = [];
+    for (let index = 0; index < count; index += 1) others.unshift({ issuerCertificate: others[0] as Presented });
+    const leaf = { issuerCertificate: others[0] as Presented };
+    const chain = presentedChain(presenting(leaf));
+    expect(chain?.leaf).toBe(leaf);
+    expect(chain?.intermediates).toEqual(others.slice(0, expected));
+  });
 
-  test('the certificate chain that a client presents may be absent', () => {
+  test('a client may present no certificate chain', () => {
     expect(presentedChain(presenting(undefined))).toBeUndefined();
   });
 });

@@ -80,12 +80,12 @@ test.each<[string, ChainSpec, boolean]>([
   ['of a leaf that is signed by SHA-1', specOf(chain({ hash: 'SHA-1' }, {})), false],
   ['with an authority that has signed itself by SHA-1', specOf(chain({}, { hash: 'SHA-1' })), true],
   ['with name constraints', specOf(chain({}, { unknown: 'constraints' }, {})), false],
-])('a chain %s: %#', async (_, spec, accepted) => {
+])('a certificate chain %s is accepted or rejected as by kube-apiserver (row %#)', async (_, spec, accepted) => {
   expect(isAccepted(spec, allowed)).toBe(accepted);
   expect((await verify(spec)) !== undefined).toBe(accepted);
 });
 
-test('a chain is valid until its first certificate expires', async () => {
+test('a certificate chain is valid until its first certificate expires', async () => {
   const now = Date.now();
   const links: Partial<Link>[] = [{}, {}, {}];
   for (const [at] of links.entries()) {
@@ -98,7 +98,7 @@ test('a chain is valid until its first certificate expires', async () => {
   }
 });
 
-test('chains verify by the rules of crypto/x509', async () => {
+test("certificate chains are verified by the rules of Go's crypto/x509", async () => {
   await fc.assert(
     fc.asyncProperty(chainSpecs, async (spec) => {
       const accepted = isAccepted({ ...spec, commonName: allowed }, allowed);
@@ -108,7 +108,7 @@ test('chains verify by the rules of crypto/x509', async () => {
   );
 });
 
-test('many certificates of one name cost a bounded number of signature checks', async () => {
+test('many certificates of one name cause a bounded number of signature checks', async () => {
   const { presented } = await makeChain(specOf(chain({}, {}, {})));
   const [leaf] = presented.map((pem) => new X509Certificate(pem));
   const others = await Promise.all(

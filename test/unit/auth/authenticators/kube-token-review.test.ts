@@ -60,8 +60,8 @@ describe('a token that kube-apiserver accepts', () => {
   });
 
   test.each([
-    ['with the audiences that it may be for', ['https://platform.example', issuer]],
-    ['without audiences where none are known', []],
+    ['with the audiences that it may have', ['https://platform.example', issuer]],
+    ['without audiences if none are known', []],
   ])('a token that kube-apiserver accepts is reviewed %s', async (_, audiences) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot }, audiences);
     const token = tokenOf('robot');
@@ -82,14 +82,14 @@ describe('a token that kube-apiserver accepts', () => {
 });
 
 test.each([
-  ['is refused', { authenticated: false }],
-  ['is refused with a reason', { authenticated: false, error: 'the token has expired' }],
-  ['is accepted without a user', { authenticated: true }],
-  ['is accepted for a user without a name', { authenticated: true, user: { groups: ['system:masters'] } }],
-  ['is accepted with a value that is not a boolean', { authenticated: 'true', user: robot }],
-  ['is accepted for other audiences than requested', { authenticated: true, user: robot, audiences: ['vault'] }],
-  ['gets a review without a status', undefined],
-])('a token that %s is rejected with 401', async (_, status) => {
+  ['rejects it', { authenticated: false }],
+  ['rejects it with a reason', { authenticated: false, error: 'the token has expired' }],
+  ['accepts it without a user', { authenticated: true }],
+  ['accepts it for a user without a name', { authenticated: true, user: { groups: ['system:masters'] } }],
+  ['accepts it with a value that is not a boolean', { authenticated: 'true', user: robot }],
+  ['accepts it for other audiences than requested', { authenticated: true, user: robot, audiences: ['vault'] }],
+  ['has no status', undefined],
+])('a token gets 401 if its review %s', async (_, status) => {
   const { authenticate } = lab(status, ['https://platform.example', issuer]);
   await expect(authenticate(tokenOf('robot'))).rejects.toMatchObject(refusal);
 });
@@ -99,12 +99,12 @@ test.each<[string, string[], string[] | undefined]>([
   ['a requested audience and others', [issuer], ['vault', issuer]],
   ['no audience in particular', [issuer], []],
   ['any audience that kube-apiserver accepts by default', [], ['vault']],
-])('a token for %s is accepted', async (_, wanted, audiences) => {
+])('a reviewed token for %s is accepted', async (_, wanted, audiences) => {
   const { authenticate } = lab({ authenticated: true, user: robot, audiences }, wanted);
   await expect(authenticate(tokenOf('robot'))).resolves.toMatchObject({ username: robot.username });
 });
 
-test('a user without groups gets system:authenticated only', async () => {
+test('a user of a reviewed token without groups gets only system:authenticated', async () => {
   const { authenticate } = lab({ authenticated: true, user: { username: 'robot' } });
   expect(await authenticate(tokenOf('robot'))).toEqual({
     username: 'robot',
@@ -118,11 +118,11 @@ test.each([
   [1_800_000_000.5, 1_800_000_000_500],
   ['1800000000', undefined],
   [undefined, undefined],
-])('a token with the claim exp of %j expires at %j', (exp, expected) => {
+])('a reviewed token with the claim exp of %j expires at %j', (exp, expected) => {
   expect(expiryOf(craftJWT({ alg: 'RS256' }, { exp }))).toBe(expected);
 });
 
-test('a token that is not a JWT has no known expiry', () => {
+test('a reviewed token that is not a JWT has no known expiry', () => {
   expect(expiryOf('opaque')).toBeUndefined();
 });
 
@@ -136,7 +136,7 @@ describe('review results are cached', () => {
 
   test.each([
     ['accepted', { authenticated: true, user: robot }, 10],
-    ['refused', { authenticated: false }, 5],
+    ['rejected', { authenticated: false }, 5],
   ])('review results are cached when the token was %s', async (_, status, seconds) => {
     const { authenticate, reviews } = lab(status);
     const attempt = (): Promise<unknown> => authenticate(tokenOf('robot')).catch(() => undefined);
@@ -150,7 +150,7 @@ describe('review results are cached', () => {
   });
 });
 
-test('a token is cached by its fingerprint for 10 s after it was accepted, by the monotonic clock', async () => {
+test('a token is cached by its fingerprint for 10 s of the monotonic clock after it was accepted', async () => {
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   try {
     const cluster = new MemoryCluster();
@@ -196,7 +196,7 @@ const subjects = (client: MemoryClient): unknown[] =>
 const strange = (index: number): string => craftJWT({ alg: 'RS256' }, { iss: 'https://x', sub: `x-${index}` });
 
 describe('when many unknown tokens arrive', () => {
-  test('32 are reviewed concurrently, and addresses with waiting tokens take turns', async () => {
+  test('only 32 of many unknown tokens are reviewed concurrently, and addresses with waiting tokens take turns', async () => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 80 }, (_, index) => authenticate(forged(index), `192.0.2.${60 + (index % 8)}`));
@@ -211,9 +211,9 @@ describe('when many unknown tokens arrive', () => {
   });
 
   test.each([
-    ['one address has 4 reviews at once', 4, () => '192.0.2.66'],
-    ['one /48 has 8 reviews at once', 8, (index: number) => `2001:db8:0:${index.toString(16)}::1`],
-  ])('%s, and tokens of another address do not wait', async (_, share, from) => {
+    ['one address has 4 concurrent reviews', 4, () => '192.0.2.66'],
+    ['one /48 has 8 concurrent reviews', 8, (index: number) => `2001:db8:0:${index.toString(16)}::1`],
+  ])('tokens of another address do not wait when %s', async (_, share, from) => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 40 }, (__, index) => authenticate(forged(index), from(index)));
@@ -229,7 +229,7 @@ describe('when many unknown tokens arrive', () => {
   test.each([
     ['one client', () => '198.51.100.66'],
     ['one /64', (index: number) => `2001:db8::${index + 1}`],
-  ])('tokens of %s do not delay those of another one behind the same trusted proxy', async (_, from) => {
+  ])('unknown tokens of %s do not delay those of another client behind the same trusted proxy', async (_, from) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const arrived: string[] = [];
     const counted: TokenAuthenticator = (token, source) => {
@@ -259,9 +259,9 @@ describe('when many unknown tokens arrive', () => {
   });
 
   test.each([
-    ['400 of one address', 400, 4, () => '192.0.2.66'],
-    ['800 of one /48', 800, 8, (index: number) => `2001:db8:0:${index.toString(16)}::1`],
-  ])('%s wait, and further ones are refused with 429', async (_, waiting, share, from) => {
+    ['400 unknown tokens of one address', 400, 4, () => '192.0.2.66'],
+    ['800 unknown tokens of one /48', 800, 8, (index: number) => `2001:db8:0:${index.toString(16)}::1`],
+  ])('the first %s wait, and further tokens are rejected with 429', async (_, waiting, share, from) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const active = Array.from({ length: share }, (__, index) => authenticate(tokenOf(`first-${index}`), from(index)));
@@ -282,7 +282,7 @@ describe('when many unknown tokens arrive', () => {
     });
   });
 
-  test('tokens beyond 2,000 waiting ones are refused with 429, except those of another source', async () => {
+  test('unknown tokens beyond 2,000 waiting ones are rejected with 429, except those of another source', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 2_100 }, (_, index) => authenticate(forged(index), `192.0.2.${index % 25}`));
@@ -297,7 +297,7 @@ describe('when many unknown tokens arrive', () => {
     expect(refusals[0]?.reason).toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
   });
 
-  test('a full queue of four /48s does not refuse another address or the recheck of a stream', async () => {
+  test('a full queue of unknown tokens from four /48s rejects neither another address nor the recheck of a stream', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const settled = Promise.allSettled(
@@ -317,16 +317,21 @@ describe('when many unknown tokens arrive', () => {
   test.each([
     ['the issuer of this server', forged],
     ['another issuer', strange],
-  ])('all 1,000 streams of a user are rechecked, each with a different token of %s', async (_, token) => {
-    const { authenticate, client } = lab({ authenticated: true, user: robot });
-    client.ownIssuer = issuer;
-    const release = hold(client);
-    const all = Array.from({ length: 1_000 }, (__, index) => authenticate(token(index), { streamsOf: robot.username }));
-    const settled = Promise.allSettled(all);
-    await settle();
-    release();
-    expect((await settled).filter(({ status }) => status === 'rejected')).toEqual([]);
-  });
+  ])(
+    'all 1,000 streams of a user are rechecked while unknown tokens wait, each stream with a different token of %s',
+    async (_, token) => {
+      const { authenticate, client } = lab({ authenticated: true, user: robot });
+      client.ownIssuer = issuer;
+      const release = hold(client);
+      const all = Array.from({ length: 1_000 }, (__, index) =>
+        authenticate(token(index), { streamsOf: robot.username }),
+      );
+      const settled = Promise.allSettled(all);
+      await settle();
+      release();
+      expect((await settled).filter(({ status }) => status === 'rejected')).toEqual([]);
+    },
+  );
 
   test('rechecks of streams do not wait for the slots of unknown tokens', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
@@ -381,7 +386,7 @@ describe('when many unknown tokens arrive', () => {
     expect(reviews()).toBe(5);
   });
 
-  test('a token that is refused to an address with a full queue is reviewed for an idle address', async () => {
+  test('a token that is rejected for an address with a full queue is reviewed for an idle address', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 404 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
@@ -400,7 +405,7 @@ describe('when many unknown tokens arrive', () => {
     await expect(Promise.all(all)).resolves.toHaveLength(404);
   });
 
-  test('results for forged tokens do not evict results for valid ones', async () => {
+  test('cached results for forged tokens do not evict results for valid ones', async () => {
     const cluster = new MemoryCluster();
     cluster.respond(path, ({ spec }) => {
       const { claims } = readJWT((spec as { token: string }).token);
@@ -422,7 +427,7 @@ describe('a token that is not a JWT', () => {
   const payload = part({ iss: issuer });
 
   test.each([
-    ['opaque', 'sha256~abcdef'],
+    ['an opaque token', 'sha256~abcdef'],
     ['two parts', `${part({ alg: 'RS256' })}.${payload}`],
     ['four parts', `${part({ alg: 'RS256' })}.${payload}.c2ln.c2ln`],
     ['no signature', `${part({ alg: 'RS256' })}.${payload}.`],
@@ -434,19 +439,19 @@ describe('a token that is not a JWT', () => {
     ['a payload that is text', `${part({ alg: 'RS256' })}.${part('x')}.c2ln`],
     ['invalid JSON', `${Buffer.from('{').toString('base64url')}.${payload}.c2ln`],
     ['base64 of another alphabet', `${part({ alg: 'RS256' })}.${payload}.c+/=`],
-    ['too long', craftJWT({ alg: 'RS256' }, { iss: issuer, padding: 'x'.repeat(20_000) })],
+    ['more than 16 KiB', craftJWT({ alg: 'RS256' }, { iss: issuer, padding: 'x'.repeat(20_000) })],
   ])('a token that is not a JWT never reaches kube-apiserver: %s', async (_, token) => {
     const { authenticate, reviews } = lab({ authenticated: true, user: robot });
     expect(await authenticate(token)).toBeUndefined();
     expect(reviews()).toBe(0);
   });
 
-  test('issuerOf returns undefined for a token longer than 16 KiB', () => {
+  test('issuerOf() returns undefined for a token longer than 16 KiB', () => {
     const token = tokenOf('robot');
     expect([16_384, 16_385].map((length) => issuerOf(token.padEnd(length, 'A')))).toEqual([issuer, undefined]);
   });
 
-  test('issuerOf returns undefined for random text and never throws', () => {
+  test('issuerOf() returns undefined for random text and never throws', () => {
     fc.assert(fc.property(fc.string(), (text) => issuerOf(text) === undefined));
     fc.assert(
       fc.property(fc.array(fc.json(), { minLength: 3, maxLength: 3 }), (parts) => {

@@ -58,7 +58,7 @@ const refusal = {
 };
 
 describe('an access token of this server', () => {
-  test('an access token of this server authenticates its user in the current state of the directory', async () => {
+  test('an access token of this server authenticates its user with the current state of the directory', async () => {
     const { accounts, session, token, authenticate } = await logIn();
     const user = await authenticate(token);
     expect(user).toEqual({
@@ -74,7 +74,7 @@ describe('an access token of this server', () => {
     expect(await authenticate(token)).toMatchObject({ groups: ['b', 'system:authenticated'] });
   });
 
-  test('an access token of this server is cached once it was verified', async () => {
+  test('an access token of this server is cached after it was verified', async () => {
     const { token, authenticate, isKnown } = await logIn();
     expect(isKnown(token)).toBe(false);
     await authenticate(token);
@@ -129,7 +129,7 @@ describe('an access token of this server', () => {
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('an access token of this server for a user or client other than that of its session is rejected with 401', async () => {
+  test('an access token of this server that names another user or client than its session is rejected with 401', async () => {
     const { accounts, session, authenticate } = await logIn();
     accounts.configure({
       users: [{ username: 'alice' }, { username: 'bob' }],
@@ -157,7 +157,7 @@ test('a token that names this issuer but has a wrong signature is rejected with 
 });
 
 test.each([['opaque'], [craftJWT({ alg: 'ES256' }, { iss: 'https://another.example' })], ['']])(
-  'a token of another issuer is left to other authenticators: %s',
+  'a token of another issuer is passed on to other authenticators: %s',
   async (token) => {
     const { authenticate } = await logIn();
     expect(await authenticate(token)).toBeUndefined();
@@ -173,7 +173,7 @@ const usersOf = (find: (key: string) => ValidToken): ((key: string) => UserInfo 
   return known;
 };
 
-test('a ServiceAccount keeps its Kubernetes identity after a token exchange; a user or client has none', () => {
+test('a ServiceAccount keeps its Kubernetes identity after a token exchange, and users and clients have none', () => {
   const robot: Subject = {
     username: 'system:serviceaccount:a:b',
     uid: '1',
@@ -217,7 +217,7 @@ async function identityToken(clientID: string): Promise<LoggedIn & { readonly id
 
 describe('an id_token of a listed client', () => {
   // evidence: id-token-bearer-ends
-  test('an id_token of a listed client authenticates its user until the session is revoked, and is then refused with the reason', async () => {
+  test('an id_token of a listed client authenticates its user until the session is revoked, and is then rejected with the reason', async () => {
     const { accounts, session, identity, authenticate } = await identityToken('platform-cli');
     expect(await authenticate(identity)).toMatchObject({ username: 'alice', sessionID: session.metadata.name });
     expect(await authenticate(identity)).toMatchObject({ username: 'alice' });
@@ -228,7 +228,7 @@ describe('an id_token of a listed client', () => {
     });
   });
 
-  test('an id_token of a listed client is refused for another client, with the reason', async () => {
+  test('an id_token of a client that is not listed is rejected with the reason', async () => {
     const { identity, authenticate } = await identityToken('platform');
     await expect(authenticate(identity)).rejects.toMatchObject({
       message: expect.stringContaining('the token is an id_token of the client "platform"'),

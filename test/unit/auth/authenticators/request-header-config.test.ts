@@ -25,33 +25,37 @@ const data = (changes: Readonly<Record<string, string>> = {}): Record<string, st
   ...changes,
 });
 
-describe('the request-header configuration is rejected', () => {
+describe('the request-header configuration', () => {
   test.each<[string, () => Record<string, string>, RegExp | undefined]>([
-    ['never with a dedicated CA', () => data({ 'requestheader-allowed-names': '[]' }), undefined],
-    ['never with a shared CA and names', () => data({ 'client-ca-file': proxyCA }), undefined],
+    ['a dedicated CA is accepted', () => data({ 'requestheader-allowed-names': '[]' }), undefined],
+    ['a shared CA with names is accepted', () => data({ 'client-ca-file': proxyCA }), undefined],
     [
-      'with a shared CA without names',
+      'a shared CA without names is rejected',
       () => data({ 'client-ca-file': `${clientCA}${proxyCA}`, 'requestheader-allowed-names': '[]' }),
       /requestheader-allowed-names is empty/,
     ],
     [
-      'with two CAs, one of them shared, and no names',
+      'two CAs without names, one of them shared, are rejected',
       () => data({ 'requestheader-client-ca-file': `${proxyCA}${clientCA}`, 'requestheader-allowed-names': '[]' }),
       /requestheader-allowed-names is empty/,
     ],
     [
-      'with a shared CA and no key for names',
+      'a shared CA without the key for names is rejected',
       () => ({ 'client-ca-file': proxyCA, 'requestheader-client-ca-file': proxyCA }),
       /requestheader-allowed-names is empty/,
     ],
-    ['without a request-header CA', () => ({ 'client-ca-file': clientCA }), /has no requestheader-client-ca-file/],
-  ])('the request-header configuration is rejected %s', (_, given, reason) => {
+    [
+      'a missing request-header CA is rejected',
+      () => ({ 'client-ca-file': clientCA }),
+      /has no requestheader-client-ca-file/,
+    ],
+  ])('the request-header configuration is rejected if clients could forge the headers: %s', (_, given, reason) => {
     expect(readRequestHeaderConfig(given()).refused ?? '').toMatch(reason ?? /^$/);
   });
 });
 
 test.each(['hunter2', '["a", hunter2]', '{"a": "hunter2"}', '["a", 2]', '"hunter2"'])(
-  'an unreadable list of names is not quoted: %s',
+  'the error for an unreadable list of allowed names does not quote the list: %s',
   (text) => {
     expect(() => readRequestHeaderConfig(data({ 'requestheader-allowed-names': text }))).toThrow(
       /^requestheader-allowed-names is not a JSON list of names$/,
@@ -99,7 +103,7 @@ describe('the ConfigMap of the request-header configuration', () => {
       },
     ],
   ])(
-    'the ConfigMap of the request-header configuration with %s leaves the last valid one in force and reports why',
+    'a ConfigMap of the request-header configuration with %s leaves the last valid one in effect and reports the reason',
     async (_, bad) => {
       const cluster = new MemoryCluster();
       await put(cluster, data());
@@ -110,7 +114,7 @@ describe('the ConfigMap of the request-header configuration', () => {
     },
   );
 
-  test('the ConfigMap of the request-header configuration that would trust any client is not applied, and no header is trusted any more', async () => {
+  test('a ConfigMap of the request-header configuration that would trust any client is not applied, and no header is trusted', async () => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);
@@ -128,7 +132,7 @@ describe('the ConfigMap of the request-header configuration', () => {
     expect(headers.value?.allowedNames).toEqual(['front-proxy-client']);
   });
 
-  test('the ConfigMap of the request-header configuration that is deleted leaves the last one in force', async () => {
+  test('the last request-header configuration stays in effect when its ConfigMap is deleted', async () => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);

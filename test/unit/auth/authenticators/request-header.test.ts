@@ -69,7 +69,7 @@ function identify(attempt: Attempt): UserInfo | undefined {
 }
 
 describe('the request headers are trusted', () => {
-  test('the request headers are trusted from the aggregator: user, uid, every group and system:authenticated', () => {
+  test('the request headers are trusted from the aggregator: user, uid, all groups and system:authenticated', () => {
     const headers = [
       ['x-remote-user', 'alice'],
       ['X-Remote-Uid', '42'],
@@ -85,7 +85,7 @@ describe('the request headers are trusted', () => {
     });
   });
 
-  test('the request headers are trusted under the configured names, with the first value of the first header that is not empty', () => {
+  test('the request headers are trusted under the configured names, with the first value of the first non-empty header', () => {
     const config = configured({
       'requestheader-username-headers': '["X-First","X-Second"]',
       'requestheader-group-headers': '["X-G","X-H"]',
@@ -111,14 +111,14 @@ describe('the request headers are trusted', () => {
   });
 });
 
-describe('extra values', () => {
+describe('extra values of the request headers', () => {
   test.each([
     ['are kept in their order', ['Scopes: a', 'Scopes: b'], { scopes: ['a', 'b'] }],
     ['have percent-decoded keys', ['Example.com%2Fkey: v'], { 'example.com/key': ['v'] }],
     ['have keys in lower case before they are decoded', ['%C3%89T: v'], { Ét: ['v'] }],
     ['of one key under two spellings are all kept', ['a%2Fb: 1', 'A%2fB: 2', '%61/b: 3'], { 'a/b': ['1', '2', '3'] }],
     ['keep a key with a bad encoding unchanged', ['50%: v', '%ff%: w'], { '50%': ['v'], '%ff%': ['w'] }],
-    ['keep a key unchanged whose encoding has one digit', ['a%4: v', '%4z: w'], { 'a%4': ['v'], '%4z': ['w'] }],
+    ['keep a key whose encoding has only one digit unchanged', ['a%4: v', '%4z: w'], { 'a%4': ['v'], '%4z': ['w'] }],
     [
       'may have names of Object.prototype',
       ['__proto__: v', 'constructor: w'],
@@ -128,7 +128,7 @@ describe('extra values', () => {
       },
     ],
     ['may have an empty key', [': v'], { '': ['v'] }],
-  ])('extra values %s', (_, lines, extra) => {
+  ])('extra values of the request headers %s', (_, lines, extra) => {
     const headers = lines.map((line) => {
       const [key = '', value = ''] = line.split(': ');
       return [`X-Remote-Extra-${key}`, value] as const;
@@ -164,10 +164,10 @@ describe('the request headers are ignored', () => {
 });
 
 test.each([
-  ['now', 0, true],
-  ['before it is valid', -2 * day, false],
-  ['after it has expired', 3_651 * day, false],
-])('a certificate %s is rejected', (_, shift, believed) => {
+  ['during its validity', 0, true],
+  ['before its validity', -2 * day, false],
+  ['after its expiry', 3_651 * day, false],
+])('a request-header certificate is accepted only while it is valid: %s', (_, shift, believed) => {
   const authenticate = requestHeader(
     () => configured(),
     () => Date.now() + shift,
@@ -175,7 +175,7 @@ test.each([
   expect(authenticate(requestOf(alice, 'proxy')) !== undefined).toBe(believed);
 });
 
-test('a certificate that expires on an open connection is no longer accepted', () => {
+test('a request-header certificate that expires on an open connection is no longer accepted', () => {
   let now = Date.now();
   const config = configured();
   const authenticate = requestHeader(
@@ -188,7 +188,7 @@ test('a certificate that expires on an open connection is no longer accepted', (
   expect(authenticate(request)).toBeUndefined();
 });
 
-test('a certificate that becomes valid on an open connection is accepted from then on', () => {
+test('a request-header certificate that becomes valid on an open connection is accepted from then on', () => {
   let now = Date.now() - 2 * day;
   const config = configured();
   const authenticate = requestHeader(
@@ -201,7 +201,7 @@ test('a certificate that becomes valid on an open connection is accepted from th
   expect(authenticate(request)).toBeDefined();
 });
 
-test('a configuration change applies to open connections', () => {
+test('a change of the request-header configuration applies to open connections', () => {
   let config = configured();
   const authenticate = requestHeader(() => config);
   const request = requestOf(alice, 'proxy');
@@ -216,8 +216,8 @@ describe('the signature of the certificate of a connection', () => {
   });
 
   test.each<[string, keyof typeof made, number, number]>([
-    ['once if it is good', 'proxy', 1, 60_000],
-    ['again after 10 s if it is not', 'foreign', 2, 10_001],
+    ['once if it is valid', 'proxy', 1, 60_000],
+    ['again after 10 s if it is invalid', 'foreign', 2, 10_001],
   ])('the signature of the certificate of a connection is verified %s', (_, shows, times, later) => {
     const signatures = jest.spyOn(X509Certificate.prototype, 'verify');
     let now = Date.now();
@@ -236,7 +236,7 @@ describe('the signature of the certificate of a connection', () => {
     expect(signatures).toHaveBeenCalledTimes(times);
   });
 
-  test('the signature of the certificate of a connection is verified once per connection with its intermediates, which Node provides only then', () => {
+  test('the signature of the certificate is verified once per connection with its intermediates, which Node provides only then', () => {
     const getCertificate = jest.fn(() => certificate('proxy'));
     const request = {
       rawHeaders: alice.flat(),

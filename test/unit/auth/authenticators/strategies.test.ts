@@ -72,7 +72,7 @@ describe('a bearer token', () => {
     ],
     ['Bearer ', `${challenge}, error_description="the Authorization header has no token after 'Bearer'"`],
   ])(
-    'a bearer token that is unknown or malformed is rejected with 401, and only what is malformed is described: %j',
+    'a bearer token that is unknown or malformed is rejected with 401, and only malformed tokens are described: %j',
     async (text, expected) => {
       await expect(authenticate(request(text), from)).rejects.toMatchObject({
         code: 401,
@@ -82,31 +82,31 @@ describe('a bearer token', () => {
   );
 
   test.each([[undefined], ['Basic b25lOm9uZQ=='], ['Bearer'], ['Bearer\tone'], ['BearerX one'], ['']])(
-    'a bearer token that is missing in %j makes the request anonymous',
+    'a request with the Authorization header %j, which has no bearer token, is anonymous',
     async (text) => {
       expect(await authenticate(request(text), from)).toBeUndefined();
     },
   );
 
   test.each([[{ query: { access_token: 'one' } }], [{ body: { access_token: 'one' } }]])(
-    'a bearer token is ignored in %j',
+    'a bearer token is ignored in the query and in the body: %j',
     async (parts) => {
       expect(await authenticate(request(undefined, parts), from)).toBeUndefined();
     },
   );
 
   test.each([['Bearer three'], ['Bearer one one'], ['Bearer ']])(
-    'a bearer token in a WebSocket subprotocol does not replace the header %j',
+    'a bearer token in a WebSocket subprotocol does not replace the Authorization header %j',
     async (authorization) => {
       await expect(authenticate(webSocket('one', authorization), from)).rejects.toMatchObject({ code: 401 });
     },
   );
 
-  test('a bearer token in a WebSocket subprotocol is used if the header has another scheme', async () => {
+  test('a bearer token in a WebSocket subprotocol is used if the Authorization header has another scheme', async () => {
     expect(await authenticate(webSocket('one', 'Basic b25lOm9uZQ=='), from)).toBe(alice);
   });
 
-  test('a bearer token that was verified before is authenticated synchronously, in the header and in a WebSocket subprotocol', async () => {
+  test('a bearer token that was verified before is authenticated synchronously in the header and in a WebSocket subprotocol', async () => {
     const verified: string[] = [];
     const knowing = gatewayAuthenticator([
       knows('two', robot),
@@ -126,7 +126,7 @@ describe('a bearer token', () => {
     await expect(knowing(request('Bearer one one'), from)).rejects.toMatchObject({ code: 401 });
   });
 
-  test('a bearer token that cannot be verified now fails with the error of its authenticator', async () => {
+  test('a bearer token that cannot be verified at the moment fails with the error of its authenticator', async () => {
     const failure = serviceUnavailable('not now');
     const failing = gatewayAuthenticator([() => Promise.reject(failure), knows('one', alice)]);
     await expect(failing(request('Bearer one'), from)).rejects.toBe(failure);

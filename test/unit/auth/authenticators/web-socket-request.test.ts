@@ -13,11 +13,7 @@ const request = (headers: Handshake['headers'] = {}, more: Partial<Handshake> = 
 test.each<[string, Handshake, boolean]>([
   ['of most browsers', request(), true],
   ['of Firefox', request({ connection: 'keep-alive, Upgrade' }), true],
-  [
-    'with other protocols beside it',
-    request({ upgrade: 'h2c , WebSocket', connection: 'UPGRADE,http2-settings' }),
-    true,
-  ],
+  ['with further protocols', request({ upgrade: 'h2c , WebSocket', connection: 'UPGRADE,http2-settings' }), true],
   ['for another protocol', request({ upgrade: 'SPDY/3.1' }), false],
   ['for no protocol', request({ upgrade: undefined }), false],
   ['that does not name Upgrade in Connection', request({ connection: 'keep-alive' }), false],
@@ -25,9 +21,12 @@ test.each<[string, Handshake, boolean]>([
   ['by POST', request({}, { method: 'POST' }), false],
   ['over HTTP/1.0', request({}, { httpVersion: '1.0' }), false],
   ['over HTTP/2', request({}, { httpVersion: '2.0' }), false],
-])('a request %s is recognized as a WebSocket handshake or not: %#', (_, handshake, expected) => {
-  expect(isWebSocketRequest(handshake)).toBe(expected);
-});
+])(
+  'a request %s is recognized either as a WebSocket handshake or as a plain request (row %#)',
+  (_, handshake, expected) => {
+    expect(isWebSocketRequest(handshake)).toBe(expected);
+  },
+);
 
 const protocol = (token: string): string =>
   `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
@@ -38,7 +37,7 @@ test.each([
   [`v5.channel.k8s.io,,  ${protocol('a~b/c+d==')}`, 'a~b/c+d=='],
   ['v4.channel.k8s.io', undefined],
   ['', undefined],
-])('the token among the subprotocols %j is %j', (protocols, token) => {
+])('the token among the WebSocket subprotocols %j is %j', (protocols, token) => {
   expect(subprotocolToken(offering(protocols))).toBe(token);
 });
 
@@ -48,18 +47,18 @@ test('the subprotocols of a request that is not a WebSocket handshake contain no
 });
 
 test.each<[string, string]>([
-  ['that is alone', protocol('a')],
-  ['beside another one', `any, ${protocol('a')}, ${protocol('b')}`],
-  ['beside nothing but commas', `${protocol('a')}, ,`],
+  ['without another subprotocol', protocol('a')],
+  ['together with another token', `any, ${protocol('a')}, ${protocol('b')}`],
+  ['next to empty entries', `${protocol('a')}, ,`],
   ['that is empty', `any, ${protocol('')}`],
   ['with padding', `any, ${protocol('a')}=`],
   ['in base64', `any, ${protocol('a')}+`],
-  ['with a bad character in front of the encoding', `any, ${protocol('a').replace(/\.(?=[^.]*$)/, '.=')}`],
+  ['with an invalid character before the encoding', `any, ${protocol('a').replace(/\.(?=[^.]*$)/, '.=')}`],
   ['that begins with a letter beyond ASCII', `any, ${protocol('éa')}`],
   ['that ends with a letter beyond ASCII', `any, ${protocol('aé')}`],
   ['with a space', `any, ${protocol('a b')}`],
   ['with a line break', `any, ${protocol('a\nb')}`],
-])('a token among subprotocols %s is rejected with 401', (_, protocols) => {
+])('a WebSocket handshake that offers a token %s is rejected with 401', (_, protocols) => {
   expect(() => subprotocolToken(offering(protocols))).toThrow(
     expect.objectContaining({ code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('invalid_token') } }),
   );

@@ -36,7 +36,7 @@ function lab(decide: (spec: Spec) => unknown = () => ({ allowed: true })): Lab {
   };
 }
 
-test('a decision is reused for 10 s by the monotonic clock', async () => {
+test('an authorization decision is reused for 10 s by the monotonic clock', async () => {
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   try {
     const { client, reviews } = lab();
@@ -55,7 +55,7 @@ test('a decision is reused for 10 s by the monotonic clock', async () => {
   }
 });
 
-describe('the access review names the user:', () => {
+describe('the access review names the user', () => {
   test.each<[string, UserInfo, object]>([
     ['a user', alice, { user: 'alice', uid: '42', groups: ['a', 'b'] }],
     ['a user without uid and groups', { ...alice, uid: undefined as never, groups: [] }, { user: 'alice', groups: [] }],
@@ -64,7 +64,7 @@ describe('the access review names the user:', () => {
       { ...alice, extra: { scopes: ['x', 'y'] } },
       { user: 'alice', uid: '42', groups: ['a', 'b'], extra: { scopes: ['x', 'y'] } },
     ],
-  ])('the access review names the user %s', async (_, user, expected) => {
+  ])('the access review contains the fields of %s', async (_, user, expected) => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(user, listNodes);
     const { spec, ...rest } = reviewed();
@@ -73,7 +73,7 @@ describe('the access review names the user:', () => {
   });
 });
 
-describe('the access review names the request:', () => {
+describe('the access review names the request', () => {
   test.each<[Attributes, object]>([
     [
       { verb: 'watch', group: 'apps', resource: 'deployments' },
@@ -83,7 +83,7 @@ describe('the access review names the request:', () => {
       { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'ns', name: 'p' },
       { subresource: 'log', namespace: 'ns', name: 'p' },
     ],
-  ])('the access review contains %j', async (attributes, expected) => {
+  ])('the access review contains the request attributes %j', async (attributes, expected) => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(alice, attributes);
     expect(reviewed()).toMatchObject({
@@ -91,7 +91,7 @@ describe('the access review names the request:', () => {
     });
   });
 
-  test('the access review names a path', async () => {
+  test('the access review contains the path of a non-resource request', async () => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(alice, { verb: 'get', path: '/metrics' });
     const { spec } = reviewed();
@@ -107,7 +107,7 @@ test.each([
   ['cannot evaluate', { allowed: false, evaluationError: 'oops' }, { allowed: false, reason: '' }],
   ['allows with a value that is not a boolean', { allowed: 'true' }, { allowed: false, reason: '' }],
   ['has no status', undefined, { allowed: false, reason: '' }],
-])('a review that %s gives the expected decision', async (_, status, decision) => {
+])('an access review that %s is turned into the expected decision', async (_, status, decision) => {
   const { authorizer } = lab(() => status);
   expect(await authorizer.authorize(alice, listNodes)).toEqual(decision);
 });
@@ -118,7 +118,7 @@ test.each([
     `responds ${code}`,
     new KubeError(code, { message: 'no' }),
   ]),
-])('when kube-apiserver %s the request fails without a decision, and nothing is cached', async (_, failure) => {
+])('a request fails without a decision when kube-apiserver %s, and nothing is cached', async (_, failure) => {
   const { authorizer, client } = lab();
   client.before = () => {
     throw failure;
@@ -128,7 +128,7 @@ test.each([
   await expect(authorizer.authorize(alice, listNodes)).resolves.toMatchObject({ allowed: true });
 });
 
-test('system:masters is allowed everything without a review', async () => {
+test('the group system:masters is allowed everything without an access review', async () => {
   const { authorizer, reviews } = lab(() => ({ allowed: false }));
   const root = { ...alice, groups: ['system:masters'] };
   expect(await authorizer.authorize(root, listNodes)).toMatchObject({ allowed: true });
@@ -143,19 +143,22 @@ describe('an authorization decision', () => {
     jest.useRealTimers();
   });
 
-  test.each([[true], [false]])('an authorization decision is cached for ten seconds, allowed: %j', async (allowed) => {
-    const { authorizer, reviews } = lab(() => ({ allowed }));
-    await authorizer.authorize(alice, listNodes);
-    jest.advanceTimersByTime(9_900);
-    // The same user in another request has the same key.
-    expect(await authorizer.authorize({ ...alice }, { ...listNodes })).toMatchObject({ allowed });
-    expect(reviews()).toBe(1);
-    jest.advanceTimersByTime(200);
-    await authorizer.authorize(alice, listNodes);
-    expect(reviews()).toBe(2);
-  });
+  test.each([[true], [false]])(
+    'an authorization decision is cached for ten seconds, whether the request is allowed or not: %j',
+    async (allowed) => {
+      const { authorizer, reviews } = lab(() => ({ allowed }));
+      await authorizer.authorize(alice, listNodes);
+      jest.advanceTimersByTime(9_900);
+      // The same user in another request has the same key.
+      expect(await authorizer.authorize({ ...alice }, { ...listNodes })).toMatchObject({ allowed });
+      expect(reviews()).toBe(1);
+      jest.advanceTimersByTime(200);
+      await authorizer.authorize(alice, listNodes);
+      expect(reviews()).toBe(2);
+    },
+  );
 
-  test('an authorization decision for a recheck is at most a second old, and is cached for requests too', async () => {
+  test('an authorization decision for a recheck is at most a second old, and is also cached for requests', async () => {
     const { authorizer, reviews } = lab();
     const recheck = rechecking(authorizer);
     await authorizer.authorize(alice, listNodes);
@@ -170,7 +173,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('an authorization decision of exactly the maximum age is reviewed again', async () => {
+  test('an authorization decision that has reached the maximum age is reviewed again', async () => {
     const { authorizer, reviews } = lab();
     await authorizer.authorize(alice, listNodes);
     jest.advanceTimersByTime(1_000);
@@ -178,7 +181,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('an authorization decision counts its age from the request, since the right may be lost before the response', async () => {
+  test('the age of an authorization decision counts from its request, since the right may be lost before the response', async () => {
     const { authorizer, client, reviews } = lab();
     client.before = () => new Promise((resolve) => setTimeout(resolve, 3_000));
     const first = authorizer.authorize(alice, listNodes);
@@ -190,7 +193,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('an authorization decision for a recheck does not wait for reviews that requests of the user wait for', async () => {
+  test("an authorization decision for a recheck does not wait for the pending reviews of the user's requests", async () => {
     const { authorizer, client } = lab();
     const first = Promise.withResolvers<void>();
     client.before = () => first.promise;
@@ -206,7 +209,7 @@ describe('an authorization decision', () => {
     await Promise.all(ofRequests);
   });
 
-  test('an authorization decision is requested once for concurrent requests, which all get a failure', async () => {
+  test('an authorization decision is requested once for concurrent requests, which all fail if the review fails', async () => {
     const { authorizer, client, reviews } = lab();
     const authorizeAll = (): Promise<unknown>[] =>
       Array.from({ length: 30 }, () => authorizer.authorize(alice, listNodes));
@@ -244,16 +247,16 @@ test.each<[string, Partial<UserInfo>, Attributes]>([
   ['subresource', {}, { ...pod, subresource: 'exec' }],
   ['namespace', {}, { ...pod, namespace: 'b' }],
   ['name', {}, { ...pod, name: 'q' }],
-  ['subresource left out', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
+  ['request without the subresource', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
   ['path', {}, { verb: 'get', path: '/metrics' }],
-])('a decision is not reused for another %s', async (_, person, attributes) => {
+])('an authorization decision is not reused for another %s', async (_, person, attributes) => {
   const { authorizer, reviews } = lab();
   await authorizer.authorize(alice, pod);
   await authorizer.authorize({ ...alice, ...person }, attributes);
   expect(reviews()).toBe(2);
 });
 
-test('an internal error is not reported as one of kube-apiserver', async () => {
+test('an internal error during authorization is not reported as an error of kube-apiserver', async () => {
   const { authorizer, client } = lab();
   const fault = new TypeError('a bug');
   client.before = () => {

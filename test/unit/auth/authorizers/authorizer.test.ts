@@ -8,7 +8,7 @@ const decide = (attributes: Attributes, allowed: boolean, reason = ''): Promise<
 
 const resource = { verb: 'list', group: '', resource: 'nodes' };
 
-test('an allowed request passes', async () => {
+test('an allowed request passes the authorizer', async () => {
   await expect(decide(resource, true, 'a role')).resolves.toBeUndefined();
 });
 
@@ -35,7 +35,7 @@ test.each<[Attributes, string, object | undefined]>([
     { kind: 'pods', name: 'p' },
   ],
   [{ verb: 'get', path: '/metrics' }, 'forbidden: User "alice" cannot get path "/metrics"', undefined],
-])('a denied request for %j gets the message of kube-apiserver', async (attributes, message, details) => {
+])('a denied request for %j gets the error message of kube-apiserver', async (attributes, message, details) => {
   await expect(decide(attributes, false)).rejects.toMatchObject({
     code: 403,
     reason: 'Forbidden',

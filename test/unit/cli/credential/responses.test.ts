@@ -80,7 +80,7 @@ describe('a device authorization response', () => {
   });
 
   test.each<[string, object]>([
-    ['code', { device_code: undefined }],
+    ['device code', { device_code: undefined }],
     ['user code', { user_code: 5 }],
     ['address', { verification_uri: undefined, verification_uri_complete: undefined }],
     ['web address but a file URL', { verification_uri_complete: 'file:///etc/passwd' }],

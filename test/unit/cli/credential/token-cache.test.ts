@@ -26,7 +26,7 @@ beforeEach(() => {
 const read = (): ReturnType<typeof readTokens> => readTokens(file, (text) => void notes.push(text));
 const mode = (path: string): number => statSync(path).mode & 0o777;
 
-test('the token cache returns stored tokens, keeps them private to the owner, and deletes them', async () => {
+test('the token cache returns stored tokens, is readable only by its owner, and deletes tokens', async () => {
   expect(await read()).toBeUndefined();
   await writeTokens(file, tokens);
   expect(await read()).toEqual(tokens);
@@ -36,14 +36,14 @@ test('the token cache returns stored tokens, keeps them private to the owner, an
   expect(notes).toEqual([]);
 });
 
-test('the token cache does not quote a file that is not JSON', async () => {
+test('the token cache reports a file that is not JSON without quoting it', async () => {
   await writeTokens(file, tokens);
   writeFileSync(file, 'hunter2', { mode: 0o600 });
   expect(await read()).toBeUndefined();
   expect(notes).toEqual([`ignoring ${file}: it is not JSON`]);
 });
 
-test('the token cache leaves no temporary file behind when it cannot write', async () => {
+test('the token cache leaves no temporary file when it cannot write', async () => {
   mkdirSync(join(file, 'in-the-way'), { recursive: true });
   await expect(writeTokens(file, tokens)).rejects.toThrow(/EISDIR|ENOTEMPTY|EPERM/);
   expect(readdirSync(dirname(file), { recursive: true })).toHaveLength(2);
@@ -66,7 +66,7 @@ describe('a token cache file', () => {
     ['has a token that is not a valid header value', JSON.stringify({ ...tokens, accessToken: 'a\nb' })],
     ['expires beyond the range of dates', JSON.stringify({ ...tokens, expiresAt: 1e23 })],
     ['never expires', '{"accessToken":"a","refreshToken":"r","obtainedAt":0,"expiresAt":1e999}'],
-    ['expires at a string', JSON.stringify({ ...tokens, expiresAt: 'x' })],
+    ['has an expiry that is a string', JSON.stringify({ ...tokens, expiresAt: 'x' })],
   ])('a token cache file that %s is ignored with a message, and overwritten', async (_, content) => {
     await writeTokens(file, tokens);
     writeFileSync(file, content);
@@ -77,7 +77,7 @@ describe('a token cache file', () => {
   });
 
   // evidence: plugin-cache-mode
-  test('a token cache file that others may read is ignored', async () => {
+  test('a token cache file that other users can read is ignored', async () => {
     await writeTokens(file, tokens);
     chmodSync(file, 0o640);
     expect(await read()).toBeUndefined();
@@ -85,7 +85,7 @@ describe('a token cache file', () => {
   });
 
   // evidence: plugin-cache-link
-  test('a token cache file that is a symbolic link is not followed, neither for reading nor for writing', async () => {
+  test('a token cache file that is a symbolic link is not followed for reading or for writing', async () => {
     const elsewhere = join(home, 'elsewhere');
     writeFileSync(elsewhere, JSON.stringify({ ...tokens, accessToken: 'of another' }), { mode: 0o600 });
     mkdirSync(dirname(file), { recursive: true });
@@ -99,7 +99,7 @@ describe('a token cache file', () => {
 });
 
 describe('a token cache directory', () => {
-  test('a token cache directory that others may enter becomes private', async () => {
+  test('a token cache directory that other users can enter becomes private', async () => {
     mkdirSync(dirname(file), { recursive: true });
     chmodSync(dirname(file), 0o777);
     await writeTokens(file, tokens);

@@ -30,7 +30,7 @@ function stored(size: number): { object: Stored; text: string } {
 const sum = (objects: Iterable<Stored>): number => [...objects].reduce((total, { length }) => total + length, 0);
 
 describe('an arena', () => {
-  test('an arena keeps every object unchanged, including deleted ones in use, and little more memory than the objects need', async () => {
+  test('an arena keeps every object unchanged, including deleted ones in use, and uses little more memory than the objects', async () => {
     const step = fc.oneof(
       fc.record({ what: fc.constant('add' as const), size: fc.constantFrom(100, 5_000, 40_000, 70_000, 200_000) }),
       fc.record({ what: fc.constant('retire' as const), index: fc.nat(100) }),
@@ -79,7 +79,7 @@ describe('an arena', () => {
     );
   });
 
-  test('an arena stores a list in few pieces once it is compacted, and again after changes', async () => {
+  test('an arena stores a list in few pieces after it is compacted, and again after changes', async () => {
     const arena = new Arena(1_000_000_000);
     const objects = Array.from({ length: 1_000 }, () => stored(1_000).object);
     for (const object of objects) arena.add(object);

@@ -34,7 +34,7 @@ async function lab(): Promise<{
 const event = (type: string, name: string, version: string): unknown => ({ type, object: configMap(name, version) });
 
 describe('an informer', () => {
-  test('an informer holds the objects of the list and the watch', async () => {
+  test('an informer contains the objects of the list and of the watch', async () => {
     const { cluster, informer, changes } = await lab();
     const waiting = informer.waitForSync();
     await cluster.last.open();
@@ -82,7 +82,7 @@ describe('an informer', () => {
     expect(informer.list()).toHaveLength(4);
   });
 
-  test('an informer logs a listener that throws, and calls the others', async () => {
+  test('an informer logs the error of a listener that throws, and calls the other listeners', async () => {
     const { cluster, informer, changes } = await lab();
     informer.onChange(() => {
       throw new Error('a listener');
@@ -95,7 +95,7 @@ describe('an informer', () => {
     expect(late).toEqual(['a']);
   });
 
-  test('an informer is not awaited longer than the signal allows', async () => {
+  test('waiting for an informer ends when the signal is aborted', async () => {
     const { informer } = await lab();
     const late = AbortSignal.abort(new Error('too late'));
     await expect(informer.waitForSync(late)).rejects.toThrow('too late');

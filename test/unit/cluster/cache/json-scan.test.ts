@@ -62,7 +62,7 @@ describe('scanning JSON', () => {
     );
   });
 
-  test('scanning JSON stops after the member that was searched', () => {
+  test('scanning JSON stops after the requested member', () => {
     expect(membersOf(Buffer.from('{"a":1,"b":2,"c"'), 0, 'b').map(({ key }) => key)).toEqual(['a', 'b']);
   });
 
@@ -78,11 +78,11 @@ describe('an object is decoded without managedFields', () => {
   const metadata = { name: 'n', labels: { managedFields: '[]' }, annotations: { a: '"managedFields":[' } };
 
   test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
-    ['that are last in its metadata', { ...metadata, managedFields }, metadata],
-    ['that are first', { managedFields, ...metadata }, metadata],
+    ['that are last in the metadata', { ...metadata, managedFields }, metadata],
+    ['that are first in the metadata', { managedFields, ...metadata }, metadata],
     ['that are the only member', { managedFields }, {}],
-    ['none', metadata, metadata],
-    ['in the middle', { name: 'ä', managedFields, uid: 'ü' }, { name: 'ä', uid: 'ü' }],
+    ['if it has none', metadata, metadata],
+    ['that are in the middle of the metadata', { name: 'ä', managedFields, uid: 'ü' }, { name: 'ä', uid: 'ü' }],
   ])('an object is decoded without managedFields %s', (_, written, read) => {
     const spec = { managedFields, template: { metadata: { managedFields } } };
     expect(decode({ kind: 'Node', metadata: written, spec })).toEqual({ kind: 'Node', metadata: read, spec });
@@ -93,7 +93,7 @@ describe('an object is decoded without managedFields', () => {
   });
 
   test.each([['{}'], ['{"type":"ERROR","object":{"code":410}}'], ['{"metadata":null}'], ['{"metadata":{}}']])(
-    'an object is decoded without managedFields %s',
+    'an object is decoded without managedFields from %s',
     (text) => {
       expect(decodeWithoutManagedFields(Buffer.from(text))).toEqual(JSON.parse(text));
     },

@@ -15,7 +15,7 @@ const anyBytes = fc
   .map((array) => Buffer.from(array));
 
 describe('packed text', () => {
-  test('packed text is restored exactly, however different from the other texts', () => {
+  test('packed text is restored exactly, however much it differs from the other texts', () => {
     const packer = new Packer();
     fc.assert(fc.property(anyBytes, (bytes) => expect(packer.pack(bytes).bytes.equals(bytes)).toBe(true)));
   });
@@ -26,7 +26,7 @@ describe('packed text', () => {
     expect(packer.pack(sixtyFields(2)).size).toBeLessThan(sixtyFields(2).length / 5);
   });
 
-  test('texts packed together can be restored one by one, in any order', () => {
+  test('texts that are packed together can be restored individually, in any order', () => {
     fc.assert(
       fc.property(fc.array(anyBytes, { maxLength: 20 }), (all) => {
         const packed = packTogether(all);
@@ -37,7 +37,7 @@ describe('packed text', () => {
     );
   });
 
-  test('similar texts packed together need little space', () => {
+  test('similar texts that are packed together need little space', () => {
     const all = Array.from({ length: 30 }, (_, index) => sixtyFields(index));
     const size = packTogether(all).reduce((sum, one) => sum + one.size, 0);
     expect(size).toBeLessThan(all.reduce((sum, { length }) => sum + length, 0) / 10);
@@ -95,7 +95,7 @@ describe('packed managedFields', () => {
     }
   });
 
-  test('packed managedFields without a similar entry are packed on their own', () => {
+  test('packed managedFields without a similar entry are packed individually', () => {
     const kept = new ManagedFields();
     kept.pack(withUniqueField(0));
     expect(kept.pack(withUniqueField(1)).size).toBeLessThan(withUniqueField(1).length / 2);

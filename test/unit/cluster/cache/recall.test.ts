@@ -95,11 +95,11 @@ describe('recalling changes before the start of a history', () => {
 
   test.each<readonly [string, readonly unknown[], number, number]>([
     // Events after version 2137, the start of the history afterwards, and the lowest version that is not requested again.
-    ['nothing, up to the start of the history', [bookmark('2417')], 2137, 1],
-    ['nothing, up to a newer version than the history', [bookmark('2500')], 2137, 1],
-    ['nothing, with a later change', [event('MODIFIED', 2418)], 2137, 1],
-    ['nothing, with a later deletion', [event('DELETED', 2418)], 2137, 1],
-    ['nothing, with two bookmarks', [bookmark('2300'), bookmark('2450')], 2137, 1],
+    ['no change up to the start of the history', [bookmark('2417')], 2137, 1],
+    ['no change up to a newer version than the history', [bookmark('2500')], 2137, 1],
+    ['no change if there is a later change', [event('MODIFIED', 2418)], 2137, 1],
+    ['no change if there is a later deletion', [event('DELETED', 2418)], 2137, 1],
+    ['no change if there are two bookmarks', [bookmark('2300'), bookmark('2450')], 2137, 1],
     ['a change', [event('MODIFIED', 2200), bookmark('2450')], 2200, 2200],
     ['a deletion', [event('DELETED', 2200), bookmark('2450')], 2200, 2200],
     ['an addition and a deletion', [event('ADDED', 2200), event('DELETED', 2300), event('ADDED', 2450)], 2300, 2300],
@@ -129,7 +129,7 @@ describe('recalling changes before the start of a history', () => {
     ['some changes arrive and the rest has expired', [event('MODIFIED', 2200), failed(410, 'Expired')], 2200],
     ['the watch sends existing objects instead of changes', [event('ADDED', 2000), bookmark('2450')], 1],
     ['an event has no version', [{ type: 'ADDED', object: { metadata: {} } }, bookmark('2450')], 1],
-  ])('recalling changes before the start of a history finds nothing when %s', async (_, events, floor) => {
+  ])('recalling changes does not extend a history when %s', async (_, events, floor) => {
     const request = await hear(2137, ...events);
     await request.end();
     expect(store.history.since).toBe(since);
@@ -158,21 +158,21 @@ describe('recalling changes before the start of a history', () => {
   });
 
   test.each([0, -1, since, since + 1])(
-    'recalling changes before the start of a history sends no request for version %i',
+    'recalling changes before the start of a history sends no request for the version %i',
     async (resourceVersion) => {
       expect((await startRecall(resourceVersion)).isOver).toBe(true);
       expect(cluster.requests).toHaveLength(0);
     },
   );
 
-  test('recalling changes before the start of a history sends no request once old changes were dropped from the history', async () => {
+  test('recalling changes before the start of a history sends no request after old changes were dropped from the history', async () => {
     for (let version = 2418; version < 12_419; version += 1) store.apply('MODIFIED', stored('a', version));
     expect(store.history.since).toBe(2418);
     expect((await startRecall(2417)).isOver).toBe(true);
     expect(cluster.requests).toHaveLength(0);
   });
 
-  test('recalling changes before the start of a history has no effect when old changes are dropped meanwhile', async () => {
+  test('recalling changes before the start of a history has no effect when old changes are dropped in the meantime', async () => {
     const pending = await startRecall(2137);
     const request = cluster.last;
     await request.open();
@@ -182,7 +182,7 @@ describe('recalling changes before the start of a history', () => {
     expect(store.history.since).toBe(2418);
   });
 
-  test('recalling changes before the start of a history is repeated when the history is reset meanwhile, even to the same version', async () => {
+  test('recalling changes before the start of a history is repeated when the history is reset in the meantime', async () => {
     store.bookmark(2500);
     const pending = await startRecall(2137);
     const request = cluster.last;
@@ -201,7 +201,7 @@ describe('recalling changes before the start of a history', () => {
     expect((await startRecall(2137)).isOver).toBe(false);
   });
 
-  test('recalling changes before the start of a history keeps the changes that arrived meanwhile', async () => {
+  test('recalling changes before the start of a history keeps the changes that arrived in the meantime', async () => {
     const request = await hear(2137);
     store.apply('MODIFIED', stored('a', 2420));
     store.apply('DELETED', stored('a', 2421));
@@ -211,8 +211,8 @@ describe('recalling changes before the start of a history', () => {
   });
 });
 
-describe('concurrent recalls', () => {
-  test('concurrent recalls share one watch; the next watch starts at the oldest version of the others', async () => {
+describe('concurrent recalls of changes', () => {
+  test('concurrent recalls of changes share one watch, and the next watch starts at the oldest version of the others', async () => {
     const pending = [
       await startRecall(2200),
       await startRecall(2300),
@@ -234,7 +234,7 @@ describe('concurrent recalls', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('concurrent recalls do not fail together when one of them requests an expired version', async () => {
+  test('concurrent recalls of changes do not all fail when one of them requests an expired version', async () => {
     await startRecall(2200);
     const pending = [await startRecall(2100), await startRecall(2150)];
     await cluster.last.open();
@@ -249,14 +249,14 @@ describe('concurrent recalls', () => {
     expect(store.history.since).toBe(2150);
   });
 
-  test('concurrent recalls all end when kube-apiserver does not respond', async () => {
+  test('concurrent recalls of changes all end when kube-apiserver does not respond', async () => {
     const pending = [await startRecall(2200), await startRecall(2100), await startRecall(2300)];
     await cluster.last.respond(503, status(503, 'ServiceUnavailable'));
     expect(pending.every(({ isOver }) => isOver)).toBe(true);
     expect(cluster.requests).toHaveLength(1);
   });
 
-  test('concurrent recalls wait at most four seconds, and end earlier with their signals', async () => {
+  test('concurrent recalls of changes wait at most four seconds, and end earlier with their signals', async () => {
     const controller = new AbortController();
     const first = await startRecall(2200, controller.signal);
     await cluster.last.open();
@@ -285,7 +285,7 @@ describe('concurrent recalls', () => {
   });
 });
 
-test('a history reaches back exactly as far as nothing changed, whatever the order of recalls', async () => {
+test('a history extends exactly as far back as no change occurred, whatever the order of recalls', async () => {
   const change = fc.record({
     name: fc.constantFrom('a', 'b', 'c'),
     what: fc.constantFrom('put', 'put', 'delete', 'other', 'other', 'other'),

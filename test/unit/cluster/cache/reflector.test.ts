@@ -66,7 +66,7 @@ const bare = (name: string, version: string): unknown => {
 };
 
 describe('the first list of a reflector', () => {
-  test('the first list of a reflector streams, and is complete at the bookmark that marks its end', async () => {
+  test('the first list of a reflector is streamed, and is complete at the bookmark that marks its end', async () => {
     const { cluster, reflector, calls } = await lab({ fieldSelector: 'metadata.name=a' });
     expect(cluster.last.path).toBe('/api/v1/configmaps');
     expect(cluster.last.query).toEqual({
@@ -104,7 +104,7 @@ describe('the first list of a reflector', () => {
     });
   });
 
-  test('the first list of a reflector without objects is complete too', async () => {
+  test('the first list of a reflector is complete even without objects', async () => {
     const { cluster, calls } = await lab();
     await cluster.last.respond(400, status(400, 'BadRequest'));
     await cluster.last.respond(200, { ...(list([], { resourceVersion: '3' }) as object), items: null });
@@ -122,7 +122,7 @@ describe('the first list of a reflector', () => {
     expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
   });
 
-  test('the first list of a reflector is a plain list on the next attempt when the stream breaks off', async () => {
+  test('the first list of a reflector is a plain list on the next attempt after the stream is interrupted', async () => {
     const { cluster, clock, calls } = await lab();
     await cluster.last.open();
     await cluster.last.send(added('a', '5'));
@@ -133,7 +133,7 @@ describe('the first list of a reflector', () => {
     expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
   });
 
-  test('the first list of a reflector streams again when the plain list fails too', async () => {
+  test('the first list of a reflector is streamed again when the plain list fails too', async () => {
     const { cluster, clock } = await lab();
     await cluster.last.open();
     await cluster.last.reset();
@@ -144,7 +144,7 @@ describe('the first list of a reflector', () => {
     expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true' });
   });
 
-  test('the first list of a reflector never streams again once the cluster rejected it', async () => {
+  test('the first list of a reflector is never streamed again after the cluster rejected streaming', async () => {
     const { cluster, clock } = await lab();
     await cluster.last.respond(400, status(400, 'BadRequest'));
     await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10' }));
@@ -185,7 +185,7 @@ describe('the watch of a reflector', () => {
     expect(calls).toEqual(['ADDED ConfigMap/ö@11', 'MODIFIED ConfigMap/ö@12', 'DELETED ConfigMap/ö@13', 'bookmark 20']);
   });
 
-  test('the watch of a reflector continues from the last resourceVersion at once when it ends', async () => {
+  test('the watch of a reflector continues immediately from the last resourceVersion when it ends', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.send(added('b', '11'), bookmark('15'));
     await clock.advance(30_000);
@@ -194,7 +194,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['resourceVersion']).toBe('15');
   });
 
-  test('the watch of a reflector waits before the next one when it ends at once without events', async () => {
+  test('the watch of a reflector is delayed when the previous one ended at once without events', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.end();
     expect(cluster.requests).toHaveLength(2);
@@ -218,26 +218,29 @@ describe('the watch of a reflector', () => {
   test.each([
     ['as an HTTP status', (it: Lab) => it.cluster.last.respond(410, status(410, 'Expired'))],
     [
-      'in the stream',
+      'as an event in the stream',
       async (it: Lab) => {
         await it.cluster.last.open();
         await it.cluster.last.send({ type: 'ERROR', object: status(410, 'Expired') });
       },
     ],
-  ])('the watch of a reflector lists again when its resourceVersion has expired: 410 %s', async (_, expire) => {
-    const it = await synced();
-    await it.clock.advance(30_000);
-    await it.cluster.last.end();
-    await expire(it);
-    await it.clock.advance(0);
-    expect(it.cluster.last.query['sendInitialEvents']).toBe('true');
-    await it.cluster.last.open();
-    await it.cluster.last.send(added('c', '40'), bookmark('41', true));
-    expect(it.calls).toEqual(['replace ConfigMap/c@40 at 41']);
-    expect(it.reflector.hasSynced()).toBe(true);
-  });
+  ])(
+    'the watch of a reflector starts with a new list when its resourceVersion has expired: 410 %s',
+    async (_, expire) => {
+      const it = await synced();
+      await it.clock.advance(30_000);
+      await it.cluster.last.end();
+      await expire(it);
+      await it.clock.advance(0);
+      expect(it.cluster.last.query['sendInitialEvents']).toBe('true');
+      await it.cluster.last.open();
+      await it.cluster.last.send(added('c', '40'), bookmark('41', true));
+      expect(it.calls).toEqual(['replace ConfigMap/c@40 at 41']);
+      expect(it.reflector.hasSynced()).toBe(true);
+    },
+  );
 
-  test('the watch of a reflector lists again at once when it cannot continue after an outage', async () => {
+  test('the watch of a reflector starts with a new list at once when it cannot continue after an outage', async () => {
     const { cluster, clock, calls } = await synced();
     await cluster.last.reset();
     for (let i = 0; i < 6; i += 1) {
@@ -265,7 +268,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['resourceVersion']).toBe('11');
   });
 
-  test('the watch of a reflector is resumed as often as requested, so that signs of life are fresh', async () => {
+  test('the watch of a reflector is restarted as often as requested, so that bookmarks arrive in time', async () => {
     const { cluster, clock, reflector } = await synced({ watchSeconds: 5 });
     expect(cluster.last.query['timeoutSeconds']).toBe(5);
     await clock.advance(5000);
@@ -276,7 +279,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.requests[1]?.signal?.aborted).toBe(true);
   });
 
-  test('the watch of a reflector is restarted once by requestBookmark, at its last resourceVersion and short enough to get a bookmark soon', async () => {
+  test('the watch of a reflector is restarted once by requestBookmark(), briefly enough to receive a bookmark soon', async () => {
     const { cluster, reflector, calls } = await synced();
     await cluster.last.send(added('b', '11'));
     reflector.requestBookmark();
@@ -294,7 +297,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['timeoutSeconds']).toBeGreaterThanOrEqual(300);
   });
 
-  test('the watch of a reflector is not restarted by requestBookmark while it is not open', async () => {
+  test('the watch of a reflector is not restarted by requestBookmark() while it is not open', async () => {
     const { cluster, reflector } = await synced();
     await cluster.last.reset();
     reflector.requestBookmark();
@@ -324,7 +327,7 @@ async function delaysOf({ cluster, clock }: Lab, failures: number): Promise<numb
   return delays;
 }
 
-test('the delay doubles with consecutive failures up to 30 s, and resets after a success', async () => {
+test('the delay of a reflector doubles with consecutive failures up to 30 s, and resets after a success', async () => {
   const it = await synced();
   expect(await delaysOf(it, 9)).toEqual([375, 750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500]);
   await it.clock.advance(22_500);
@@ -333,14 +336,14 @@ test('the delay doubles with consecutive failures up to 30 s, and resets after a
   expect(await delaysOf(it, 1)).toEqual([375]);
 });
 
-test('the delay after consecutive failures is at most the configured length of a watch', async () => {
+test('the delay of a reflector after consecutive failures is at most the configured length of a watch', async () => {
   expect(await delaysOf(await synced({ watchSeconds: 5 }), 6)).toEqual([375, 750, 1500, 3000, 3750, 3750]);
 });
 
 test.each([
   [429, 'TooManyRequests', 'info'],
   [500, 'InternalError', 'warn'],
-])('a response %i is logged, and the request is repeated', async (code, reason, level) => {
+])('the response %i to a reflector is logged, and the request is repeated', async (code, reason, level) => {
   const { cluster, clock, lines } = await lab();
   await cluster.last.respond(code, status(code, reason));
   expect(JSON.parse(lines().at(-1) ?? '')).toMatchObject({ level, path: '/api/v1/configmaps' });
@@ -348,7 +351,7 @@ test.each([
   expect(cluster.requests).toHaveLength(2);
 });
 
-test('stop ends the watch and everything else', async () => {
+test('stopping a reflector ends the watch and everything else', async () => {
   const { cluster, clock, reflector } = await synced();
   reflector.stop();
   await settle();
@@ -358,7 +361,7 @@ test('stop ends the watch and everything else', async () => {
   expect(clock.pending()).toEqual([]);
 });
 
-test('any received data is a sign of life', async () => {
+test('any data that a reflector receives counts as a sign of life', async () => {
   const { cluster, clock, reflector } = await lab();
   expect(reflector.lastSignOfLife()).toBe(0);
   await cluster.last.open();

@@ -77,7 +77,7 @@ const inRack = (index: number, rack: string, version: number): Stored =>
   stored({ name: `n${index}`, namespace: 'a', second: 0, rack }, version);
 
 describe('a selection', () => {
-  test('a selection equals the selection of a naive model, whatever changes before and after, and however often it is requested', async () => {
+  test('a selection equals that of a simple model, whatever changes before and after, and however often it is requested', async () => {
     const made = fc.record({
       name: fc.constantFrom('n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7'),
       namespace: fc.constantFrom('a', 'b', 'c'),
@@ -150,7 +150,7 @@ describe('a selection', () => {
     );
   });
 
-  test('a selection is sorted by values that are looked up once in each object', async () => {
+  test('a selection is sorted by values that are read once from each object', async () => {
     const store = new Store<null>();
     store.replace(numbered(1), 1);
     let looks = 0;
@@ -201,7 +201,7 @@ describe('a selection', () => {
     ['short', ''],
     ['long', 'x'.repeat(130)],
   ])(
-    'a selection that grows beyond the limit of a store evicts the oldest ones, with %s keys',
+    'a selection that grows beyond the limit of a store evicts the oldest selections, with %s keys',
     async (_length, padding) => {
       const count = 1_000;
       const store = new Store<null>();
@@ -260,7 +260,7 @@ describe('a selection', () => {
     );
   });
 
-  test('a selection is abandoned when nobody waits for it any more', async () => {
+  test('a selection is abandoned when no request waits for it any more', async () => {
     const store = new Store<null>();
     store.replace([stored({ name: 'n', namespace: 'a', second: 0, rack: '1' }, 1)], 1);
     const reason = new Error('gone');

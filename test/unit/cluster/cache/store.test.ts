@@ -35,7 +35,7 @@ const changeText = ({ type, object, previous }: Change<null>): string =>
   `${type} ${short(object)}${previous === undefined ? '' : ` was ${short(previous)}`}`;
 
 describe('the object cache of a resource', () => {
-  test('the object cache of a resource keeps its orders, history and snapshots like a naive model', () => {
+  test('the object cache of a resource keeps the same orders, history and snapshots as a simple model', () => {
     const event = fc.record({
       name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
       second: fc.nat(3),
@@ -113,7 +113,7 @@ describe('the object cache of a resource', () => {
     );
   });
 
-  test('the object cache of a resource reports the changes of a second list, with deletions at the resourceVersion of the list', () => {
+  test('the object cache of a resource reports the changes of a second list, and deletions at the resourceVersion of the list', () => {
     const store = new Store<null>();
     store.replace([stored('same', 1), stored('changed', 2), stored('gone', 3), stored('again', 4)], 10);
     const changes: string[] = [];
@@ -131,7 +131,7 @@ describe('the object cache of a resource', () => {
     expect(changesAfter(store, 9)).toBeUndefined();
   });
 
-  test('the object cache of a resource gives deletions found by a list different revisions, so that a watch can continue after each', () => {
+  test('the object cache of a resource gives each deletion found by a list its own revision, so that watches can continue after each', () => {
     const store = new Store<null>();
     store.replace(
       ['a', 'b', 'c', 'd', 'again'].map((name, index) => stored(name, index + 1)),
@@ -260,7 +260,7 @@ describe('the object cache of a resource', () => {
     expect(store.history.at(12_498)).toBeUndefined();
   });
 
-  test('the object cache of a resource ignores changes that it already has', () => {
+  test('the object cache of a resource ignores changes that it already contains', () => {
     const store = new Store<null>();
     store.replace([stored('a', 5)], 10);
     store.apply('MODIFIED', stored('a', 5));

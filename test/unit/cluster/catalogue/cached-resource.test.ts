@@ -62,7 +62,7 @@ describe('a cached resource', () => {
     expect(upstream.path).toBe('/api/v1/nodes');
   });
 
-  test('a cached resource is confirmed at once when the cluster has nothing newer', async () => {
+  test('a cached resource is confirmed at once when the cluster has no newer version', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     expect(cluster.last.query).toEqual({ limit: 1 });
@@ -70,7 +70,7 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('a cached resource waits for a change that the cluster already has, and no longer', async () => {
+  test('a cached resource waits exactly until a change that the cluster already has arrives', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     await cluster.last.respond(200, list('11'));
@@ -80,7 +80,7 @@ describe('a cached resource', () => {
     expect(nodes.store.get('', 'a')?.resourceVersion).toBe(11);
   });
 
-  test('a cached resource trusts an open watch without events, as versions of other resources count too', async () => {
+  test('a cached resource trusts an open watch without events, since versions of other resources count too', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     await cluster.last.respond(200, list('500'));
@@ -104,7 +104,7 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('a cached resource gives up on a watch that stays interrupted', async () => {
+  test('a cached resource stops waiting for a watch that stays interrupted', async () => {
     await sync();
     const refusal = broken(nodes.confirm(never));
     const request = cluster.last;
@@ -130,7 +130,7 @@ describe('a cached resource', () => {
     expect(cluster.requests).toHaveLength(before + 2);
   });
 
-  test('a cached resource sends one request for all callers that wait for one object, and one for each object', async () => {
+  test('a cached resource sends one request for all callers that wait for the same object', async () => {
     await sync();
     const before = cluster.requests.length;
     const first = nodes.confirmObject('', 'a', never);
@@ -158,7 +158,7 @@ describe('a cached resource', () => {
     await second;
   });
 
-  test('a cached resource restarts the watch to reach a resourceVersion that a quiet resource does not get otherwise', async () => {
+  test('a cached resource restarts the watch to reach a resourceVersion that it would not receive otherwise', async () => {
     await sync();
     const reaching = nodes.reach(500, never);
     await cluster.last.respond(200, list('501'));
@@ -187,7 +187,7 @@ describe('a cached resource', () => {
     expect(upstream.signal?.aborted).toBe(false);
   });
 
-  test('a cached resource finds out whether nothing has changed since before its history', async () => {
+  test('a cached resource finds out whether no change occurred since before its history', async () => {
     await sync();
     const recalling = nodes.recall(8, never);
     expect(cluster.last.query).toEqual({ limit: 1 });
@@ -220,7 +220,7 @@ describe('a single object in a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('a single object in a cached resource is awaited when the cluster has a newer state', async () => {
+  test('a single object in a cached resource is awaited when the cluster has a newer version', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'a', never);
     await cluster.last.respond(200, one('12'));
@@ -248,7 +248,7 @@ describe('a single object in a cached resource', () => {
     expect(nodes.store.get('', 'a')).toBeUndefined();
   });
 
-  test('a single object in a cached resource is refused when the cluster refuses it', async () => {
+  test('a single object in a cached resource is rejected when the cluster rejects it', async () => {
     await sync();
     const refusal = broken(nodes.confirmObject('', 'a', never));
     await cluster.last.respond(403, status(403, 'Forbidden'));

@@ -164,7 +164,7 @@ async function refusedAtStart(): Promise<CacheHandle> {
 }
 
 describe('the cache of a resource', () => {
-  test('the cache of a resource starts once at the first use, and is complete after the list', async () => {
+  test('the cache of a resource is created once at the first use, and is complete after the list', async () => {
     const { use: first, upstream } = await started('configmaps');
     const second = await use('configmaps');
     expect(second?.resource).toBe(first.resource);
@@ -186,7 +186,7 @@ describe('the cache of a resource', () => {
     },
   );
 
-  test('the cache of a resource is not created for a resource that this server is not allowed to read, or if that cannot be checked', async () => {
+  test('the cache of a resource is not created if this server is not allowed to read the resource, or if that cannot be checked', async () => {
     allowed = false;
     expect(await use('pods')).toBeUndefined();
     allowed = new KubeError(0, {});
@@ -228,7 +228,7 @@ describe('the cache of a resource', () => {
     expect(next.resource).not.toBe(used.resource);
   });
 
-  test('the cache of a resource ends with the definition of its resource', async () => {
+  test('the cache of a resource ends when the definition of the resource is deleted', async () => {
     const { use: used } = await started('gizmos');
     const waiting = refusal(used);
     discovery.become('gizmos', {});
@@ -243,7 +243,7 @@ describe('the cache of a resource', () => {
     await expect(use('gizmos')).rejects.toMatchObject({ code: 404 });
   });
 
-  test('the cache of a resource is not created for a resource that changes meanwhile', async () => {
+  test('the cache of a resource is not created for a resource that changes in the meantime', async () => {
     const entry = await catalogue.find('gizmos', never);
     const using = catalogue.acquire(entry);
     discovery.become('gizmos', { revision: '2' });
@@ -264,7 +264,7 @@ describe('the cache of a resource', () => {
     },
   );
 
-  test('the cache of a resource survives the 403 of a kube-apiserver that is starting', async () => {
+  test('the cache of a resource survives a 403 from a kube-apiserver that is starting', async () => {
     const used = await refusedAtStart();
     allowed = new KubeError(403, { reason: 'Forbidden' });
     await clock.advance(2_000);
@@ -362,7 +362,7 @@ describe('cache memory', () => {
     expect(await use('configmaps')).toBeDefined();
   });
 
-  test('cache memory counts the last attempt only', async () => {
+  test('cache memory counts only the last attempt', async () => {
     const { upstream } = await started('configmaps');
     await upstream.open();
     await upstream.send(added('a', 600_000, 1));
@@ -383,7 +383,7 @@ describe('cache memory', () => {
     expect(other.resource.ended?.aborted).toBe(false);
   });
 
-  test('cache memory is taken from the least recently used cache, and never from one in use', async () => {
+  test('cache memory is released from the least recently used cache, and never from a cache in use', async () => {
     const sizes = async (name: string): Promise<CacheHandle> => {
       const { use: used, upstream } = await started(name);
       await upstream.open();
@@ -418,7 +418,7 @@ describe('cache memory', () => {
   });
 });
 
-test('discovery lists each readable resource once, under a name that finds it', () => {
+test('discovery lists each readable resource once, under a name that resolves to it', () => {
   const names = catalogue.apiResources.map(({ name }) => name);
   expect(names).toEqual([
     'configmaps',

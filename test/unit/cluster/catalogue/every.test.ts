@@ -199,7 +199,7 @@ describe('a cached resource', () => {
     expect(cluster.impersonated).toEqual([]);
   });
 
-  test('a cached resource is watched in the namespaces visible to each caller, whatever their names', async () => {
+  test('a cached resource is watched in the namespaces that each caller is allowed to see, whatever their names', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     const other = call(routes, `${base}/namespaces/a%2Cb/configmaps?watch=1`);
     await settle();
@@ -221,7 +221,7 @@ describe('a cached resource', () => {
     }
   });
 
-  test('a list of cached namespaces shows those that a role in them lets the caller get', async () => {
+  test('a list of cached namespaces contains those that a role in them allows the caller to get', async () => {
     cluster.objects['/api/v1/namespaces'] = ['a', 'b', 'c'].map((name) => object('Namespace', '', name));
     granted = ['a', 'b', 'x'];
     authorizer.authorize = async (_, attributes) => ({
@@ -241,7 +241,7 @@ describe('a cached resource', () => {
     ['deployment', 'deployments'],
     ['deploymets', 'deployments'],
     ['deployments.app', 'deployments.apps'],
-  ])('a cached resource rejects the name %s and suggests %s', async (name, suggestion) => {
+  ])('a request for the resource name %s is rejected and suggests %s', async (name, suggestion) => {
     expect(await refused(routes, `${base}/${name}`)).toMatchObject({
       code: 404,
       message: expect.stringMatching(new RegExp(`"${name}"; did you mean "${suggestion}"\\?$`)) as unknown,
@@ -295,14 +295,14 @@ describe('a path of /kapis/resources.platform.io', () => {
     ['configmaps?status=x', 400, 'status: unknown parameter'],
     ['deployments?status=x', 400, 'must be one of stopped, running, updating'],
     ['configmaps?nodeName=x', 400, 'known parameters include page'],
-  ])('a path of /kapis/resources.platform.io %s is rejected with %i', async (path, code, message) => {
+  ])('the path %s of /kapis/resources.platform.io is rejected with %i', async (path, code, message) => {
     cluster.objects['/api/v1/configmaps'] = [];
     cluster.objects['/apis/apps/v1/deployments'] = [];
     const error = await refused(routes, `${base}/${path}`);
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) as unknown });
   });
 
-  test('a path of /kapis/resources.platform.io with the parameter status ignores the case of its value', async () => {
+  test('a filter by the parameter status of /kapis/resources.platform.io ignores the case of the value', async () => {
     const scaled = { spec: { replicas: 0 }, status: {} };
     cluster.objects['/apis/apps/v1/deployments'] = [
       object('Deployment', 'a', 'stopped', scaled),
@@ -311,7 +311,7 @@ describe('a path of /kapis/resources.platform.io', () => {
     expect(names((await get(routes, `${base}/deployments?status=Stopped`)).body.items)).toEqual(['a/stopped']);
   });
 
-  test('a path of /kapis/resources.platform.io with the parameter alias filters objects by it', async () => {
+  test('a filter by the parameter alias of /kapis/resources.platform.io selects objects by their alias', async () => {
     cluster.objects['/api/v1/configmaps'] = [
       object('ConfigMap', 'a', 'x', alias('The shop')),
       object('ConfigMap', 'a', 'y', alias('The bank')),
@@ -362,7 +362,7 @@ describe('the filter of pods by Service', () => {
     };
   });
 
-  test('the filter of pods by Service works in one namespace and in all, each by the Service of its own namespace', async () => {
+  test('the filter of pods by Service works in one namespace and in all namespaces, with the Service of each namespace', async () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/front']);
     expect(await listing('serviceName=web')).toEqual(['a/front', 'b/other']);
     expect(await listing('serviceName=web&namespace=b')).toEqual(['b/other']);
@@ -383,7 +383,7 @@ describe('the filter of pods by Service', () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/other']);
   });
 
-  test('the filter of pods by Service shows pods to callers who are allowed to list the Service, in the namespaces where they have the right', async () => {
+  test('the filter of pods by Service shows pods only in namespaces where the caller is allowed to list Services', async () => {
     const reviewed: unknown[] = [];
     let readable = '';
     authorizer.authorize = async (_, attributes) => {
@@ -405,7 +405,7 @@ describe('the filter of pods by Service', () => {
     expect(await listing('serviceName=web')).toEqual(['b/other']);
   });
 
-  test('the filter of pods by Service keeps a watch open as long as the selector of the Service is unchanged', async () => {
+  test('the filter of pods by Service keeps a watch open while the selector of the Service is unchanged', async () => {
     const { response, changeUser } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
     await settle();
     expect(response.events).toMatchObject([{ type: 'ADDED', object: { metadata: { name: 'front' } } }]);
@@ -417,7 +417,7 @@ describe('the filter of pods by Service', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test('the filter of pods by Service keeps a watch open while another Service changes, and until its own is deleted', async () => {
+  test('the filter of pods by Service keeps a watch open while another Service changes, until its own Service is deleted', async () => {
     const { response } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
     await settle();
     await changeService('MODIFIED', service('b', 'web', { app: 'third' }), '12');
@@ -446,7 +446,7 @@ describe('the filter of pods by Service', () => {
     expect(response.events.slice(1)).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   });
 
-  test('the filter of pods by Service applies to no other resource, and not to a single pod', async () => {
+  test('the filter of pods by Service does not apply to other resources or to a single pod', async () => {
     for (const path of ['configmaps', 'namespaces/a/pods/front'])
       expect(await refused(routes, `${base}/${path}?serviceName=web`)).toMatchObject({
         code: 400,
@@ -463,7 +463,7 @@ const secretsOf = (namespace: string): KubeObject[] =>
     }),
   );
 
-describe('a resource that is read as the caller', () => {
+describe('an uncached resource', () => {
   const paths = ['/api/v1/secrets', '/api/v1/namespaces/a/secrets', '/api/v1/namespaces/b/secrets'];
   beforeEach(() => {
     cluster.objects = {
@@ -473,7 +473,7 @@ describe('a resource that is read as the caller', () => {
     };
   });
 
-  test('a resource that is read as the caller is read in pages, and then filtered, ordered and paged', async () => {
+  test('an uncached resource is read in pages, and then filtered, sorted and paged', async () => {
     const { body } = await get(routes, `${base}/secrets?type=Opaque&sortBy=name&ascending=true&limit=2&page=2`);
     expect(body).toMatchObject({ kind: 'SecretList', totalItems: 4, metadata: { resourceVersion: '9' } });
     expect(names(body.items)).toEqual(['a/z', 'b/z']);
@@ -483,7 +483,7 @@ describe('a resource that is read as the caller', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('a list as the caller shows the namespaces that the caller is allowed to list', async () => {
+  test('a list of an uncached resource contains the objects in namespaces that the caller is allowed to list', async () => {
     granted = ['a', 'b', 'c'];
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'namespace' in attributes && attributes.namespace === 'b',
@@ -497,7 +497,7 @@ describe('a resource that is read as the caller', () => {
     expect(await refused(routes, `${base}/secrets?watch=1`)).toMatchObject({ code: 403 });
   });
 
-  test('a read of one object as the caller returns the requested fields, or 404', async () => {
+  test('a read of one object of an uncached resource returns the requested fields, or 404', async () => {
     const { body } = await get(routes, `${base}/namespaces/a/secrets/x?fields=type`);
     expect(body).toEqual({
       kind: 'Secret',
@@ -508,12 +508,12 @@ describe('a resource that is read as the caller', () => {
     expect(await refused(routes, `${base}/namespaces/a/secrets/none`)).toMatchObject({ code: 404 });
   });
 
-  test('a resource that is read as the caller is not older than the requested version', async () => {
+  test('an uncached resource is not older than the requested version', async () => {
     expect((await get(routes, `${base}/secrets?resourceVersion=9`)).body).toMatchObject({ totalItems: 6 });
     expect(await refused(routes, `${base}/secrets?resourceVersion=10`)).toMatchObject({ code: 504 });
   });
 
-  test('a resource that is read as the caller is requested in the namespace of the path, whatever its name', async () => {
+  test('an uncached resource is requested in the namespace of the path, whatever the name of the namespace', async () => {
     for (const [name, path] of [
       ['%252e%252e', '/api/v1/namespaces/%252e%252e/secrets'],
       ['a%3Fb', '/api/v1/namespaces/a%3Fb/secrets'],
@@ -528,7 +528,7 @@ describe('a resource that is read as the caller', () => {
     }
   });
 
-  test('a resource that is read as the caller may lack a resourceVersion', async () => {
+  test('an uncached resource may lack a resourceVersion', async () => {
     const bare = object('ComponentStatus', '', 'etcd', { metadata: { resourceVersion: undefined } });
     cluster.objects['/api/v1/componentstatuses'] = [bare];
     expect((await get(routes, `${base}/componentstatuses?name=etc`)).body).toMatchObject({
@@ -542,13 +542,16 @@ describe('a resource that is read as the caller', () => {
     [401, 'Unauthorized', 503],
     [429, 'TooManyRequests', 503],
     [500, 'InternalError', 502],
-  ])('a read as the caller maps the status %i (%s) of kube-apiserver to %i', async (code, reason, expected) => {
-    cluster.refusal = { code, reason };
-    for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
-      expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: expected });
-  });
+  ])(
+    'a read of an uncached resource that kube-apiserver rejects with %i (%s) gets %i',
+    async (code, reason, expected) => {
+      cluster.refusal = { code, reason };
+      for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
+        expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: expected });
+    },
+  );
 
-  test('a read as the caller gets 503 with Retry-After when this server is not allowed to impersonate, as while kube-apiserver starts', async () => {
+  test('a read of an uncached resource gets 503 with Retry-After when this server is not allowed to impersonate', async () => {
     const message =
       'users "alice" is forbidden: User "system:serviceaccount:release:server" cannot impersonate resource "users" in API group "" at the cluster scope';
     cluster.refusal = { code: 403, reason: 'Forbidden', message };
@@ -556,7 +559,7 @@ describe('a resource that is read as the caller', () => {
       expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('a read as the caller has a size limit', async () => {
+  test('a read of an uncached resource has a size limit', async () => {
     maxBytes = 1_000;
     expect(await refused(routes, `${base}/secrets`)).toMatchObject({
       code: 503,
@@ -565,7 +568,7 @@ describe('a resource that is read as the caller', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('a read as the caller takes no memory from caches, however much of it one user leaves unread', async () => {
+  test('a read of an uncached resource takes no memory from caches, however much of it one user leaves unread', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     cluster.objects[paths[2] ?? ''] = [object('Secret', 'b', 'x', { data: { filling: 'x'.repeat(600_000) } })];
     maxBytes = 8_000_000;
@@ -596,7 +599,7 @@ describe('a resource that is read as the caller', () => {
     watching.abort();
   });
 
-  test('a resource that is read as the caller is watched as the caller, in the format of this server', async () => {
+  test('an uncached resource is watched with the identity of the caller, in the format of this server', async () => {
     const { response, abort, done } = call(
       routes,
       `${base}/namespaces/a/secrets/x?watch=1&labelSelector=a=b&label=c&resourceVersion=7&fields=type&allowWatchBookmarks=true`,
@@ -634,7 +637,7 @@ describe('a resource that is read as the caller', () => {
     expect(upstream?.destroyed).toBe(true);
   });
 
-  test('a resource that is read as the caller is watched in all namespaces until the caller has the right in single ones only', async () => {
+  test('an uncached resource is watched in all namespaces until the caller has the right only in single namespaces', async () => {
     const { response, recheck, done } = call(routes, `${base}/secrets?watch=1`);
     await settle();
     await recheck();
@@ -649,7 +652,7 @@ describe('a resource that is read as the caller', () => {
     expect(response.events).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
   });
 
-  test('a resource that is read as the caller is watched by its name, whatever other selectors there are', async () => {
+  test('an uncached resource is watched by its name, whatever other selectors are requested', async () => {
     for (const [name, selector] of [
       ['x', 'metadata.name=x'],
       ['x%2Ctype=Opaque', String.raw`metadata.name=x\,type\=Opaque`],
@@ -663,7 +666,7 @@ describe('a resource that is read as the caller', () => {
     }
   });
 
-  test('a watch as the caller sends its fieldSelector to kube-apiserver without the leading dots of its paths', async () => {
+  test('a watch of an uncached resource sends its fieldSelector to kube-apiserver without the leading dots of its paths', async () => {
     const selector = String.raw`.type=a\,.b,.metadata.name!=.c`;
     const url = `${base}/namespaces/a/secrets?watch=1&fieldSelector=${encodeURIComponent(selector)}`;
     const { abort, done } = call(routes, url);
@@ -674,7 +677,7 @@ describe('a resource that is read as the caller', () => {
     expect(sent).toMatchObject({ fieldSelector: String.raw`type=a\,.b,metadata.name!=.c` });
   });
 
-  test('a resource that is read as the caller is watched as server-sent events too', async () => {
+  test('an uncached resource can be watched as server-sent events', async () => {
     const { response, abort, done } = call(routes, `${base}/namespaces/a/secrets?watch=1`, {
       headers: { accept: 'text/event-stream', 'last-event-id': '6' },
     });
@@ -688,7 +691,7 @@ describe('a resource that is read as the caller', () => {
     await done;
   });
 
-  test('a watch as the caller sends no event ID until all existing objects are sent', async () => {
+  test('a watch of an uncached resource sends no event ID until all existing objects are sent', async () => {
     const initial = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
     const { response, abort, done } = call(routes, `${base}/namespaces/b/secrets?watch=1&${initial}`, {
       headers: { accept: 'text/event-stream' },
@@ -705,7 +708,7 @@ describe('a resource that is read as the caller', () => {
     await done;
   });
 
-  test('a resource that is read as the caller has at most 100 concurrent watches, 25 of them by one user', async () => {
+  test('an uncached resource has at most 100 concurrent watches, of which one user can open 25', async () => {
     const url = `${base}/secrets?watch=1`;
     const all = Array.from({ length: 25 }, () => call(routes, url));
     await settle();
@@ -725,7 +728,7 @@ describe('a resource that is read as the caller', () => {
     await Promise.all([...all, next].map(({ done }) => done));
   });
 
-  test('a read as the caller counts watches and memory of all ServiceAccounts of a namespace as those of one user', async () => {
+  test('all ServiceAccounts of a namespace share the watches and memory of one user for uncached resources', async () => {
     const url = `${base}/secrets?watch=1`;
     const all = Array.from({ length: 25 }, (_, index) => call(routes, url, bot('a', index)));
     await settle();
@@ -749,7 +752,7 @@ describe('a resource that is read as the caller', () => {
   });
 
   test.each(['name=x', 'sortBy=name', 'limit=1', 'type=Opaque', 'alias=x'])(
-    'a resource that is read as the caller cannot be watched with %s',
+    'an uncached resource cannot be watched with %s',
     async (query) => {
       expect(await refused(routes, `${base}/secrets?watch=1&${query}`)).toMatchObject({ code: 400 });
     },
@@ -795,7 +798,7 @@ describe('the platform components', () => {
     catalogue.cachePermanently(nodes).start();
   });
 
-  test('the platform components are its workloads, with their Services and replicas', async () => {
+  test("the platform components are the platform's workloads, with their Services and replicas", async () => {
     const { body } = await get(routes, `${base}/components`);
     expect(body).toMatchObject({ kind: 'ComponentList', apiVersion: 'resources.platform.io/v1alpha3', totalItems: 4 });
     expect(names(body.items)).toEqual(['release/log', 'release/server', 'kube-system/agent', 'kube-system/dns']);
@@ -824,7 +827,7 @@ describe('the platform components', () => {
     });
   });
 
-  test('the platform components are summarized with the nodes', async () => {
+  test('the health of the platform components is summarized together with that of the nodes', async () => {
     const { body } = await get(routes, `${base}/componenthealth?pretty=true`);
     expect(body).toEqual({
       kind: 'ComponentHealth',
@@ -840,7 +843,7 @@ describe('the platform components', () => {
     });
   });
 
-  test('the platform components are those that the caller is allowed to list', async () => {
+  test('the platform components include only those that the caller is allowed to list', async () => {
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'resource' in attributes && attributes.resource === 'deployments' && attributes.namespace === 'release',
       reason: '',
@@ -863,7 +866,7 @@ describe('the platform components', () => {
   });
 
   test.each(['components', 'components/server', 'componenthealth'])(
-    'the platform components respond to %s as described',
+    'the platform components are returned at %s as described',
     async (path) => {
       const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
       const schema = described?.responses?.[200]?.content?.['application/json'];
@@ -881,7 +884,7 @@ describe('the platform components', () => {
   );
 
   test.each(['components', 'components/server', 'componenthealth'])(
-    'the platform components respond to %s in YAML as in JSON',
+    'the platform components are returned at %s in YAML with the same values as in JSON',
     async (path) => {
       const accept = 'application/yaml';
       const response = await get(routes, `${base}/${path}`, { headers: { accept } });
@@ -893,7 +896,7 @@ describe('the platform components', () => {
     },
   );
 
-  test('the platform components are named by discovery', async () => {
+  test('discovery lists the platform components', async () => {
     const { body } = await get(routes, base);
     const found = (body['resources'] as { name: string }[]).map(({ name }) => name);
     expect(found).toEqual(expect.arrayContaining(['components', 'componenthealth', 'deployments', 'secrets']));

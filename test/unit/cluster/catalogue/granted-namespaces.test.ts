@@ -30,7 +30,7 @@ async function begin(...bindings: object[]): Promise<void> {
 }
 const of = (username: string, ...groups: string[]): readonly string[] => granted.of({ username, groups });
 
-test('bindings are found by user, group and ServiceAccount', async () => {
+test('role bindings are found by user, group and ServiceAccount', async () => {
   expect(granted.hasSynced()).toBe(false);
   await begin(
     binding('b', 'one', user('anna'), user('anna'), groupOf('dev')),
@@ -49,7 +49,7 @@ test('bindings are found by user, group and ServiceAccount', async () => {
   expect(of('system:serviceaccount:d:robot')).toEqual(['d']);
 });
 
-test('a namespace stays granted as long as one binding names the subject', async () => {
+test('a namespace stays granted while at least one role binding names the subject', async () => {
   await begin(binding('a', 'one', user('anna')), binding('a', 'two', user('anna')));
   const gone = (name: string): object => ({ type: 'DELETED', object: binding('a', name, user('anna')) });
   await cluster.last.send(gone('one'));

@@ -94,12 +94,15 @@ describe('the filter parameter', () => {
     ['secrets', 'type', {}, 'Opaque', ''],
     ['volumesnapshots', 'volumeSnapshotClassName', { spec: { volumeSnapshotClassName: 'v' } }, 'v', 'w'],
     ['volumesnapshots', 'persistentVolumeClaimName', { spec: { source: { persistentVolumeClaimName: 'c' } } }, 'c', ''],
-  ])('the filter parameter of %s matches the right value of %s only', (resource, name, object, right, wrong) => {
-    const of = kind(resource);
-    const one = stored(of, object);
-    expect(of.filters[name]?.matches(one, right)).toBe(true);
-    expect(of.filters[name]?.matches(one, wrong)).toBe(false);
-  });
+  ])(
+    'the filter parameter of %s matches only objects with the requested value of %s',
+    (resource, name, object, right, wrong) => {
+      const of = kind(resource);
+      const one = stored(of, object);
+      expect(of.filters[name]?.matches(one, right)).toBe(true);
+      expect(of.filters[name]?.matches(one, wrong)).toBe(false);
+    },
+  );
 });
 
 const served = (group: string, resource: string): DiscoveredResource => ({
@@ -114,7 +117,7 @@ const served = (group: string, resource: string): DiscoveredResource => ({
   revision: '',
 });
 
-test('a kind gets its filters by group and plural, whatever version is served', () => {
+test('a kind gets its filters by group and plural name, whatever version is served', () => {
   expect(genericDefinition(served('apps', 'deployments'), kinds)).toMatchObject({
     kind: 'Kind',
     underlying: { group: 'apps', version: 'v7', resource: 'deployments' },

@@ -29,7 +29,7 @@ test('the lists of one user use at most a quarter of cache.maxBytes', () => {
   memory.share('alice', 'secrets').hold(10 * mebibyte);
 });
 
-test('a list that is larger than the share of its user is rejected with that reason', () => {
+test('a list that exceeds the memory share of its user is rejected with this reason', () => {
   expect(() => memory.share('alice', 'secrets').hold(10 * mebibyte + 1)).toThrow(
     expect.objectContaining({
       code: 503,

@@ -18,7 +18,7 @@ beforeEach(() => {
   });
 });
 
-test('shares of memory are added up', () => {
+test('the shares of a memory limit are added up', () => {
   const pods = limit.share('pods');
   const jobs = limit.share('jobs');
   pods.hold(6 * mebibyte);
@@ -40,7 +40,7 @@ test('shares of memory are added up', () => {
   expect(limit.held).toBe(5 * mebibyte);
 });
 
-test('memory is freed before a request is rejected, and no more than needed', () => {
+test('the memory limit frees only the memory needed before it rejects a request', () => {
   const old = [limit.share('a'), limit.share('b'), limit.share('c')];
   for (const share of old) share.hold(3 * mebibyte);
   rooms = old.map((share) => () => share.release());
@@ -49,7 +49,7 @@ test('memory is freed before a request is rejected, and no more than needed', ()
   expect(rooms).toHaveLength(1);
 });
 
-test('a share that is released to make room for itself uses no memory', () => {
+test('a share of a memory limit that is released to make room for itself uses no memory', () => {
   const pods = limit.share('pods');
   pods.hold(6 * mebibyte);
   rooms = [() => pods.release()];
@@ -57,7 +57,7 @@ test('a share that is released to make room for itself uses no memory', () => {
   expect(limit.held).toBe(0);
 });
 
-test('lowering the limit takes no memory from its users', () => {
+test('lowering a memory limit takes no memory from those that use it', () => {
   const pods = limit.share('pods');
   pods.hold(6 * mebibyte);
   max = mebibyte;
@@ -65,7 +65,7 @@ test('lowering the limit takes no memory from its users', () => {
   expect(() => pods.hold(5 * mebibyte + 1)).toThrow('cache.maxBytes in the configuration is 1.0 MiB');
 });
 
-test('essential memory is counted and never refused', () => {
+test('essential memory is counted and never rejected by a memory limit', () => {
   limit.share('nodes', true).hold(20 * mebibyte);
   expect(() => limit.share('pods').hold(1)).toThrow('other resources use 20.0 MiB');
 });

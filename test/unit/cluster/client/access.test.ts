@@ -103,7 +103,7 @@ contexts:
     expect(await fileAccess(file).tls()).toEqual({ rejectUnauthorized: false });
   });
 
-  test('a kubeconfig may contain a token, refer to a token file, or have none', async () => {
+  test('a kubeconfig may contain a token, refer to a token file, or contain neither', async () => {
     put('token', 'from-file');
     expect(await fileAccess(kubeconfig({ user: { token: 't' } })).headers()).toEqual({ Authorization: 'Bearer t' });
     expect(await fileAccess(kubeconfig({ user: { tokenFile: 'token' } })).headers()).toEqual({
@@ -119,7 +119,7 @@ contexts:
     expect(await fileAccess(kubeconfig({ user: { exec } })).tls()).toMatchObject({ cert: 'cert', key: 'key' });
   });
 
-  test('a kubeconfig whose plugin prints anything other than JSON is rejected without quoting the output', async () => {
+  test('a kubeconfig whose plugin prints anything but JSON is rejected without quoting the output', async () => {
     const file = put('plugin', '#!/bin/sh\necho hunter2\n');
     chmodSync(file, 0o700);
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: file };
@@ -128,13 +128,13 @@ contexts:
     );
   });
 
-  test('a kubeconfig with OpenID Connect sends its id_token', async () => {
+  test('a kubeconfig with OpenID Connect sends the id_token', async () => {
     const token = `e30.${Buffer.from(JSON.stringify({ exp: 9e9 })).toString('base64url')}.c2ln`;
     const user = { 'auth-provider': { name: 'oidc', config: { 'id-token': token } } };
     expect(await fileAccess(kubeconfig({ user })).headers()).toEqual({ Authorization: `Bearer ${token}` });
   });
 
-  test('a kubeconfig with an authentication method that is no longer supported is rejected with that reason', async () => {
+  test('a kubeconfig with an authentication method that is no longer supported is rejected with this reason', async () => {
     const user = { 'auth-provider': { name: 'gcp', config: {} } };
     await expect(fileAccess(kubeconfig({ user })).headers()).rejects.toThrow(
       'the user "me" of the kubeconfig has the auth-provider "gcp"',
@@ -154,7 +154,7 @@ contexts:
     );
   });
 
-  test('a kubeconfig with a password in the URL of its server is rejected without repeating it', () => {
+  test('a kubeconfig with a password in the URL of its server is rejected, and the error does not contain the password', () => {
     expect(() => fileAccess(kubeconfig({ cluster: { server: 'https://erin:hunter2@a.example' } }))).toThrow(
       /^the kubeconfig \S+ has a username or password in the server URL of the cluster "[^"]+"; move the credentials to "users"$/,
     );
@@ -168,7 +168,7 @@ contexts:
 describe("the pod's ServiceAccount", () => {
   const environment = { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' };
 
-  test("the pod's ServiceAccount uses the token and the CA that Kubernetes mounts", async () => {
+  test("the pod's ServiceAccount has the token and the CA that Kubernetes mounts", async () => {
     put('ca.crt', 'ca');
     put('token', 'mounted');
     const access = inClusterAccess(environment, directory);

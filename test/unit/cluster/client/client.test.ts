@@ -47,24 +47,28 @@ async function clientOf(token: string, server = 'https://127.0.0.1:1', clock?: C
 const issuer = 'https://kubernetes.default.svc';
 
 test.each<[string, string, { issuer: string | undefined; audiences: string[] }]>([
-  ['a list', craftJWT({ alg: 'RS256' }, { iss: issuer, aud: [issuer, 'k3s'] }), { issuer, audiences: [issuer, 'k3s'] }],
-  ['a string', craftJWT({ alg: 'RS256' }, { iss: issuer, aud: issuer }), { issuer, audiences: [issuer] }],
-  ['none', craftJWT({ alg: 'RS256' }, {}), { issuer: undefined, audiences: [] }],
-  ['null', craftJWT({ alg: 'RS256' }, { iss: null, aud: null }), { issuer: undefined, audiences: [] }],
   [
-    'of a payload that is not an object',
+    'a list of audiences',
+    craftJWT({ alg: 'RS256' }, { iss: issuer, aud: [issuer, 'k3s'] }),
+    { issuer, audiences: [issuer, 'k3s'] },
+  ],
+  ['a single audience', craftJWT({ alg: 'RS256' }, { iss: issuer, aud: issuer }), { issuer, audiences: [issuer] }],
+  ['a token without these claims', craftJWT({ alg: 'RS256' }, {}), { issuer: undefined, audiences: [] }],
+  ['claims that are null', craftJWT({ alg: 'RS256' }, { iss: null, aud: null }), { issuer: undefined, audiences: [] }],
+  [
+    'a payload that is not an object',
     `e30.${Buffer.from('null').toString('base64url')}.e30`,
     { issuer: undefined, audiences: [] },
   ],
-  ['of an opaque token', 'opaque', { issuer: undefined, audiences: [] }],
-  ['of an opaque token with dots', 'ya29.c.b0AXv0zTPl', { issuer: undefined, audiences: [] }],
-  ['of no token', '', { issuer: undefined, audiences: [] }],
-])("audiences and issuer of the server's own token: %s", async (_, token, expected) => {
+  ['an opaque token', 'opaque', { issuer: undefined, audiences: [] }],
+  ['an opaque token with dots', 'ya29.c.b0AXv0zTPl', { issuer: undefined, audiences: [] }],
+  ['an empty token', '', { issuer: undefined, audiences: [] }],
+])("the audiences and issuer of the server's own token are read from %s", async (_, token, expected) => {
   const own = await clientOf(token);
   expect({ issuer: await own.issuer(), audiences: await own.audiences() }).toEqual(expected);
 });
 
-test('requests do not wait for watches, however many are open', async () => {
+test('requests to kube-apiserver do not wait for watches, however many are open', async () => {
   const kube = new FakeKubeApiserver();
   kube.serve = ({ url }, res) => (url?.includes('watch') === true ? res.flushHeaders() : void res.end('{"a":1}'));
   const own = await clientOf('opaque', await kube.listen());
@@ -97,7 +101,7 @@ describe('a user who sends as many requests as possible', () => {
     return { kube, own: await clientOf('opaque', await kube.listen()) };
   }
 
-  test('a user who sends as many requests as possible delays neither requests of the server itself nor those of other users', async () => {
+  test('a user who sends as many requests as possible does not delay requests of the server or of other users', async () => {
     const { kube, own } = await lab();
     const hogging = new AbortController();
     try {
@@ -129,7 +133,7 @@ describe('a user who sends as many requests as possible', () => {
   }, 10_000);
 });
 
-test('a request that is aborted while it waits for a slot fails with the same KubeError as one aborted later', async () => {
+test('a request that is aborted while it waits for a slot fails with the same KubeError as one that is aborted later', async () => {
   const kube = new FakeKubeApiserver();
   kube.serve = () => undefined;
   const own = await clientOf('opaque', await kube.listen());
@@ -146,7 +150,7 @@ test('a request that is aborted while it waits for a slot fails with the same Ku
   }
 });
 
-test('a credential that was renewed meanwhile is read again, once', async () => {
+test('a credential that was renewed in the meantime is read again exactly once', async () => {
   const kube = new FakeKubeApiserver();
   const codes = [401, 200, 401, 401];
   kube.serve = (_, res) => void res.writeHead(codes.shift() ?? 500).end('{}');
@@ -161,7 +165,7 @@ test('a credential that was renewed meanwhile is read again, once', async () => 
   }
 });
 
-test("the server's identity is read once for each reading of the credential, and again after a failure", async () => {
+test("the server's identity is read once per reading of the credential, and again after a failure", async () => {
   const kube = new FakeKubeApiserver();
   const names = ['first', '', 'second'];
   kube.serve = (_, res) => {
@@ -254,7 +258,7 @@ describe('credentials that are rotated', () => {
     }
   });
 
-  test('a new client certificate is used as soon as kube-apiserver rejects the old one', async () => {
+  test('a new client certificate is used after kube-apiserver has rejected the old one', async () => {
     const { own, putClient, accept } = await lab();
     expect(await own.json('/api')).toEqual({ CN: 'one' });
     await putClient('two');
@@ -263,7 +267,7 @@ describe('credentials that are rotated', () => {
     expect(await Promise.all([own.json('/api'), own.json('/apis')])).toEqual([{ CN: 'two' }, { CN: 'two' }]);
   });
 
-  test('a new CA is trusted after ten seconds', async () => {
+  test('a rotated CA is trusted after ten seconds', async () => {
     const { own, clock, rotateCA } = await lab();
     expect(await own.json('/api')).toEqual({ CN: 'one' });
     await rotateCA();
@@ -271,7 +275,7 @@ describe('credentials that are rotated', () => {
     expect(await own.json('/api')).toEqual({ CN: 'one' });
   });
 
-  test('an incomplete pair of files leaves the old client certificate in use', async () => {
+  test('an incomplete pair of certificate files leaves the old client certificate in use', async () => {
     const { own, clock, put } = await lab();
     expect(await own.json('/api')).toEqual({ CN: 'one' });
     put('tls.key', 'half');
@@ -279,7 +283,7 @@ describe('credentials that are rotated', () => {
     expect(await own.json('/api')).toEqual({ CN: 'one' });
   });
 
-  test('an incomplete kubeconfig fails with a KubeError until it is complete', async () => {
+  test('an incomplete kubeconfig causes a KubeError until it is complete', async () => {
     const { own, put, putClient, accept } = await lab();
     expect(await own.json('/api')).toEqual({ CN: 'one' });
     const whole = readFileSync(join(directory, 'config'), 'utf8');
@@ -294,7 +298,7 @@ describe('credentials that are rotated', () => {
   });
 });
 
-test('a caller cannot replace the credential of the server, in any case', async () => {
+test('a caller cannot replace the credential of the server, whatever the case of the header name', async () => {
   const kube = new FakeKubeApiserver();
   const own = await clientOf('opaque', await kube.listen());
   try {

@@ -10,7 +10,7 @@ const robot: Partial<UpstreamIdentity> & { groups: readonly string[] } = {
 };
 
 describe('the impersonation headers of a user', () => {
-  test('the impersonation headers of a user contain everything known about the user', () => {
+  test('the impersonation headers of a user contain all fields of the user', () => {
     expect(impersonationHeaders({ ...anna, uid: 'u-1', extra: { 'example.com/Pod name': ['a', 'b'] } })).toEqual({
       'impersonate-user': 'anna',
       'impersonate-uid': 'u-1',
@@ -23,43 +23,47 @@ describe('the impersonation headers of a user', () => {
   });
 
   test.each<[string, Partial<UpstreamIdentity>, readonly string[] | undefined]>([
-    ['alone', { groups: ['system:authenticated'] }, ['system:authenticated']],
-    ['after another group', { groups: ['dev', 'system:authenticated'] }, ['dev']],
-    ['before another group', { groups: ['system:authenticated', 'dev'] }, ['system:authenticated', 'dev']],
-    ['without system:authenticated', { groups: ['dev', 'ops'] }, ['dev', 'ops']],
-    ['without groups', { groups: [] }, undefined],
+    ['system:authenticated alone', { groups: ['system:authenticated'] }, ['system:authenticated']],
+    ['system:authenticated after another group', { groups: ['dev', 'system:authenticated'] }, ['dev']],
     [
-      'of the anonymous user',
+      'system:authenticated before another group',
+      { groups: ['system:authenticated', 'dev'] },
+      ['system:authenticated', 'dev'],
+    ],
+    ['groups without system:authenticated', { groups: ['dev', 'ops'] }, ['dev', 'ops']],
+    ['no groups', { groups: [] }, undefined],
+    [
+      'the anonymous user',
       { username: 'system:anonymous', groups: ['dev', 'system:authenticated'] },
       ['dev', 'system:authenticated'],
     ],
     [
-      'with system:unauthenticated too',
+      'system:unauthenticated and system:authenticated',
       { groups: ['system:unauthenticated', 'system:authenticated'] },
       ['system:unauthenticated', 'system:authenticated'],
     ],
-    ['of a ServiceAccount with its usual groups', robot, undefined],
+    ['a ServiceAccount with its usual groups', robot, undefined],
     [
-      'of a ServiceAccount with more groups',
+      'a ServiceAccount with more groups',
       { ...robot, groups: ['system:serviceaccounts', 'system:serviceaccounts:apps', 'dev', 'system:authenticated'] },
       ['system:serviceaccounts', 'system:serviceaccounts:apps', 'dev'],
     ],
     [
-      'of a ServiceAccount with fewer groups',
+      'a ServiceAccount with fewer groups',
       { ...robot, groups: ['system:serviceaccounts', 'system:authenticated'] },
       ['system:serviceaccounts'],
     ],
     [
-      'of a ServiceAccount with groups of another namespace',
+      'a ServiceAccount with groups of another namespace',
       { ...robot, groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system'] },
       ['system:serviceaccounts', 'system:serviceaccounts:kube-system'],
     ],
     [
-      'of a user with groups of ServiceAccounts',
+      'a user with groups of ServiceAccounts',
       { groups: robot.groups },
       ['system:serviceaccounts', 'system:serviceaccounts:apps'],
     ],
-  ])('the impersonation headers of a user omit groups that kube-apiserver adds: %s', (_, more, sent) => {
+  ])('the impersonation headers of a user omit groups only if kube-apiserver adds them: %s', (_, more, sent) => {
     expect(impersonationHeaders({ ...anna, ...more, proved: true })['impersonate-group']).toEqual(sent);
   });
 
@@ -79,7 +83,7 @@ describe('the impersonation headers of a user', () => {
     { groups: [' a'] },
     { uid: 'a\r' },
     { extra: { key: ['a\0'] } },
-  ])('the impersonation headers of a user reject %j', (more) => {
+  ])('the impersonation headers of a user reject the value %j', (more) => {
     expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 400 }));
   });
 
@@ -90,7 +94,7 @@ describe('the impersonation headers of a user', () => {
     { groups: ['system:masters'] },
     { groups: ['system:authenticated', 'system:nodes'] },
   ])(
-    'the impersonation headers of a user accept reserved names of Kubernetes only if they are verified: %j',
+    'the impersonation headers of a user accept names that Kubernetes reserves only for a verified user: %j',
     (more) => {
       expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 403 }));
       expect(impersonationHeaders({ ...anna, ...more, proved: true })).toHaveProperty('impersonate-user');
@@ -98,7 +102,7 @@ describe('the impersonation headers of a user', () => {
   );
 });
 
-test('asUser rejects a request with impersonation headers of its own, in any case', async () => {
+test('asUser() rejects a request that already has impersonation headers, whatever their case', async () => {
   const sent: KubeRequest[] = [];
   const client = asUser(
     {

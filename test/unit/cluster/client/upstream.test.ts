@@ -14,14 +14,14 @@ const ignored = { onHead: nothing, onData: nothing, onEnd: nothing, onError: not
 
 test.each<[string, UpstreamIdentity, string[]]>([
   ['without a user', { ...anna, username: '' }, []],
-  ['of a user with a reserved name of Kubernetes', { ...anna, username: 'system:admin' }, []],
-  ['of a user in a reserved group of Kubernetes', { ...anna, groups: ['system:masters'] }, []],
+  ['of a user with a name that Kubernetes reserves', { ...anna, username: 'system:admin' }, []],
+  ['of a user in a group that Kubernetes reserves', { ...anna, groups: ['system:masters'] }, []],
   ['of a user with a line break in a group', { ...anna, groups: ['dev\r\nImpersonate-User: root'] }, []],
-  ['that brings a user', anna, ['Impersonate-User', 'root']],
-  ['that brings a group', anna, ['impersonate-group', 'system:masters']],
-  ['that brings an extra', anna, ['IMPERSONATE-EXTRA-scopes', 'all']],
-  ['that brings a credential', anna, ['authorization', 'Bearer x']],
-])('a request %s is never sent', async (_, user, headers) => {
+  ['with its own Impersonate-User header', anna, ['Impersonate-User', 'root']],
+  ['with its own Impersonate-Group header', anna, ['impersonate-group', 'system:masters']],
+  ['with its own Impersonate-Extra header', anna, ['IMPERSONATE-EXTRA-scopes', 'all']],
+  ['with its own Authorization header', anna, ['authorization', 'Bearer x']],
+])('a request to kube-apiserver %s is never sent', async (_, user, headers) => {
   const request = { method: 'GET', target: '/api', headers, user, isLongRunning: false };
   const received: unknown[] = [];
   const hear = (): void => void received.push(0);
@@ -31,7 +31,7 @@ test.each<[string, UpstreamIdentity, string[]]>([
   expect(received).toEqual([]);
 });
 
-test('a change that cannot be sent may be retried; the outcome of a sent one is unknown', async () => {
+test('a write that could not be sent may be retried, but the outcome of a sent one is unknown', async () => {
   const { promise, resolve } = Promise.withResolvers<Error>();
   const request = { method: 'POST', target: '/api', headers: [], user: anna, isLongRunning: false };
   await upstream.send(request, { ...ignored, onError: (error) => resolve(error) });
@@ -41,7 +41,7 @@ test('a change that cannot be sent may be retried; the outcome of a sent one is 
   expect(failureOf(error, { method: 'GET' }, true)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
 });
 
-test('requests do not wait for each other', async () => {
+test('requests to kube-apiserver do not wait for each other', async () => {
   const kube = new FakeKubeApiserver();
   kube.serve = () => undefined;
   const busy = upstreamAt(await kube.listen());
@@ -54,7 +54,7 @@ test('requests do not wait for each other', async () => {
   kube.close();
 });
 
-test('a credential that cannot be read is reported as 503', async () => {
+test('a credential for kube-apiserver that cannot be read causes 503', async () => {
   const broken = createUpstream({
     address: addressOf('http://127.0.0.1:1', { rejectUnauthorized: true }),
     credential: { headers: () => Promise.reject(new Error('ENOENT')), renew: nothing },

@@ -44,7 +44,7 @@ async function responseTo(target: string): Promise<ServerResponse> {
 
 const seen = (): string[] => kube.seen.map(({ url }) => url);
 
-test('requests beyond the connections wait in order, except aborted ones', async () => {
+test('requests beyond the maximum connections to kube-apiserver wait in order, except aborted ones', async () => {
   const leave = new AbortController();
   const targets = ['/1', '/2', '/3', '/4', '/5'];
   const responses = targets.map((target) =>
@@ -63,7 +63,7 @@ test('requests beyond the connections wait in order, except aborted ones', async
   expect(await Promise.all(responses.slice(1))).toMatchObject(['2', { message: 'left' }, '4', '5']);
 });
 
-test('a broken connection makes room for a waiting request', async () => {
+test('a broken connection to kube-apiserver makes room for a waiting request', async () => {
   const [first, second, third] = ['/1', '/2', '/3'].map((target) => whole(connections, requestTo(target)));
   (await responseTo('/1')).socket?.destroy();
   await expect(first).rejects.toThrow('the response is incomplete');
@@ -73,7 +73,7 @@ test('a broken connection makes room for a waiting request', async () => {
   expect((await second)?.body.toString()).toBe('2');
 });
 
-test('waiting requests fail when the server stops', async () => {
+test('requests that wait for a connection fail when the server stops', async () => {
   const responses = ['/1', '/2', '/3'].map((target) => whole(connections, requestTo(target)));
   await responseTo('/2');
   connections.close();
@@ -82,7 +82,7 @@ test('waiting requests fail when the server stops', async () => {
   await expect(whole(connections, requestTo('/4'))).rejects.toThrow('the server is shutting down');
 });
 
-test('a request without a response fails after its timeout', async () => {
+test('a request to kube-apiserver without a response fails after its timeout', async () => {
   await expect(whole(connections, requestTo('/1', 20))).rejects.toThrow('no response within the timeout');
   expect(seen()).toEqual(['/1']);
 });
@@ -101,7 +101,7 @@ test('a response that is streamed may pause for any time', async () => {
   expect(await text(body)).toBe('ab');
 });
 
-test('interim responses are skipped, however many there are', async () => {
+test('interim responses of kube-apiserver are skipped, however many there are', async () => {
   kube.serve = (_, res) => {
     const more = setInterval(() => res.writeProcessing(), 5);
     res.once('close', () => clearInterval(more));
@@ -109,7 +109,7 @@ test('interim responses are skipped, however many there are', async () => {
   await expect(whole(connections, requestTo('/1', 50))).rejects.toThrow('no response within the timeout');
 });
 
-test('a response body is streamed with backpressure', async () => {
+test('a response body of kube-apiserver is streamed with backpressure', async () => {
   const response = streamed(connections, requestTo('/1'));
   const res = await responseTo('/1');
   res.writeHead(201, { 'x-a': 'b', 'set-cookie': ['c', 'd'] }).flushHeaders();
@@ -127,21 +127,24 @@ test('a response body is streamed with backpressure', async () => {
   expect(await text(body)).toHaveLength(length);
 });
 
-test.each(['its reader', 'its signal'])('a body ends with %s, and kube-apiserver notices', async (user) => {
-  const leave = new AbortController();
-  const response = streamed(connections, requestTo('/1'), leave.signal);
-  const res = await responseTo('/1');
-  res.write('a');
-  const { body } = await response;
-  const closed = once(res, 'close');
-  const failed = once(body, user === 'its reader' ? 'close' : 'error');
-  if (user === 'its reader') body.destroy();
-  else leave.abort(new Error('left'));
-  await Promise.all([closed, failed]);
-  expect(res.writableFinished).toBe(false);
-});
+test.each(['its reader', 'its signal'])(
+  'a response body can be aborted by %s, and kube-apiserver notices',
+  async (user) => {
+    const leave = new AbortController();
+    const response = streamed(connections, requestTo('/1'), leave.signal);
+    const res = await responseTo('/1');
+    res.write('a');
+    const { body } = await response;
+    const closed = once(res, 'close');
+    const failed = once(body, user === 'its reader' ? 'close' : 'error');
+    if (user === 'its reader') body.destroy();
+    else leave.abort(new Error('left'));
+    await Promise.all([closed, failed]);
+    expect(res.writableFinished).toBe(false);
+  },
+);
 
-test.each([0, 50])('a truncated body fails for a reader that starts after %d ms', async (delay) => {
+test.each([0, 50])('a truncated response body fails for a reader that starts after %d ms', async (delay) => {
   const response = streamed(connections, requestTo('/1'));
   const res = await responseTo('/1');
   res.write('a', () => res.destroy());
@@ -150,7 +153,7 @@ test.each([0, 50])('a truncated body fails for a reader that starts after %d ms'
   await expect(text(body)).rejects.toThrow('the response is incomplete');
 });
 
-test('resending requests opens no more connections than the limit', async () => {
+test('resending requests to kube-apiserver opens no more connections than the limit', async () => {
   const first = ['/1', '/2'].map((target) => whole(connections, requestTo(target)));
   for (const target of ['/1', '/2']) (await responseTo(target)).end();
   await Promise.all(first);
@@ -164,7 +167,7 @@ test('resending requests opens no more connections than the limit', async () => 
   await Promise.all(second);
 });
 
-test('a change is not sent over a connection that is being closed', async () => {
+test('a write is not sent over a connection that is being closed', async () => {
   kube.serve = ({ url }, res) => void res.end(url);
   const opened: Socket[] = [];
   const note = (message: unknown): void => void opened.push((message as { socket: Socket }).socket);
@@ -185,7 +188,7 @@ test('a connection whose response was abandoned is not reused', async () => {
   one.close();
 });
 
-test('a request head arrives before its body', async () => {
+test('the head of a request to kube-apiserver arrives before its body', async () => {
   const arrived = Promise.withResolvers<Buffer>();
   kube.serve = (req, res) => {
     arrived.resolve(Buffer.from('a'));
@@ -203,7 +206,7 @@ describe('over TLS', () => {
     ['localhost', {}, 'localhost'],
     ['127.0.0.1', {}, false],
     ['127.0.0.1', { servername: 'localhost' }, 'localhost'],
-  ])('a server at %s with %j gets the server name %s', async (host, options, expected) => {
+  ])('a TLS connection to %s with the options %j sends the server name %s', async (host, options, expected) => {
     const material = await newMaterial(['localhost', '127.0.0.1'], Date.now());
     const names: unknown[] = [];
     const named = createServer({ cert: material['tls.crt'], key: material['tls.key'] }, (socket: TLSSocket) => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { assertOneIdentity, fieldsOf, headOf } from '../../../../src/cluster/wire/request-head.ts';
 
-describe('fieldsOf', () => {
-  test('fieldsOf uses the last layer that sets a header, whatever the case of its name', () => {
+describe('fieldsOf()', () => {
+  test('fieldsOf() uses the last layer that sets a header, whatever the case of its name', () => {
     expect(fieldsOf({ Accept: 'a', 'X-One': '1' }, { accept: ['b', 'c'] }, { ACCEPT: 'd' })).toEqual([
       'ACCEPT',
       'd',
@@ -11,12 +11,12 @@ describe('fieldsOf', () => {
     ]);
   });
 
-  test('fieldsOf writes a header with several values once for each value', () => {
+  test('fieldsOf() writes a header with several values once for each value', () => {
     expect(fieldsOf({ a: ['1', '2'] })).toEqual(['a', '1', 'a', '2']);
   });
 });
 
-describe('assertOneIdentity', () => {
+describe('assertOneIdentity()', () => {
   test.each<[string, string[]]>([
     ['two impersonated users', ['Impersonate-User', 'root', 'impersonate-user', 'anna']],
     ['the same user twice', ['impersonate-user', 'anna', 'Impersonate-User', 'anna']],
@@ -28,7 +28,7 @@ describe('assertOneIdentity', () => {
     ['a uid without a user', ['Impersonate-Uid', '1']],
     ['an extra without a user', ['IMPERSONATE-EXTRA-scopes', 'all']],
     ['two credentials', ['Authorization', 'Bearer a', 'authorization', 'Bearer b']],
-  ])('assertOneIdentity rejects %s', (_, headers) => {
+  ])('assertOneIdentity() rejects %s', (_, headers) => {
     expect(() => assertOneIdentity(headers)).toThrow(/kube-apiserver/);
     const request = { method: 'GET', target: '/api', host: 'kube', hasBody: false, headers };
     expect(() => headOf(request)).toThrow(/kube-apiserver/);
@@ -52,7 +52,7 @@ describe('assertOneIdentity', () => {
         'f',
       ],
     ],
-  ])('assertOneIdentity accepts %s', (_, headers) => {
+  ])('assertOneIdentity() accepts %s', (_, headers) => {
     expect(() => assertOneIdentity(headers)).not.toThrow();
   });
 });

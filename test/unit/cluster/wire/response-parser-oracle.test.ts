@@ -129,7 +129,7 @@ const change = fc.record({
   ),
 });
 
-test('a response that both the parser and node:http accept is the same for both, however it is split', async () => {
+test('a response that both the parser and node:http accept is parsed to the same result, however it is split', async () => {
   await fc.assert(
     fc.asyncProperty(
       valid,

@@ -57,7 +57,7 @@ const whole: Record<string, [text: string, method: string, body: string, trailer
 };
 
 test.each(Object.entries(whole))(
-  'a response with %s is parsed the same however it is split',
+  'a response with %s is parsed to the same result however it is split',
   (_, [text, method, body, trailers, isReusable]) => {
     const all = received([text], { method });
     expect(all).toMatchObject({ body, trailers, isReusable });
@@ -84,7 +84,7 @@ test('a response without a length lasts until the connection ends', () => {
   });
 });
 
-test('header values are unchanged except for surrounding blanks', () => {
+test('header values of a response are unchanged except for surrounding white space', () => {
   const { head } = received([`HTTP/1.1 201\r\nX-A:b \t\r\nx-a: \u00a0c:d\u00a0\r\nSet-Cookie:\r\n${length(0)}\r\n`]);
   expect(head).toEqual([201, '', ['X-A', 'b', 'x-a', '\u00a0c:d\u00a0', 'Set-Cookie', '', 'Content-Length', '0']]);
 });
@@ -139,7 +139,7 @@ test.each([ok, `${ok}${length(5)}\r\nhell`, `${ok}${chunked}\r\n5\r\nhello\r\n`,
   },
 );
 
-test('unrequested bytes are rejected, also after a response', () => {
+test('unrequested bytes are rejected, even after a response', () => {
   const parser = new ResponseParser({ onHead: () => undefined, onData: () => undefined, onEnd: () => undefined });
   expect(() => parser.read(Buffer.from('a'))).toThrow('unexpected bytes after the response');
   parser.expect('GET');

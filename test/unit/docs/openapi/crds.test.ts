@@ -22,13 +22,13 @@ const silent = ({ properties = {}, items, additionalProperties }: JSONSchema, pa
   ...[items, additionalProperties].flatMap((one) => (typeof one === 'object' ? silent(one as JSONSchema, path) : [])),
 ];
 
-test.each(files)('%s describes every field', (file) => {
+test.each(files)('the CustomResourceDefinition %s describes every field', (file) => {
   const { spec } = parse(readFileSync(new URL(file, folder), 'utf8')) as Definition;
   const all = spec.versions.flatMap(({ schema }) => silent(schema?.openAPIV3Schema ?? {}, spec.names.plural));
   expect(all).toEqual([]);
 });
 
-test('kubectl delete platform --all deletes sessions, and no users, passwords or history', () => {
+test('kubectl delete platform --all deletes sessions, but no users, passwords or history', () => {
   const categories = files.map((file) => {
     const { names } = (parse(readFileSync(new URL(file, folder), 'utf8')) as CategorizedDefinition).spec;
     return [names.plural, names.categories ?? []];

@@ -66,7 +66,7 @@ const made = (form: DocumentForm, ...definitions: readonly Definition[]): Docume
 
 describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resources', (form) => {
   test.each([
-    ['nothing', []],
+    ['no definitions', []],
     ['all features of a definition', [crontabs, things]],
   ])('the OpenAPI document of custom resources is valid for %s', async (_, definitions) => {
     const { valid, errors } = await new Validator().validate(made(form, ...definitions) as never);
@@ -117,7 +117,7 @@ const specOf = (schemas: Readonly<Record<string, JSONSchema>>): JSONSchema => {
   return schemas['com.example.stable.v1.CronTab.spec'] ?? {};
 };
 
-test('a schema is converted to OpenAPI 3.1', () => {
+test('a schema of a custom resource is converted to OpenAPI 3.1', () => {
   expect(specOf(made('v3', crontabs).components.schemas)).toEqual({
     type: 'object',
     default: { nullable: true },
@@ -132,7 +132,7 @@ test('a schema is converted to OpenAPI 3.1', () => {
   });
 });
 
-test('a schema is converted to Swagger 2.0', () => {
+test('a schema of a custom resource is converted to Swagger 2.0', () => {
   expect(specOf(made('v2', crontabs).definitions)).toEqual({
     type: 'object',
     default: { nullable: true },
@@ -147,14 +147,14 @@ test('a schema is converted to Swagger 2.0', () => {
   });
 });
 
-test('objects and lists are named as in Kubernetes', () => {
+test('custom resources and their lists have the same schema names as in Kubernetes', () => {
   const names = Object.keys(made('v3', crontabs, things).components.schemas);
   expect(names).toEqual(
     expect.arrayContaining(['com.example.stable.v1.CronTabList', 'org.example.v1.ThingCollection', 'ObjectMeta']),
   );
 });
 
-test('alternatives of an object keep its properties in Swagger 2.0', () => {
+test("alternatives of an object keep the object's properties in Swagger 2.0", () => {
   const properties = { a: { type: 'string' }, b: { type: 'string' }, c: { type: 'string' } };
   const anyOf = ['a', 'b'].map((name) => ({ properties: { [name]: { minLength: 1 } }, required: [name] }));
   const spec = { type: 'object', properties, anyOf };

@@ -46,7 +46,7 @@ describe('the ID of an operation', () => {
   });
 });
 
-test('an OpenAPI path has its parameters in braces', () => {
+test('an OpenAPI path contains its parameters in braces', () => {
   expect(templated('/a/:b/c/*rest')).toBe('/a/{b}/c/{rest}');
 });
 
@@ -56,34 +56,34 @@ test.each([
   [route('/oauth/login', { responses: { 200: { description: 'A page', content: { 'text/html': text } } } }), 'pages'],
   [route(`${logging}/:version/x`, { removed: true }), 'removed'],
   [route('/livez'), 'server'],
-])('an operation has the tag of its area: %#', (one, tag) => {
+])('an operation has the tag of its area (row %#)', (one, tag) => {
   expect(tagOf(one).name).toBe(tag);
 });
 
-describe('the error responses of an operation follow from its route', () => {
+describe('the error responses of an operation', () => {
   const always = [400, 429, 500, 503, 504];
   const body = { required: true, content: { 'application/json': object({}) } };
   test.each([
     ['anonymous', route('/x', { access: anonymous }), []],
-    ['with an identity', route('/x'), [401, 403]],
-    ['named', route('/x/:name', { access: anonymous }), [404]],
+    ['authenticated', route('/x'), [401, 403]],
+    ['for a named object', route('/x/:name', { access: anonymous }), [404]],
     ['below /kapis', route('/kapis/x'), [401, 403, 406]],
-    ['writing below /kapis', route('/kapis/x', { method: 'post' }), [401, 403]],
+    ['for writes below /kapis', route('/kapis/x', { method: 'post' }), [401, 403]],
     ['removed below /kapis', route('/kapis/x', { removed: true }), [401, 403, 404]],
-    ['with a body', route('/x', { access: anonymous, body }), [408, 413, 415]],
-    ['with an optional identity', route('/x', { access: { kind: 'optional', parameter: 'verbose' } }), [403]],
-    ['of a client', route('/oauth/x', { access: { kind: 'client', schemes: ['client'] } }), [401]],
-    ['with additional errors', route('/x', { access: anonymous, errors: [409, 502] }), [409, 502]],
+    ['called with a body', route('/x', { access: anonymous, body }), [408, 413, 415]],
+    ['authenticated optionally', route('/x', { access: { kind: 'optional', parameter: 'verbose' } }), [403]],
+    ['for authenticated clients', route('/oauth/x', { access: { kind: 'client', schemes: ['client'] } }), [401]],
+    ['declared with additional errors', route('/x', { access: anonymous, errors: [409, 502] }), [409, 502]],
     ['removed', route('/x', { access: anonymous, removed: true }), [404]],
-  ])('the error responses of an operation follow from its route for a route %s', (_, one, more) => {
+  ])('the error responses of an operation follow from a route that is %s', (_, one, more) => {
     expect([...errorResponsesOf(one).keys()]).toEqual([...always, ...more].toSorted((a, b) => a - b));
   });
 
-  test('the error responses of an operation follow from its route and omit the status codes of the route itself', () => {
+  test('the error responses of an operation omit the status codes that the route declares', () => {
     expect(errorResponsesOf(route('/x', { responses: { 503: { description: 'No' } } })).has(503)).toBe(false);
   });
 
-  test('the error responses of an operation follow from its route and have the error format of their area', () => {
+  test('the error responses of an operation have the error format of their area', () => {
     const page = { responses: { 200: { description: 'A page', content: { 'text/html': text } } } };
     const responses = [route('/x'), route('/oauth/x'), route('/oauth/y', page)].map((one) =>
       errorResponsesOf(one).get(429),
@@ -118,7 +118,7 @@ describe('component schemas', () => {
     );
   });
 
-  test('component schemas are merged into one object in Swagger 2.0 for alternatives', () => {
+  test('component schemas with alternatives are merged into one object in Swagger 2.0', () => {
     const either = eitherOf(
       object({ kind: oneOf('A'), a: text, same: flag }),
       object({ kind: oneOf('B') }, { b: count, same: flag }),

@@ -55,7 +55,7 @@ test('an anonymous request is logged without a user', async () => {
   expect(line).not.toHaveProperty('user');
 });
 
-test('a probe is logged only when it fails', async () => {
+test('a health probe is logged only when it fails', async () => {
   expect(await logged('/livez')).toEqual([]);
   expect(await logged('/readyz')).toMatchObject([{ level: 'warn', status: 500 }]);
 });
@@ -78,7 +78,7 @@ describe('the access log contains no secret', () => {
     'code_verifier',
     'ACCESS_TOKEN',
     'access%5ftoken',
-  ])('the access log contains no secret from the query, as %s', async (name) => {
+  ])('the access log contains no secret from the query parameter %s', async (name) => {
     const value = name === 'id_token_hint' ? 'eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln' : 'hush-hush';
     for (const query of [`?${name}=${value}`, `?a=1&${name}=${value}&${name}=${value}2`])
       expect(JSON.stringify(await logged(`${resourcePath}${query}`, as('alice')))).not.toContain(value);
@@ -92,7 +92,7 @@ describe('the access log contains no secret', () => {
     expect(JSON.stringify(written)).not.toContain('hush-hush');
   });
 
-  test('the access log contains no secret and no line injected by the caller', async () => {
+  test('the access log contains no secret and no line that the caller injects', async () => {
     const lines = await logged(`${resourcePath}?name=%0A%7B%22level%22%3A%22error%22%7D`, as('alice'));
     expect(lines).toHaveLength(1);
   });

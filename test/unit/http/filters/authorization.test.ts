@@ -59,7 +59,7 @@ test.each<[string, string, readonly string[] | Error, readonly string[], string 
   ],
   ['a WebSocket exec without get', 'exec', both, ['create'], 'cannot get resource "pods/exec"'],
   ['a WebSocket exec with both rights', 'exec', both, both, undefined],
-  ['a WebSocket exec that never needed create', 'exec', ['get'], ['get'], undefined],
+  ['a WebSocket exec that never required create', 'exec', ['get'], ['get'], undefined],
   ['a log without create', 'log', both, ['get'], undefined],
   ['a proxied path without create', 'proxy', both, ['get'], undefined],
 ])('the recheck of %s gives the expected decision', async (_, subresource, atFirst, later, missing) => {
@@ -68,14 +68,14 @@ test.each<[string, string, readonly string[] | Error, readonly string[], string 
   expect(/cannot \w+ resource "\S+"/.exec(refusal ?? '')?.[0]).toBe(missing);
 });
 
-test('the recheck of an exec over SPDY requires only create', async () => {
+test('the recheck of an exec over SPDY requires only the right to create', async () => {
   const recheck = await start(`${pod}/exec`, ['create'], 'POST');
   await expect(recheck(['create'])).resolves.toBeUndefined();
   await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
 });
 
 test.each([429, 503])(
-  'an exec whose first review returned %d does not need create while later reviews deny it',
+  'the recheck of an exec whose first review returned %d requires no create while later reviews deny it',
   async (code) => {
     const recheck = await start(`${pod}/exec`, new StatusError('ServiceUnavailable', code, ''));
     await expect(recheck(['get'])).resolves.toBeUndefined();
@@ -83,14 +83,14 @@ test.each([429, 503])(
   },
 );
 
-test('an exec needs create after any review allowed it, even if earlier ones denied it', async () => {
+test('the recheck of an exec requires create after any review allowed it, even if earlier reviews denied it', async () => {
   const recheck = await start(`${pod}/exec`, ['get']);
   await expect(recheck(['get'])).resolves.toBeUndefined();
   await expect(recheck(both)).resolves.toBeUndefined();
   await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
 });
 
-test('an exec whose first review is still in flight needs create if the recheck allows it', async () => {
+test('the recheck of an exec whose first review is still pending requires create if the recheck allows it', async () => {
   const late = Promise.withResolvers<Decision>();
   let verbs = both;
   let isFirst = true;
@@ -111,13 +111,16 @@ test('an exec whose first review is still in flight needs create if the recheck 
   await expect(recheck()).rejects.toThrow('cannot create resource "pods/exec"');
 });
 
-test.each([429, 503])('an exec whose first review returned %d needs create if the second allows it', async (code) => {
-  const recheck = await start(`${pod}/exec`, new StatusError('ServiceUnavailable', code, ''));
-  await expect(recheck(both)).resolves.toBeUndefined();
-  await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
-});
+test.each([429, 503])(
+  'the recheck of an exec whose first review returned %d requires create if the second review allows it',
+  async (code) => {
+    const recheck = await start(`${pod}/exec`, new StatusError('ServiceUnavailable', code, ''));
+    await expect(recheck(both)).resolves.toBeUndefined();
+    await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
+  },
+);
 
-test('an exec that starts after create was granted needs it, even if the denial is still cached', async () => {
+test('the recheck of an exec that started after create was granted requires it, even if a denial is still cached', async () => {
   let verbs = ['get'];
   let now = 0;
   const cluster = new MemoryCluster();

@@ -38,20 +38,23 @@ describe('a request that does not end', () => {
     ['?timeout=32', 60_000],
     ['?timeout=soon', 60_000],
     ['?timeout=', 60_000],
-  ])('a request that does not end with %j gets 504 after %d ms, and its handler is aborted', async (query, limit) => {
-    const { response, pass } = silent(query);
-    expect(await pass(limit - 1)).toBe(false);
-    expect(await pass(1)).toBe(true);
-    const { status, json } = await response;
-    expect(status).toBe(504);
-    expect(json()).toMatchObject({ kind: 'Status', reason: 'Timeout', code: 504 });
-  });
+  ])(
+    'a request with the query %j that does not end gets 504 after %d ms, and its handler is aborted',
+    async (query, limit) => {
+      const { response, pass } = silent(query);
+      expect(await pass(limit - 1)).toBe(false);
+      expect(await pass(1)).toBe(true);
+      const { status, json } = await response;
+      expect(status).toBe(504);
+      expect(json()).toMatchObject({ kind: 'Status', reason: 'Timeout', code: 504 });
+    },
+  );
 });
 
 test.each([
-  ['is ready is sent after it', true, /first[^]*last[^]*second$/],
-  ['is incomplete ends the connection after it', false, /first[^]*last\r\n0\r\n\r\n/],
-])('a pipelined response behind a watch, beyond its deadline, that %s', async (_, isReady, expected) => {
+  ['is sent after the watch if it is ready', true, /first[^]*last[^]*second$/],
+  ['ends the connection after the watch if it is incomplete', false, /first[^]*last\r\n0\r\n\r\n/],
+])('a pipelined response whose deadline passes while a watch precedes it %s', async (_, isReady, expected) => {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const { promise: isHandled, resolve: handled } = Promise.withResolvers<void>();
   const both = doing(async (_req, res, { info, signal }) => {

@@ -38,7 +38,7 @@ const busy = { status: 429, headers: { 'retry-after': '1' } };
 const watch = `${resourcePath}?watch=true`;
 
 describe('concurrent requests up to the limit', () => {
-  test('concurrent requests up to the limit are served; the next one gets 429 until one of them has ended', async () => {
+  test('concurrent requests up to the limit are served, and the next one gets 429 until one of them has ended', async () => {
     const { open, refused } = lab({ maxInFlight: 2 });
     const [one, two] = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
     const response = await refused('/metrics', as('carol'));
@@ -55,7 +55,7 @@ describe('concurrent requests up to the limit', () => {
     expect([(await two.response).status, (await three.response).status]).toEqual([200, 200]);
   });
 
-  test('concurrent requests up to the limit do not include watches and probes, which take no slots and need none', async () => {
+  test('concurrent requests up to the limit do not include watches and probes, which require no slots', async () => {
     const { open } = lab({ maxInFlight: 1, maxInFlightPerUser: 1 });
     const all = [
       await open(watch, as('alice')),
@@ -72,7 +72,7 @@ describe('concurrent requests up to the limit', () => {
   });
 });
 
-test('one user cannot take all slots', async () => {
+test('one user cannot take all request slots', async () => {
   const { open, refused } = lab({ maxInFlight: 10, maxInFlightPerUser: 2 });
   const all = [await open('/metrics', as('alice')), await open('/metrics', as('alice'))];
   const refusal = await refused('/metrics', as('alice'));
@@ -93,7 +93,7 @@ const reads = async (): Promise<number> => {
   return Number(/^platform_apiserver_requests_in_flight\{kind="read"\} (\d+)$/m.exec(text)?.[1] ?? 0);
 };
 
-test('the in-flight metric counts open requests only', async () => {
+test('the in-flight metric counts only open requests', async () => {
   const { open, refused } = lab({ maxInFlight: 2 });
   const before = await reads();
   const all = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
@@ -105,7 +105,7 @@ test('the in-flight metric counts open requests only', async () => {
   expect(await reads()).toBe(before);
 });
 
-test('a user who takes all slots for writes delays no reads, not even own ones', async () => {
+test('a user who takes all slots for writes does not delay reads, even their own', async () => {
   const held: (() => void)[] = [];
   const { app } = face({
     settings: { maxInFlight: 2, maxInFlightPerUser: 1 },
@@ -125,7 +125,7 @@ test('a user who takes all slots for writes delays no reads, not even own ones',
 });
 
 // evidence: login-ipv6-prefix
-test('logins from one IPv6 /64 count as one address', async () => {
+test('logins from one IPv6 /64 count as logins from one address', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
   const { app } = face({ settings: { maxInFlight: 10, maxInFlightPerUser: 2 }, routes: [hold] });
@@ -155,7 +155,7 @@ test('logins have their own slots, with a share for each address', async () => {
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
-test('one IPv6 /48 has two shares of the login slots, and a message that reports them', async () => {
+test('one IPv6 /48 has two shares of the login slots, and the error names the shares', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
   const { app } = face({ settings: { maxInFlight: 10, maxInFlightPerUser: 2 }, routes: [hold] });
@@ -188,7 +188,7 @@ test('anonymous requests take no slots of users', async () => {
   expect((await all[0])?.status).toBe(200);
 });
 
-test('requests that wait for authentication take no slots of users, and few slots are available per address', async () => {
+test('requests that wait for authentication take no slots of users, and each address has few slots', async () => {
   const { promise: reviewed, resolve: review } = Promise.withResolvers<void>();
   const { app } = face({
     settings: { maxInFlight: 1, maxInFlightPerUser: 1 },
@@ -231,7 +231,7 @@ test('a client that disconnects during authentication releases its slot', async 
   for (let round = 0; round < 3; round += 1) expect((await sendRequest(app, '/kapis/version')).status).toBe(200);
 });
 
-test('a client that never ends its request releases its slot when the response is sent', async () => {
+test('a client whose request never ends releases its slot when the response is sent', async () => {
   const { app } = face({
     settings: { maxInFlight: 1, maxInFlightPerUser: 1 },
     routes: [doing((_, res) => void res.end('too late'), '/oauth/token', 'post')],

@@ -26,7 +26,7 @@ test.each<[string, string, AppRequest, number]>([
   expect((await sendRequest(face({ home: '/oauth/account' }).app, path, options)).status).toBe(status);
 });
 
-test('no client is redirected if there is no account page', async () => {
+test('no client is redirected if the server has no account page', async () => {
   expect((await sendRequest(face().app, '/', browser)).status).toBe(401);
 });
 
@@ -51,7 +51,7 @@ describe('a page over plain HTTP', () => {
     ['/oauth/open', `${base}/oauth/open`],
     ['/oauth/open?next=%2Foauth%2Faccount', `${base}/oauth/open?next=%2Foauth%2Faccount`],
     ['http://elsewhere.example/oauth/open', `${base}/oauth/open`],
-  ])('a page over plain HTTP redirects a browser to HTTPS: %s', async (path, location) => {
+  ])('a browser that opens a page over plain HTTP is redirected to HTTPS: %s', async (path, location) => {
     for (const method of ['GET', 'HEAD']) {
       const { status, headers } = await sendRequest(face(options).app, path, { ...overHTTP(), method });
       expect({ status, location: headers.location }).toEqual({ status: 307, location });
@@ -60,7 +60,7 @@ describe('a page over plain HTTP', () => {
   });
 
   test.each([{ host: 'evil.example' }, { 'x-forwarded-host': 'evil.example' }, { forwarded: 'host=evil.example' }])(
-    'a page over plain HTTP never redirects to a host that the client names: %j',
+    'a page over plain HTTP never redirects to a host that the headers of the client name: %j',
     async (headers) => {
       const { headers: sent } = await sendRequest(face(options).app, '/oauth/open', overHTTP(headers));
       expect(sent.location).toBe(`${base}/oauth/open`);
@@ -68,7 +68,7 @@ describe('a page over plain HTTP', () => {
   );
 
   test.each<[string, string, AppRequest]>([
-    ['to a program', '/oauth/open', { headers: { accept: '*/*' } }],
+    ['for a program', '/oauth/open', { headers: { accept: '*/*' } }],
     ['with an identity', '/oauth/open', overHTTP(as('alice').headers as Record<string, string>)],
     ['behind a proxy that terminates TLS', '/oauth/open', overHTTP({ 'x-forwarded-proto': 'https' })],
     ['behind a proxy that sends Forwarded', '/oauth/open', overHTTP({ forwarded: 'for=192.0.2.1;proto=https' })],
@@ -92,7 +92,7 @@ describe('a page that requires TLS', () => {
   const only = 'this page is available over https only';
 
   test.each<[string, AppRequest, (() => string) | undefined, string]>([
-    ['to a program', {}, publicURL, `${only}: https://platform.example:9443/base/oauth/private`],
+    ['for a program', {}, publicURL, `${only}: https://platform.example:9443/base/oauth/private`],
     [
       'in a POST',
       { ...overHTTP(), method: 'POST' },
@@ -112,7 +112,7 @@ describe('a page that requires TLS', () => {
       `${only}; a proxy that terminates TLS must connect to this server over https`,
     ],
   ])(
-    'a page that requires TLS gets 404 over plain HTTP %s with a description of how to reach it',
+    'a page that requires TLS returns 404 over plain HTTP %s, and the error explains how to reach the page',
     async (_, request, url, description) => {
       const method = request.method === 'POST' ? 'post' : 'get';
       const { app } = face({ routes: routes.map((route) => ({ ...route, method })), publicURL: url });
@@ -122,7 +122,7 @@ describe('a page that requires TLS', () => {
     },
   );
 
-  test('a page that requires TLS redirects a browser, and is served over TLS', async () => {
+  test('a page that requires TLS is served over TLS, and redirects a browser that uses plain HTTP', async () => {
     const { app } = face({ routes, publicURL });
     expect((await sendRequest(app, path, overHTTP())).status).toBe(307);
     expect((await sendRequest(app, path, browser)).text).toBe('page');

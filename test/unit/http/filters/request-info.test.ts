@@ -58,7 +58,7 @@ describe('a resource request', () => {
       'get api /v1 other services https:s:web proxy',
     ],
     ['POST', '/api/v1/nodes/n/proxy//', 'create api /v1  nodes n proxy'],
-  ])('a resource request %s %s is parsed as %j', (method, url, expected) => {
+  ])('the resource request %s %s is parsed as %j', (method, url, expected) => {
     const info = parse(method, url);
     expect(info.isResourceRequest).toBe(true);
     expect(short(info)).toBe(expected);
@@ -78,7 +78,7 @@ describe('a request for a path that is not a resource', () => {
     ['POST', '/oauth/token'],
     ['GET', '/openapi/v3/apis/g/v1'],
     ['GET', '/APIS/g/v1/pods'],
-  ])('a request for a path that is not a resource is parsed as such: %s %s', (method, url) => {
+  ])('the request %s %s is recognized as one for a path that is not a resource', (method, url) => {
     expect(parse(method, url)).toMatchObject({
       isResourceRequest: false,
       verb: method.toLowerCase(),
@@ -116,7 +116,7 @@ describe('an invalid or unknown path', () => {
     ['/api/v1/namespaces/n/services/s/proxy/a%00', 400],
     ['/api/v1/namespaces/n/services/s/proxy/a\u00e9', 400],
     ['/api/v1/namespaces/n%2Fservices/services/s/proxy/a', 400],
-  ])('an invalid or unknown path %s gets %d', (path, code) => {
+  ])('the invalid or unknown path %s gets %d', (path, code) => {
     expect(() => parse('GET', path)).toThrow(expect.objectContaining({ code }));
   });
 });
@@ -134,7 +134,7 @@ test.each([
   ['/api/v1/namespaces/n/pods/log', false],
   ['/kapis/g/v1/users/u/log', false],
   ['/version?watch=true', false],
-])('%s is long-running: %s', (url, expected) => {
+])('a request for %s is long-running: %s', (url, expected) => {
   expect(parse('GET', url).isLongRunning).toBe(expected);
 });
 
@@ -152,11 +152,11 @@ test.each([
   ['?watch=1', 'list'],
   ['%77atch=1;', 'list'],
   ['', 'list'],
-])('kube-apiserver reads ?%s as a %s', (search, verb) => {
+])('a request with the query ?%s is a %s, as at kube-apiserver', (search, verb) => {
   expect(requestInfo('GET', '/api/v1/secrets', parseQueryAsGo(search)).verb).toBe(verb);
 });
 
-test('a path is parsed or rejected, and the parts of a parsed path contain no separator', () => {
+test('any path is parsed or rejected, and the parts of a parsed path contain no separator', () => {
   const segment = fc.oneof(
     fc.constantFrom('api', 'apis', 'kapis', 'v1', 'watch', 'namespaces', '', '.', '..', '%2f', '%', '%2e'),
     fc.string({ maxLength: 6 }),

@@ -19,7 +19,7 @@ describe('a page of a configured origin', () => {
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
   });
 
-  test('a page of a configured origin learns from a preflight what is allowed, without an identity', async () => {
+  test('a page of a configured origin gets a preflight response with what is allowed, without an identity', async () => {
     const { status, headers, text } = await from(known, 'OPTIONS', preflight);
     expect([status, text]).toEqual([204, '']);
     expect(headers['access-control-allow-headers']).toContain('Authorization');
@@ -27,7 +27,7 @@ describe('a page of a configured origin', () => {
   });
 
   // evidence: authorize-no-cors
-  test('a page of a configured origin may not read the authorization endpoint, which only people visit', async () => {
+  test('a page of a configured origin may not read the authorization endpoint, which only browsers open', async () => {
     const { app } = face({ settings: { corsAllowedOrigins: [known] } });
     for (const method of ['GET', 'OPTIONS']) {
       const { headers } = await sendRequest(app, '/oauth/authorize', {
@@ -49,7 +49,7 @@ test.each([
   'https://console.example:444',
   'http://console.example',
   'null',
-])('a page of %s may not read responses', async (origin) => {
+])('a page of the origin %s may not read responses', async (origin) => {
   for (const { status, headers } of [await from(origin), await from(origin, 'OPTIONS', preflight)]) {
     expect(status).toBe(401);
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
@@ -58,7 +58,7 @@ test.each([
   }
 });
 
-test('no page may read responses unless an origin is configured', async () => {
+test('no page of another origin may read responses unless an origin is configured', async () => {
   const { headers } = await sendRequest(face().app, resourcePath, { headers: { origin: known } });
   expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });

@@ -40,14 +40,14 @@ describe('the address of the client', () => {
     ['10.0.0.1', '203.0.113.5:4711', proxies, '10.0.0.1', 'must not have a port'],
     ['10.0.0.1', '"><script>', proxies, '10.0.0.1', 'is never arbitrary text'],
   ])(
-    'the address of the client of %s that forwards %j, trusting %j, is %s: it %s',
+    'the address of a client that connects from %s with X-Forwarded-For %j and the trusted proxies %j is %s: it %s',
     async (from, forwarded, trusted, expected) => {
       expect(await sourceIP(from, forwarded, trusted)).toBe(expected);
     },
   );
 
   // evidence: source-ip-from-proxy
-  test('the address of the client is never text that only the client wrote', async () => {
+  test('the address of the client is never taken from text that only the client wrote', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.stringMatching(/^[\x20-\x7e]{0,12}$/), { maxLength: 4 }), async (claimed) => {
         expect(await sourceIP('10.0.0.1', [...claimed, '203.0.113.5'].join(','), proxies)).toBe('203.0.113.5');

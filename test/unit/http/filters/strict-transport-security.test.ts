@@ -15,7 +15,7 @@ async function policy(gateway: Readonly<Record<string, unknown>>, host: string, 
 // evidence: strict-transport-security
 describe('Strict-Transport-Security', () => {
   test.each(['platform.example', 'Platform.Example', 'platform.example:443', 'platform.example:6443'])(
-    'Strict-Transport-Security is sent over TLS to the host of externalURL, as in %s',
+    'Strict-Transport-Security is sent over TLS to the host of externalURL, such as %s',
     async (host) => {
       expect(await policy(year, host)).toBe('max-age=31536000');
     },

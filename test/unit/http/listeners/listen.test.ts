@@ -54,7 +54,7 @@ describe('a listener that closes', () => {
     ['with TLS, of silent clients', secure, ''],
     ['without TLS, of clients that never end their request', plain, half],
     ['with TLS, of clients that send plain HTTP', secure, half],
-  ])('a listener that closes ends the connections %s', async (_, listen, firstBytes) => {
+  ])('a listener that closes ends connections: %s', async (_, listen, firstBytes) => {
     const listener = await listen();
     const sockets = await Promise.all(Array.from({ length: 3 }, () => opened(listener.port)));
     for (const socket of sockets) socket.write(firstBytes);
@@ -70,7 +70,7 @@ test.each([
   // Its client reads the received data, and sees that the body is incomplete.
   ['1.1', 'closes', undefined],
 ])(
-  'a shutdown during a response over HTTP/%s whose client does not read %s its connection',
+  'a shutdown during a response over HTTP/%s that the client does not read %s its connection',
   async (version, _, code) => {
     const { promise: isWritten, resolve: written } = Promise.withResolvers<void>();
     const { app: endless } = face({
@@ -149,7 +149,7 @@ async function settled(streams: readonly ClientHttp2Stream[], closed: number): P
 }
 
 describe('over HTTP/2', () => {
-  test('a response that a shutdown interrupts ends with an error, so that clients do not take it for complete', async () => {
+  test('a response over HTTP/2 that a shutdown interrupts ends with an error, so that clients do not consider it complete', async () => {
     const { app: endless } = face({ routes: [doing((_, res) => void res.write('{"items":['))] });
     const { 'tls.key': key, 'tls.crt': cert } = material;
     const listener = await listenTLS(endless, address, { key, cert }, false);
@@ -163,7 +163,7 @@ describe('over HTTP/2', () => {
     client.destroy();
   });
 
-  test('a shutdown resets every stream of a connection with INTERNAL_ERROR', async () => {
+  test('a shutdown resets every stream of an HTTP/2 connection with INTERNAL_ERROR', async () => {
     const { app: endless } = face({
       settings: { maxInFlight: 40, maxInFlightPerUser: 40 },
       routes: [doing((_, res) => void res.write(Buffer.alloc(256 * 1024)))],
@@ -185,7 +185,7 @@ describe('over HTTP/2', () => {
     client.destroy();
   });
 
-  test('the server cuts the oldest response when more than 4,000 small ones are unread', async () => {
+  test('the server aborts the oldest response over HTTP/2 when more than 4,000 small ones are unread', async () => {
     const listener = await serve(app);
     const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
     const streams: ClientHttp2Stream[] = [];
@@ -200,7 +200,7 @@ describe('over HTTP/2', () => {
   test.each([
     ['address', () => '192.0.2.2'],
     ['IPv6 /48', (number: number) => `2001:db8:1:${number}::1`],
-  ])('the server cuts unread responses of the %s that has the most of them', async (_, attacker) => {
+  ])('the server aborts unread responses over HTTP/2 of the %s that has the most of them', async (_, attacker) => {
     const { app: proxied } = face({ settings: { trustedProxies: ['127.0.0.1'] } });
     const listener = await serve(proxied);
     const clients = await Promise.all(Array.from({ length: 6 }, () => unread(listener.port)));
@@ -216,7 +216,7 @@ describe('over HTTP/2', () => {
     await listener.close(50);
   });
 
-  test('unread small responses do not cut a document that the same address reads slowly', async () => {
+  test('unread small responses do not abort a document that the same address reads slowly over HTTP/2', async () => {
     const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
     const { app: documents } = face({
       routes: [
@@ -240,7 +240,7 @@ describe('over HTTP/2', () => {
     await listener.close(50);
   });
 
-  test('the server cuts the oldest document when more than 1,000 are unread', async () => {
+  test('the server aborts the oldest document over HTTP/2 when more than 1,000 are unread', async () => {
     const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
     const { app: documents } = face({ routes: [doing((req, res, context) => document.write(req, res, context))] });
     const listener = await serve(documents);
@@ -253,7 +253,7 @@ describe('over HTTP/2', () => {
     await listener.close(50);
   });
 
-  test('the server destroys the connection of a cut response whose client stops reading from TCP', async () => {
+  test('the server destroys the HTTP/2 connection of an aborted response if its client stops reading from TCP', async () => {
     const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
     const { promise: areCut, resolve: cut } = Promise.withResolvers<void>();
     let handled = 0;
@@ -387,7 +387,7 @@ describe('a client that does not read its response', () => {
   const late = '/kapis/version?timeout=2s';
   const { app: generous } = face({ settings: { maxInFlight: 8, maxInFlightPerUser: 8 }, routes: [large] });
 
-  test('a client that does not read its response is cut off after a timeout, which releases the slot of a large response: HTTP/2', async () => {
+  test('a client that does not read a large response over HTTP/2 is disconnected after a timeout, which releases the slot', async () => {
     const { 'tls.key': key, 'tls.crt': cert } = material;
     const listener = await listenTLS(generous, address, { key, cert }, false);
     const client = await unread(listener.port);
@@ -402,7 +402,7 @@ describe('a client that does not read its response', () => {
     await listener.close(50);
   });
 
-  test('a client that does not read its response is cut off after a timeout, which releases the slot of a large response: HTTP/1.1', async () => {
+  test('a client that does not read a large response over HTTP/1.1 is disconnected after a timeout, which releases the slot', async () => {
     const listener = await listenHTTP(generous, address);
     const requestHead = `GET ${late} HTTP/1.1\r\nHost: a\r\n\r\n`;
     const socket = await opened(listener.port);

@@ -10,7 +10,7 @@ import {
 import { clientFrame, framesIn } from '../../../fakes/web-socket.ts';
 
 test.each([0, 1, 125, 126, 65_535, 65_536, 20_000_000])(
-  'textHead announces the length of a message of %i bytes',
+  'textHead() contains the length of a WebSocket message of %i bytes',
   (length) => {
     const [frame, ...more] = framesIn(Buffer.concat([textHead(length), Buffer.alloc(length)]));
     expect([frame?.opcode, frame?.payload.length, more]).toEqual([1, length, []]);
@@ -52,7 +52,7 @@ const message = fc
     reply: lengths.slice(1).flatMap(() => between.reply),
   }));
 
-test('messages of a client are parsed however they are split', () => {
+test('WebSocket messages of a client are parsed to the same result however they are split', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(ping, pong, message), { maxLength: 8 }),
@@ -75,7 +75,7 @@ test('messages of a client are parsed however they are split', () => {
   );
 });
 
-test('no input makes the parser throw or send anything after a close', () => {
+test('no input makes the WebSocket parser throw or send anything after a close', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 20 }), (chunks) => {
       const frames = new ClientFrames();
@@ -85,13 +85,13 @@ test('no input makes the parser throw or send anything after a close', () => {
   );
 });
 
-describe('an invalid frame of a client closes the connection', () => {
+describe('an invalid WebSocket frame', () => {
   const x = Buffer.from('x');
   test.each<[string, Buffer, number]>([
-    ['without a mask', Buffer.from([0x81, 1, 0x78]), 1002],
-    ['with a reserved bit', clientFrame(0xc1, x), 1002],
-    ['with an unknown opcode', clientFrame(0x83, x), 1002],
-    ['with an unknown control opcode', clientFrame(0x8b, x), 1002],
+    ['a frame without a mask', Buffer.from([0x81, 1, 0x78]), 1002],
+    ['a frame with a reserved bit', clientFrame(0xc1, x), 1002],
+    ['a frame with an unknown opcode', clientFrame(0x83, x), 1002],
+    ['a frame with an unknown control opcode', clientFrame(0x8b, x), 1002],
     ['a fragmented ping', clientFrame(0x09, x), 1002],
     ['a long ping', clientFrame(0x89, Buffer.alloc(126)), 1002],
     ['a continuation without a message', clientFrame(0x80, x), 1002],
@@ -100,14 +100,14 @@ describe('an invalid frame of a client closes the connection', () => {
     ['a close with a reserved code', clientFrame(0x88, Buffer.from([3, 237])), 1002],
     ['an oversized message', clientFrame(0x81, Buffer.alloc(65_537)), 1009],
     ['a message of the maximum length', Buffer.concat([Buffer.from([0x81, 0xff]), Buffer.alloc(12, 0xff)]), 1009],
-  ])('an invalid frame of a client closes the connection %s', (_, bytes, code) => {
+  ])('an invalid WebSocket frame closes the connection: %s', (_, bytes, code) => {
     const frames = new ClientFrames();
     expect(describeReplies(frames.replies(bytes))).toEqual([`close ${code}`]);
     expect(frames.replies(clientFrame(0x89, x))).toEqual([]);
   });
 });
 
-test('a close without a code gets a normal close', () => {
+test('a WebSocket close without a code gets a normal close', () => {
   expect(new ClientFrames().replies(clientFrame(0x88, Buffer.alloc(0)))).toEqual([
     { frame: closing(normalClosure), isLast: true },
   ]);

@@ -38,7 +38,7 @@ async function readAvailable(client: Duplex): Promise<Buffer> {
   return all.subarray(all.indexOf('\r\n\r\n') + 4);
 }
 
-test('a client that sends pings without reading causes a bounded number of pongs', async () => {
+test('a WebSocket client that sends pings without reading causes a bounded number of pongs', async () => {
   const client = connected(() => undefined);
   const pings = 100_000;
   for (let at = 0; at < pings; at += 1_000) {
@@ -51,7 +51,7 @@ test('a client that sends pings without reading causes a bounded number of pongs
   client.destroy();
 });
 
-test('nothing is sent after a close', async () => {
+test('no message is sent to a WebSocket client after a close', async () => {
   let res: Response | undefined;
   const client = connected((one) => {
     res = one;
@@ -63,7 +63,7 @@ test('nothing is sent after a close', async () => {
   client.end();
 });
 
-test('a client that disconnects without a close ends the response', async () => {
+test('a WebSocket client that disconnects without a close ends the response', async () => {
   let closed: Promise<unknown> | undefined;
   const client = connected((res) => {
     closed = once(res, 'close');
@@ -73,7 +73,7 @@ test('a client that disconnects without a close ends the response', async () => 
   await expect(closed).resolves.toEqual([]);
 });
 
-test('other upgrades are handled as normal requests', async () => {
+test('upgrades to other protocols than WebSocket are handled as normal requests', async () => {
   const server = http.createServer((_, res) => res.end(String(isHandshake(res))));
   serveHandshakes(server, () => undefined);
   const [client, served] = duplexPair();

@@ -8,7 +8,7 @@ const path = '/kapis/version';
 const body = jsonBody(object({ name: text }));
 
 // An error without a status would be 500, and a line of level error in the log.
-test('a body that the client aborts gets 400', async () => {
+test('a JSON body that the client aborts gets 400', async () => {
   const started = Promise.withResolvers<void>();
   const result = Promise.withResolvers<unknown>();
   const { app } = face({
@@ -33,7 +33,7 @@ test('a body that the client aborts gets 400', async () => {
   expect(await result.promise).toMatchObject({ code: 400, message: 'the request body is incomplete' });
 });
 
-test('a body of more than 64 KiB gets 413', async () => {
+test('a JSON body of more than 64 KiB gets 413', async () => {
   const { app } = face({
     routes: [doing(async (req, _res, context) => void (await body.read(req, context)), path, 'post')],
   });

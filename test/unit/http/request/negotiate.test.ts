@@ -3,7 +3,7 @@ import { StatusError } from '../../../../src/runtime/errors.ts';
 import { acceptsGzip, isKnown, negotiate, parseAccept, prefersYAML } from '../../../../src/http/request/negotiate.ts';
 
 describe('the Accept header', () => {
-  test('the Accept header is parsed with q and parameters, the preferred type first', () => {
+  test('the Accept header is parsed with q and parameters, and the preferred type comes first', () => {
     const clauses = parseAccept(
       'text/html;q=0.5, application/json;as=Table;g="meta.k8s.io";v=v1 , */*;q=0.1,a/b;q=0,c/*',
     );
@@ -27,13 +27,13 @@ describe('the Accept header', () => {
     expect(parseAccept('a/b;q=0.1,'.repeat(10_000))).toHaveLength(100);
   });
 
-  test('the Accept header has at most 20 parameters in a clause', () => {
+  test('the Accept header is limited to 20 parameters in a clause', () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `p${index}=x`);
     expect(Object.keys(parseAccept(`a/b;${names.join(';')}`)[0]?.parameters ?? {})).toHaveLength(20);
   });
 
   test.each(['text/html', 'application/json;q=0', 'application/vnd.kubernetes.protobuf', 'nonsense', ';', 'a/b/c'])(
-    'the Accept header %j results in 406',
+    'the Accept header %j leads to 406',
     (header) => {
       const choose = (): string => negotiate(header, ['application/json'], (type) => type);
       expect(choose).toThrow(StatusError);
@@ -41,7 +41,7 @@ describe('the Accept header', () => {
     },
   );
 
-  test('the Accept header falls through to the next clause when the first cannot be served', () => {
+  test('the Accept header is served by its next clause when the first cannot be served', () => {
     const chosen = negotiate(
       'application/json;as=Unknown,application/json;as=Table',
       ['application/json'],
@@ -60,18 +60,18 @@ test.each([
   ['gzip;q=0.0, *', false],
   ['*', true],
   ['br', false],
-])('Accept-Encoding %j accepts gzip: %s', (header, takes) => {
+])('the Accept-Encoding header %j accepts gzip: %s', (header, takes) => {
   expect(acceptsGzip(header)).toBe(takes);
 });
 
-test('Accept-Encoding is ignored after its first 100 codings and 20 parameters of a coding', () => {
+test('the Accept-Encoding header is ignored after its first 100 codings and 20 parameters of a coding', () => {
   expect(acceptsGzip(`${'br,'.repeat(99)}gzip`)).toBe(true);
   expect(acceptsGzip(`${'br,'.repeat(100)}gzip`)).toBe(false);
   expect(acceptsGzip(`gzip${';a=b'.repeat(19)};q=0`)).toBe(false);
   expect(acceptsGzip(`gzip${';a=b'.repeat(20)};q=0`)).toBe(true);
 });
 
-test('If-None-Match is ignored after its first 100 entity tags', () => {
+test('the If-None-Match header is ignored after its first 100 entity tags', () => {
   expect(isKnown(`${'"a",'.repeat(99)}W/"b"`, '"b"')).toBe(true);
   expect(isKnown(`${'"a",'.repeat(100)}"b"`, '"b"')).toBe(false);
 });
@@ -84,6 +84,6 @@ test.each([
   ['*/*, application/yaml', true],
   ['application/yaml;as=Table', false],
   ['application/yaml;as=Table, application/yaml', true],
-])('Accept %j prefers YAML: %s', (header, isPreferred) => {
+])('the Accept header %j prefers YAML: %s', (header, isPreferred) => {
   expect(prefersYAML(header)).toBe(isPreferred);
 });

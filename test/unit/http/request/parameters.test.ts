@@ -61,13 +61,13 @@ describe('query parameters', () => {
     expect(problemsOf('watch=2&limit=x&other=1')).toMatchObject([/^watch: /, /^limit: /, /^other: /].map(matching));
   });
 
-  test('query parameters are rejected with 20 problems and the count of further ones', () => {
+  test('query parameters with more than 20 problems are rejected with 20 of them and the number of others', () => {
     const query = Array.from({ length: 25 }, (_, at) => `unknown-${at}=1`).join('&');
     expect(problemsOf(query)).toHaveLength(20);
     expect(() => parameters.parse(new URLSearchParams(query))).toThrow(/; and 5 more$/);
   });
 
-  test('query parameters of any text are parsed or rejected with 400', () => {
+  test('query parameters with any text are parsed or rejected with 400', () => {
     const name = fc.oneof(fc.constantFrom('limit', 'watch', 'name', 'exclude'), fc.string());
     fc.assert(
       fc.property(fc.array(fc.tuple(name, fc.string())), (pairs) => {
@@ -85,7 +85,7 @@ test('a missing required parameter is rejected together with other problems', ()
   expect(own.parse(new URLSearchParams('client=a'))).toEqual({ client: 'a' });
 });
 
-test('a StatusError of a schema keeps its message, with the name of the parameter', () => {
+test('a StatusError that a schema throws keeps its message, with the name of the parameter', () => {
   const selector = text.transform((given) => {
     throw given === 'bug' ? new TypeError(given) : badRequest(`${given} is no selector`);
   });
@@ -96,19 +96,19 @@ test('a StatusError of a schema keeps its message, with the name of the paramete
   expect(() => own.parse(new URLSearchParams('selector=bug'))).toThrow(TypeError);
 });
 
-test('a hint replaces the message for a parameter that other APIs have', () => {
+test('an error for a parameter that only other APIs have contains the hint for it', () => {
   const own = queryParameters({ page: text.optional() }, { continue: 'use page' });
   expect(() => own.parse(new URLSearchParams('continue=a'))).toThrow('continue: use page');
   expect(() => own.parse(new URLSearchParams('constructor=a'))).toThrow('constructor: unknown parameter');
 });
 
-test('queries without parameters share one immutable value', () => {
+test('all requests without query parameters share one immutable value', () => {
   const first = parameters.parse(new URLSearchParams());
   expect(parameters.parse(new URLSearchParams())).toBe(first);
   expect(Object.isFrozen(first)).toBe(true);
 });
 
-test('parameters are described by name, and required ones are marked', () => {
+test('query parameters are described by name, and required ones are marked', () => {
   const { descriptions } = queryParameters({ client: described('The client', text), state: text.optional() });
   expect(descriptions).toMatchObject([
     { name: 'client', in: 'query', description: 'The client', required: true },
@@ -117,7 +117,7 @@ test('parameters are described by name, and required ones are marked', () => {
   expect(descriptions[1]).not.toHaveProperty('required');
 });
 
-test('an unknown parameter is looked up once, however often it is repeated', () => {
+test('an unknown query parameter is looked up once, however often it is repeated', () => {
   let lookUps = 0;
   const hints = {
     get wrong() {

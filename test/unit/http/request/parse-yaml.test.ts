@@ -5,7 +5,7 @@ import { parseYAML } from '../../../../src/http/request/parse-yaml.ts';
 
 const parsed = (text: string): unknown => parseYAML(Buffer.from(text));
 
-describe('parseYAML returns the value of', () => {
+describe('parseYAML()', () => {
   test.each<[string, unknown]>([
     ['a: 1\nb:\n  - x\n  - "y"\n', { a: 1, b: ['x', 'y'] }],
     ['# comment\n---\nkind: User # here\nmetadata: {name: anna}\n', { kind: 'User', metadata: { name: 'anna' } }],
@@ -32,9 +32,9 @@ describe('parseYAML returns the value of', () => {
       Array.from({ length: 160 }, (_, at) => `  k${at}: v`).join('\n'),
       Object.fromEntries(Array.from({ length: 160 }, (_, at) => [`k${at}`, 'v'])),
     ],
-  ])('parseYAML returns the value of %j', (text, value) => expect(parsed(text)).toEqual(value));
+  ])('parseYAML() returns the value of %j', (text, value) => expect(parsed(text)).toEqual(value));
 
-  test('parseYAML returns the value of all values that JSON can express', () => {
+  test('parseYAML() returns every value that JSON can express', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
         const json = JSON.stringify(value);
@@ -47,7 +47,7 @@ describe('parseYAML returns the value of', () => {
   });
 });
 
-describe('parseYAML rejects', () => {
+describe('parseYAML()', () => {
   test.each([
     ['a: &x 1\nb: 2', 1, 4, 'anchors are not accepted; repeat the value, or put the text in quotes'],
     ['a: 1\nb: *x', 2, 4, 'aliases are not accepted; repeat the value, or put the text in quotes'],
@@ -74,21 +74,21 @@ describe('parseYAML rejects', () => {
     [`a:\n${' b\n'.repeat(1_000)}`, 2, 2, 'at most 1000 tokens (about 200 lines) are accepted; send JSON'],
     [`a: |\n${' b\n'.repeat(1_000)}`, 2, 1, 'at most 1000 tokens (about 200 lines) are accepted; send JSON'],
     ['\n'.repeat(65_536), 1001, 1, 'at most 1000 tokens (about 200 lines) are accepted; send JSON'],
-  ])('parseYAML rejects %j', (text, line, column, message) => {
+  ])('parseYAML() rejects %j', (text, line, column, message) => {
     expect(() => parsed(text)).toThrow(
       new SyntaxError(`is not accepted as YAML: line ${line}, column ${column}: ${message}`),
     );
   });
 
-  test('parseYAML rejects block collections beyond 64 levels', () => {
+  test('parseYAML() rejects block collections of more than 64 levels', () => {
     expect(() => parsed('- '.repeat(70))).toThrow(new SyntaxError('is nested deeper than 64 levels'));
   });
 
-  test('parseYAML rejects bytes that are not UTF-8', () => {
+  test('parseYAML() rejects bytes that are not UTF-8', () => {
     expect(() => parseYAML(Buffer.from('a: \xff', 'latin1'))).toThrow(new SyntaxError('is not YAML in UTF-8'));
   });
 
-  test('parseYAML rejects any text with a SyntaxError that does not quote it', () => {
+  test('parseYAML() rejects any text with a SyntaxError that does not quote it', () => {
     const pieces = [
       'secret',
       ' ',

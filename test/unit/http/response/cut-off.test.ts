@@ -41,7 +41,7 @@ const handlers: readonly (readonly [string, Route['handler']])[] = [
 ];
 
 describe.each(handlers)('a response over HTTP/2 %s', (_, handler) => {
-  test('a response over HTTP/2 ends with an error, so that clients do not take it for complete', async () => {
+  test('a truncated response over HTTP/2 ends with an error, so that clients do not consider it complete', async () => {
     const { app } = face({ routes: [doing(handler)] });
     server = http2.createServer(app as never).listen(0, '127.0.0.1');
     await once(server, 'listening');

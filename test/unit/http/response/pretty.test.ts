@@ -11,7 +11,7 @@ const indentedText = async (pieces: readonly Buffer[]): Promise<string> => {
   return Buffer.concat(text).toString();
 };
 
-test('JSON is indented as by JSON.stringify, however the text is split', async () => {
+test('indented JSON equals that of JSON.stringify(), however the text is split', async () => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.array(fc.nat(60)), async (value, lengths) => {
       let rest = Buffer.from(JSON.stringify(value));
@@ -28,16 +28,16 @@ test('JSON is indented as by JSON.stringify, however the text is split', async (
 const large = Array.from({ length: 20_000 }, (_, index) => ({ index, text: 'é"\\{}[],:', none: {}, some: [[], [1]] }));
 const text = Buffer.from(JSON.stringify(large));
 
-test('indentation deeper than a memory block is correct', async () => {
+test('indented JSON is correct for indentation deeper than a memory block', async () => {
   expect(await indentedText([text])).toBe(JSON.stringify(large, null, 2));
 });
 
-test('any depth is indented', async () => {
+test('JSON of any depth is indented', async () => {
   const deep = Buffer.from('['.repeat(1_000) + ']'.repeat(1_000));
   expect(await indentedText([deep])).toBe(JSON.stringify(JSON.parse(deep.toString()), null, 2));
 });
 
-test('a document of one block has a length; a larger one is indented while it is read', async () => {
+test('indented JSON of one block has a length, and a larger document is indented while it is read', async () => {
   const small = await formatted([[Buffer.from('{"a":1}')]], json, wanted);
   expect(small.length).toBe(JSON.stringify({ a: 1 }, null, 2).length);
   let taken = 0;
@@ -51,13 +51,13 @@ test('a document of one block has a length; a larger one is indented while it is
   expect(taken).toBeLessThan(10);
 });
 
-test('a nested document creates at most one block at a time', async () => {
+test('indenting a nested document creates at most one block at a time', async () => {
   const depth = 2_000;
   const { parts } = await formatted([[Buffer.from('['.repeat(depth))]], json, wanted);
   for await (const blocks of parts) expect(Buffer.concat(blocks).length).toBeLessThanOrEqual(64 * 1024);
 });
 
-test('indenting yields after every few kilobytes, and stops when the client is gone', async () => {
+test('indenting yields after every few kilobytes, and stops when the client disconnects', async () => {
   let looks = 0;
   const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looks += 1));
   const controller = new AbortController();
@@ -78,6 +78,6 @@ test.each([
   ['0', 'curl/8', false],
   ['true', 'kubectl', true],
   ['1', 'kubectl', true],
-])('pretty=%s and the client %s: JSON is indented: %s', (pretty, userAgent, wants) => {
+])('JSON for the parameter pretty=%s and the client %s is indented or not: %s', (pretty, userAgent, wants) => {
   expect(wantsPretty(pretty, userAgent)).toBe(wants);
 });

@@ -44,7 +44,7 @@ describe('an error on the API paths', () => {
     [new KubeError(404, { reason: 'NotFound', message: 'x' }), 404, 'NotFound', undefined],
     [new KubeError(418, { message: 'x' }), 418, 'BadRequest', undefined],
     [new KubeError(500, {}), 502, 'BadGateway', undefined],
-  ])('an error on the API paths %s is a Status', async (error, code, reason, details) => {
+  ])('the error "%s" on the API paths is a Status', async (error, code, reason, details) => {
     const response = await thrown(error);
     expect(response.status).toBe(code);
     expect(response.json()).toEqual({
@@ -63,7 +63,7 @@ describe('an error on the API paths', () => {
     expect(response.headers['retry-after']).toBe(seconds?.toString());
   });
 
-  test('an error on the API paths that allows to continue a list contains the continue token', async () => {
+  test('an error on the API paths that allows the caller to continue a list contains the continue token', async () => {
     expect((await thrown(errors.expired('too old', 'token'))).json()['metadata']).toEqual({ continue: 'token' });
   });
 });
@@ -78,7 +78,7 @@ describe('an error on the OAuth paths', () => {
     [new Error('a bug'), 500, 'server_error'],
     [new errors.OAuthError('invalid_grant', 'slower', { status: 429 }), 429, 'invalid_grant'],
     [new errors.OAuthError('temporarily_unavailable', 'later'), 503, 'temporarily_unavailable'],
-  ])('an error on the OAuth paths %s is an error of RFC 6749', async (error, status, code) => {
+  ])('the error "%s" on the OAuth paths is an error of RFC 6749', async (error, status, code) => {
     for (const path of ['/oauth/x', '/.well-known/x']) {
       const response = await thrown(error, path);
       expect(response.status).toBe(status);
@@ -88,7 +88,7 @@ describe('an error on the OAuth paths', () => {
   });
 
   // evidence: error-description-characters
-  test('an error on the OAuth paths has no character in its description that RFC 6749 forbids', async () => {
+  test('the description of an error on the OAuth paths has no character that RFC 6749 forbids', async () => {
     const { json } = await thrown(new errors.OAuthError('invalid_request', 'a "b" \\ ä\n'), '/oauth/x');
     expect(json()['error_description']).toBe("a 'b' ? ??");
   });
@@ -126,12 +126,12 @@ describe('an unexpected error', () => {
   });
 });
 
-test('an error of a HEAD request has only headers', async () => {
+test('an error in the response to HEAD has only headers', async () => {
   const response = await thrown(errors.badRequest('no'), '/kapis/version', 'HEAD');
   expect([response.status, response.text, Number(response.headers['content-length']) > 0]).toEqual([400, '', true]);
 });
 
-test('an error replaces headers that a handler had set for another body', async () => {
+test('an error response replaces headers that a handler had set for another body', async () => {
   const route = doing((_, res) => {
     res.setHeader('Content-Encoding', 'gzip');
     res.setHeader('ETag', '"x"');
@@ -145,7 +145,7 @@ test('an error replaces headers that a handler had set for another body', async 
   for (const name of ['content-encoding', 'etag', 'content-disposition']) expect(headers).not.toHaveProperty(name);
 });
 
-test('an error cuts off a started stream, so that its reader notices', async () => {
+test('an error aborts a started stream, so that its reader notices', async () => {
   const route = doing((_, res) => {
     res.write('half');
     throw errors.badRequest('no');
@@ -156,7 +156,7 @@ test('an error cuts off a started stream, so that its reader notices', async () 
 describe('after a response that cannot be written', () => {
   const message = 'N\x01o';
 
-  test('the error is sent, and nothing of that response', async () => {
+  test('an error is sent instead of a response that cannot be written, without any part of that response', async () => {
     const route = doing((_, res) => {
       res.setHeader('Location', '/a');
       res.writeHead(403, message);
@@ -166,7 +166,7 @@ describe('after a response that cannot be written', () => {
     expect(response.headers).toHaveProperty('audit-id');
   });
 
-  test('the connection ends if nothing can be sent, and the server continues', async () => {
+  test('the connection ends if neither a response nor an error can be written, and the server continues', async () => {
     const route = doing((_, res) => {
       res.writeHead = () => {
         throw new Error('never');

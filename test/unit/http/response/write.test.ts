@@ -30,7 +30,7 @@ describe('a response', () => {
     });
   });
 
-  test('a response with JSON ends with a newline', async () => {
+  test('a JSON response ends with a newline', async () => {
     const response = new FakeResponse();
     await writeJson(request(), asResponse(response), { a: 1 });
     expect(response.text).toBe('{"a":1}\n');
@@ -45,7 +45,7 @@ describe('a response', () => {
     expect(response.headers).toEqual({});
   });
 
-  test('a response that is large is sent at the pace of its reader, unchanged', async () => {
+  test('a large response is sent unchanged at the speed of its reader', async () => {
     const response = new FakeResponse();
     response.stalled = true;
     const writing = write(request(), asResponse(response), { contentType: 'text/plain', body: large });
@@ -72,7 +72,7 @@ describe('a response', () => {
     expect(response.text.length).toBeLessThan(600_000);
   });
 
-  test('a response that is large is compressed for a client that accepts gzip', async () => {
+  test('a large response is compressed for a client that accepts gzip', async () => {
     const response = new FakeResponse();
     await write(request({ 'accept-encoding': 'gzip' }), asResponse(response), {
       contentType: 'text/plain',
@@ -83,7 +83,7 @@ describe('a response', () => {
     expect(gunzipSync(Buffer.concat(response.chunks)).equals(Buffer.concat(large))).toBe(true);
   });
 
-  test('a response that is small is not compressed', async () => {
+  test('a small response is not compressed', async () => {
     const response = new FakeResponse();
     const body = [Buffer.alloc(128 * 1024, 'x')];
     await write(request({ 'accept-encoding': 'gzip' }), asResponse(response), { contentType: 'text/plain', body });
@@ -122,7 +122,7 @@ describe('a list response', () => {
   test.each([
     ['a known length', Buffer.concat(large).length, { 'content-length': String(Buffer.concat(large).length) }],
     ['unknown length', undefined, {}],
-  ])('a list response of %s is created at the pace of its reader', async (_, length, headers) => {
+  ])('a list response of %s is created at the speed of its reader', async (_, length, headers) => {
     const response = new FakeResponse();
     response.stalled = true;
     const { parts, made, ended } = counting();
@@ -142,7 +142,7 @@ describe('a list response', () => {
     });
   });
 
-  test('a list response is not continued when its reader has disconnected', async () => {
+  test('a list response stops when its reader has disconnected', async () => {
     const response = new FakeResponse();
     response.stalled = true;
     const { parts, made, ended } = counting();
@@ -158,7 +158,7 @@ describe('a list response', () => {
   test.each([
     ['GET', large.length / part, Buffer.concat(large)],
     ['HEAD', 0, Buffer.alloc(0)],
-  ])('a list response is compressed for a client that accepts it: %s', async (method, wanted, body) => {
+  ])('a list response to %s is compressed for a client that accepts it', async (method, wanted, body) => {
     const response = new FakeResponse();
     const { parts, made } = counting();
     const plain = async (): Promise<Streamed> => ({ length: 1, parts: parts() });

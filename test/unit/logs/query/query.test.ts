@@ -27,7 +27,7 @@ function problems(text: string): Record<string, string> {
   return Object.fromEntries(causes.map(({ field, message }) => [field ?? '', message ?? '']));
 }
 
-test('a log query without parameters selects the newest ten records up to now', () => {
+test('a log query without parameters selects the newest ten records up to the current time', () => {
   expect(parse('')).toEqual({
     operation: 'query',
     namespaces: [],
@@ -49,7 +49,7 @@ test('a log query without parameters selects the newest ten records up to now', 
   });
 });
 
-test('a log query may have all parameters', () => {
+test('a log query may have all parameters at once', () => {
   const text =
     'operation=query&namespaces=a,b&workloads=w&pods=p&containers=c&namespace_query=N&workload_query=W&pod_query=P&container_query=C' +
     '&log_query=x y,%E2%82%AC&start_time=5&end_time=7&sort=asc&from=3&size=0&pretty=1&timeout=3s&follow=false';
@@ -77,12 +77,12 @@ test('a log query may have all parameters', () => {
   expect(parse('operation=histogram&interval=1M').interval).toEqual({ count: 1, unit: 'M' });
 });
 
-describe('log query times', () => {
+describe('the times of a log query', () => {
   test.each([
     ['0', 0],
     ['1700000000', 1_700_000_000],
     ['01700000000', 1_700_000_000],
-  ])('log query times start_time=%s is accepted', (text, start) => {
+  ])('the log query parameter start_time=%s is accepted', (text, start) => {
     expect(parse(`start_time=${text}`).start_time).toBe(start);
   });
 
@@ -94,19 +94,19 @@ describe('log query times', () => {
     ['1700000000000000000', ' (nanoseconds? try 1700000000)'],
     ...['1700000000.5', '1700000000.', '-1', '+1', '', '1e9', '0x10', 'now', ' 5', '\u0661'].map((text) => [text, '']),
     ...['2023-11-14', '2023-11-14T22:13:20Z', '99999999999999999999999999'].map((text) => [text, '']),
-  ])('a log query time %j is rejected', (text = '', hint) => {
+  ])('the log query time %j is rejected', (text = '', hint) => {
     const problem = `must be Unix seconds, such as 1700000000, not "${text}"${hint}`;
     const encoded = encodeURIComponent(text);
     expect(problems(`start_time=${encoded}&end_time=${encoded}`)).toEqual({ start_time: problem, end_time: problem });
   });
 
-  test('a start after the end is rejected; the same second is accepted', () => {
+  test('a start_time after end_time is rejected, and the same second is accepted', () => {
     expect(problems('start_time=5&end_time=4')).toEqual({ start_time: '5 is after end_time (4)' });
     expect(problems('start_time=1700000002')['start_time']).toMatch(/is after now \(1700000001\)/);
     expect(problems('start_time=4&end_time=4')).toEqual({});
   });
 
-  test('any text is parsed as a time or rejected with 400', () => {
+  test('any text of a log query time is parsed or rejected with 400', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const query = new URLSearchParams({ end_time: text }).toString();
@@ -117,7 +117,7 @@ describe('log query times', () => {
   });
 });
 
-describe('a log query is rejected', () => {
+describe('an invalid log query', () => {
   test.each([
     ['operation', 'Query', /must be one of query, statistics, histogram, export; did you mean "query"\?/],
     ['sort', 'newest', /must be one of desc, asc/],
@@ -148,16 +148,16 @@ describe('a log query is rejected', () => {
     expect(problems(`${name}=${text}`)[name]).toMatch(message);
   });
 
-  test('a log query is rejected with a repeated parameter', () => {
+  test('a log query is rejected if a parameter is repeated', () => {
     expect(problems('pods=a&pods=b')).toEqual({ pods: 'is given more than once' });
   });
 
-  test('a log query is rejected with from and size beyond the last readable record', () => {
+  test('a log query is rejected if from and size extend beyond the last readable record', () => {
     expect(problems('from=99990&size=11')['from']).toMatch(/100000/);
     expect(problems('from=99990&size=10')).toEqual({});
   });
 
-  test('a histogram with too many buckets is rejected; other operations ignore the interval', () => {
+  test('a histogram with too many buckets is rejected, and other operations ignore the interval', () => {
     expect(problems('operation=histogram&interval=1s&start_time=0&end_time=10001')['interval']).toMatch(
       /10000 buckets/,
     );
@@ -166,13 +166,13 @@ describe('a log query is rejected', () => {
   });
 
   test.each(['query', 'statistics', 'histogram', 'export'])(
-    'a log query is accepted with parameters that operation=%s ignores',
+    'a log query with parameters that operation=%s ignores is accepted',
     (operation) => {
       expect(problems(`operation=${operation}&from=1&size=5&sort=asc&interval=1m`)).toEqual({});
     },
   );
 
-  test('a log query is rejected with follow and unsupported values, unless they are the defaults', () => {
+  test('a log query with follow is rejected with unsupported parameters, unless their values are the defaults', () => {
     const wrong = problems('follow=true&from=1&size=5&sort=asc&interval=1m&start_time=1&end_time=2');
     expect(Object.keys(wrong).toSorted()).toEqual(['end_time', 'from', 'interval', 'size', 'sort', 'start_time']);
     expect(problems('follow=true&from=0&size=10&sort=desc&interval=15m')).toEqual({});
@@ -192,18 +192,18 @@ describe('a log query is rejected', () => {
     });
   });
 
-  test('a log query is rejected with too many items in a list, including equal ones', () => {
+  test('a log query is rejected if a list has too many items, including equal ones', () => {
     expect(problems(`workloads=${Array.from({ length: 101 }, () => 'a').join(',')}`)).toEqual({
       workloads: 'has 101 items; at most 100 are allowed',
     });
   });
 
-  test('a log query is rejected with conflicts between parameters once each is valid', () => {
+  test('a log query is rejected for conflicts between parameters when each parameter is valid', () => {
     expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=x'))).toEqual(['size']);
     expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=1'))).toEqual(['start_time', 'from']);
   });
 
-  test('a log query is rejected with follow and another operation', () => {
+  test('a log query with follow is rejected with another operation', () => {
     expect(problems('follow=true&operation=export&size=1')).toEqual({
       follow: 'is supported only for operation=query, not for export',
       size: expect.stringContaining('follow'),
@@ -211,15 +211,15 @@ describe('a log query is rejected', () => {
   });
 });
 
-test('a keyword for the text may contain tabs and ANSI colours', () => {
+test('a keyword for the text of log records may contain tabs and ANSI colours', () => {
   expect(parse('log_query=%09at,%1B[31mred').log_query).toEqual(['\tat', '\u001b[31mred']);
 });
 
-test('an empty list has no items, and a repeated item counts once', () => {
+test('an empty list in a log query has no items, and a repeated item counts once', () => {
   expect(parse('namespaces=&pods=a,b,a')).toMatchObject({ namespaces: [], pods: ['a', 'b'] });
 });
 
-test('a response lists as many problems as fit in its message and counts the others', () => {
+test('the error for a log query lists as many problems as fit in its message and counts the others', () => {
   const error = refusalOf(Array.from({ length: 15_000 }, (_, index) => index.toString(36)).join('&'));
   expect(JSON.stringify(error?.toStatus()).length).toBeLessThan(8_192);
   expect(error?.message).toMatch(/; and 149\d\d more$/);

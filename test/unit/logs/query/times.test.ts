@@ -18,7 +18,7 @@ describe('log times', () => {
     expect(normalizeTime(text)).toBe(expected);
   });
 
-  test('whole seconds are converted there and back', () => {
+  test('whole seconds of log times are converted in both directions', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 253_402_300_799 }), (seconds) => {
         expect(secondsOf(timeText(seconds))).toBe(seconds);
@@ -41,7 +41,7 @@ describe('histogram buckets', () => {
     [{ count: 1, unit: 'M' }, '2024-02-29T12:00:00Z', '2024-02-01T00:00:00Z'],
     [{ count: 1, unit: 'q' }, '2026-11-22T10:00:00Z', '2026-10-01T00:00:00Z'],
     [{ count: 1, unit: 'y' }, '2026-11-22T10:00:00Z', '2026-01-01T00:00:00Z'],
-  ])('the histogram bucket %j of %s starts at %s', (interval, time, expected) => {
+  ])('the histogram bucket %j of the time %s starts at %s', (interval, time, expected) => {
     expect(bucketOf(iso(time), interval)).toBe(iso(expected));
   });
 
@@ -59,7 +59,7 @@ describe('histogram buckets', () => {
     );
   });
 
-  test('histogram buckets are complete between the first and the last', () => {
+  test('histogram buckets are complete between the first and the last one', () => {
     const interval: Interval = { count: 1, unit: 's' };
     const counts = new Map([
       [3_000, 2],

@@ -34,12 +34,12 @@ async function codeOf(allowed: boolean, before: VisibleLogs): Promise<number> {
 
 test.each<[string, VisibleLogs, boolean, number]>([
   ['everything stays visible', undefined, true, 200],
-  ['nothing stays visible', new Map(), false, 200],
-  ['everything was visible and nothing is', undefined, false, 403],
-  ['one namespace was visible and none is', new Map([['shop', 5]]), false, 403],
-  ['nothing was visible and everything is', new Map(), true, 410],
-  ['one namespace was visible and all are', new Map([['shop', 5]]), true, 410],
-])('assertSameVisible responds with the right status if %s', async (_what, before, allowed, code) => {
+  ['no namespace stays visible', new Map(), false, 200],
+  ['everything was visible and nothing is any more', undefined, false, 403],
+  ['one namespace was visible and none is any more', new Map([['shop', 5]]), false, 403],
+  ['nothing was visible and everything is now', new Map(), true, 410],
+  ['one namespace was visible and all are now', new Map([['shop', 5]]), true, 410],
+])('assertSameVisible() leads to the expected status if %s', async (_what, before, allowed, code) => {
   expect(await codeOf(allowed, before)).toBe(code);
 });
 
@@ -94,7 +94,7 @@ async function see({ bound = [], hasSynced = true, allowed = [], present = {}, .
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 
 describe('a caller sees logs', () => {
-  test('a caller sees logs of all namespaces with the right to pods/log in all of them, after one review', async () => {
+  test('a caller with the right to pods/log in all namespaces sees logs of all namespaces after one review', async () => {
     const { visible, reviews } = await see({ allowed: [''], hasSynced: false, bound: ['a'] });
     expect(visible).toBeUndefined();
     expect(reviews).toEqual([
@@ -102,7 +102,7 @@ describe('a caller sees logs', () => {
     ]);
   });
 
-  test('a caller sees logs of named namespaces from the start with the right to pods/log in all namespaces', async () => {
+  test('a caller with the right to pods/log in all namespaces sees logs of named namespaces from the beginning', async () => {
     const { visible } = await see({ allowed: [''], namespaces: ['gone', 'shop'], present: { shop: 5 } });
     expect(visible).toEqual(
       new Map([
@@ -112,7 +112,7 @@ describe('a caller sees logs', () => {
     );
   });
 
-  test('a caller sees logs of bound namespaces that a review allows, from the creation of each', async () => {
+  test('a caller sees logs of namespaces with a binding that a review allows, from the creation of each namespace', async () => {
     const { visible, reviews, released } = await see({
       bound: ['blog', 'gone', 'shop'],
       allowed: ['gone', 'shop', 'other'],
@@ -132,7 +132,7 @@ describe('a caller sees logs', () => {
     expect(released).toBe(1);
   });
 
-  test('a caller sees logs of named namespaces without a binding too, even before the bindings are read', async () => {
+  test('a caller sees logs of named namespaces without a binding, even before the bindings are read', async () => {
     const { visible } = await see({
       hasSynced: false,
       bound: ['blog'],
@@ -162,15 +162,15 @@ describe('a caller sees logs', () => {
     expect(reviews.slice(1).map(({ namespace }) => namespace)).toEqual(expected);
   });
 
-  test('a caller sees logs of no namespace without any right, and no namespace is read', async () => {
+  test('a caller without any right sees logs of no namespace, and no namespace is read', async () => {
     expect(await see({ bound: ['shop'], present: { shop: 5 } })).toMatchObject({ visible: new Map(), released: 0 });
   });
 
-  test('a caller sees logs of no namespace before the bindings are read, if none is named', async () => {
+  test('a caller who names no namespace sees logs of none before the bindings are read', async () => {
     await expect(see({ hasSynced: false })).rejects.toMatchObject({ code: 503 });
   });
 
-  test('a caller sees logs of at most 10,000 bound namespaces', async () => {
+  test('a caller sees logs of at most 10,000 namespaces with a binding', async () => {
     expect((await see({ bound: names(10_000) })).visible).toEqual(new Map());
     await expect(see({ bound: names(10_001) })).rejects.toMatchObject({
       code: 403,
@@ -213,10 +213,10 @@ const recheck = (
 
 describe('a log stream', () => {
   test.each<[string, VisibleLogs]>([
-    ['the same', since(['shop', createdAt + 5])],
-    ['less', since()],
-    ['the same from a later second on', since(['shop', createdAt + 6])],
-  ])('a log stream continues if the caller saw %s', async (_what, before) => {
+    ['the same namespace', since(['shop', createdAt + 5])],
+    ['no namespace', since()],
+    ['the same namespace from a later second on', since(['shop', createdAt + 6])],
+  ])('a log stream continues if the caller was previously allowed to see %s', async (_what, before) => {
     expect(await recheck(before)).toEqual(new Map([['shop', createdAt + 5]]));
   });
 
@@ -224,8 +224,8 @@ describe('a log stream', () => {
     ['another namespace', since(['blog', createdAt + 5])],
     ['one more namespace', since(['shop', createdAt + 5], ['blog', createdAt + 5])],
     // The namespace was deleted and recreated under the same name.
-    ['an earlier second', since(['shop', createdAt + 4])],
-  ])('a log stream ends with 403 if the caller saw %s', async (_what, before) => {
+    ['the namespace from an earlier second on', since(['shop', createdAt + 4])],
+  ])('a log stream ends with 403 if the caller was previously allowed to see %s', async (_what, before) => {
     await expect(recheck(before)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining('the namespaces whose logs you are allowed to see have changed') as unknown,
@@ -233,7 +233,7 @@ describe('a log stream', () => {
     });
   });
 
-  test('a log stream ends with the message of kube-apiserver if the caller saw everything', async () => {
+  test('a log stream ends with the message of kube-apiserver if the caller was previously allowed to see everything', async () => {
     await expect(recheck(undefined)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining(
@@ -242,7 +242,7 @@ describe('a log stream', () => {
     });
   });
 
-  test('a log stream of all visible logs ends with 410 when more becomes visible', async () => {
+  test('a log stream of all visible logs ends with 410 when more logs become visible', async () => {
     await expect(recheck(since(), assertSameVisible)).rejects.toMatchObject({ code: 410 });
     await expect(recheck(since(['shop', createdAt + 6]), assertSameVisible)).rejects.toMatchObject({ code: 410 });
     expect(await recheck(since(['shop', createdAt + 5]), assertSameVisible)).toBeUndefined();

@@ -19,8 +19,8 @@ const name = fc
 /** SimpleNameGenerator of k8s.io/apiserver pkg/storage/names. */
 const generate = (base: string, suffix: string): string => base.slice(0, 58) + suffix;
 
-describe('the pod names of a workload with any name', () => {
-  test('the pod names of a workload with any name match for a Deployment', () => {
+describe('a workload with any name', () => {
+  test('a Deployment with any name includes its pods by their names', () => {
     fc.assert(
       fc.property(name, hash, random, (workload, templateHash, suffix) => {
         fc.pre(workload.length < 58);
@@ -29,7 +29,7 @@ describe('the pod names of a workload with any name', () => {
     );
   });
 
-  test('the pod names of a workload with any name match for a DaemonSet, a Job and a ReplicaSet', () => {
+  test('a DaemonSet, a Job and a ReplicaSet with any name include their pods by their names', () => {
     fc.assert(
       fc.property(name, random, (workload, suffix) => {
         expect(named(podPatternOf(workload))(generate(`${workload}-`, suffix))).toBe(true);
@@ -37,7 +37,7 @@ describe('the pod names of a workload with any name', () => {
     );
   });
 
-  test('the pod names of a workload with any name match for a StatefulSet', () => {
+  test('a StatefulSet with any name includes its pods by their names', () => {
     fc.assert(
       fc.property(name, fc.nat(), (workload, index) => {
         expect(named(podPatternOf(workload))(`${workload}-${index}`)).toBe(true);
@@ -45,7 +45,7 @@ describe('the pod names of a workload with any name', () => {
     );
   });
 
-  test('the pod names of a workload with any name match for a CronJob', () => {
+  test('a CronJob with any name includes its pods by their names', () => {
     fc.assert(
       fc.property(name, fc.integer({ min: 20_000_000, max: 99_999_999 }), random, (workload, minute, suffix) => {
         fc.pre(workload.length <= 52);
@@ -76,11 +76,11 @@ test.each([
   ['web', 'other-7d8f9c-x2x4z', false],
   ['web', 'web', false],
   ['.', 'a-0', false],
-])('a workload name that contains %s includes the pod %s: %s', (keyword, pod, expected) => {
+])('a filter for workload names that contain "%s" includes the pod %s: %s', (keyword, pod, expected) => {
   expect(named(podPatternContaining(keyword))(pod)).toBe(expected);
 });
 
-test('known pod names take precedence over the pattern', () => {
+test('known pod names of a workload take precedence over the name pattern', () => {
   const matches = matcherOf({ workload: 'web', pattern: podPatternOf('web'), alsoPods: ['odd'], notPods: ['web-0'] });
   expect(['odd', 'web-0', 'web-1', 'else'].map(matches)).toEqual([true, false, true, false]);
 });
@@ -101,6 +101,6 @@ test.each([
   [owned('Job', 'nightly-29012345'), ['nightly-29012345', 'nightly']],
   [owned('Node', 'node-1'), []],
   [workloadsOf({ labels: {}, ownerReferences: [] }), []],
-])('the workloads of a pod are derived from its owner: %#', (found, expected) => {
+])('the workloads of a pod are derived from its owner (row %#)', (found, expected) => {
   expect(found).toEqual(expected);
 });

@@ -79,7 +79,7 @@ async function followed(
 }
 
 describe('a polled log store', () => {
-  test('a polled log store returns new records once, and none of the earlier ones', async () => {
+  test('a polled log store returns each new record once, and no earlier record', async () => {
     expect(await followed([[], [record(1_001, 'a')], [], [record(1_002, 'b')], []], [record(1_001, 'old')])).toEqual([
       'a',
       'b',
@@ -97,7 +97,7 @@ describe('a polled log store', () => {
     expect(await followed([...arrivals])).toEqual(['first', 'late']);
   });
 
-  test('a polled log store returns more records than fit on a page or are remembered', async () => {
+  test('a polled log store returns more records than fit on a page or than it remembers', async () => {
     const many = Array.from({ length: 40 }, (_, i) => record(1_002 + Math.floor(i / 8), `r${i}`));
     const received = await followed([many, [], [], [], [], [], [], [], [], [], []]);
     expect(received.toSorted()).toEqual(many.map(({ log }) => log).toSorted());

@@ -25,7 +25,7 @@ const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 };
 
-test('log queries of a user beyond their share wait, and delay no other user', async () => {
+test('log queries of a user beyond their share wait, and do not delay other users', async () => {
   const { started, query } = lab();
   const pending = [query('a'), query('a'), query('a'), query('b')];
   await turns();
@@ -62,7 +62,7 @@ test('a log query that is aborted while it waits takes no slot', async () => {
   await waiting[1];
 });
 
-test('an export has its own slot until it ends', async () => {
+test('a log export has its own slot until it ends', async () => {
   const { store } = lab();
   const first = store.export(everything, 'asc', never);
   await first.next();
@@ -74,7 +74,7 @@ test('an export has its own slot until it ends', async () => {
   expect((await store.export(everything, 'asc', never).next()).done).toBe(false);
 });
 
-test('health checks of the log store need no slot', async () => {
+test('health checks of the log store require no slot', async () => {
   const { query, store, started } = lab();
   const pending = [query(), query(), query()];
   await expect(store.check(never)).resolves.toBeUndefined();

@@ -30,7 +30,7 @@ async function read(stream: AsyncGenerator<readonly LogRecord[], unknown>): Prom
   return [...found, next.value];
 }
 
-test('records outside the selection are dropped and counted in every operation', async () => {
+test('records outside the selection are dropped and counted in every operation of the log store', async () => {
   const drops: unknown[] = [];
   const scoped = withScope(store, (name, count) => drops.push([name, count]));
   const rest = ['of the namespace', 'a moment later'];
@@ -48,7 +48,7 @@ test('records outside the selection are dropped and counted in every operation',
   ]);
 });
 
-test('a piece without any record of the selection is dropped, since an empty chunk would end the response', async () => {
+test('a chunk of an export without any record of the selection is dropped, since an empty chunk would end the response', async () => {
   const outside = [{ ...record('of another namespace'), namespace: 'b' }];
   async function* mixed(): AsyncGenerator<readonly LogRecord[], Cut> {
     yield outside;
@@ -60,18 +60,18 @@ test('a piece without any record of the selection is dropped, since an empty chu
   expect(first?.value).toHaveLength(2);
 });
 
-test('a caller who is allowed to see all namespaces receives every record', async () => {
+test('a caller who is allowed to see all namespaces receives every record of the log store', async () => {
   const scoped = withScope(store, () => {
     throw new Error('dropped');
   });
   expect((await scoped.query(everything, page, never)).records).toEqual(records);
 });
 
-test('a store without follow has none behind the scope filter either', () => {
+test('a log store without follow has no follow behind the scope filter', () => {
   expect(withScope(fakeStore(), () => undefined)).not.toHaveProperty('follow');
 });
 
-test('a stream that its reader leaves is ended in the store too', async () => {
+test('a log stream whose reader disconnects ends in the store too', async () => {
   let isLeft = false;
   async function* endless(): AsyncGenerator<readonly LogRecord[], Cut> {
     try {
@@ -87,7 +87,7 @@ test('a stream that its reader leaves is ended in the store too', async () => {
   expect(isLeft).toBe(true);
 });
 
-test('nothing is reported if no record is dropped', async () => {
+test('no dropped records are reported if none is dropped', async () => {
   const drops: unknown[] = [];
   const whole = fakeStore({ query: async () => ({ total: 1, records: [record('of the namespace')] }) });
   await withScope(whole, (_, count) => drops.push(count)).query(selection, page, never);

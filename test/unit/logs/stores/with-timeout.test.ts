@@ -9,12 +9,12 @@ const until = (signal: AbortSignal): Promise<never> =>
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
   );
 
-test('a slow log store causes 504 and is aborted', async () => {
+test('a slow log store causes 504, and its request is aborted', async () => {
   const store = withTimeout(fakeStore({ statistics: (_selection, signal) => until(signal) }), { statistics: 10 });
   await expect(store.statistics(everything, never)).rejects.toMatchObject({ code: 504, reason: 'Timeout' });
 });
 
-test('an aborted request is not reported as a slow store', async () => {
+test('an aborted log query is not reported as a slow store', async () => {
   const store = withTimeout(fakeStore({ statistics: (_selection, signal) => until(signal) }), { statistics: 60_000 });
   const caller = new AbortController();
   const reason = new Error('gone');
@@ -29,7 +29,7 @@ const slowAfterOne: LogStore['export'] = async function* slow(_selection, _order
   return {};
 };
 
-test('each piece of an export has its own timeout, which does not run while the reader pauses', async () => {
+test('each chunk of a log export has its own timeout, which does not run while the reader pauses', async () => {
   const store = withTimeout(fakeStore({ export: slowAfterOne }), { export: 20 });
   const pieces = store.export(everything, 'asc', never);
   expect((await pieces.next()).value).toEqual([record('one')]);
@@ -37,7 +37,7 @@ test('each piece of an export has its own timeout, which does not run while the 
   await expect(pieces.next()).rejects.toMatchObject({ code: 504 });
 });
 
-test('an export that its reader leaves is ended in the store', async () => {
+test('a log export whose reader disconnects ends in the store', async () => {
   let isEnded = false;
   const store = withTimeout(
     fakeStore({
@@ -54,7 +54,7 @@ test('an export that its reader leaves is ended in the store', async () => {
   expect(isEnded).toBe(true);
 });
 
-test('a tail may be silent for long', async () => {
+test('a log tail may receive no data for a long time', async () => {
   const store = withTimeout(fakeStore({ follow: (selection, signal) => slowAfterOne(selection, 'asc', signal) }));
   const caller = new AbortController();
   const pieces = store.follow?.(everything, caller.signal);

@@ -84,7 +84,7 @@ const twice = (text: string, again = text): Record<string, string> => ({
 
 describe('the authorization code flow', () => {
   // evidence: authorize-code-flow
-  test('the authorization code flow leads through login and consent to tokens for the user', async () => {
+  test('the authorization code flow leads through the login and consent pages to tokens for the user', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const login = await browser.open(authorize({ nonce: 'n-1' }));
@@ -123,7 +123,7 @@ describe('the authorization code flow', () => {
     expect(readJWT(String(again.json()['id_token'])).claims).not.toHaveProperty('nonce');
   });
 
-  test('the authorization code flow skips a login and consent that the user has already completed, and the consent for a trusted client', async () => {
+  test('the authorization code flow skips a completed login and consent, and skips the consent for a trusted client', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
     expect(responseOf(await browser.open(authorize()))).toHaveProperty('code');
@@ -133,7 +133,7 @@ describe('the authorization code flow', () => {
   });
 
   // evidence: refresh-rotation-public-client
-  test('the authorization code flow needs no secret for a public client, and rotates its refresh tokens', async () => {
+  test('the authorization code flow requires no secret for a public client, and rotates its refresh tokens', async () => {
     const made = await lab();
     const at = { client_id: 'spa', redirect_uri: 'https://spa.example/' };
     const code = await codeOf(browserOf(made), at);
@@ -199,7 +199,7 @@ describe('an authorization request', () => {
     ['a longer path', { redirect_uri: `${redirectURI}/x` }],
     ['a shorter path', { redirect_uri: 'https://console.example/' }],
     ['user info in the URI', { redirect_uri: 'https://console.example@evil.example/callback' }],
-    ['another case', { redirect_uri: 'https://CONSOLE.example/callback' }],
+    ['capital letters in the URI', { redirect_uri: 'https://CONSOLE.example/callback' }],
     ['a port', { redirect_uri: 'https://console.example:444/callback' }],
     ['a fragment', { redirect_uri: `${redirectURI}#x` }],
     ['a query', { redirect_uri: `${redirectURI}?x=1` }],
@@ -211,8 +211,8 @@ describe('an authorization request', () => {
     ['loopback with a shorter path', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/call' }],
     ['loopback with a query', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callback?x=1' }],
     ['loopback with a fragment', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callback#x' }],
-    ['loopback by name', { client_id: 'platform-cli', redirect_uri: 'http://localhost:1/callback' }],
-    ['loopback as a user', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1@evil.example/callback' }],
+    ['the name localhost', { client_id: 'platform-cli', redirect_uri: 'http://localhost:1/callback' }],
+    ['loopback as user info', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1@evil.example/callback' }],
     ['an invalid port', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:65536/callback' }],
     ['an invalid port of an IPv6 address', { client_id: 'platform-cli', redirect_uri: 'http://[::1]:99999/callback' }],
     ['the built-in client of the pages', { client_id: 'platform-pages' }],
@@ -247,11 +247,11 @@ describe('an authorization request', () => {
     ['a request object', { request: 'e30.e30.' }, 'request_not_supported'],
     ['a request_uri', { request_uri: 'https://console.example/r' }, 'request_uri_not_supported'],
     ['another response_mode', { response_mode: 'fragment' }, 'invalid_request'],
-    ['a bad scope', { scope: 'a"b' }, 'invalid_scope'],
+    ['an invalid scope', { scope: 'a"b' }, 'invalid_scope'],
     ['an unknown scope', { scope: 'everything' }, 'invalid_scope'],
-    ['a bad prompt', { prompt: 'none login' }, 'invalid_request'],
+    ['an invalid prompt', { prompt: 'none login' }, 'invalid_request'],
     ['an unknown prompt', { prompt: 'sing' }, 'invalid_request'],
-    ['a bad max_age', { max_age: '-1' }, 'invalid_request'],
+    ['an invalid max_age', { max_age: '-1' }, 'invalid_request'],
     ['a resource that is not listed', { resource: 'https://files.example' }, 'invalid_target'],
     ['a long nonce', { nonce: 'n'.repeat(513) }, 'invalid_request'],
     ['prompt=none without a login', { prompt: 'none' }, 'login_required'],
@@ -260,7 +260,7 @@ describe('an authorization request', () => {
     expect(response).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
   });
 
-  test('an authorization request without PKCE gets an error that names the settings of programs', async () => {
+  test('an authorization request without PKCE gets an error that names the settings of client programs', async () => {
     const { error_description: description } = responseOf(
       await browserOf(await lab()).open(authorize({ code_challenge: undefined, code_challenge_method: undefined })),
     );
@@ -282,7 +282,7 @@ describe('an authorization request', () => {
     ['quotation marks', { response_type: 'token' }],
     ['text of the client', { 'ä"\\\n': 'x' }],
   ])(
-    'an authorization request that is rejected because of %s gets a description in the characters of RFC 6749',
+    'the error for an authorization request with %s contains only characters that RFC 6749 allows',
     async (_, fields) => {
       const { error_description } = responseOf(
         await browserOf(await lab()).open(`${authorize(fields)}&${queryOf({ ...fields, scope: 'email' })}`),
@@ -292,14 +292,14 @@ describe('an authorization request', () => {
   );
 
   // evidence: authorize-unknown-parameters
-  test('an authorization request may have unknown parameters, and treats parameters without a value as omitted', async () => {
+  test('an authorization request may have unknown parameters, and parameters without a value count as omitted', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
     const fields = { unknown: 'x', resource: '', state: '', nonce: '', prompt: '', max_age: '' };
     expect(responseOf(await browser.open(authorize(fields)))).toEqual({ code: expect.any(String), iss: issuer });
   });
 
-  test('an authorization request with prompt=none needs no interaction once the user is logged in and has consented', async () => {
+  test('an authorization request with prompt=none requires no interaction after the user has logged in and consented', async () => {
     const browser = browserOf(await lab());
     const login = await browser.open(authorize());
     await browser.submit(login, credentials());
@@ -313,7 +313,7 @@ describe('an authorization request', () => {
     ['prompt=select_account', { prompt: 'select_account' }],
     ['max_age=0', { max_age: '0' }],
     ['a login that is too old', { max_age: '60' }],
-  ])('an authorization request with %s makes the user log in again, once', async (_, fields) => {
+  ])('an authorization request with %s makes the user log in again exactly once', async (_, fields) => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -352,7 +352,7 @@ describe('an authorization request', () => {
     expect((await browserOf(await lab()).open(authorize({ nonce: 'n'.repeat(512) }))).status).toBe(200);
   });
 
-  test('an authorization request while the cluster does not respond redirects an error to the client, without internal details', async () => {
+  test('an authorization request while the cluster does not respond redirects an error without internal details to the client', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -393,7 +393,7 @@ describe('an authorization code', () => {
     ['another verifier', { code_verifier: 'x'.repeat(43) }],
     ['another redirect_uri', { redirect_uri: 'https://console.example/other?tab=1' }],
     ['another client', { client_id: 'ours', client_secret: 'ours' }],
-  ])('an authorization code with %s is rejected, and stays valid for its own request', async (_, fields) => {
+  ])('an authorization code with %s is rejected, and stays valid for the right request', async (_, fields) => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
     expectRefused(await made.token(exchange(code, fields)), 'invalid_grant');
@@ -407,7 +407,7 @@ describe('an authorization code', () => {
     ['no verifier', { code_verifier: undefined }, /code_verifier/],
     ['a short verifier', { code_verifier: 'x'.repeat(42) }, /43 to 128/],
   ])(
-    'an authorization code with %s is rejected with an error that names what is missing',
+    'the redemption of an authorization code with %s is rejected with an error that names the problem',
     async (_, fields, description) => {
       const made = await lab();
       const response = await made.token(exchange('x', fields));
@@ -417,7 +417,7 @@ describe('an authorization code', () => {
   );
 
   // evidence: code-expiry
-  test('an authorization code expires after a minute, and when the user is disabled', async () => {
+  test('an authorization code expires after a minute, and when its user is disabled', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -429,7 +429,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: password-change-code
-  test('an authorization code of a user who must change the password meanwhile gives no tokens for other audiences', async () => {
+  test('an authorization code of a user who must now change the password gives no tokens for other audiences', async () => {
     const made = await lab();
     await made.putUser('carol');
     const browser = browserOf(made);
@@ -444,7 +444,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-ends-with-login
-  test('an authorization code expires with the login that it was issued for, even if that ends at the same moment', async () => {
+  test('an authorization code expires with the login that it was issued for, even if the login ends at the same moment', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -464,7 +464,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-as-refresh-token
-  test('an authorization code is neither a refresh token nor an access token, and a refresh token is not a code', async () => {
+  test('an authorization code is not accepted as a refresh token or access token, and a refresh token is not accepted as a code', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -483,7 +483,7 @@ describe('an authorization code', () => {
     );
   });
 
-  test('an authorization code cannot be replaced by a refresh token, whose session continues', async () => {
+  test('an authorization code cannot be replaced by a refresh token, and the session of the refresh token continues', async () => {
     const made = await lab();
     const tokens = (await made.token(exchange(await codeOf(browserOf(made))))).json();
     const refreshToken = String(tokens['refresh_token']);
@@ -498,7 +498,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-count-limit
-  test('an authorization code is limited in number per login', async () => {
+  test('authorization codes are limited in number per login', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser, { client_id: 'ours' });
@@ -512,7 +512,7 @@ describe('an authorization code', () => {
 
 describe('the login page', () => {
   // evidence: login-form-escaping
-  test('the login page shows what is wrong, and keeps the typed values except the password', async () => {
+  test('the login page shows an error, and keeps the entered values except the password', async () => {
     const browser = browserOf(await lab());
     const login = await browser.open(authorize({ login_hint: '"><script>' }));
     expect(login.text).not.toContain('<script>');
@@ -526,7 +526,7 @@ describe('the login page', () => {
   });
 
   // evidence: page-login-limit
-  test('the login page counts guesses together with those at the token endpoint', async () => {
+  test('the login page counts guesses at passwords together with those at the token endpoint', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const login = await browser.open(authorize());
@@ -540,7 +540,7 @@ describe('the login page', () => {
     expect(response.text).toContain('Too many failed logins');
   });
 
-  test('the login page makes a user whose password must be changed do so first', async () => {
+  test('the login page requires a user to change a due password first', async () => {
     const made = await lab();
     await made.putUser('carol', { groups: ['c'], passwordChangeRequired: true });
     const browser = browserOf(made);
@@ -559,11 +559,11 @@ describe('the login page', () => {
 
   // evidence: login-csrf
   test.each([
-    ['no form token', {}, {}],
-    ['the form token of another browser', { form_token: 'A'.repeat(43) }, {}],
+    ['a browser without a form token', {}, {}],
+    ['a browser with the form token of another browser', { form_token: 'A'.repeat(43) }, {}],
     ['another site', undefined, { 'sec-fetch-site': 'cross-site' }],
     ['another origin of the same site', undefined, { 'sec-fetch-site': 'same-site' }],
-  ])('the login page rejects a form with %s', async (_, fields, headers) => {
+  ])('the login page rejects a form from %s', async (_, fields, headers) => {
     const made = await lab();
     const browser = browserOf(made);
     const page = formIn((await browser.open(authorize())).text).fields;
@@ -575,7 +575,7 @@ describe('the login page', () => {
   });
 
   // evidence: login-cookie-required
-  test('the login page rejects a form of a browser without its cookie, or with two of them', async () => {
+  test('the login page rejects a form from a browser without its cookie, or with two of them', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const page = await browser.open(authorize());
@@ -596,7 +596,7 @@ describe('the login page', () => {
     '/\\evil.example',
     '/oauth/device\r\nx: y',
     '/kapis',
-  ])('the login page does not redirect elsewhere: %j', async (next) => {
+  ])('the login page does not redirect to %j', async (next) => {
     const browser = browserOf(await lab());
     const response = await browser.submit(await browser.open(authorize()), { ...credentials(), next });
     expect({ status: response.status, location: response.headers['location'] }).toEqual({
@@ -659,13 +659,13 @@ describe('the consent page', () => {
       expect(page.text).toContain(text);
   });
 
-  test.each(['deny', 'x', ''])('the consent page redirects back with the decision %j', async (decision) => {
+  test.each(['deny', 'x', ''])('the consent page redirects to the client with the decision %j', async (decision) => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     expect(responseOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
   });
 
-  test('the consent page is remembered once for the same client and scope, in any order', async () => {
+  test('consent is stored for the same client and scope, in any order of the scope', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -675,7 +675,7 @@ describe('the consent page', () => {
     expect(logins.map(({ status }) => status.consents)).toEqual([['console openid profile']]);
   });
 
-  test('the consent page is shown for a client that needed no consent before', async () => {
+  test('the consent page is shown for a client that required no consent before', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser, { client_id: 'ours' });
@@ -698,7 +698,7 @@ describe('the consent page', () => {
     });
   });
 
-  test('the consent page explains what to do when it is opened by itself, as with the back button', async () => {
+  test('the consent page explains what to do when it is opened directly, as with the back button', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open('/oauth/consent');
     expect({ status: page.status, type: page.headers['content-type'] }).toEqual({
@@ -708,7 +708,7 @@ describe('the consent page', () => {
     expect(page.text).toContain('start again');
   });
 
-  test('the consent page becomes a login if the user has logged out meanwhile', async () => {
+  test('the consent page leads to a login if the user has logged out in the meantime', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     browser.cookies.delete('__Host-platform-login');
@@ -716,7 +716,7 @@ describe('the consent page', () => {
   });
 });
 
-test('a login revokes the other sessions of the user with multipleLogin disabled, and the tokens that it gets stay valid', async () => {
+test("a login revokes the user's other sessions if multipleLogin is disabled, and its own tokens stay valid", async () => {
   const made = await lab({ multipleLogin: false });
   const first = browserOf(made);
   const code = await codeOf(first);

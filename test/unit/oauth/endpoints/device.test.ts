@@ -50,7 +50,7 @@ async function typeIn({ browser, device }: Device, typed: string = device['user_
 const errorOf = (response: AppResponse): string => `${response.status} ${String(response.json()['error'])}`;
 
 // evidence: password-change-device
-test('a device of a user who must change the password meanwhile gets no tokens for other audiences', async () => {
+test('a device of a user who must now change the password gets no tokens for other audiences', async () => {
   const all = await waiting();
   const { made, poll } = all;
   await made.putUser('carol');
@@ -115,7 +115,7 @@ test('a device that a user authorizes gets tokens for the user', async () => {
   expect(refreshed.status).toBe(200);
 });
 
-test('a device gets a new user code if the first one is already taken', async () => {
+test('a device gets another user code if the first one is already taken', async () => {
   const made = await lab();
   let taken = 2;
   made.client.before = ({ method }) => {
@@ -124,7 +124,7 @@ test('a device gets a new user code if the first one is already taken', async ()
   expect((await begin(made)).json()).toMatchObject({ device_code: expect.any(String), user_code: expect.any(String) });
 });
 
-test('opening the address with the user code only shows the code', async () => {
+test('opening the device page with the user code in its address only shows the code', async () => {
   const { browser, device } = await waiting();
   const login = await browser.open(`/oauth/device?user_code=${device['user_code'] ?? ''}`);
   const page = await browser.submit(login, { username: 'alice', password: rightPassword });
@@ -153,7 +153,7 @@ describe('a device', () => {
   });
 
   // evidence: device-slow-down
-  test('a device that polls too often must slow down, more each time', async () => {
+  test('a device that polls too often must slow down further each time', async () => {
     const { made, poll } = await waiting();
     await poll();
     expect(errorOf(await poll())).toBe('400 slow_down');
@@ -182,7 +182,7 @@ describe('a device', () => {
       ],
     ],
     [
-      'less than 9 s after that',
+      'less than 9 s following a slow_down',
       [
         [0, 'authorization_pending'],
         [0, 'slow_down'],
@@ -191,7 +191,7 @@ describe('a device', () => {
       ],
     ],
     [
-      '9 s from then on',
+      '9 s following a slow_down',
       [
         [0, 'authorization_pending'],
         [0, 'slow_down'],
@@ -216,7 +216,7 @@ describe('a device', () => {
     expect((await poll()).json()['error_description']).toBe('wait 15 seconds between requests');
   });
 
-  test('a device gets the same error each time for an unknown code, and the server stores nothing about it', async () => {
+  test('a device gets the same error each time for an unknown code, and no state is stored for it', async () => {
     const { poll } = await waiting();
     const forged = { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` };
     const long = { device_code: `\u20ac${'x'.repeat(60_000)}` };
@@ -224,7 +224,7 @@ describe('a device', () => {
   });
 
   // evidence: device-expiry
-  test('a device that nobody authorizes for ten minutes must start again', async () => {
+  test('a device that no user authorizes within ten minutes must start again', async () => {
     const all = await waiting();
     const consentPage = await typeIn(all);
     await all.made.clock.advance(600 * second);
@@ -233,7 +233,7 @@ describe('a device', () => {
   });
 
   // evidence: device-code-once
-  test('a device gets its tokens once, and keeps them when it polls again', async () => {
+  test('a device gets its tokens once, and the tokens stay valid when it polls again', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     const responses = await Promise.all([all.poll(), all.poll()]);
@@ -244,7 +244,7 @@ describe('a device', () => {
     expect(await all.made.accessTokens.validate(token)).toBeDefined();
   });
 
-  test('a device whose session another request changes meanwhile gets its tokens, and not slow_down', async () => {
+  test('a device whose session is changed concurrently gets its tokens instead of slow_down', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     overtakeNextWrite(all.made);
@@ -262,7 +262,7 @@ describe('a device', () => {
     expect(errorOf(await all.poll(fields))).toBe('400 invalid_grant');
   });
 
-  test('a device cannot be authorized by a user who was disabled meanwhile', async () => {
+  test('a device cannot be authorized by a user who was disabled in the meantime', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     all.made.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] });
@@ -270,7 +270,7 @@ describe('a device', () => {
   });
 
   // evidence: device-login-ended
-  test('a device cannot be authorized in a login that has ended meanwhile', async () => {
+  test('a device cannot be authorized in a login that has ended in the meantime', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     await all.browser.submit(await all.browser.open('/oauth/logout'), {});
@@ -300,7 +300,7 @@ describe('a device', () => {
   test.each([
     ['one address', () => '192.0.2.1'],
     ['one /64', (index: number) => `2001:db8:1:1::${index.toString(16)}`],
-  ])('a device may have a limited number of pending codes for %s, even with concurrent requests', async (_, from) => {
+  ])('pending device codes for %s are limited in number, even with concurrent requests', async (_, from) => {
     const made = await lab();
     const responses = await Promise.all(Array.from({ length: 60 }, (__, index) => begin(made, {}, from(index + 1))));
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(20);
@@ -309,7 +309,7 @@ describe('a device', () => {
     expect((await begin(made, {}, '2001:db8:1:2::1')).status).toBe(200);
   });
 
-  test('a device may have 40 pending codes for one /48, which do not affect others', async () => {
+  test('pending device codes for one /48 are limited to 40, and do not affect other networks', async () => {
     const made = await lab();
     const statuses: number[] = [];
     for (let index = 1; index <= 41; index += 1)
@@ -327,7 +327,7 @@ describe('the device page', () => {
     expect(formIn(page.text).fields['user_code']).toBe('B'.repeat(20));
   });
 
-  test('the device page reports that the code has expired when it expires while the user decides', async () => {
+  test('the device page reports an expired code when the code expires before the user decides', async () => {
     const all = await waiting();
     const consentPage = await typeIn(all);
     all.made.client.before = ({ method, path }) => {
@@ -339,7 +339,7 @@ describe('the device page', () => {
   });
 
   // evidence: device-login-required
-  test('the device page shows nothing about a device without a login', async () => {
+  test('the device page shows no device without a login', async () => {
     const { browser, device } = await waiting();
     const page = await browser.open('/oauth/device');
     const { form_token = '' } = formIn(page.text).fields;
@@ -368,7 +368,7 @@ describe('the device page', () => {
     expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
   });
 
-  test('the device page is not affected by failed logins, whatever the typed name', async () => {
+  test('the device page is not affected by failed logins, whatever name was entered', async () => {
     const all = await waiting();
     for (let count = 0; count < 4; count += 1)
       await all.made.token(

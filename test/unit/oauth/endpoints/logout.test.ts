@@ -75,8 +75,8 @@ test('an expired id_token is accepted for a logout', async () => {
 
 // evidence: logout-confirmation
 test.each<[string, (all: LoggedIn, bob: LoggedIn) => Record<string, string>]>([
-  ['nothing', () => ({})],
-  ['its name only', () => ({ client_id: 'console', post_logout_redirect_uri: afterwards })],
+  ['no parameters', () => ({})],
+  ['only the name of the client', () => ({ client_id: 'console', post_logout_redirect_uri: afterwards })],
   ['the id_token of another user', (_, bob) => ({ id_token_hint: bob.identity })],
 ])('a logout with %s requires confirmation by the user', async (_, fieldsOf) => {
   const made = await lab();
@@ -104,28 +104,28 @@ test.each<[string, Record<string, string>]>([
   ['a redirect URI for logins', { client_id: 'console', post_logout_redirect_uri: redirectURI }],
   ['a redirect URI without a client', { post_logout_redirect_uri: afterwards }],
   ['an invalid id_token', { id_token_hint: 'x.y.z' }],
-])('a logout with %s is rejected, and does not redirect', async (_, fields) => {
+])('a logout with %s is rejected without a redirect', async (_, fields) => {
   const all = await logIn(await lab());
   const response = await all.browser.open(logout(fields));
   expect({ status: response.status, location: locationOf(response) }).toEqual({ status: 400, location: undefined });
   expect(await isLoggedIn(all)).toBe(true);
 });
 
-test('an access token, and the id_token of a client other than the named one, are not accepted as hints', async () => {
+test('an access token, or the id_token of another client than the named one, is not accepted as a logout hint', async () => {
   const all = await logIn(await lab());
   expect((await all.browser.open(logout({ id_token_hint: all.access }))).status).toBe(400);
   expect((await all.browser.open(logout({ id_token_hint: all.identity, client_id: 'other' }))).status).toBe(400);
   expect(await isAccepted(all)).toBe(true);
 });
 
-test('opening the confirmation by itself asks for the confirmation again', async () => {
+test('the logout confirmation asks again if it is opened directly', async () => {
   const all = await logIn(await lab());
   const confirmPage = await all.browser.open('/oauth/logout/confirm');
   expect(confirmPage.text).toContain('Log out?');
   expect(await isLoggedIn(all)).toBe(true);
 });
 
-test('an id_token alone does not log out, since its holder need not be the user', async () => {
+test('an id_token alone does not log the user out, since its holder need not be the user', async () => {
   const all = await logIn(await lab());
   const stranger = new Browser((path, options) => sendRequest(all.made.app, path, options));
   const response = await stranger.open(logout({ id_token_hint: all.identity, post_logout_redirect_uri: afterwards }));

@@ -59,7 +59,7 @@ describe('the server metadata', () => {
   });
 
   // evidence: metadata-issuer-path
-  test('the server metadata of an issuer with a path is at the location of RFC 8414 section 3.1, and at no other path', async () => {
+  test('the server metadata of an issuer with a path is served only at the location of RFC 8414 section 3.1', async () => {
     const { app, configure } = await createLab();
     const names = ['openid-configuration', 'oauth-authorization-server'];
     const ofPath = (path: string) => Promise.all(names.map((name) => sendRequest(app, `/.well-known/${name}${path}`)));
@@ -72,7 +72,7 @@ describe('the server metadata', () => {
   });
 
   // evidence: metadata-members
-  test('the server metadata contains what clients need for secure use, and no empty list', async () => {
+  test('the server metadata contains the fields that clients need for security, and no empty list', async () => {
     const metadata = (await sendRequest((await createLab()).app, documents[0] ?? '')).json();
     const withSecret = ['client_secret_basic', 'client_secret_post'];
     expect(metadata).toMatchObject({
@@ -106,7 +106,7 @@ describe('the server metadata', () => {
 });
 
 describe('the key set', () => {
-  test('the key set contains public keys only, one for each algorithm', async () => {
+  test('the key set contains only public keys, one for each algorithm', async () => {
     const response = await sendRequest((await createLab()).app, '/oauth/keys');
     expect(response.status).toBe(200);
     expect(response.headers).toMatchObject({
@@ -138,7 +138,7 @@ describe('the key set', () => {
     expect(isRight).toBe(true);
   });
 
-  test('the key set has no body for HEAD', async () => {
+  test('the key set has no body in a response to HEAD', async () => {
     const response = await sendRequest((await createLab()).app, '/oauth/keys', { method: 'HEAD' });
     expect(response).toMatchObject({ status: 200, text: '' });
     expect(Number(response.headers['content-length'])).toBeGreaterThan(100);

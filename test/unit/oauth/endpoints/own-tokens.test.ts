@@ -71,14 +71,14 @@ describe('revocation', () => {
     }
   });
 
-  test('revocation of a used refresh token revokes the session too', async () => {
+  test('revocation of a used refresh token revokes the session', async () => {
     const lab = await logIn();
     await lab.token(refreshWith(lab.refresh));
     await revoke(lab, lab.refresh);
     expect(await accepted(lab)).toEqual([false, false]);
   });
 
-  test('revocation works for a client that may introspect', async () => {
+  test('revocation works for a client that is allowed to introspect', async () => {
     const lab = await logIn();
     await revoke(lab, lab.access, by('resource'));
     expect(await accepted(lab)).toEqual([false, false]);
@@ -91,13 +91,13 @@ describe('revocation', () => {
     ["another client's access token", ({ access }) => access, by('other')],
     ["another client's refresh token", ({ refresh }) => refresh, by('other')],
     ['a forged access token', ({ access }) => craftJWT(readJWT(access).header, readJWT(access).claims), asClient],
-  ])('revocation of %s changes nothing, with the same response', async (_, token, client) => {
+  ])('revocation of %s changes nothing and gets the same response', async (_, token, client) => {
     const lab = await logIn();
     expect(await revoke(lab, token(lab), client)).toMatchObject({ status: 200, text: '' });
     expect(await accepted(lab)).toEqual([true, true]);
   });
 
-  test('revocation needs no secret for own tokens of a public client', async () => {
+  test('a public client can revoke its own tokens without a secret', async () => {
     const lab = await logIn();
     const asCLI = { client_id: 'platform-cli' };
     const refused = await revoke(lab, lab.access, asCLI);
@@ -120,7 +120,7 @@ describe('revocation', () => {
   });
 
   // evidence: revocation-unavailable
-  test('revocation that cannot be written gets 503, so that the client retries', async () => {
+  test('revocation that cannot be stored gets 503, so that the client retries', async () => {
     const lab = await logIn();
     lab.client.before = ({ method }) => {
       if (method === 'PUT') throw unreachable(new Error('reset'));
@@ -171,8 +171,8 @@ describe('introspection', () => {
   test.each<[string, Fields, Record<string, string>]>([
     ['in the form', { client_id: 'platform-cli' }, {}],
     ['in the form with an empty secret', { client_id: 'platform-cli', client_secret: '' }, {}],
-    ['by HTTP Basic', {}, { authorization: `Basic ${btoa('platform-cli:')}` }],
-  ])('introspection is not available to a client without a secret, named %s', async (_, fields, headers) => {
+    ['in HTTP Basic', {}, { authorization: `Basic ${btoa('platform-cli:')}` }],
+  ])('introspection is not available to a client without a secret that is named %s', async (_, fields, headers) => {
     const lab = await logIn();
     const response = await lab.post('/oauth/introspect', { token: lab.access, ...fields }, { headers });
     expect({ status: response.status, error: response.json()['error'] }).toEqual({
@@ -187,7 +187,7 @@ describe('introspection', () => {
     expect((await introspect(lab, lab.access)).json()['groups']).toEqual(['b']);
   });
 
-  test('introspection of a refresh token returns that it is active, and nothing that would make it pass as a bearer token', async () => {
+  test('introspection of a refresh token returns only that it is active, so that it does not pass as a bearer token', async () => {
     const lab = await logIn();
     const body = (await introspect(lab, lab.refresh)).json();
     const iat = Math.floor(lab.clock.now() / 1_000);
@@ -259,8 +259,8 @@ describe('introspection', () => {
   test.each<[string, Fields, number, string]>([
     ['without a token', { token: undefined, ...asClient }, 400, 'invalid_request'],
     ['without a client', { client_secret: undefined }, 401, 'invalid_client'],
-    ['of a wrong client', { ...asClient, client_secret: 'x' }, 401, 'invalid_client'],
-  ])('introspection %s is rejected, and so is revocation', async (_, fields, status, error) => {
+    ['with a wrong client secret', { ...asClient, client_secret: 'x' }, 401, 'invalid_client'],
+  ])('introspection %s is rejected, and revocation is rejected in the same way', async (_, fields, status, error) => {
     const lab = await logIn();
     for (const path of ['/oauth/introspect', '/oauth/revoke']) {
       const response = await lab.post(path, { token: lab.access, ...fields });
@@ -269,7 +269,7 @@ describe('introspection', () => {
   });
 
   test.each(['/oauth/introspect', '/oauth/revoke'])(
-    'introspection %s accepts no repeated parameter, and none in the URL',
+    'the endpoint %s accepts no repeated parameter, and no parameter in the URL',
     async (path) => {
       const lab = await logIn();
       const twice = `${new URLSearchParams({ token: lab.access, ...asClient }).toString()}&token=x`;
@@ -284,7 +284,7 @@ describe('introspection', () => {
 });
 
 describe('userinfo', () => {
-  test.each(['GET', 'POST'])('userinfo by %s returns the claims of the scope', async (method) => {
+  test.each(['GET', 'POST'])('userinfo with the method %s returns the claims of the scope', async (method) => {
     const lab = await logIn({ scope: 'openid profile email groups' });
     const response = await sendRequest(lab.app, '/oauth/userinfo', {
       method,
@@ -311,8 +311,8 @@ describe('userinfo', () => {
     ['no credentials', {}, 401, undefined],
     ["a client's credentials", { authorization: 'Basic eDp5' }, 401, undefined],
     ['no token', { authorization: 'Bearer ' }, 401, undefined],
-    ['nonsense', { authorization: 'Bearer x y' }, 401, 'invalid_token'],
-  ])('userinfo with %s gets a challenge', async (_, headers, status, error) => {
+    ['a malformed token', { authorization: 'Bearer x y' }, 401, 'invalid_token'],
+  ])('a userinfo request with %s gets a challenge', async (_, headers, status, error) => {
     const lab = await logIn();
     const response = await sendRequest(lab.app, '/oauth/userinfo', { headers });
     expect(response.status).toBe(status);
@@ -321,7 +321,7 @@ describe('userinfo', () => {
     expect(response.headers['cache-control']).toBe('no-store');
   });
 
-  test('userinfo explains how to send a token', async () => {
+  test('the userinfo error explains how to send a token', async () => {
     const lab = await logIn();
     expect((await sendRequest(lab.app, '/oauth/userinfo')).json()['error_description']).toMatch(
       /'Authorization: Bearer <token>'$/,
@@ -333,14 +333,17 @@ describe('userinfo', () => {
     ['Basic eDp5', 'the scheme of the Authorization header is not supported'],
     ['Bearer', "the Authorization header has no token after 'Bearer'"],
     ['Bearer x y', 'the token in the Authorization header is malformed'],
-  ])('userinfo reports what is malformed in the header %j, without quoting it', async (authorization, problem) => {
-    const lab = await logIn();
-    const response = await sendRequest(lab.app, '/oauth/userinfo', { headers: { authorization } });
-    expect(response.json()['error_description']).toMatch(
-      new RegExp(`^${problem}.*: send 'Authorization: Bearer <token>'$`),
-    );
-    expect(response.text).not.toMatch(/eDp5|x y/);
-  });
+  ])(
+    'userinfo reports what is malformed in the Authorization header %j, without quoting it',
+    async (authorization, problem) => {
+      const lab = await logIn();
+      const response = await sendRequest(lab.app, '/oauth/userinfo', { headers: { authorization } });
+      expect(response.json()['error_description']).toMatch(
+        new RegExp(`^${problem}.*: send 'Authorization: Bearer <token>'$`),
+      );
+      expect(response.text).not.toMatch(/eDp5|x y/);
+    },
+  );
 
   // evidence: userinfo-error-codes
   test.each(['refresh', 'identity'] as const)('userinfo rejects the %s token', async (kind) => {
@@ -350,7 +353,7 @@ describe('userinfo', () => {
     expect(response.headers['www-authenticate']).toMatch(/error="invalid_token"$/);
   });
 
-  test('userinfo requires a scope', async () => {
+  test('userinfo requires a token with a scope', async () => {
     const lab = await logIn({ scope: undefined });
     expect((await userinfo(lab, lab.access)).json()['error']).toBe('insufficient_scope');
   });
@@ -366,7 +369,7 @@ describe('userinfo', () => {
     expect(response.headers['www-authenticate']).toMatch(/error="insufficient_scope", scope="openid"$/);
   });
 
-  test('userinfo by GET ignores a media type without a body', async () => {
+  test('userinfo with GET ignores a media type without a body', async () => {
     const lab = await logIn({ scope: 'openid' });
     const headers = { authorization: `Bearer ${lab.access}`, 'content-type': 'application/json' };
     expect((await sendRequest(lab.app, '/oauth/userinfo', { headers })).status).toBe(200);

@@ -24,7 +24,7 @@ const kept = (until: number, to: string): string => `a.sso.${until}.${Buffer.fro
 const titleOf = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
 
 describe('the login page with OpenID providers', () => {
-  test('the login page with OpenID providers has a button for each provider, in the order of the configuration', async () => {
+  test('the login page has a button for each OpenID provider, in the order of the configuration', async () => {
     const made = await lab();
     const { text } = await browserOf(made).open(device);
     expect([...text.matchAll(/action="([^"]*)"/g)].map(([, action]) => action)).toEqual([
@@ -52,7 +52,7 @@ describe('starting a login at a provider', () => {
       400,
     ],
     ['with a provider whose secret is missing', 'sso', {}, 503],
-  ])('starting a login at a provider is rejected: %s', async (_, name, changes, status) => {
+  ])('starting a login at a provider %s is rejected', async (_, name, changes, status) => {
     const browser = browserOf(await lab());
     const { fields } = formIn((await browser.open(device)).text);
     const { form_token = '', next = '' } = fields;
@@ -63,7 +63,7 @@ describe('starting a login at a provider', () => {
 });
 
 describe('a user whose login failed', () => {
-  test('a user whose login failed at the provider returns to the page that required it', async () => {
+  test('a user whose login at the provider failed returns to the page that required the login', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open(withCode);
     const { form_token = '' } = formIn(page.text).fields;
@@ -90,7 +90,7 @@ describe('the callback of a provider', () => {
     ['without its cookie', {}],
     ['with an invalid cookie', { '__Host-platform-provider': 'a.b' }],
     ['with an expired cookie', { '__Host-platform-provider': `a.sso.1.${btoa('/oauth/device')}` }],
-  ])('the callback of a provider is rejected %s', async (_, cookies) => {
+  ])('the callback of a provider %s is rejected', async (_, cookies) => {
     const browser = browserOf(await lab());
     await browser.open(device);
     for (const [name, value] of Object.entries(cookies)) browser.cookies.set(name, value);
@@ -130,7 +130,7 @@ describe('a successful login at a provider', () => {
   const identity = { provider: 'sso', subject: '1' };
   const erin = { identity, username: 'erin', email: undefined, displayName: undefined, groups: [] };
 
-  test('a successful login at a provider starts a login session here and continues to the requested page', async () => {
+  test('a successful login at a provider starts a login session at this server and continues to the requested page', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     const uid = await made.putUser('erin', { identities: [identity] }, false);
     person.mockResolvedValue(erin);
@@ -161,16 +161,19 @@ describe('a successful login at a provider', () => {
     ['Disabled', 'Disabled', undefined],
     ['Refused', undefined, undefined],
     ['Refused', 'Active', new PersonRefused('this person is not allowed here')],
-  ])('the audit event of a login at a provider has the outcome %s: user %s, %s', async (outcome, state, problem) => {
-    const { made, person, leave, comeBack } = await labWithProvider();
-    if (state !== undefined) await made.putUser('erin', { identities: [identity], state }, false);
-    if (problem === undefined) person.mockResolvedValue(erin);
-    else person.mockRejectedValue(problem);
-    await leave();
-    await comeBack();
-    const outcomes = made.events.map(({ annotations }) => annotations?.['oauth.platform.io/login']);
-    expect(outcomes.filter((one) => one !== undefined)).toEqual([outcome]);
-  });
+  ])(
+    'the audit event of a login at a provider has the outcome %s for a user in the state %s and the error %s',
+    async (outcome, state, problem) => {
+      const { made, person, leave, comeBack } = await labWithProvider();
+      if (state !== undefined) await made.putUser('erin', { identities: [identity], state }, false);
+      if (problem === undefined) person.mockResolvedValue(erin);
+      else person.mockRejectedValue(problem);
+      await leave();
+      await comeBack();
+      const outcomes = made.events.map(({ annotations }) => annotations?.['oauth.platform.io/login']);
+      expect(outcomes.filter((one) => one !== undefined)).toEqual([outcome]);
+    },
+  );
 
   test('a successful login at a provider is rejected at the callback of another provider', async () => {
     const { browser, person, leave } = await labWithProvider();
@@ -186,18 +189,21 @@ describe('the page that redirects to a provider', () => {
   test.each([
     ['sso', 'Our &lt;SSO&gt;'],
     ['two', 'two'],
-  ])('the page that redirects to a provider redirects by itself, and names the provider: %s', async (name, shown) => {
-    jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/?a=1&b=2');
-    const browser = browserOf(await lab());
-    const { form_token = '', next = '' } = formIn((await browser.open(device)).text).fields;
-    const page = await browser.send(`/oauth/login/${name}`, { form_token, next });
-    expect({ status: page.status, refresh: page.headers['refresh'] }).toEqual({
-      status: 200,
-      refresh: '0; url=https://sso.example/?a=1&b=2',
-    });
-    expect(page.text).toContain(`<h1>Continue to ${shown}</h1>`);
-    expect(page.text).toContain('href="https://sso.example/?a=1&amp;b=2"');
-  });
+  ])(
+    'the page that redirects to the provider %s redirects without a click and shows the name %s',
+    async (name, shown) => {
+      jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/?a=1&b=2');
+      const browser = browserOf(await lab());
+      const { form_token = '', next = '' } = formIn((await browser.open(device)).text).fields;
+      const page = await browser.send(`/oauth/login/${name}`, { form_token, next });
+      expect({ status: page.status, refresh: page.headers['refresh'] }).toEqual({
+        status: 200,
+        refresh: '0; url=https://sso.example/?a=1&b=2',
+      });
+      expect(page.text).toContain(`<h1>Continue to ${shown}</h1>`);
+      expect(page.text).toContain('href="https://sso.example/?a=1&amp;b=2"');
+    },
+  );
 
   test.each([
     ['', false],
@@ -206,18 +212,15 @@ describe('the page that redirects to a provider', () => {
     ['?prompt=consent%20select_account', true],
     ['?prompt=consent', false],
     ['?state=login', false],
-  ])(
-    'the page that redirects to a provider for /oauth/authorize%s makes the provider ask for a new login: %s',
-    async (query, isAgain) => {
-      const options = jest
-        .spyOn(RedirectProviders.prototype, 'authorizationURL')
-        .mockResolvedValue('https://sso.example/');
-      const browser = browserOf(await lab());
-      const { form_token = '' } = formIn((await browser.open(device)).text).fields;
-      await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
-      expect(options.mock.calls.map((call) => call[2])).toEqual([isAgain]);
-    },
-  );
+  ])('the redirect to a provider for /oauth/authorize%s requests a new login or not: %s', async (query, isAgain) => {
+    const options = jest
+      .spyOn(RedirectProviders.prototype, 'authorizationURL')
+      .mockResolvedValue('https://sso.example/');
+    const browser = browserOf(await lab());
+    const { form_token = '' } = formIn((await browser.open(device)).text).fields;
+    await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
+    expect(options.mock.calls.map((call) => call[2])).toEqual([isAgain]);
+  });
 
   test('the page that redirects to a provider supports a target of 2,800 characters', async () => {
     jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
@@ -233,7 +236,7 @@ describe('the callback of a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
 
   // evidence: provider-login-state
-  test('the callback of a provider requires a login that this server has started, so that nobody can forge its cookie and state', async () => {
+  test('the callback of a provider requires a login that this server started, so that its cookie and state cannot be forged', async () => {
     const { made, person } = await labWithProvider();
     const browser = browserOf(made);
     const until = made.clock.now() + 600_000;
@@ -280,7 +283,7 @@ describe('the callback of a provider', () => {
   });
 
   // evidence: provider-login-limit
-  test('failed callbacks of a provider are limited by address, even with the cookie of one login, separately from passwords', async () => {
+  test('failed callbacks of a provider are limited per address, even with the cookie of one login, and separately from passwords', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await leave();
     const away = browser.cookies.get('__Host-platform-provider') ?? '';
@@ -298,7 +301,7 @@ describe('the callback of a provider', () => {
     expect((await comeBack('198.51.100.2')).status).toBe(503);
   });
 
-  test('the callback of a provider is not limited for users who logged in at the provider and are rejected here', async () => {
+  test('the callback of a provider is not limited for users who logged in at the provider but are rejected by this server', async () => {
     const { leave, comeBack } = await labWithProvider(new PersonRefused('no user is linked'));
     for (let logins = 0; logins < 5; logins += 1) {
       await leave();

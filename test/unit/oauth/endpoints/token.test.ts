@@ -43,7 +43,7 @@ const asShort = { client_id: 'short', client_secret: 'short' };
 
 describe('a login at the token endpoint', () => {
   // evidence: token-response-members
-  test('a login at the token endpoint returns the response of RFC 6749 section 5.1, and nothing more', async () => {
+  test('a login at the token endpoint returns exactly the fields of RFC 6749 section 5.1', async () => {
     const response = await (await createLab()).token(login);
     expect(response.status).toBe(200);
     expectUncached(response);
@@ -61,7 +61,7 @@ describe('a login at the token endpoint', () => {
     ['groups', 'groups', false],
     ['openid profile unknown', 'openid profile', true],
   ])(
-    'a login at the token endpoint for the scope %j is granted %j, with an id_token: %j',
+    'a login at the token endpoint with the scope %j is granted %j, with an id_token: %j',
     async (scope, granted, isIdentity) => {
       const body = (await (await createLab()).token({ ...login, scope })).json();
       expect(body['scope']).toBe(granted);
@@ -70,7 +70,7 @@ describe('a login at the token endpoint', () => {
     },
   );
 
-  test('a login at the token endpoint of a client that cannot refresh gets no refresh token', async () => {
+  test('a login at the token endpoint for a client that cannot refresh gets no refresh token', async () => {
     const { token } = await createLab({ clients });
     const response = await token({ ...login, ...asShort });
     expect(response.status).toBe(200);
@@ -84,7 +84,7 @@ describe('a login at the token endpoint', () => {
     expect((await token(fields, { headers: { authorization } })).status).toBe(200);
   });
 
-  test('a login at the token endpoint revokes the other sessions of the user with multipleLogin disabled', async () => {
+  test("a login at the token endpoint revokes the user's other sessions if multipleLogin is disabled", async () => {
     const { token, tokens, sessions } = await createLab({ multipleLogin: false });
     const sid = async (): Promise<string> =>
       tokens.verifyAccess(String((await token(login)).json()['access_token']))?.sid ?? '';
@@ -94,7 +94,7 @@ describe('a login at the token endpoint', () => {
   });
 });
 
-describe('a token request is rejected', () => {
+describe('a rejected token request', () => {
   const both = `Basic ${Buffer.from('platform:platform').toString('base64')}`;
 
   const refusals: [string, Fields, number, string, RegExp?][] = [
@@ -138,7 +138,7 @@ describe('a token request is rejected', () => {
   ];
   // evidence: token-endpoint-errors
   test.each(refusals.map(([how, fields, status, error, reason = /./]) => ({ how, fields, status, error, reason })))(
-    'a token request is rejected $how',
+    'a token request $how is rejected',
     async ({ fields, status, error, reason }) => {
       const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
       const response = await (await createLab({ clients, users })).token(fields);
@@ -150,7 +150,7 @@ describe('a token request is rejected', () => {
 
   // evidence: token-repeated-parameter
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'other'])(
-    'a token request is rejected for repeating %s',
+    'a token request that repeats the parameter %s is rejected',
     async (name) => {
       const { token } = await createLab();
       const body = `${new URLSearchParams({ scope: 'openid', other: 'x', ...login }).toString()}&${name}=again`;
@@ -178,36 +178,36 @@ describe('a token request is rejected', () => {
     expect((await token(fields)).json()['error']).toBe(error);
   });
 
-  test('a token request is rejected for a repeated field before its client authenticates', async () => {
+  test('a token request that repeats a field is rejected before its client is authenticated', async () => {
     const { token } = await createLab();
     expectRefused(await token({}, { body: 'scope=a&scope=a' }), 400, 'invalid_request', /repeated/);
   });
 
-  test('a token request is rejected for every missing field of the grant at once', async () => {
+  test('a token request is rejected with every missing field of the grant at once', async () => {
     const { token } = await createLab();
     const { error_description } = (await token({ ...asClient, grant_type: 'password' })).json();
     expect(error_description).toBe("the parameter 'username' is missing; the parameter 'password' is missing");
   });
 
-  test('a token request is rejected for authenticating its client twice', async () => {
+  test('a token request that authenticates its client twice is rejected', async () => {
     const { token } = await createLab();
     expectRefused(await token(login, { headers: { authorization: both } }), 400, 'invalid_request', /twice/);
   });
 
   test.each([
-    ['JSON', { headers: { 'content-type': 'application/json' }, body: JSON.stringify(login) }, 415],
+    ['a JSON body', { headers: { 'content-type': 'application/json' }, body: JSON.stringify(login) }, 415],
     ['no body', { headers: { 'content-type': '' }, body: '' }, 415],
-    ['too large a body', { body: `a=${'x'.repeat(70_000)}` }, 413],
+    ['a body that is too large', { body: `a=${'x'.repeat(70_000)}` }, 413],
     ['a broken encoding', { body: 'a=%' }, 400],
     ['an unknown compression', { headers: { 'content-encoding': 'magic' }, body: 'a=1' }, 415],
     ['a compressed form', { headers: { 'content-encoding': 'gzip' }, body: gzipSync('a=1') }, 415],
-  ])('a token request is rejected for a body with %s', async (_, options, status) => {
+  ])('a token request that has %s is rejected', async (_, options, status) => {
     expectRefused(await (await createLab()).token({}, options), status, 'invalid_request');
   });
 
   // evidence: token-method
   test.each(['GET', 'PUT', 'DELETE', 'PATCH'])(
-    'a token request is rejected for the method %s, with a 405 that names POST',
+    'a token request with the method %s is rejected with a 405 that names POST',
     async (method) => {
       const { token } = await createLab();
       const response = await token({}, { method, body: '' });
@@ -218,7 +218,7 @@ describe('a token request is rejected', () => {
 
   // evidence: token-url-parameters
   test.each(['?grant_type=password', '?access_token=x', '?x'])(
-    'a token request is rejected for parameters in the URL: %s',
+    'a token request with parameters in the URL is rejected: %s',
     async (query) => {
       const { app } = await createLab();
       const response = await sendRequest(app, `/oauth/token${query}`, {
@@ -230,7 +230,7 @@ describe('a token request is rejected', () => {
     },
   );
 
-  test('a token request is rejected while the cluster cannot be written, with a 503 to be retried', async () => {
+  test('a token request gets 503 while the cluster accepts no writes, so that the client retries', async () => {
     const { token, client } = await createLab();
     client.before = () => {
       throw unreachable(new Error('the socket hung up'));
@@ -241,7 +241,7 @@ describe('a token request is rejected', () => {
     expect(response.text).not.toContain('socket');
   });
 
-  test('a token request is rejected after an internal error, with a 500 without the cause', async () => {
+  test('a token request gets 500 without the cause after an internal error', async () => {
     const { token, hashes } = await createLab();
     hashes.failure = new Error('out of memory at /srv/hash.js');
     const response = await token(login);
@@ -250,9 +250,9 @@ describe('a token request is rejected', () => {
   });
 });
 
-describe('token responses do not distinguish', () => {
+describe('token responses for failed logins', () => {
   // evidence: password-login-equal-work
-  test('an unknown user, a wrong password and a disabled user: the same bytes after the same work', async () => {
+  test('the token endpoint responds to an unknown user, a wrong password and a disabled user with the same bytes and work', async () => {
     const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
     const seen: unknown[] = [];
     for (const fields of [
@@ -275,7 +275,7 @@ describe('after too many failed logins', () => {
 
   // evidence: password-login-limit
   test.each(['alice', 'nobody'])(
-    'a login as %s gets 429 without more work, even with the right password',
+    'a login as %s gets 429 without more work after too many failures, even with the right password',
     async (username) => {
       const { token, hashes } = await createLab({ loginLimit });
       for (let time = 0; time < 3; time += 1)
@@ -290,7 +290,7 @@ describe('after too many failed logins', () => {
 
   // evidence: password-login-concurrent
   test.each(['alice', 'nobody'])(
-    'concurrent guesses at %s cause no more hashes than the limit allows',
+    'concurrent guesses at the password of %s cause no more hashes than the limit allows',
     async (username) => {
       const { token, hashes } = await createLab({ loginLimit });
       const before = hashes.verified.length;
@@ -308,7 +308,7 @@ describe('after too many failed logins', () => {
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  test('the wait in the response is sufficient', async () => {
+  test('waiting for the time in a 429 response to a login is sufficient', async () => {
     const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' });
     const { headers } = await token(login);
@@ -316,7 +316,7 @@ describe('after too many failed logins', () => {
     expect((await token(login)).status).toBe(200);
   });
 
-  test('another address is allowed to log in, except for the delay of the user', async () => {
+  test('a login from another address is possible after too many failures, except for the delay of the user', async () => {
     const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' }, { from: '192.0.2.9' });
     await clock.advance(5_000);
@@ -341,7 +341,7 @@ describe('a token refresh', () => {
   });
 
   // evidence: refresh-narrower-scope
-  test('a token refresh may request a narrower scope, and a later one the full scope again', async () => {
+  test('a token refresh may request a narrower scope, and a later refresh may request the full scope again', async () => {
     const made = await createLab();
     const first = await tokensOf(made, { ...login, scope: 'openid profile groups' });
     const narrowed = (await made.token({ ...refreshWith(first.refresh), scope: 'openid' })).json();
@@ -360,14 +360,14 @@ describe('a token refresh', () => {
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
   });
 
-  test('a token refresh whose session another request changes meanwhile gets its tokens', async () => {
+  test('a token refresh whose session is changed concurrently gets its tokens', async () => {
     const made = await createLab();
     const { refresh } = await tokensOf(made);
     overtakeNextWrite(made);
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
   });
 
-  test('a token refresh reads the cluster only after another request changed the session', async () => {
+  test('a token refresh reads the cluster only if another request changed the session', async () => {
     const made = await createLab();
     const methods = async (token: string): Promise<[string, string[]]> => {
       await settle();
@@ -423,7 +423,7 @@ describe('a token refresh', () => {
   });
 });
 
-test('no response or log line contains a secret of the request', async () => {
+test('no response and no log line contains a secret of the request', async () => {
   const { log, lines } = logOfLines();
   const made = await createLab({ clients }, { log });
   const secrets = [rightPassword, 'wrong-secret-horse', 'a-client-secret'];

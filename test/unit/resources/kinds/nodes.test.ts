@@ -41,7 +41,7 @@ describe('the table cells of a node', () => {
     ]);
   });
 
-  test('the table cells of a node without a status show what is unknown', () => {
+  test('the table cells of a node without a status show unknown values', () => {
     expect(nodes.cells(node('a'), now)).toEqual([
       'a',
       'Unknown',
@@ -61,7 +61,7 @@ describe('the table cells of a node', () => {
     ['True', 'Ready'],
     ['False', 'NotReady'],
     ['Unknown', 'NotReady'],
-  ])('the table cells of a node with Ready=%s show %s', (status, cell) => {
+  ])('the table cells of a node with the condition Ready=%s show %s', (status, cell) => {
     expect(nodes.cells(node('a', { status: { conditions: [ready(status)] } }), now)[1]).toBe(cell);
   });
 });
@@ -77,9 +77,12 @@ test.each([
   [[ready('True')], true, 'unschedulable'],
   [[ready('False')], true, ['warning', 'unschedulable']],
   [[ready('True'), { type: 'MemoryPressure', status: 'True' }], true, ['warning', 'unschedulable']],
-])('the status of a node with %j, cordoned %s, is %s', (conditions, unschedulable, status) => {
-  expect(nodes.statusOf(node('a', { unschedulable, status: { conditions } }))).toEqual(status);
-});
+])(
+  'the status of a node with the conditions %j and spec.unschedulable=%s is %s',
+  (conditions, unschedulable, status) => {
+    expect(nodes.statusOf(node('a', { unschedulable, status: { conditions } }))).toEqual(status);
+  },
+);
 
 const minute = 60;
 const hour = 60 * minute;
@@ -105,6 +108,6 @@ test.each([
   [730 * day, '2y'],
   [731 * day, '2y1d'],
   [8 * 365 * day + day, '8y'],
-])('an age of %i s is shown as %s', (seconds, text) => {
+])('an age of %i s is shown as %s in a table', (seconds, text) => {
   expect(humanDuration(seconds * 1000)).toBe(text);
 });

@@ -73,7 +73,7 @@ describe('an authorization code', () => {
     expect(await granted(replica.sessions, (redeemed as Redeemed).refreshToken ?? '')).toEqual(expect.any(String));
   });
 
-  test('an authorization code starts a session without a refresh token if none is allowed, and that session does not idle', async () => {
+  test('an authorization code starts a session without a refresh token or an idle timeout if no refresh token is allowed', async () => {
     const code = await replica.sessions.codes.create({ ...login, code: { redirectURI } }, minute, false);
     const redeemed = (await redeem(replica.sessions, code, { isRefreshable: false })) as Redeemed;
     expect(redeemed).not.toHaveProperty('refreshToken');
@@ -94,26 +94,26 @@ describe('an authorization code', () => {
     expect(reads()).toBe(before);
   });
 
-  test('an authorization code of a deleted session has expired', async () => {
+  test('an authorization code of a deleted session is reported as expired', async () => {
     expect(await use(tokens.first(newSessionID()))).toBe('ended');
   });
 
   test.each([
     ['a sealed token of the same session', (code: string) => tokens.first(tokens.sessionOf(code) ?? '')],
     ['its successor', (code: string) => tokens.successor(code)],
-  ])('an authorization code is not redeemed by %s, and stays valid', async (_, other) => {
+  ])('an authorization code cannot be redeemed with %s, and stays valid', async (_, other) => {
     const code = await newCode();
     expect(await use(other(code))).toBe('unknown');
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('an authorization code is not a refresh token, and a refresh token is not a code', async () => {
+  test('an authorization code is not accepted as a refresh token, and a refresh token is not accepted as a code', async () => {
     const { refreshToken } = await replica.sessions.create(login);
     expect(await use(refreshToken)).toBe('unknown');
     expect(typeof (await refresh(replica.sessions, await newCode()))).toBe('string');
   });
 
-  test('an authorization code is valid for its lifetime', async () => {
+  test('an authorization code is valid for its whole lifetime', async () => {
     const [one, other] = [await newCode(), await newCode()];
     await made.clock.advance(minute - 1);
     expect(await use(one)).toMatchObject({ session: {} });
@@ -127,7 +127,7 @@ describe('an authorization code', () => {
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('an authorization code is not consumed by a lookup, and is consumed once however often it was looked up', async () => {
+  test('an authorization code is not consumed by lookups, and is consumed exactly once afterwards', async () => {
     const code = await newCode();
     const find = () => replica.sessions.codes.find(code, login.clientID, false);
     const [one, other] = (await Promise.all([find(), find()])) as [FoundCode, FoundCode];
@@ -137,7 +137,7 @@ describe('an authorization code', () => {
     expect(phases()).toEqual(['Active']);
   });
 
-  test('an authorization code that is reused by a browser revokes the session that it started', async () => {
+  test('an authorization code that is used twice by a browser revokes the session that it started', async () => {
     const code = await newCode();
     const { session, refreshToken = '' } = (await use(code)) as Redeemed;
     expect(await use(code)).toBe('reused');
@@ -146,7 +146,7 @@ describe('an authorization code', () => {
     expect(typeof (await refresh(replica.sessions, refreshToken))).toBe('string');
   });
 
-  test('an authorization code that is reused by a device revokes nothing', async () => {
+  test('an authorization code that is used twice by a device revokes nothing', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     const { session } = (await use(code)) as Redeemed;
@@ -154,7 +154,7 @@ describe('an authorization code', () => {
     expect(await replica.sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('an authorization code that was revoked has expired', async () => {
+  test('an authorization code that was revoked is reported as expired', async () => {
     const code = await newCode();
     await replica.sessions.revoke(tokens.sessionOf(code) ?? '');
     expect(await use(code)).toBe('ended');
@@ -162,7 +162,7 @@ describe('an authorization code', () => {
 
   test.each<[string, (sid: string) => Promise<void>]>([
     ['is revoked', (sid) => replica.sessions.revoke(sid)],
-    ['is gone', async (sid) => made.cluster.delete(path, sid)],
+    ['is deleted', async (sid) => made.cluster.delete(path, sid)],
     ['has expired', () => made.clock.advance(lifetimes.refreshTokenIdle)],
   ])('an authorization code cannot be used once its login %s', async (_, end) => {
     const { session } = await replica.sessions.create(login);
@@ -202,19 +202,19 @@ function disturb(times: number): void {
 }
 
 describe('a code whose session is changed concurrently', () => {
-  test('a code is redeemed at the fifth attempt if its session is changed concurrently four times', async () => {
+  test('an authorization code is redeemed at the fifth attempt if its session is changed concurrently four times', async () => {
     const code = await newCode();
     disturb(4);
     expect(await use(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
   });
 
-  test('a code gets 503 after five attempts if its session is changed concurrently each time', async () => {
+  test('an authorization code gets 503 after five attempts if its session is changed concurrently each time', async () => {
     const code = await newCode();
     disturb(5);
     await expect(use(code)).rejects.toMatchObject({ code: 503 });
   });
 
-  test('the reuse of a code revokes its session, even if the session is changed concurrently', async () => {
+  test('the second use of an authorization code revokes its session, even if the session is changed concurrently', async () => {
     const code = await newCode();
     await use(code);
     disturb(1);
@@ -265,7 +265,7 @@ describe('a device code', () => {
     expect(await use(code)).toBe('ended');
   });
 
-  test('a device code starts a session of the user who approves it, and of no one else', async () => {
+  test('a device code starts a session only for the user who approves it', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     await settle();

@@ -34,7 +34,7 @@ describe('a new session', () => {
     expect(JSON.stringify(stored(cluster))).not.toContain(refreshToken.split('.')[1]);
   });
 
-  test('a new session is known at once on its own replica, and after one read on another, before any watch event', async () => {
+  test('a new session is known at once on its own replica, and after one read on another replica, before any watch event', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     for (const { client } of [one, two]) client.holdWatches();
@@ -46,7 +46,7 @@ describe('a new session', () => {
     expect(two.client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('a new session is read once for concurrent requests, and not again for a moment if it does not exist', async () => {
+  test('a new session is read once for concurrent requests, and is not read again for a moment if it does not exist', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
@@ -74,7 +74,7 @@ describe('a new session', () => {
 test.each([
   ['the kind is not served', new KubeError(404, { message: '404 page not found' }), /sessions\.iam\.platform\.io/],
   ['the name is taken', new KubeError(409, { message: 'exists' }), /exists/],
-])('a login that cannot be stored because %s gets 503, and the reason is logged', async (_, failure, why) => {
+])('a login whose session cannot be stored because %s gets 503, and the reason is logged', async (_, failure, why) => {
   const { log, lines } = logOfLines();
   const { sessions, client } = await lab(lifetimes, log).replica();
   client.before = failing('POST', failure);
@@ -88,7 +88,7 @@ describe('the sessions of one user', () => {
   const bob = { ...login, userName: 'bob', userUID: 'uid-bob' };
 
   // evidence: session-limit
-  test('the sessions of one user are at most a hundred: one more revokes the least recently used one', async () => {
+  test('the sessions of one user are limited to a hundred, and a further session revokes the least recently used one', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session: other } = await one.sessions.create(bob);
@@ -123,7 +123,7 @@ describe('the sessions of one user', () => {
     expect(await sessions.active(oldest.metadata.name)).toBeUndefined();
   });
 
-  test('the sessions of one user are not evicted while they are used: a concurrent refresh keeps a session', async () => {
+  test('a session that is refreshed concurrently is not evicted', async () => {
     const { log, lines } = logOfLines();
     const { clock, cluster, replica } = lab(lifetimes, log);
     const [one, two] = [await replica(), await replica()];
@@ -141,7 +141,7 @@ describe('the sessions of one user', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
   });
 
-  test('the sessions of one user are not revoked if the new one fails, and the new one succeeds if none can be revoked', async () => {
+  test('the sessions of one user are not revoked if the new session fails, and it succeeds if none can be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, clock, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();
@@ -162,7 +162,7 @@ describe('the sessions of one user', () => {
 });
 
 describe('sessions of one kind do not evict others', () => {
-  test('codes that are pending are at most 20 per user, and evict no session', async () => {
+  test('pending codes are limited to 20 per user, and evict no session', async () => {
     const { cluster, replica } = lab();
     const { sessions } = await replica();
     const { session } = await sessions.create(login);

@@ -39,14 +39,14 @@ async function fill(number: number, addressOf: (index: number) => string): Promi
 const tooMany = { code: 429, reason: 'TooManyRequests', headers: { 'Retry-After': '6' } };
 
 describe('pending devices', () => {
-  test('pending devices are at most 20 per address', async () => {
+  test('pending devices are limited to 20 per address', async () => {
     await fill(20, () => '192.0.2.1');
     await expect(newDevice()).rejects.toMatchObject({ ...tooMany, message: expect.stringContaining('address') });
     expect(await newDevice('192.0.2.2')).toBeDefined();
     expect(stored(made.cluster)).toHaveLength(21);
   });
 
-  test('pending devices are at most 20 per IPv6 host and 40 per IPv6 network', async () => {
+  test('pending devices are limited to 20 per IPv6 host and 40 per IPv6 network', async () => {
     await fill(20, () => '2001:db8:0:1::1');
     await expect(newDevice('2001:db8:0:1::2')).rejects.toMatchObject(tooMany);
     await fill(20, (index) => `2001:db8:0:${(index + 2).toString(16)}::1`);
@@ -57,7 +57,7 @@ describe('pending devices', () => {
     expect(await newDevice('2001:db8:1:1::1')).toBeDefined();
   });
 
-  test('pending devices are at most 1,000 in total', async () => {
+  test('pending devices are limited to 1,000 in total', async () => {
     const addresses = Array.from({ length: 1_100 }, (_, index) => `10.0.${index >> 8}.${index % 256}`);
     await Promise.allSettled(addresses.map((address) => newDevice(address)));
     await settle();
@@ -65,7 +65,7 @@ describe('pending devices', () => {
     expect(stored(made.cluster)).toHaveLength(1_000);
   });
 
-  test('pending devices are limited with concurrent requests too', async () => {
+  test('pending devices are limited even with concurrent requests', async () => {
     const all = await Promise.allSettled(Array.from({ length: 30 }, () => newDevice()));
     expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
     expect(stored(made.cluster)).toHaveLength(20);
@@ -94,14 +94,14 @@ describe('pending devices', () => {
     expect(await newDevice()).toBeDefined();
   });
 
-  test('pending devices are not counted when they could not be written', async () => {
+  test('pending devices are not counted if they could not be written', async () => {
     replica.client.before = failing('POST');
     for (let index = 0; index < 30; index += 1) await expect(newDevice()).rejects.toMatchObject({ code: 503 });
     replica.client.before = () => undefined;
     expect(await newDevice()).toBeDefined();
   });
 
-  test('pending devices have unique user codes: one that is in use yields no device code, on any replica', async () => {
+  test('pending devices have unique user codes, and a code that is in use yields no device code on any replica', async () => {
     const other = await made.replica();
     expect(await newDevice('192.0.2.1', 'SAME')).toBeDefined();
     replica = other;
@@ -109,12 +109,12 @@ describe('pending devices', () => {
     expect(stored(made.cluster)).toHaveLength(1);
   });
 
-  test('a new device gets 503 when the cluster refuses it for another reason', async () => {
+  test('a new device gets 503 when the cluster rejects it for another reason', async () => {
     replica.client.before = failing('POST', new KubeError(403, { message: 'no' }));
     await expect(newDevice()).rejects.toMatchObject({ code: 503 });
   });
 
-  test('pending devices have no user, and record the address of the request', async () => {
+  test('pending devices have no user, and store the address of the request', async () => {
     await newDevice('192.0.2.7');
     expect(stored(made.cluster)).toMatchObject([
       { spec: { userName: '', userUID: '', clientID: 'platform-cli', code: { sourceIP: '192.0.2.7' } } },
@@ -135,7 +135,7 @@ describe('a user code', () => {
   test.each<[string, (sid: string) => Promise<void>]>([
     ['expires', () => made.clock.advance(minute)],
     ['is denied', (sid) => replica.sessions.revoke(sid)],
-  ])('a user code identifies nothing when the device %s', async (_, end) => {
+  ])('a user code identifies no device when the device %s', async (_, end) => {
     await newDevice('192.0.2.1', 'SAME');
     await end(tokens.sessionFor('SAME'));
     expect(await replica.sessions.devices.findPending('SAME')).toBeUndefined();
@@ -171,7 +171,7 @@ describe('the approval of a device', () => {
     expect(await approve(change)).toBe(false);
   });
 
-  test('the approval of a device applies to devices only: a session without a code cannot be taken over', async () => {
+  test('the approval of a device applies only to devices, so that a session without a code cannot be taken over', async () => {
     const { session } = await replica.sessions.create(login);
     const bob = { ...holder, userName: 'bob', userUID: 'uid-bob', authenticatedAt: session.spec.createdAt, login: 'x' };
     expect(await replica.sessions.devices.approve(session, bob)).toBe(false);

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { logOfLines } from '../../../fakes/log.ts';
 import { lab, lifetimes, login, minute, path, stored } from '../../../labs/sessions.ts';
 
-test('sessions started by the code or device of a login do not outlive it', async () => {
+test('sessions started with the code or device of a login do not outlive the login', async () => {
   const { cluster, clock, replica } = lab();
   const { sessions } = await replica();
   const authenticatedAt = new Date(clock.now()).toISOString();
@@ -17,7 +17,7 @@ test('sessions started by the code or device of a login do not outlive it', asyn
   expect(stored(cluster).map(({ spec }) => Date.parse(spec.expiresAt))).toEqual([until, until]);
 });
 
-test('a Pending session without a code has ended: devices can still log in, and it is swept without a warning', async () => {
+test('a pending session without a code has ended, devices can still log in, and the session is swept without a warning', async () => {
   const { log, lines } = logOfLines();
   const { cluster, clock, replica } = lab(lifetimes, log);
   const { sessions } = await replica();

@@ -115,7 +115,7 @@ describe('a client_credentials token', () => {
     expect(await isGood(made, response)).toBe(false);
   });
 
-  test('a client_credentials token ends when it expires; there is no idle timeout', async () => {
+  test('a client_credentials token ends when it expires, without an idle timeout', async () => {
     const made = await lab();
     made.configure({ clients: [ci], refreshTokenIdle: '10m' });
     const response = await made.token(asItself);
@@ -145,7 +145,7 @@ describe('a client_credentials token', () => {
 
 describe('token exchange', () => {
   // evidence: token-exchange-identity
-  test('token exchange belongs to the ServiceAccount that kube-apiserver names, with its groups', async () => {
+  test('token exchange returns a token of the ServiceAccount that kube-apiserver names, with its groups', async () => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock)));
     expect({ status: response.status, body: response.json() }).toEqual({
@@ -170,18 +170,21 @@ describe('token exchange', () => {
   test.each([
     [10 * minute, 600],
     [600 * minute, 7200],
-  ])('token exchange of a token that expires in %d ms is valid for %d s', async (life, expiresIn) => {
-    const made = await lab();
-    const response = await made.token(exchangeOf(serviceToken(made.clock, life)));
-    expect(response.json()['expires_in']).toBe(expiresIn);
-    await made.clock.advance(expiresIn * 1_000 - 1);
-    expect(await isGood(made, response)).toBe(true);
-    // Not a moment longer, whatever the allowed clock skew.
-    await made.clock.advance(1);
-    expect(await isGood(made, response)).toBe(false);
-  });
+  ])(
+    'token exchange of a token that expires in %d ms returns a token that is valid for %d s',
+    async (life, expiresIn) => {
+      const made = await lab();
+      const response = await made.token(exchangeOf(serviceToken(made.clock, life)));
+      expect(response.json()['expires_in']).toBe(expiresIn);
+      await made.clock.advance(expiresIn * 1_000 - 1);
+      expect(await isGood(made, response)).toBe(true);
+      // Not a moment longer, whatever the allowed clock skew.
+      await made.clock.advance(1);
+      expect(await isGood(made, response)).toBe(false);
+    },
+  );
 
-  test('token exchange uses no directory, not even one with a user of the same name', async () => {
+  test('token exchange uses no user directory, not even one with a user of the same name', async () => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock)));
     made.configure({ clients: [ci], users: [{ username: 'bob' }] });
@@ -192,7 +195,7 @@ describe('token exchange', () => {
 
   // evidence: token-exchange-refused
   test.each<[string, Reviewed | undefined]>([
-    ['kube-apiserver refuses', undefined],
+    ['kube-apiserver rejects', undefined],
     ['belongs to a user', { username: 'jane', uid: 'uid-jane', groups: ['system:masters'] }],
     ['has no uid', { username: account.username, groups: account.groups }],
   ])('token exchange of a token that %s is rejected', async (_, user) => {
@@ -234,7 +237,7 @@ describe('token exchange', () => {
     ['another audience', { audience: 'https://evil.example' }, /audience must be/],
     ['an actor', { actor_token: 'x', actor_token_type: jwtType }, /actor_token/],
     ['an actor without a type', { actor_token: 'x' }, /actor_token/],
-    ['a type of an actor', { actor_token_type: jwtType }, /actor_token/],
+    ['the type of an actor without an actor', { actor_token_type: jwtType }, /actor_token/],
     ['an opaque token', { subject_token: 'opaque' }, /must be a valid token of a ServiceAccount/],
   ])('token exchange with %s is rejected before any request', async (_, fields, reason) => {
     const made = await lab();
@@ -253,7 +256,7 @@ describe('token exchange', () => {
     expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
   });
 
-  test('token exchange logs neither token', async () => {
+  test('token exchange logs neither the old token nor the new one', async () => {
     const { log, lines } = logOfLines();
     const made = await lab(ci, account, { log });
     const subject = serviceToken(made.clock);
@@ -264,7 +267,7 @@ describe('token exchange', () => {
   });
 });
 
-test('a program has at most a thousand sessions; the least recently used one is evicted', async () => {
+test('a program has at most a thousand sessions, and a further session evicts the least recently used one', async () => {
   const made = await lab();
   await made.token(asItself);
   const { spec } = onlySession(made);

@@ -41,7 +41,7 @@ async function lost() {
 }
 
 describe('a refresh', () => {
-  test('a refresh returns the successor and extends the idle timeout', async () => {
+  test('a refresh returns the successor of the refresh token and extends the idle timeout', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -52,7 +52,7 @@ describe('a refresh', () => {
     expect(stored(cluster)).toHaveLength(1);
   });
 
-  test('a refresh repeated within the grace period returns the same successor, on any replica, and writes nothing', async () => {
+  test('a refresh that is repeated within the grace period returns the same successor on any replica, and writes nothing', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);
@@ -88,7 +88,7 @@ describe('a refresh', () => {
   });
 
   // evidence: refresh-reuse
-  test('a refresh repeated after the grace period revokes the session everywhere', async () => {
+  test('a refresh that is repeated after the grace period revokes the session on every replica', async () => {
     const { clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -140,9 +140,9 @@ describe('a refresh', () => {
     expect(await granted(sessions, refreshToken)).toBe(tokens.successor(refreshToken));
   });
 
-  describe('whose response was lost for longer than the grace period', () => {
+  describe('a refresh whose response was lost for longer than the grace period', () => {
     // evidence: refresh-lost-grace
-    test('a refresh whose response was lost for longer than the grace period is repeated by the replica that lost it, and the grace period starts then, everywhere', async () => {
+    test('a lost refresh is repeated after the grace period by the replica that lost it, and the grace period starts again', async () => {
       const { one, two, clock, refreshToken } = await lost();
       const successor = await granted(one, refreshToken);
       expect(successor).toBe(tokens.successor(refreshToken));
@@ -154,14 +154,14 @@ describe('a refresh', () => {
     });
 
     // evidence: refresh-lost-successor-used
-    test('a refresh whose response was lost for longer than the grace period revokes the session once the successor was used', async () => {
+    test('a lost refresh that is repeated after the grace period revokes the session if the successor was used', async () => {
       const { one, two, refreshToken } = await lost();
       await granted(two, tokens.successor(refreshToken));
       expect(await refresh(one, refreshToken)).toBe('reused');
     });
 
     // evidence: refresh-lost-other-replica
-    test('a refresh whose response was lost for longer than the grace period revokes the session on other replicas, and after ten minutes', async () => {
+    test('a lost refresh that is repeated on another replica, or after ten minutes, revokes the session', async () => {
       const elsewhere = await lost();
       expect(await refresh(elsewhere.two, elsewhere.refreshToken)).toBe('reused');
       const late = await lost();
@@ -169,7 +169,7 @@ describe('a refresh', () => {
       expect(await refresh(late.one, late.refreshToken)).toBe('reused');
     });
 
-    test('a refresh whose response was lost for longer than the grace period can still be repeated after a lookup or another lost response', async () => {
+    test('a lost refresh can be repeated after the grace period even after a lookup or another lost response', async () => {
       const { one, client, clock, refreshToken } = await lost();
       expect(await one.rotation.inspect(refreshToken)).toMatchObject({ isCurrent: true });
       client.before = ({ method }) => {
@@ -183,7 +183,7 @@ describe('a refresh', () => {
     });
   });
 
-  test('a refresh without a response of the cluster is given up while an honest client may still repeat it', async () => {
+  test('a refresh without a response of the cluster is abandoned while an honest client may still repeat it', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -209,7 +209,7 @@ describe('a refresh', () => {
     expect(stored(cluster)).toEqual(before);
   });
 
-  test('a refresh that looks up its token consumes nothing, and does not read what the watch has sent', async () => {
+  test('a lookup of a refresh token consumes nothing, and does not read from the cluster what the watch has sent', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -223,7 +223,7 @@ describe('a refresh', () => {
     expect(client.requests.map(({ method }) => method)).toEqual(['PUT']);
   });
 
-  test('a refresh that was overtaken since the lookup must be retried, and then gets the same successor', async () => {
+  test('a refresh of a session that changed since the lookup must be retried, and then returns the same successor', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);
@@ -250,7 +250,7 @@ describe('a refresh', () => {
     expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Revoked']);
   });
 
-  test('a refresh with a token that was never issued reads nothing', async () => {
+  test('a refresh with a token that was never issued causes no read of the cluster', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -262,7 +262,7 @@ describe('a refresh', () => {
     expect(await sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('a refresh repeated concurrently on two replicas returns the same successor to all', async () => {
+  test('concurrent repeated refreshes on two replicas all return the same successor', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),

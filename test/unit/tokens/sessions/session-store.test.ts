@@ -6,7 +6,7 @@ import { lab, login, minute, path, second } from '../../../labs/sessions.ts';
 
 describe('the session store of a replica', () => {
   // evidence: session-watch-silent
-  test('the session store of a replica whose watch sends nothing for 15 s responds with 503, even if the cluster responds to all other requests', async () => {
+  test('the session store of a replica whose watch sends nothing for 15 s returns 503, even if the cluster responds otherwise', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -22,7 +22,7 @@ describe('the session store of a replica', () => {
     expect(await sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('the session store of a replica trusts its watch while nothing happens', async () => {
+  test('the session store of a replica trusts its watch while no session changes', async () => {
     const { clock, replica } = lab();
     const { sessions } = await replica();
     const { session } = await sessions.create(login);
@@ -32,7 +32,7 @@ describe('the session store of a replica', () => {
     }
   });
 
-  test('the session store of a replica responds 503 until it has read the sessions once', async () => {
+  test('the session store of a replica returns 503 until it has read the sessions once', async () => {
     const { replica } = lab();
     const { sessions: other } = await replica();
     const { session } = await other.create(login);
@@ -45,7 +45,7 @@ describe('the session store of a replica', () => {
     expect(await late.active(session.metadata.name)).toBeDefined();
   });
 
-  test('the session store of a replica knows the active sessions of a user, including one that it has just created', async () => {
+  test('the session store of a replica returns the active sessions of a user, including one that it has just created', async () => {
     const { clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const first = await one.sessions.create(login);

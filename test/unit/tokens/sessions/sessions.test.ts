@@ -28,7 +28,7 @@ describe('a session ends', () => {
   });
 
   // evidence: session-revocation
-  test('a session ends by revocation: at once on this replica, and elsewhere with the watch event', async () => {
+  test('a session ends when it is revoked, at once on this replica and with the watch event on the others', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -43,7 +43,7 @@ describe('a session ends', () => {
     await one.sessions.revoke(newSessionID());
   });
 
-  test('a session ends by revocation even if it is changed concurrently', async () => {
+  test('a session that is changed concurrently ends when it is revoked', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -57,7 +57,7 @@ describe('a session ends', () => {
   });
 
   test.each(['deleted', 'revoked and deleted'])(
-    'a session ends when its object was %s, even if it had just been created',
+    'a session ends when its object was %s, even if the session had just been created',
     async (how) => {
       const { cluster, replica } = lab();
       const { sessions, ended } = await replica();
@@ -100,7 +100,7 @@ describe('a session ends', () => {
 });
 
 describe('a replica that is stopped', () => {
-  test('a replica that is stopped sends no more requests, and leaves no timer behind', async () => {
+  test('a replica that is stopped sends no more requests about sessions, and leaves no timer', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     await sessions.create(login);
@@ -113,7 +113,7 @@ describe('a replica that is stopped', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('a replica that is stopped during a sweep deletes nothing more', async () => {
+  test('a replica that is stopped during a sweep of sessions deletes no more sessions', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     for (let index = 0; index < 5; index += 1) {
@@ -133,7 +133,7 @@ const reads = ({ requests }: MemoryClient): number => requests.filter(({ method 
 
 describe('a session ID', () => {
   test.each(['', 'x', '../secrets/platform-admin', 'A'.repeat(32), `${'a'.repeat(32)}\n`])(
-    'a session ID that is invalid, %j, never reaches the cluster',
+    'the invalid session ID %j never reaches the cluster',
     async (sid) => {
       const { replica } = lab();
       const { sessions, client } = await replica();
@@ -143,7 +143,7 @@ describe('a session ID', () => {
     },
   );
 
-  test('a session ID that is unknown causes one read in two seconds, however many requests carry it', async () => {
+  test('an unknown session ID causes one read in two seconds, however many requests contain it', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
@@ -170,7 +170,7 @@ describe('a session ID', () => {
 });
 
 describe('the dismissal of sessions', () => {
-  test('the dismissal of sessions revokes the others if one cannot be revoked, with a warning', async () => {
+  test('the dismissal of sessions continues with a warning if one session cannot be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();
@@ -199,7 +199,7 @@ describe('the dismissal of sessions', () => {
     expect(writes()).toBe(before);
   });
 
-  test('the dismissal of sessions skips a session that is deleted meanwhile, and later dismissals work', async () => {
+  test('the dismissal of sessions skips a session that is deleted in the meantime, and later dismissals work', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const started = [await sessions.create(login), await sessions.create(login)];
@@ -218,7 +218,7 @@ describe('the dismissal of sessions', () => {
   });
 });
 
-test('a removed listener is no longer notified of ended sessions', async () => {
+test('a removed listener is not notified of ended sessions any more', async () => {
   const { replica } = lab();
   const { sessions } = await replica();
   const received: string[] = [];
@@ -232,7 +232,7 @@ test('a removed listener is no longer notified of ended sessions', async () => {
   expect(received).toEqual([one.session.metadata.name]);
 });
 
-test('requests leave no timer behind, whether they succeed or not', async () => {
+test('requests of the session store leave no timer, whether they succeed or not', async () => {
   const { clock, replica } = lab();
   const { sessions, client } = await replica();
   const before = clock.pending().length;

@@ -16,7 +16,7 @@ import {
 } from '../../../labs/sessions.ts';
 
 describe('the session sweep', () => {
-  test('the session sweep deletes ended sessions and nothing else', async () => {
+  test('the session sweep deletes only ended sessions', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const kept = await sessions.create(login);
@@ -28,7 +28,7 @@ describe('the session sweep', () => {
     expect(stored(cluster)).toEqual([]);
   });
 
-  test('the session sweep is done by the replica that holds the Lease, and by no other', async () => {
+  test('the session sweep is done only by the replica that holds the Lease', async () => {
     let isOurs = false;
     const { cluster, clock, replica } = lab(lifetimes, silent, () => isOurs);
     const { sessions } = await replica();
@@ -51,7 +51,7 @@ describe('the session sweep', () => {
     expect(namesIn(cluster)).toEqual([session.metadata.name]);
   });
 
-  test('the session sweep is abandoned when the cluster rejects consecutive deletions', async () => {
+  test('the session sweep is aborted when the cluster rejects consecutive deletions', async () => {
     const { cluster, clock, replica } = lab();
     const { client } = await replica();
     for (let index = 0; index < 1_000; index += 1)
@@ -84,7 +84,7 @@ describe('the session sweep', () => {
     expect(stored(cluster)).toHaveLength(2);
   });
 
-  test('the session sweep does not delete a session that another replica has refreshed meanwhile', async () => {
+  test('the session sweep does not delete a session that another replica has refreshed in the meantime', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);
@@ -97,7 +97,7 @@ describe('the session sweep', () => {
     expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Active']);
   });
 
-  test('the session sweep keeps a session listed that was refreshed just before its deletion', async () => {
+  test('the session sweep keeps a session that was refreshed just before its deletion', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -115,7 +115,7 @@ describe('the session sweep', () => {
     expect(sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toEqual([name]);
   });
 
-  test('the session sweep continues after a failure, and no error escapes', async () => {
+  test('the session sweep continues after a failure, and throws no error', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);

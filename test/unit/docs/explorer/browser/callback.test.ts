@@ -10,7 +10,7 @@ const issuer = 'https://platform.example';
 const pending = { state: 's1', verifier: 'v1', hash: '#it', withCustomResources: false };
 const good = { code: 'c1', state: 's1', iss: issuer };
 
-test('authorizationCode returns the code of the response to the pending login', () => {
+test('authorizationCode() returns the code of the response to the pending login', () => {
   expect(authorizationCode(new URLSearchParams(good), pending, issuer)).toBe('c1');
 });
 
@@ -23,11 +23,11 @@ test.each([
   ['http://platform.example/', 'https://platform.example', false],
   ['https://127.0.0.1:9443/', 'https://platform.example', false],
   ['https://platform.example/', '', false],
-])('isAt: %s is the issuer %s: %s', (base, of, expected) => {
+])('isAt() reports whether the page %s belongs to the issuer "%s": %s', (base, of, expected) => {
   expect(isAt(new URL(base), of)).toBe(expected);
 });
 
-describe('authorizationCode rejects', () => {
+describe('authorizationCode()', () => {
   test.each<[string, Record<string, string | undefined>, RegExp]>([
     ['another state', { state: 's2' }, /another login/],
     ['no state', { state: undefined }, /another login/],
@@ -40,7 +40,7 @@ describe('authorizationCode rejects', () => {
       { code: undefined, error: 'access_denied', iss: 'https://evil.example' },
       /not from/,
     ],
-  ])('authorizationCode rejects %s', (_, change, message) => {
+  ])('authorizationCode() rejects %s', (_, change, message) => {
     const query = new URLSearchParams(
       Object.entries({ ...good, ...change }).filter((one): one is [string, string] => one[1] !== undefined),
     );
@@ -48,12 +48,12 @@ describe('authorizationCode rejects', () => {
     expect(() => authorizationCode(query, pending, issuer)).toThrow(message);
   });
 
-  test.each(['code', 'state', 'iss', 'error'])('authorizationCode rejects a repeated %s', (name) => {
+  test.each(['code', 'state', 'iss', 'error'])('authorizationCode() rejects a repeated %s', (name) => {
     const query = new URLSearchParams([...Object.entries(good), [name, 'x'], [name, 'x']]);
     expect(() => authorizationCode(query, pending, issuer)).toThrow(new RegExp(`repeats ${name}`));
   });
 
-  test('authorizationCode rejects a response without a pending login', () => {
+  test('authorizationCode() rejects a response without a pending login', () => {
     expect(() => authorizationCode(new URLSearchParams(good), undefined, issuer)).toThrow(/not started in this tab/);
   });
 });
@@ -61,7 +61,7 @@ describe('authorizationCode rejects', () => {
 test.each([
   [{ error: 'access_denied', error_description: 'the user has refused' }, /the user has refused \(access_denied\)/],
   [{ error: 'server_error' }, /server_error/],
-])('authorizationCode reports the error %j', (error, message) => {
+])('authorizationCode() reports the error %j', (error, message) => {
   const query = new URLSearchParams({ state: 's1', iss: issuer, ...error });
   expect(() => authorizationCode(query, pending, issuer)).toThrow(message);
 });
@@ -75,6 +75,6 @@ test.each([
   ['{', undefined],
   ['7', undefined],
   [null, undefined],
-])('parsePendingLogin of %j is %j', (kept, expected) => {
+])('parsePendingLogin() returns for %j the login %j', (kept, expected) => {
   expect(parsePendingLogin(kept)).toEqual(expected);
 });

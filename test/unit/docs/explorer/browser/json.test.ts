@@ -7,8 +7,8 @@ const indented = (...parts: readonly string[]): string => {
   return parts.map((part) => indenter.add(part)).join('');
 };
 
-describe('Indenter', () => {
-  test('Indenter indents like JSON.stringify, whatever the spacing and the pieces', () => {
+describe('the JSON indenter', () => {
+  test('the JSON indenter indents like JSON.stringify(), whatever the spacing and the chunks', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1, '\t'), fc.nat(), fc.nat(), (value, space, a, b) => {
         const text = JSON.stringify(value, undefined, space);
@@ -21,23 +21,23 @@ describe('Indenter', () => {
 
   test.each([
     ['truncated JSON', '{"a":[1,{"b":"c', '{\n  "a": [\n    1,\n    {\n      "b": "c'],
-    ['numbers, unchanged', '[1.0,12345678901234567890]', '[\n  1.0,\n  12345678901234567890\n]'],
+    ['numbers without changing them', '[1.0,12345678901234567890]', '[\n  1.0,\n  12345678901234567890\n]'],
     ['several documents', '{"a":1}\n{"b":2}\n', '{\n  "a": 1\n}\n{\n  "b": 2\n}'],
     ['text that is not JSON', ']]}}x', '\n]\n]\n}\n}\nx'],
     ['an empty text', '', ''],
-  ])('Indenter indents %s', (_, text, expected) => {
+  ])('the JSON indenter indents %s', (_, text, expected) => {
     expect(indented(text)).toBe(expected);
   });
 
-  test('Indenter limits the indentation', () => {
+  test('the JSON indenter limits the indentation', () => {
     expect(indented('['.repeat(5_000)).length).toBeLessThan(5_000 * 90);
   });
 });
 
 const tokens = (text: string): unknown => tokensOf(text).map(({ kind, start, end }) => [kind, text.slice(start, end)]);
 
-describe('tokensOf', () => {
-  test('tokensOf distinguishes keys, strings and literals', () => {
+describe('tokensOf()', () => {
+  test('tokensOf() distinguishes keys, strings and literals', () => {
     expect(tokens('{"a": "b", "c" : [-1.5e3, true, null], "d\\"": ""}')).toEqual([
       ['key', '"a"'],
       ['string', '"b"'],
@@ -50,7 +50,7 @@ describe('tokensOf', () => {
     ]);
   });
 
-  test('tokensOf ends a truncated string with its line', () => {
+  test('tokensOf() ends a truncated string at the end of its line', () => {
     expect(tokens('{"a": "bc\n"d": 1')).toEqual([
       ['key', '"a"'],
       ['string', '"bc'],
@@ -59,7 +59,7 @@ describe('tokensOf', () => {
     ]);
   });
 
-  test('tokensOf finds every string of any JSON', () => {
+  test('tokensOf() finds every string of any JSON', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary' })), (strings) => {
         const found = tokens(JSON.stringify(strings));
@@ -68,7 +68,7 @@ describe('tokensOf', () => {
     );
   });
 
-  test.each(['"', '\\', '"\\', '" ', '-', '1'])('tokensOf reads 200,000 times %j in linear time', (part) => {
+  test.each(['"', '\\', '"\\', '" ', '-', '1'])('tokensOf() reads 200,000 repetitions of %j in linear time', (part) => {
     expect(tokensOf(part.repeat(200_000)).length).toBeLessThanOrEqual(400_000);
   });
 });

@@ -11,11 +11,11 @@ const media = (content: object): ShownOperation =>
   );
 
 test.each([
-  ['example', { example: { a: 1 } }, [{ title: '', value: { a: 1 } }]],
+  ['an example', { example: { a: 1 } }, [{ title: '', value: { a: 1 } }]],
   ['a false example', { example: false }, [{ title: '', value: false }]],
-  ['one of examples without its name', { examples: { only: { value: 'x' } } }, [{ title: '', value: 'x' }]],
+  ['a single named example', { examples: { only: { value: 'x' } } }, [{ title: '', value: 'x' }]],
   [
-    'several examples by summary or name',
+    'several examples, titled by summary or name',
     { examples: { first: { summary: 'The first', value: 1 }, second: { value: null } } },
     [
       { title: 'The first', value: 1 },
@@ -23,14 +23,14 @@ test.each([
     ],
   ],
   ['a reference', { examples: { one: { $ref: '#/components/examples/shared' } } }, [{ title: '', value: [1] }]],
-  ['no example at another address', { examples: { far: { externalValue: 'https://evil.example/' } } }, []],
+  ['an example at another address', { examples: { far: { externalValue: 'https://evil.example/' } } }, []],
   ['invalid examples', { examples: 7 }, []],
-  ['nothing', {}, []],
-])('read finds %s of a media type', (_, content, examples) => {
+  ['no example', {}, []],
+])('the reader of the OpenAPI document finds the examples of a media type with %s', (_, content, examples) => {
   expect(media(content).body?.content[0]?.examples).toEqual(examples);
 });
 
-test('read finds the examples of parameters and responses', () => {
+test('the reader of the OpenAPI document finds the examples of parameters and responses', () => {
   const { parameters, responses } = operation({
     parameters: [{ name: 'name', in: 'query', example: 'n1' }],
     responses: { 200: { description: 'OK', content: { 'text/plain': { example: 'a line' } } } },

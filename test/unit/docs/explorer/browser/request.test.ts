@@ -24,17 +24,17 @@ const filledIn = (parameters: readonly string[] = [], more: Partial<FilledIn> = 
   ...more,
 });
 
-describe('requestOf', () => {
+describe('requestOf()', () => {
   test.each([
     ['a name in the path', ['path', 'name'], 'n1', '/x/n1'],
     ['letters beyond ASCII', ['path', 'name'], 'ä/ö?#%&', '/x/%C3%A4%2F%C3%B6%3F%23%25%26'],
     ['the special characters of String.replace', ['path', 'name'], "$&$'{name}", "/x/%24%26%24'%7Bname%7D"],
     ['several dots', ['path', 'name'], '...', '/x/...'],
-  ] as const)('requestOf encodes %s', (_, parameter, value, path) => {
+  ] as const)('requestOf() encodes %s', (_, parameter, value, path) => {
     expect(requestOf(operation('get', '/x/{name}', [parameter]), filledIn([value])).path).toBe(path);
   });
 
-  test.each(['', '.', '..'])('requestOf rejects "%s" as a segment of the path', (value) => {
+  test.each(['', '.', '..'])('requestOf() rejects "%s" as a segment of the path', (value) => {
     const of = operation('get', '/x/{name}', [
       ['query', 'q'],
       ['path', 'name'],
@@ -44,14 +44,14 @@ describe('requestOf', () => {
     expect(attempt).toThrow(expect.objectContaining({ index: 1, message: expect.stringContaining('name') }));
   });
 
-  test('requestOf rejects half of a surrogate pair in the path', () => {
+  test('requestOf() rejects half of a surrogate pair in the path', () => {
     const of = operation('get', '/x/{name}', [['path', 'name']]);
     expect(() => requestOf(of, filledIn(['a\uD800']))).toThrow(
       expect.objectContaining({ index: 0, message: expect.stringContaining('incomplete character') }),
     );
   });
 
-  test('requestOf sends only the query parameters that are filled in', () => {
+  test('requestOf() sends only the query parameters that are filled in', () => {
     const of = operation('get', '/x', [
       ['query', 'a'],
       ['query', 'b'],
@@ -61,7 +61,7 @@ describe('requestOf', () => {
     expect(requestOf(of, filledIn()).path).toBe('/x');
   });
 
-  test('requestOf sends Accept, header parameters and Content-Type', () => {
+  test('requestOf() sends Accept, header parameters and Content-Type', () => {
     const body = { kind: 'text', type: 'application/merge-patch+json', text: '{}' } as const;
     const of = operation('patch', '/x', [['header', 'Last-Event-ID']]);
     expect(requestOf(of, filledIn(['7'], { body }))).toMatchObject({
@@ -82,11 +82,11 @@ describe('requestOf', () => {
     ['name', 'true', 'application/json', false],
     ['watch', '', 'text/event-stream', true],
     ['watch', '', 'application/x-ndjson', true],
-  ])('requestOf with %s=%s and Accept %s is a stream: %s', (name, value, accept, isStream) => {
+  ])('requestOf() with %s=%s and Accept %s requests a stream: %s', (name, value, accept, isStream) => {
     expect(requestOf(operation('get', '/x', [['query', name]]), filledIn([value], { accept })).isStream).toBe(isStream);
   });
 
-  test('bytesOf encodes a form as browsers do', () => {
+  test('bytesOf() encodes a form as browsers do', () => {
     const fields = [
       { name: 'a b', value: 'ä & =' },
       { name: 'c', value: '' },
@@ -104,6 +104,6 @@ test.each([
   ['token_type_hint', undefined, false],
   ['requested_token_type', undefined, false],
   ['username', undefined, false],
-])('isSecret of %s with the format %s is %s', (name, format, expected) => {
+])('isSecret() for the field %s with the format %s returns %s', (name, format, expected) => {
   expect(isSecret(name, format)).toBe(expected);
 });

@@ -46,8 +46,8 @@ const wordsOf = (command: string, env: Readonly<Record<string, string>> = {}): s
 
 const command = (of: ShownOperation, filled: FilledIn): string => write('curl', requestOf(of, filled));
 
-describe('curl', () => {
-  test('curl takes the token from a variable', () => {
+describe('the sample with curl', () => {
+  test('the sample with curl takes the token from a variable', () => {
     const text = command(operation('get', '/x'), filledIn([], { withToken: true }));
     expect(text).toContain('-H "Authorization: Bearer $TOKEN"');
     expect(wordsOf(text, { TOKEN: 'a token' })).toEqual([
@@ -67,18 +67,21 @@ describe('curl', () => {
     ['post', undefined, true],
     ['delete', undefined, true],
     ['put', '{}', true],
-  ])('curl names the method %s with the body %s if curl would choose another: %s', (method, text, isNamed) => {
-    const body = text === undefined ? undefined : ({ kind: 'text', type: 'application/json', text } as const);
-    const words = wordsOf(command(operation(method, '/x'), filledIn([], { body })));
-    expect(words.includes('-X') && words[words.indexOf('-X') + 1] === method.toUpperCase()).toBe(isNamed);
-  });
+  ])(
+    'the sample with curl contains the method %s for the body %s only if curl would choose another method: %s',
+    (method, text, isNamed) => {
+      const body = text === undefined ? undefined : ({ kind: 'text', type: 'application/json', text } as const);
+      const words = wordsOf(command(operation(method, '/x'), filledIn([], { body })));
+      expect(words.includes('-X') && words[words.indexOf('-X') + 1] === method.toUpperCase()).toBe(isNamed);
+    },
+  );
 
-  test('curl does not buffer a stream', () => {
+  test('the sample with curl does not buffer a stream', () => {
     const text = command(operation('get', '/x', [['query', 'watch']]), filledIn(['true']));
     expect(wordsOf(text)[0]).toBe('-sSN');
   });
 
-  test('curl takes secrets of a form from variables', () => {
+  test('the sample with curl takes secrets of a form from variables', () => {
     const fields = [
       { name: 'grant_type', value: 'password' },
       { name: 'password', value: 'not to be seen' },
@@ -96,14 +99,14 @@ describe('curl', () => {
     ]);
   });
 
-  test('curl reads a body with a secret from standard input', () => {
+  test('the sample with curl reads a body with a secret from standard input', () => {
     const body = { kind: 'input', type: 'application/json', text: '{"password":"not to be seen"}' } as const;
     const text = command(operation('put', '/x'), filledIn([], { body }));
     expect(text).not.toContain('not to be seen');
     expect(wordsOf(text).slice(-2)).toEqual(['--data-binary', '@-']);
   });
 
-  test('curl passes any request through a shell unchanged', () => {
+  test('the sample with curl passes any request through a shell unchanged', () => {
     fc.assert(
       fc.property(anything, line, line, (text, header, value) => {
         const body = { kind: 'text', type: 'application/json', text: text.replaceAll('\0', '') } as const;
@@ -207,7 +210,7 @@ test.each([
       '}',
     ],
   ],
-])('the sample in %s is a whole program', (language, program) => {
+])('the sample in %s is a complete program', (language, program) => {
   expect(write(language, request)).toBe(`${program.join('\n')}\n`);
 });
 
@@ -230,9 +233,12 @@ test('the sample in TypeScript sends any request unchanged', async () => {
   );
 });
 
-test.each(['TypeScript', 'Python', 'Go'])('the sample in %s hides no character of a hostile default', (language) => {
-  const body = { kind: 'text', type: 'application/json', text: '{\n"a": "\u202E\u2066\uFEFF"\n}' } as const;
-  const text = write(language, requestOf(operation('post', '/x'), filledIn([], { body })));
-  expect(text).not.toMatch(/[\u202E\u2066\uFEFF]/);
-  expect(text).toContain(String.raw`\u202e\u2066\ufeff`);
-});
+test.each(['TypeScript', 'Python', 'Go'])(
+  'the sample in %s shows every character of a malicious default',
+  (language) => {
+    const body = { kind: 'text', type: 'application/json', text: '{\n"a": "\u202E\u2066\uFEFF"\n}' } as const;
+    const text = write(language, requestOf(operation('post', '/x'), filledIn([], { body })));
+    expect(text).not.toMatch(/[\u202E\u2066\uFEFF]/);
+    expect(text).toContain(String.raw`\u202e\u2066\ufeff`);
+  },
+);

@@ -18,7 +18,7 @@ const schemas = new SchemaReader({
 });
 const ref = (name: string): ShownSchema => ({ $ref: `#/components/schemas/${name}` });
 
-describe('typeOf', () => {
+describe('typeOf()', () => {
   test.each<[ShownSchema, string]>([
     [{ type: 'string' }, 'string'],
     [{ type: 'string', format: 'date-time' }, 'string (date-time)'],
@@ -38,12 +38,12 @@ describe('typeOf', () => {
     [ref('List'), `${'list of '.repeat(9)}list`],
     [{ type: 7, format: {} }, 'any value'],
     [{}, 'any value'],
-  ])('%j: %s', (schema, words) => {
+  ])('typeOf() describes the schema %j as "%s"', (schema, words) => {
     expect(typeOf(schema, schemas)).toBe(words);
   });
 });
 
-describe('constraintsOf', () => {
+describe('constraintsOf()', () => {
   test.each<[ShownSchema, string[]]>([
     [{ enum: ['a', 1, null] }, ['one of a, 1, null']],
     [{ minimum: 0, maximum: 9, default: 0 }, ['default 0', 'at least 0', 'at most 9']],
@@ -54,7 +54,7 @@ describe('constraintsOf', () => {
     [{ default: { a: 1 } }, ['default {"a":1}']],
     [{ const: 'a' }, ['only a']],
     [{ type: 'string', description: 'x' }, []],
-  ])('%j', (schema, words) => {
+  ])('constraintsOf() lists the constraints of the schema %j', (schema, words) => {
     expect(constraintsOf(schema)).toEqual(words);
   });
 });
@@ -65,17 +65,17 @@ test.each([
   ['^(?:a|b)$', undefined],
   ['^(?:a.|b)?$', undefined],
   [undefined, undefined],
-])('wordsIn(%s) is %j', (pattern, words) => {
+])('wordsIn() returns the words of the pattern %s: %j', (pattern, words) => {
   expect(wordsIn(pattern)).toEqual(words);
 });
 
-test('constraintsOf shortens long lists and values', () => {
+test('constraintsOf() shortens long lists and values', () => {
   const values = Array.from({ length: 60 }, (_, at) => `v${at}`);
   expect(constraintsOf({ enum: values })).toEqual([`one of ${values.slice(0, 50).join(', ')} and 10 more`]);
   expect(constraintsOf({ pattern: 'x'.repeat(300) })).toEqual([`matches ${'x'.repeat(200)}…`]);
 });
 
-describe('exampleOf', () => {
+describe('exampleOf()', () => {
   test.each<[ShownSchema, unknown]>([
     [{ const: 5 }, 5],
     [{ examples: ['a', 'b'] }, 'a'],
@@ -104,11 +104,11 @@ describe('exampleOf', () => {
     ],
     [{ default: {}, type: 'object', properties: { a: { type: 'string' } } }, { a: 'string' }],
     [{}, {}],
-  ])('exampleOf returns an example of %j', (schema, example) => {
+  ])('exampleOf() returns an example for the schema %j', (schema, example) => {
     expect(exampleOf(schema, none)).toEqual(example);
   });
 
-  test('exampleOf gives a Kubernetes object its kind and a name', () => {
+  test('exampleOf() gives a Kubernetes object its kind and a name', () => {
     const properties = {
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
@@ -125,7 +125,7 @@ describe('exampleOf', () => {
     });
   });
 
-  test('exampleOf ends for a recursive schema', () => {
+  test('exampleOf() ends for a recursive schema', () => {
     expect(JSON.stringify(exampleOf(ref('Tree'), schemas)).length).toBeLessThan(200);
     expect(exampleOf(ref('Circle'), schemas)).toEqual({});
   });

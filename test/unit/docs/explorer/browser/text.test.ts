@@ -2,20 +2,23 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { blocksOf, durationOf, Excerpt, sizeOf } from '../../../../../src/docs/explorer/browser/text.ts';
 
-describe('Excerpt', () => {
+describe('an excerpt', () => {
   test.each([
     ['beginning', ['abc', 'def'], 'abcd', true],
     ['beginning', ['abcd'], 'abcd', false],
     ['beginning', ['abcd', ''], 'abcd', false],
     ['end', ['ab\n', 'cd\n'], 'ab\ncd\n', false],
     ['end', ['abcd\n', 'efg\n', 'h\n'], 'h\n', true],
-  ] as const)('Excerpt keeps the %s of %j as %j, cut: %s', (keeps, pieces, text, isCut) => {
-    const excerpt = new Excerpt(4, keeps);
-    for (const piece of pieces) excerpt.add(piece);
-    expect([excerpt.text, excerpt.isCut]).toEqual([text, isCut]);
-  });
+  ] as const)(
+    'an excerpt of the %s of the chunks %j is %j, and reports whether it is truncated: %s',
+    (keeps, pieces, text, isCut) => {
+      const excerpt = new Excerpt(4, keeps);
+      for (const piece of pieces) excerpt.add(piece);
+      expect([excerpt.text, excerpt.isCut]).toEqual([text, isCut]);
+    },
+  );
 
-  test('Excerpt keeps at most twice the limit of a stream, in whole lines', () => {
+  test('an excerpt keeps at most twice the limit of a stream, in whole lines', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ maxLength: 30 })), (lines) => {
         const excerpt = new Excerpt(40, 'end');
@@ -37,7 +40,7 @@ test.each([
   [1024, '1.0 KiB'],
   [30_091_346, '28.7 MiB'],
   [5e12, '4656.6 GiB'],
-])('sizeOf(%d) is %s', (bytes, words) => {
+])('sizeOf(%d) returns %s', (bytes, words) => {
   expect(sizeOf(bytes)).toBe(words);
 });
 
@@ -47,7 +50,7 @@ test.each([
   [4_100, '4.1 s'],
   [90_000, '1.5 min'],
   [7_200_000, '2.0 h'],
-])('durationOf(%d) is %s', (milliseconds, words) => {
+])('durationOf(%d) returns %s', (milliseconds, words) => {
   expect(durationOf(milliseconds)).toBe(words);
 });
 
@@ -57,7 +60,7 @@ const shape = (text: string): unknown =>
     ...items.map((spans) => spans.map(({ isCode, text: of }) => (isCode ? [of] : of))),
   ]);
 
-describe('blocksOf', () => {
+describe('blocksOf()', () => {
   test.each([
     [
       'paragraphs',
@@ -69,10 +72,10 @@ describe('blocksOf', () => {
     ],
     ['lists', '- a\n- b\n  c', [[true, ['a'], ['b c']]]],
     ['code', 'a `b` c', [[false, ['a ', ['b'], ' c']]]],
-    ['no code without an end', 'a `b', [[false, ['a `b']]]],
-    ['no other markup', '<b>*x*</b> [y](z)', [[false, ['<b>*x*</b> [y](z)']]]],
-    ['nothing at all', ' \n\n ', []],
-  ])('blocksOf reads %s', (_, text, expected) => {
+    ['a backtick without an end as text', 'a `b', [[false, ['a `b']]]],
+    ['other markup as text', '<b>*x*</b> [y](z)', [[false, ['<b>*x*</b> [y](z)']]]],
+    ['an empty text', ' \n\n ', []],
+  ])('blocksOf() parses %s', (_, text, expected) => {
     expect(shape(text)).toEqual(expected);
   });
 
@@ -80,7 +83,7 @@ describe('blocksOf', () => {
     ['blanks', ' '],
     ['backticks', '`a`'],
     ['words', 'word '],
-  ])('blocksOf cuts very many %s', (_, part) => {
+  ])('blocksOf() truncates very many %s', (_, part) => {
     const [block] = blocksOf(`x${part.repeat(300_000)}y`);
     const spans = block?.items[0] ?? [];
     expect(spans.map(({ text }) => text).join('').length).toBeLessThanOrEqual(10_001);

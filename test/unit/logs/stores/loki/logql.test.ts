@@ -17,7 +17,7 @@ const workload = { workload: 'web', pattern: 'web-[0-9]+', alsoPods: ['w.1'], no
 
 const container = (namespace: string, pod: string, name: string) => ({ namespace, pod, container: name });
 
-describe('a selection as LogQL', () => {
+describe('a selection in LogQL', () => {
   test.each<[string, Partial<Selection>, string]>([
     ['everything', {}, '{namespace=~".+"}'],
     ['a namespace', { namespaces: new Map([['a', 0]]), start: 5 }, '{namespace="a"}'],
@@ -39,11 +39,11 @@ describe('a selection as LogQL', () => {
       { keywords: { ...none, log: ['a"b', 'c\\d'] } },
       String.raw`{namespace=~".+"} |~ "(?i:a\"b)|(?i:c\\\\d)"`,
     ],
-  ])('a selection as LogQL for %s', (_what, selection, query) => {
+  ])('a log selection of %s is translated to LogQL', (_what, selection, query) => {
     expect(queriesOf(selection)).toEqual([query]);
   });
 
-  test('a selection as LogQL filters a namespace by time if it becomes visible within the range', () => {
+  test('a selection in LogQL filters a namespace by time if it becomes visible within the range', () => {
     const namespaces = new Map([
       ['old', 0],
       ['new', 10],
@@ -53,20 +53,20 @@ describe('a selection as LogQL', () => {
     ]);
   });
 
-  test('a selection as LogQL searches the text of JSON objects in their field', () => {
+  test('a selection in LogQL searches the text of JSON objects in the configured field', () => {
     const [query = ''] = queriesOf({ keywords: { ...none, log: ['x'] } }, 'log');
     expect(query.indexOf('json platform_text="[\\"log\\"]"')).toBeGreaterThan(0);
     expect(query.indexOf('|~')).toBeGreaterThan(query.indexOf('line_format'));
   });
 });
 
-describe('the shares of containers for a query', () => {
-  test('the shares of containers for a query contain a limited number of containers', () => {
+describe('the shares of a query in LogQL', () => {
+  test('the shares of a query in LogQL contain a limited number of containers', () => {
     const known = ['a', 'b', 'c'].flatMap((namespace) => ['x', 'y'].map((pod) => container(namespace, pod, 'app')));
     expect(sharesOfContainers(known, labels, 4)).toEqual([{ namespaces: ['a', 'b'] }, { namespaces: ['c'] }]);
   });
 
-  test('the shares of containers for a query split a namespace with more containers by pods', () => {
+  test('the shares of a query in LogQL split a namespace with more containers by pods', () => {
     const known = [container('a', 'x', 'app'), ...['1', '2', '3'].map((pod) => container('b', pod, 'app'))];
     expect(sharesOfContainers(known, labels, 2)).toEqual([
       { namespaces: ['a'] },
@@ -75,7 +75,7 @@ describe('the shares of containers for a query', () => {
     ]);
   });
 
-  test('the shares of containers for a query count each container once, however many streams it has', () => {
+  test('the shares of a query in LogQL count each container once, however many streams it has', () => {
     const known = ['stdout', 'stderr'].map((stream) => ({ ...container('a', 'x', 'app'), stream }));
     expect(sharesOfContainers([...known, container('a', 'y', 'app')], labels, 2)).toEqual([{ namespaces: ['a'] }]);
   });

@@ -57,12 +57,12 @@ const chunk = fc
   .uniqueArray(fc.integer({ min: -1, max: 12 }), { minLength: 1, maxLength: 12 })
   .map((times) => times.toSorted((a, b) => a - b));
 
-describe.each<TimeOrder>(['asc', 'desc'])('in the order %s every record is returned once', (order) => {
+describe.each<TimeOrder>(['asc', 'desc'])('each record of Loki is returned exactly once in the order %s', (order) => {
   test.each([
     ['the usual limits', true, 7],
     // At most three records have the same time.
     ['a response limit close to the number of equal times', false, 4],
-  ])('with %s', async (_, leavesOut, minVersion) => {
+  ])('each record of Loki is returned exactly once with %s', async (_, leavesOut, minVersion) => {
     const sign = order === 'asc' ? 1 : -1;
     await fc.assert(
       fc.asyncProperty(

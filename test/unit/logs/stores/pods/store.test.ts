@@ -75,7 +75,7 @@ const many = (count: number, prefix: string) =>
     ([a], [b]) => a - b,
   );
 
-test('if there are too many containers, the first by age, namespace and name are read', async () => {
+test('a query of too many containers reads the first ones by age, namespace and name', async () => {
   const container = { name: 'c', restarts: 0, hasPrevious: false, isOver: false };
   const pod = (namespace: string, name: string, createdAt = begin): LogPod => ({
     namespace,
@@ -95,14 +95,14 @@ test.each([
   ['ΟΔΟΣ', 'ΟΔΟΣΑΓ'],
   ['οδος', 'η ΟΔΟΣ'],
   ['σ', 'οδος'],
-])('%j is contained in %j regardless of case', (keyword, text) => {
+])('the log keyword %j is found in %j regardless of case', (keyword, text) => {
   const wanted = textWanted({ ...selection, keywords: { ...selection.keywords, log: [keyword] } });
   expect(wanted?.(text)).toBe(true);
 });
 
 describe('an export from pods', () => {
   test.each<TimeOrder>(['asc', 'desc'])(
-    'an export from pods has all records in order, %s, with any memory limit',
+    'an export from pods contains all records in the order %s, with any memory limit',
     async (order) => {
       put('a', many(300, 'a'));
       put('b', many(300, 'b'));
@@ -125,7 +125,7 @@ describe('an export from pods', () => {
     expect(partial?.reason).toBe('only 6000 bytes of the records around second 1700000001 were read');
   });
 
-  test('an export from pods stops reading when its reader leaves', async () => {
+  test('an export from pods stops reading when its reader disconnects', async () => {
     put('a', many(5_000, 'a'));
     for await (const records of storeWith({ exportBytes: 50_000 }).export(selection, 'asc', never))
       if (records.length > 0) break;
@@ -174,7 +174,7 @@ describe('a query of pods', () => {
     expect(found.partial?.reason).toMatch(/^only the oldest 5000 bytes of n\/a\/c were read/);
   });
 
-  test('a query of pods holds a limited amount of memory, and reports this', async () => {
+  test('a query of pods uses a limited amount of memory, and reports this', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ queryBytes: 10_000 }).query(selection, page('desc', 0, 300), never);
     expect(found.total).toBe(300);
@@ -206,7 +206,7 @@ describe('a query of pods', () => {
     await expect(found).rejects.toThrow('gone');
   });
 
-  test('a query of pods returns records of up to a megabyte and truncates lines longer than two', async () => {
+  test('a query of pods returns records of up to one megabyte and truncates lines longer than two megabytes', async () => {
     put('a', [
       [1, 'y'.repeat(2 ** 20)],
       [2, 'z'.repeat(3 * 2 ** 20)],
@@ -223,7 +223,7 @@ describe('a query of pods', () => {
     expect([found.total, found.partial?.reason]).toEqual([1, 'the logs of n/b/c are not available from the nodes']);
   });
 
-  test('a query of pods treats containers that have not started or are gone as empty, and reports rejected ones', async () => {
+  test('a query of pods treats containers that have not started or no longer exist as empty, and reports rejected ones', async () => {
     put('a', [[1, 'x']]);
     for (const [name, code, reason] of [
       ['waits', 400, 'BadRequest'],
@@ -266,7 +266,7 @@ describe('following pods', () => {
     await expect(following?.next()).rejects.toThrow('at most 3 containers can be followed at once');
   });
 
-  test('following pods gets 429 when the followed containers of the user reach the limit; another user can still follow', async () => {
+  test("following pods gets 429 when the user's followed containers reach the limit, and other users can still follow", async () => {
     put('a', []);
     const storeOf = storesWith({ followedPerUser: 2, allFollowed: 3, lookInterval: 5 });
     const follow = (user: string) => storeOf(user).follow?.(selection, never);
@@ -311,7 +311,7 @@ describe('following pods', () => {
     await expect(following?.next()).rejects.toThrow('the containers are unknown');
   });
 
-  test('following pods continues where a stream broke off, without loss or duplicates', async () => {
+  test('following pods continues after an interrupted stream without loss or duplicates', async () => {
     put('a', [[1, 'old']]);
     const following = storeWith({ lookInterval: 5 }).follow?.(selection, never);
     const next = following?.next();
@@ -332,7 +332,7 @@ describe('following pods', () => {
     await until(0);
   });
 
-  test('following pods starts a pod that gets its node meanwhile from the beginning of its log', async () => {
+  test('following pods reads the log of a pod that gets its node later from the beginning', async () => {
     put('a', []);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.refusal = { code: 204, reason: '' };
@@ -348,7 +348,7 @@ describe('following pods', () => {
     await following?.return({});
   });
 
-  test('following pods starts a restarted container from the beginning of its log', async () => {
+  test('following pods reads the log of a restarted container from the beginning', async () => {
     put('a', [[1, 'old']]);
     const following = storeWith({ lookInterval: 5 }).follow?.(selection, never);
     const next = following?.next();
@@ -367,7 +367,7 @@ const entry = (time: number, pod: string, index: number): PodLogEntry => ({
   index,
 });
 
-test('FirstEntries keeps the first records in order', () => {
+test('FirstEntries keeps the first log records in order', () => {
   const entries = fc.array(
     fc.tuple(fc.nat(20), fc.constantFrom('a', 'b'), fc.nat(5)).map((parts) => entry(...parts)),
     { maxLength: 2_000, size: 'max' },
@@ -382,7 +382,7 @@ test('FirstEntries keeps the first records in order', () => {
   );
 });
 
-test('export windows cover every second once, and have at most the maximum size unless they are one slot', () => {
+test('export windows cover every second exactly once, and have at most the maximum size unless they are a single slot', () => {
   const sizes = fc.array(fc.tuple(fc.nat(100_000), fc.integer({ min: 1, max: 500 })), { maxLength: 200 });
   fc.assert(
     fc.property(sizes, (all) => {

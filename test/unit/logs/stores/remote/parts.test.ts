@@ -16,7 +16,7 @@ const has = ({ start: from = -Infinity, end, visible }: Part, name: string, time
 test.each([
   ['spans', spansOf],
   ['shares', sharesOf],
-] as const)('the parts of %s cover each visible record once, and no other', (_what, cut) => {
+] as const)('the %s of a log query cover each visible record exactly once, and no other record', (_what, cut) => {
   fc.assert(
     fc.property(namespaces, start, fc.integer({ min: 0, max: 1_000 }), (since, from, more) => {
       const selection = {
@@ -43,14 +43,14 @@ test.each([
   );
 });
 
-test('spans are adjacent', () => {
+test('the spans of a log query are adjacent', () => {
   const since = new Map(Array.from({ length: 1_000 }, (_, index) => [`n${index}`, index * 7]));
   const parts = spansOf({ ...everything, namespaces: since });
   expect(parts.length).toBe(5);
   for (const [index, part] of parts.slice(1).entries()) expect(part.start).toBe((parts[index]?.end ?? 0) + 1);
 });
 
-test('all namespaces are one part; no namespace is no part', () => {
+test('a log query of all namespaces has one part, and one of no namespace has none', () => {
   for (const cut of [spansOf, sharesOf]) {
     expect(cut(everything)).toEqual([{ start: undefined, end: everything.end * 1_000, visible: undefined }]);
     expect(cut({ ...everything, namespaces: new Map() })).toEqual([]);

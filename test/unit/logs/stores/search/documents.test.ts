@@ -12,14 +12,14 @@ test.each<[string, unknown, number, string]>([
   ['is zero', '2026-03-01T12:30:05.0Z', 0, '000000000'],
   ['has no fraction', '2026-03-01T12:30:05Z', 0, '000000000'],
   ['is in another time zone', '2026-03-01T14:30:05.123456+02:00', 123, '123456000'],
-  ['disagrees', '2026-03-01T12:30:05.123456Z', 999, '999000000'],
+  ['contradicts the indexed time', '2026-03-01T12:30:05.123456Z', 999, '999000000'],
   ['is a number', 5, 42, '042000000'],
   ['is missing', undefined, 42, '042000000'],
-])('the exact time of a record: its timestamp %s', (_what, time, milliseconds, nanoseconds) => {
+])('the exact time of a log record is found if its timestamp %s', (_what, time, milliseconds, nanoseconds) => {
   expect(exactTime(time, at + milliseconds)).toBe(`2026-03-01T12:30:05.${nanoseconds}Z`);
 });
 
-test('a log record has its fields, and empty strings for missing or invalid ones', () => {
+test('a log record has all its fields, with empty strings for missing or invalid values', () => {
   const kubernetes = { namespace_name: 'a', pod_name: 'b', container_name: 'c' };
   const time = '2026-03-01T12:30:05.000000000Z';
   expect(recordOf({ log: 'one\ntwo\n', time, kubernetes }, at)).toEqual({

@@ -13,11 +13,11 @@ test.each<[string, Phrase]>([
   [".conn'", { words: ['conn'], isOpenBefore: true, isOpenAfter: true }],
   ['_conn:', { words: ['_conn'], isOpenBefore: true, isOpenAfter: true }],
   ['GET /api ', { words: ['get', 'api'], isOpenBefore: true, isOpenAfter: false }],
-])('the keyword %j is split into %j', (keyword, phrase) => {
+])('the log keyword %j is split into %j', (keyword, phrase) => {
   expect(phraseIn(keyword)).toEqual(phrase);
 });
 
-test.each(['', ' ', '->', '__', '...'])('the keyword %j has no words', (keyword) => {
+test.each(['', ' ', '->', '__', '...'])('the log keyword %j has no words', (keyword) => {
   expect(phraseIn(keyword)).toBeUndefined();
 });
 
@@ -40,7 +40,7 @@ function finds({ words, isOpenBefore, isOpenAfter }: Phrase, text: string): bool
   );
 }
 
-test('every substring of a text is found', () => {
+test('every substring of a log text is found', () => {
   const texts = fc.string({ unit: fc.constantFrom(...Array.from(`aB1_.:',;-/ "=`)), minLength: 1, maxLength: 30 });
   const isFound = fc.property(texts, fc.nat(29), fc.integer({ min: 1, max: 30 }), (text, from, length) => {
     const phrase = phraseIn(text.slice(from, from + length).toUpperCase());
