@@ -6,7 +6,7 @@ import { parsedByHandler } from '../http/request/parameters.ts';
 import type { RequestContext, Route } from '../http/route.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from '../apimachinery/api-groups.ts';
 import { apisCollectionParameters, apisObjectParameters } from '../apimachinery/list/apis-parameters.ts';
-import { namesFields, warnOfFields } from '../apimachinery/list/field-warnings.ts';
+import { warnOfFields } from '../apimachinery/list/field-warnings.ts';
 import { queriesOf } from '../apimachinery/list/query.ts';
 import { assertUnderlyingAllowed } from '../apimachinery/reading.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
@@ -80,7 +80,7 @@ function resourceRoutes(resource: Resource<unknown>, access: ReadAccess, lanes: 
     hot: true,
     authorize: (_, request) => authorizeRead(access, definition, request),
     async serve(what, request) {
-      if (namesFields(request.context.query)) await warnOfFields(schemas, definition, '', request);
+      await warnOfFields(schemas, definition, '', request);
       await reads[what](request);
     },
     writtenAt: ({ info }) => writePath(definition, info),
