@@ -8,7 +8,7 @@ function portFrom(variable: Variable): number | undefined {
   if (text === '') return undefined;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port < 1 || port > 65_535)
-    throw new Error(`${variable} must be a port from 1 to 65535, not ${text}`);
+    throw new Error(`${variable}: expected a port from 1 to 65535, got ${JSON.stringify(text)}`);
   return port;
 }
 

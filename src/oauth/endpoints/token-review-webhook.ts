@@ -185,6 +185,6 @@ function parse(body: Buffer): Review {
   if (success) return data;
   throw new OAuthError(
     'invalid_request',
-    describeProblems(bodyProblems(error), ({ field, message }) => `${field} ${message}`),
+    describeProblems(bodyProblems(error), ({ field, message }) => `${field}: ${message}`),
   );
 }
