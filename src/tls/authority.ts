@@ -78,13 +78,13 @@ function withoutExpired(material: ServingMaterial, now: number): ServingMaterial
   return previous === undefined || now < lifeOf(previous).to ? material : rest;
 }
 
-/** Milliseconds since the epoch. */
+/** Returns when a certificate is valid, in milliseconds since the epoch. */
 function lifeOf(cert: string): { readonly from: number; readonly to: number } {
   const { validFromDate, validToDate } = new X509Certificate(cert);
   return { from: validFromDate.getTime(), to: validToDate.getTime() };
 }
 
-/** Returns whether a third of the lifetime of the serving certificate is left, or one of the hosts is missing from it. */
+/** Returns whether less than a third of the lifetime of the serving certificate is left, or one of the hosts is missing from it. */
 export function needsRenewal(cert: string, hosts: readonly string[], now: number): boolean {
   const { from, to } = lifeOf(cert);
   if (now > to - (to - from) / 3) return true;
