@@ -1,7 +1,7 @@
 import { badRequest } from '../runtime/errors.ts';
 import { recordOf } from '../http/request/json-body.ts';
 
-/** JSON pointer (RFC 6901). */
+/** Returns whether a value is a JSON pointer (RFC 6901). */
 const isPointer = (value: unknown): boolean => typeof value === 'string' && /^(?:\/|$)/.test(value);
 
 /**
