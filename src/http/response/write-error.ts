@@ -49,7 +49,7 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
       ? { status: 'Failure', reason: error.error, message: error.message }
       : { status: 'Failure', reason: error.reason, message: error.message };
   if (res.headersSent || res.writableEnded) {
-    // The headers are sent, so cutting is the only way to tell the client that the response is incomplete.
+    // The headers are sent, so cutting is the only way to show the client that the response is incomplete.
     if (!res.writableEnded) cutOff(res);
     return;
   }
