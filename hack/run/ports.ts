@@ -27,11 +27,11 @@ async function choose(
   const wanted = portFrom(variable);
   if (wanted === undefined) {
     const port = await freePort(usual, address, taken);
-    if (port !== usual) console.log(`port ${usual} is taken: ${variable} is ${port}`);
+    if (port !== usual) console.log(`port ${usual} is in use; ${variable} is ${port}`);
     return port;
   }
   if (!(await isFree(wanted, address)))
-    throw new Error(`${variable}=${wanted} is taken; without it a free port is chosen`);
+    throw new Error(`${variable}: port ${wanted} is in use; without ${variable} a free port is chosen`);
   return wanted;
 }
 
