@@ -51,7 +51,7 @@ export const trustedBy = (material: ServingMaterial): string =>
     .map((cert) => cert.trim())
     .join('\n');
 
-/** Replaces whatever is due for renewal. Returns the same object if nothing is. */
+/** Renews the CA and the serving certificate if they are due. Returns the same object if neither is. */
 export async function renewIfDue(
   material: ServingMaterial,
   hosts: readonly string[],
