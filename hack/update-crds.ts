@@ -1,8 +1,10 @@
 /**
- * Generates the chart's CRD templates from manifests/crds, their single source. Each is the same text inside a condition on the value
- * that installs CRDs, with the release's labels and the annotation that keeps CRDs on `helm uninstall`.
+ * Generates the chart's CRD templates from manifests/crds, their single source. Each is the same text inside a
+ * condition on the value that installs CRDs. The labels of the release are added, and the annotation that keeps CRDs on
+ * `helm uninstall`.
  *
- * Usage: node hack/update-crds.ts [--check]. With --check it writes nothing, and exits with 1 if a file is not up to date.
+ * Usage: node hack/update-crds.ts [--check]. With --check it writes nothing, and exits with 1 if a file is not up to
+ * date.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -14,6 +14,12 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
   });
 
 async function run(argv: readonly string[]): Promise<number> {
+  // Older versions lack functions that other modules import.
+  const problem = (await import('./runtime/version.ts')).nodeProblem();
+  if (problem !== undefined) {
+    process.stderr.write(`platform-apiserver ${problem}\n`);
+    return 1;
+  }
   const information = (await import('./cli/help.ts')).informationFor(argv);
   if (information !== undefined) {
     process.stdout.write(`${information}\n`);

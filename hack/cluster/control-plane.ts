@@ -98,7 +98,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 /** Stops all processes of `dir` and removes its state, except for what the next start uses again. */
 export async function stopControlPlane(dir: string): Promise<void> {
   const folder = resolve(dir);
-  if (!existsSync(join(folder, 'chosen.json'))) return; // not a state folder
+  if (!existsSync(join(folder, 'chosen.json'))) return; // The folder has no state.
   await withLock(folder, async () => {
     for (const running of findAll(folder)) {
       // The server drains its connections. The control plane's state is removed, so it needs no graceful stop.

@@ -10,7 +10,7 @@ export const etcdFlags = (dir: string, port: number, peerPort: number): string[]
   `--listen-peer-urls=http://127.0.0.1:${peerPort}`,
   `--initial-advertise-peer-urls=http://127.0.0.1:${peerPort}`,
   `--initial-cluster=platform=http://127.0.0.1:${peerPort}`,
-  '--unsafe-no-fsync', // The data need not survive a crash of the machine
+  '--unsafe-no-fsync', // The data need not survive a crash of the machine.
   `--quota-backend-bytes=${8 * 2 ** 30}`,
   '--log-level=warn',
 ];
@@ -37,7 +37,7 @@ export const apiserverFlags = (pki: string, block: Block): string[] => [
   '--requestheader-extra-headers-prefix=X-Remote-Extra-',
   `--proxy-client-cert-file=${pki}/front-proxy-client.crt`,
   `--proxy-client-key-file=${pki}/front-proxy-client.key`,
-  '--enable-aggregator-routing', // routes to endpoints: ClusterIPs are not routed on this machine
+  '--enable-aggregator-routing', // Sends requests to the endpoints, because ClusterIPs are not routed on this machine.
 ];
 
 export const controllerManagerFlags = (pki: string, kubeconfig: string): string[] => [

@@ -47,7 +47,7 @@ function pem(certificate: X509Certificate, key: webcrypto.CryptoKey): Pair {
   return { certificate: `${certificate.toString('pem')}\n`, key: privatePem(key) };
 }
 
-/** SEC1, since fabric8 reads elliptic curve keys only in this form. */
+/** Encodes a key in the form SEC1, because fabric8 reads elliptic curve keys only in this form. */
 const privatePem = (key: webcrypto.CryptoKey): string =>
   KeyObject.from(key).export({ type: 'sec1', format: 'pem' }).toString();
 

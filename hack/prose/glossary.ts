@@ -36,7 +36,7 @@ export const glossary: readonly Term[] = [
   term('patience|mercy', '“timeout” or “grace period”'),
 ];
 
-/** A sentence that begins so has no actor, or hides it in a free relative. */
+/** Openings of sentences that have no actor, or hide it in a free relative. */
 export const openings: readonly Term[] = [
   {
     pattern:
@@ -45,7 +45,7 @@ export const openings: readonly Term[] = [
   },
 ];
 
-/** A test whose title begins so needs the title of its group to be understood. */
+/** Openings of test titles that cannot be understood without the title of their group. */
 export const titleOpenings: readonly Term[] = [
   {
     pattern:
@@ -54,5 +54,5 @@ export const titleOpenings: readonly Term[] = [
   },
 ];
 
-/** Words between two stops, which semicolons and colons are too. */
+/** Maximum words between two stops; semicolons and colons are stops too. */
 export const maxWords = 40;

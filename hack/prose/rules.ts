@@ -6,7 +6,10 @@ import { testTitle } from './source-plugin.ts';
 
 const spaces = (text: string): string => text.replaceAll(/[^\n]/g, ' ');
 
-/** The same length, so that positions stay: code, links' addresses, quoted text and the marks of comments become spaces. */
+/**
+ * Returns the text with code, link targets, quoted text and comment marks blanked. Its length stays the same, so that
+ * positions stay valid.
+ */
 const masked = (raw: string): string =>
   raw
     .replaceAll(/`[^`]*`|“[^”]*”|"[^"\n]*"|\$\{[^}]*\}|\]\([^)]*\)|<?https?:\S+|\{@\w+[^}]*\}/g, (code) =>
@@ -14,7 +17,7 @@ const masked = (raw: string): string =>
     )
     .replaceAll(/^\s*(?:\/\*\*?|\*\/|\*|\/\/+|#+)(?=\s|$)|\*\/$/gm, spaces);
 
-/** A sentence ends before a capital, or with its paragraph, list item or table cell. */
+/** Matches sentences. One ends before a capital, or with its paragraph, list item or table cell. */
 const sentences = /[^\s|](?:(?![.!?:](?:\s+[A-Z]|\s*$|\n\s)|\n\s*\n|\n\s*(?:[-*]|\d+\.)\s|\|)[^])*[.!?]?/g;
 
 const countWords = (text: string): number => text.split(/\s+/).filter((word) => /[a-z]/i.test(word)).length;

@@ -8,12 +8,15 @@ interface Span {
   readonly isTestTitle?: boolean;
 }
 
-/** Type of a node. */
+/** Type of the nodes of test titles. */
 export const testTitle = 'TestTitle';
 
 type Paragraphs = (text: string, file: string) => readonly Span[];
 
-/** A message or a title has at least three words; keys, paths and queries have fewer, or other characters. */
+/**
+ * Returns whether a string is a message or a title. These have at least three words; keys, paths and queries have
+ * fewer, or other characters.
+ */
 const isProse = (text: string): boolean => /^[`'"]?[A-Za-z%$][^\n]* [^\n]* /.test(text);
 const testFunctions = new Set(['test', 'describe']);
 
@@ -41,7 +44,7 @@ const typescript: Paragraphs = (text, file) => {
   return spans.toSorted((a, b) => a.start - b.start);
 };
 
-/** `test` of `test(…)` and of `test.each(…)(…)`. */
+/** Returns the name of the called function, such as `test` for `test(…)` and `test.each(…)(…)`. */
 function calledName(callee: { readonly type: string }): string {
   const node = callee as {
     readonly type: string;
@@ -54,7 +57,7 @@ function calledName(callee: { readonly type: string }): string {
   return inner === undefined ? '' : calledName(inner);
 }
 
-/** Line comments below each other are one paragraph. */
+/** Returns the spans of the comments. Consecutive line comments are one paragraph. */
 function joined(text: string, comments: readonly (Span & { readonly type: string })[]): Span[] {
   const spans: { start: number; end: number }[] = [];
   for (const { type, start, end } of comments) {

@@ -34,13 +34,13 @@ try {
     async () => {
       const before = find(dir, 'server');
       if (before !== undefined)
-        throw new Error(`the server of this work tree is running already, as process ${before.pid}`);
+        throw new Error(`the server of this work tree is already running, as process ${before.pid}`);
       removeEnv(env);
       process.on('exit', () => removeEnv(env));
       process.exitCode = await run();
     },
     () => {
-      throw new Error('make run is under way in this work tree already');
+      throw new Error('make run is already running in this work tree');
     },
   );
 } catch (error) {

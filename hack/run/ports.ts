@@ -8,7 +8,7 @@ function portFrom(variable: Variable): number | undefined {
   if (text === '') return undefined;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port < 1 || port > 65_535)
-    throw new Error(`${variable} must be a port from 1 to 65535, not ${text}`);
+    throw new Error(`${variable}: expected a port from 1 to 65535, got ${JSON.stringify(text)}`);
   return port;
 }
 
@@ -27,11 +27,11 @@ async function choose(
   const wanted = portFrom(variable);
   if (wanted === undefined) {
     const port = await freePort(usual, address, taken);
-    if (port !== usual) console.log(`port ${usual} is taken: ${variable} is ${port}`);
+    if (port !== usual) console.log(`port ${usual} is in use; ${variable} is ${port}`);
     return port;
   }
   if (!(await isFree(wanted, address)))
-    throw new Error(`${variable}=${wanted} is taken; without it a free port is chosen`);
+    throw new Error(`${variable}: port ${wanted} is in use; without ${variable} a free port is chosen`);
   return wanted;
 }
 

@@ -8,7 +8,7 @@ import { kubernetesSchemas } from './schemas.ts';
 
 const chart = join(root, 'charts/platform-apiserver');
 
-/** The values that the chart is tried with: each file of its folder ci. */
+/** Returns the files with values for which the chart is rendered: those of its folder ci. */
 const values = (): string[] => readdirSync(join(chart, 'ci')).map((file) => join(chart, 'ci', file));
 
 export async function chartLint(): Promise<string[]> {
@@ -19,7 +19,7 @@ export async function chartLint(): Promise<string[]> {
   return problems.flat();
 }
 
-/** Validates each document that helm and kustomize render by the schema that kube-apiserver publishes for its kind. */
+/** Validates each document that helm and kustomize render, with the schema that kube-apiserver publishes for its kind. */
 export async function rendered(): Promise<string[]> {
   const { helm, kubectl } = await programs(['helm', 'kubectl']);
   const template = ['template', 'platform-apiserver', chart, '--namespace', 'platform-system', '--values'];
@@ -31,7 +31,7 @@ export async function rendered(): Promise<string[]> {
   const problems: string[] = [];
   for (const [program, ...args] of commands) {
     const documents = parseAllDocuments(await output(program, args)).filter(({ contents }) => contents !== null);
-    if (documents.length === 0) problems.push(`${args.at(-1)}: renders nothing`);
+    if (documents.length === 0) problems.push(`${args.at(-1)}: the output has no documents`);
     for (const document of documents)
       problems.push(
         ...document.errors.map(({ message }) => `${args.at(-1)}: ${message}`),

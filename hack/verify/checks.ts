@@ -5,13 +5,13 @@ import { goBuildFlags } from '../cluster/go-modules.ts';
 
 export interface Check {
   readonly name: string;
-  /** Every problem found, as it shall be read; none means that the check passes. */
+  /** Returns every problem as a line for people; the check passes if there is none. */
   run(): Promise<string[]>;
 }
 
 export const root = join(import.meta.dirname, '../..');
 
-/** A check by a program of node_modules, or by a script of ours: its output is the problem if it fails. */
+/** Returns a check that runs a program of node_modules or a script of this project. Its output is the problem if it fails. */
 export function command(name: string, program: string, ...args: string[]): Check {
   const script = program.endsWith('.ts') ? program : join('node_modules/.bin', program);
   return { name, run: () => complaint(process.execPath, [script, ...args], root) };
@@ -27,10 +27,7 @@ export async function goFormat(): Promise<string[]> {
 /** Folder whose code is vetted together with the generated code that it uses (test/labs/integration/generated.ts). */
 const generated = 'test/clients/generated/';
 
-/**
- * Runs `go vet` in every module that contains code, with the flags that the programs are built with, so that the
- * compiler's cache serves both.
- */
+/** Runs `go vet` in every module that contains code, with the flags of the builds, so that both share the cache of the compiler. */
 export async function goVet(): Promise<string[]> {
   const sources = await tracked('*.go');
   const modules = (await tracked('*go.mod'))
@@ -43,7 +40,7 @@ export async function goVet(): Promise<string[]> {
   return problems.flat();
 }
 
-/** Returns the output of a program that fails. */
+/** Runs a program and returns its output if it fails. */
 export async function complaint(
   program: string,
   args: readonly string[],
@@ -51,10 +48,10 @@ export async function complaint(
   env: Readonly<Record<string, string>> = {},
 ): Promise<string[]> {
   const { code, stdout, stderr } = await execute(program, args, { cwd, env });
-  return code === 0 ? [] : [`${stdout}${stderr}`.trim() || `ended with ${code}`];
+  return code === 0 ? [] : [`${stdout}${stderr}`.trim() || `exit code ${code}`];
 }
 
-/** Files of the repository, also new ones, that match a pattern of git's. */
+/** Returns the files of the repository that match a git pattern, including new ones. */
 export async function tracked(...patterns: readonly string[]): Promise<string[]> {
   const args = ['ls-files', '--cached', '--others', '--exclude-standard', ...patterns];
   const lines = (await output('git', args, { cwd: root })).split('\n');

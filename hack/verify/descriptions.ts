@@ -4,7 +4,7 @@ import { lintFromString, loadConfig } from '@redocly/openapi-core';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { root } from './checks.ts';
 
-/** Returns the problems of the descriptions in api/, by the schemas of their versions and by the rules of redocly.yaml. */
+/** Validates the descriptions in api/ with the schemas of their versions and the rules of redocly.yaml, and returns the problems. */
 export async function descriptions(): Promise<string[]> {
   const config = await loadConfig({ configPath: join(root, 'redocly.yaml') });
   const folder = join(root, 'api');

@@ -1,4 +1,4 @@
-/** Everything that is true of the tree without running the server. Prints each check with its time, and every problem. */
+/** make verify: checks the work tree without running the server. Prints each check with its duration, and every problem. */
 import { availableParallelism } from 'node:os';
 import { seconds } from '../cluster/progress.ts';
 import { chartLint, rendered } from './chart.ts';
@@ -7,7 +7,7 @@ import { descriptions } from './descriptions.ts';
 import { prose } from './prose.ts';
 
 const checks: readonly Check[] = [
-  // First, because it takes longest where node_modules/.cache does not know the files yet.
+  // First, because it takes longest if node_modules/.cache does not contain the files yet.
   command(
     'format (make update)',
     'prettier',

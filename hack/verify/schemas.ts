@@ -1,4 +1,4 @@
-/** The schemas of Kubernetes' own kinds, from the description that kube-apiserver's source publishes. */
+/** Schemas of the kinds of Kubernetes, from the API description in the source of kube-apiserver. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Ajv, type ValidateFunction } from 'ajv';
@@ -17,10 +17,10 @@ interface Swagger {
   readonly definitions: Record<string, Schema>;
 }
 
-/** Kinds of other projects that the chart may render; their schemas are not Kubernetes'. */
+/** API groups of other projects that the chart may render. Kubernetes has no schemas for them. */
 const foreign = ['cert-manager.io/', 'gateway.networking.k8s.io/', 'monitoring.coreos.com/'];
 
-/** A function that lists what is wrong with an object; a field that the kind does not have is wrong. */
+/** Returns a function that returns the problems of an object, including fields that its kind does not have. */
 export async function kubernetesSchemas(): Promise<(object: unknown) => string[]> {
   const file = join(await moduleFolder('k8s.io/kubernetes'), 'api/openapi-spec/swagger.json');
   const { definitions } = JSON.parse(await readFile(file, 'utf8')) as Swagger;
@@ -54,11 +54,11 @@ export async function kubernetesSchemas(): Promise<(object: unknown) => string[]
   };
 }
 
-/** Types that are written in more than one way. */
+/** Accepts the other forms of types that have several. */
 function allowOtherForms(definitions: Record<string, Schema>): void {
   const numberOrString = ['number', 'string'];
   const set = (name: string, schema: Schema): void => {
-    if (definitions[name] === undefined) throw new Error(`Kubernetes' description has no ${name} any more`);
+    if (definitions[name] === undefined) throw new Error(`the API description of Kubernetes no longer has ${name}`);
     definitions[name] = schema;
   };
   set('io.k8s.apimachinery.pkg.util.intstr.IntOrString', { type: numberOrString });

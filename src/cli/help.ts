@@ -65,7 +65,7 @@ function help(name: string): string {
   return `Usage: ${program} [flags]
        ${program} COMMAND
 
-Without a command, it serves until it receives SIGTERM or SIGINT.
+Without a command, the server runs until it receives SIGTERM or SIGINT.
 
 Commands:
 ${table(rows)}

@@ -88,7 +88,7 @@ const keyOf = ({ group, version, resource }: Pick<ServedResource, 'group' | 'ver
   `${resource}.${version}.${group}`;
 
 export class Discovery {
-  /** The resources have changed. */
+  /** Signals that the resources have changed. */
   readonly changed = new Topic();
   readonly #client: Pick<KubeClient, 'stream'>;
   readonly #log: Logger;

@@ -12,7 +12,7 @@ export interface FieldSchema {
   readonly additional: FieldSchema | undefined;
   /** An element of an array. */
   readonly element: FieldSchema | undefined;
-  /** The schema does not limit the members. */
+  /** True if the schema does not limit the members. */
   readonly isOpen: boolean;
 }
 
@@ -53,7 +53,7 @@ const fetchTimeout = 5_000;
 /** Maximum milliseconds that a request waits for a schema. */
 const maxWait = 1_000;
 const maxFetches = 4;
-/** Milliseconds. kube-apiserver describes a changed CustomResourceDefinition with a delay. */
+/** Milliseconds for which a schema is cached. kube-apiserver describes a changed CustomResourceDefinition with a delay. */
 const life = { builtIn: 10 * 60_000, custom: 60_000, failed: 10_000 };
 const nodeBytes = 200;
 
@@ -72,7 +72,7 @@ const isUnlimited = (schema: OpenAPISchema): boolean =>
         (schema.oneOf ?? schema.anyOf) === undefined &&
         schema['x-kubernetes-int-or-string'] !== true)));
 
-/** kube-apiserver writes a reference with a default as an allOf of one. */
+/** Returns the reference of a schema. kube-apiserver writes a reference with a default as an `allOf` of one. */
 const referenceIn = ({ $ref, properties, allOf = [] }: OpenAPISchema): string | undefined =>
   $ref ?? (properties === undefined && allOf.length === 1 ? allOf[0]?.$ref : undefined);
 
@@ -162,7 +162,7 @@ export class FieldSchemas {
     return known?.schema;
   }
 
-  /** Never throws. */
+  /** Reads the schema of a kind. Never throws. */
   async #read(key: string, kind: DescribedKind, log: Logger): Promise<Known> {
     let known: Known = { schema: undefined, bytes: 0 };
     let ttl = kind.revision === '' ? life.builtIn : life.custom;

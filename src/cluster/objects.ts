@@ -51,7 +51,7 @@ export class Objects<T extends KubeObject> {
     return this.#write(`/${name}`, { method: 'DELETE', headers: {}, body });
   }
 
-  /** `path`: relative to the collection. */
+  /** Sends a request. `path` is relative to the collection. */
   request<R>(path: string, options: Omit<KubeRequest, 'signal'> = {}): Promise<R> {
     return this.#client.json<R>(`${this.#path}${path}`, { ...options, signal: AbortSignal.timeout(timeout) });
   }

@@ -28,7 +28,7 @@ export function secretValue(secret: Secret | undefined, key: string): string | u
 }
 
 export class SecretRefs {
-  /** One of the Secrets has changed, or all of them have been read. */
+  /** Signals that one of the Secrets has changed, or that all of them have been read. */
   readonly changed = new Topic();
   readonly #client: KubeClient;
   readonly #namespace: string;

@@ -9,7 +9,7 @@ export const readFlagFile = (flag: string, file: string): Promise<string> =>
 
 /** Describes a file that cannot be read: `--ca-file: cannot read /x: no such file or directory`. Puts the flag before other errors. */
 export function fileError(flag: string, file: string, cause: unknown): Error {
-  const { errno, path = file, message } = cause as NodeJS.ErrnoException;
+  const { errno, path = file, message = String(cause) } = cause as Partial<NodeJS.ErrnoException>;
   // Only system errors have an errno.
   const problem = errno === undefined ? message : `cannot read ${path}: ${getSystemErrorMessage(errno)}`;
   return new Error(`${flag}: ${problem}`, { cause });

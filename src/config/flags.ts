@@ -93,7 +93,7 @@ const credentialOptions = {
     default: 'device',
     help: 'device (in a browser, also on another machine) or password',
   },
-  username: { type: 'string', value: 'NAME', help: 'username or email address for --login=password' },
+  username: { type: 'string', value: 'NAME', help: 'username or e-mail address for --login=password' },
   audience: {
     type: 'string',
     value: 'NAME',

@@ -1,4 +1,4 @@
-/** User info in a URL would be published, or silently ignored. */
+/** Returns whether a URL has a username or a password, which would be published or silently ignored. */
 export const hasUserInfo = ({ username, password }: URL): boolean => username !== '' || password !== '';
 
 const isURL = (text: string, protocols: readonly string[]): boolean => {

@@ -12,7 +12,7 @@ import { hasUserInfo, httpsURLExpected, isHTTPSURL } from './https-url.ts';
 import { identityProviders } from './identity-providers.ts';
 import { logging } from './log-stores.ts';
 
-/** `system:` names are reserved for Kubernetes. A user with such a name would have its rights. */
+/** Returns whether a name is not reserved for Kubernetes. A user with a `system:` name would have the rights of that name. */
 const noSystem = (text: string): boolean => !text.startsWith('system:');
 
 const username = z
@@ -127,7 +127,10 @@ function restrictWellKnown(
 export const isLoopback = (url: URL): boolean =>
   url.protocol === 'http:' && (url.hostname === '127.0.0.1' || url.hostname === '[::1]');
 
-/** Schemes of native programs are reversed domain names (RFC 8252 section 7.1), which rules out `javascript:`. */
+/**
+ * Returns whether a client can have the redirect URI. Schemes of native programs are reversed domain names (RFC 8252
+ * section 7.1), which rules out `javascript:`.
+ */
 const isRedirectURI = (text: string): boolean => {
   if (!URL.canParse(text) || !/^[!-~]+$/.test(text) || text.includes('#')) return false;
   const url = new URL(text);
@@ -289,7 +292,7 @@ const authentication = z.strictObject({
   refreshGrace: duration('10s', '0s').describe('How long a used refresh token still returns the same successor'),
   sessionMaxAge: duration('720h').describe('Maximum lifetime of a session after its login'),
   maximumClockSkew: duration('10s', '0s').describe('Tolerance for exp and nbf; iat is never compared'),
-  multipleLogin: z.boolean().default(true).describe("false: a new login revokes the user's other sessions"),
+  multipleLogin: z.boolean().default(true).describe("If false, a new login revokes the user's other sessions"),
   loginLimit: loginLimit.prefault({}).describe('Limits of failed logins'),
   loginHistory: z
     .strictObject({
@@ -336,7 +339,7 @@ const requests = z.strictObject({
     .describe('Origins whose pages are allowed to read responses, without cookies'),
 });
 
-/** RFC 6797 section 8.1.1: browsers ignore the header for IP addresses. */
+/** Returns whether a URL has a host name. Browsers ignore the header for IP addresses (RFC 6797 section 8.1.1). */
 const hasHostName = (url: unknown): boolean =>
   typeof url === 'string' && isHTTPSURL(url) && isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0;
 
@@ -352,7 +355,7 @@ const gateway = z
       .default(['platform-cli'])
       .describe('Clients whose id_tokens are accepted as bearer tokens'),
     strictTransportSecurity: duration('0s', '0s').describe(
-      'max-age of Strict-Transport-Security. 0s: not sent. See docs/guides/expose.md',
+      'max-age of Strict-Transport-Security. 0s disables the header. See docs/guides/expose.md',
     ),
   })
   .refine(({ externalURL, strictTransportSecurity }) => strictTransportSecurity === 0 || hasHostName(externalURL), {

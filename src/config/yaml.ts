@@ -93,7 +93,10 @@ export function readYAML(text: string): YAML {
   }
 }
 
-/** The library creates an Error for each problem. Their stacks, which nobody reads, would take most of its time. */
+/**
+ * Calls the function without collecting stacks. The library creates an Error for each problem, and stacks that nobody
+ * reads would take most of its time.
+ */
 function withoutStacks<T>(parse: () => T): T {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;

@@ -168,7 +168,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       method: 'get',
       path,
       summary,
-      description: 'Requires authentication, but no permission.',
+      description: 'Requires authentication, but no right.',
       access: authenticated,
       responses: {},
       handler: serve(choose, hashed),

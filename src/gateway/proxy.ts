@@ -234,7 +234,7 @@ class ResponseForwarder implements ResponseHandler {
  * credential.
  */
 export function ownRefusal(upstream: Upstream, status: number, { info }: RequestContext): StatusError | undefined {
-  // Behind a proxy subresource is another server, which may request credentials of its own.
+  // A proxy subresource leads to another server, which may request its own credentials.
   if (status !== 401 || info.subresource === 'proxy') return undefined;
   upstream.renewCredential();
   return serviceUnavailable("kube-apiserver does not accept this server's credentials", 1);

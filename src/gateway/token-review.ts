@@ -93,7 +93,7 @@ function ofJSON(value: unknown): Spec | undefined {
   return isReview && typeof token === 'string' && areTexts ? { token, audiences } : undefined;
 }
 
-/** k8s.io/api authentication/v1 generated.proto: TokenReview.spec (2), TokenReviewSpec.token (1) and audiences (2). */
+/** Reads the fields of k8s.io/api authentication/v1 generated.proto: TokenReview.spec (2), TokenReviewSpec.token (1) and audiences (2). */
 function ofProtobuf(body: Buffer): Spec | undefined {
   const object = unknownObject(body);
   if (object?.apiVersion !== apiVersion || object.kind !== kind) return undefined;

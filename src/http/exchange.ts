@@ -46,7 +46,7 @@ export class Exchange implements RequestContext {
   sourceIP = '';
   user: UserInfo | undefined;
   impersonated: UserInfo | undefined;
-  /** The gateway serves the request. */
+  /** True if the gateway serves the request. */
   isProxied = false;
   audit: AuditRecord | undefined;
   #annotations: Map<string, string> | undefined;
@@ -119,7 +119,7 @@ export class Exchange implements RequestContext {
     return this.req.headers['user-agent'] ?? '';
   }
 
-  /** Created on first use. */
+  /** Signal of the request, which is created on first use. */
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();
     if (this.#over) this.#abort.abort(requestOver);
@@ -196,12 +196,12 @@ export class Exchange implements RequestContext {
     return this.res.headersSent || this.res.writableFinished ? this.res.statusCode : 499;
   }
 
-  /** The response is handed to the network, or the client has disconnected. */
+  /** True once the response is handed to the network, or the client has disconnected. */
   get hasEnded(): boolean {
     return this.#ended;
   }
 
-  /** The request is aborted or has ended: no response is awaited any more. */
+  /** True once the request is aborted or has ended: nothing waits for a response. */
   get isOver(): boolean {
     return this.#over;
   }
@@ -213,8 +213,8 @@ export class Exchange implements RequestContext {
   }
 
   /**
-   * Tells the client that the response is incomplete. This ends the connection of an HTTP/1.1 client, and that of an HTTP/2 client if it
-   * does not read from TCP, so that the reset cannot be sent.
+   * Ends the response in a way that shows the client that it is incomplete. Ends the connection of an HTTP/1.1 client.
+   * Also ends that of an HTTP/2 client that does not read from TCP, because the reset cannot be sent.
    */
   cut(): void {
     const { req, res } = this;

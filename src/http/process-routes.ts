@@ -33,7 +33,7 @@ export function versionRoute(path: string, version: string): Route {
     method: 'get',
     path,
     summary: 'Get the version of the server',
-    description: 'Returns the version, the operating system and the CPU architecture. Needs no credentials.',
+    description: 'Returns the version, the operating system and the CPU architecture. Requires no authentication.',
     access: anonymous,
     responses: json(versionSchema, 'The version'),
     handler({ res }) {
@@ -50,7 +50,7 @@ export function indexRoute(routes: readonly Route[]): Route {
     method: 'get',
     path: '/',
     summary: 'List the served paths',
-    description: 'Needs credentials, but no right.',
+    description: 'Requires authentication, but no right.',
     access: authenticated,
     responses: {},
     handler({ res }) {

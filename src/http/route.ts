@@ -66,18 +66,18 @@ export const inHeader = (name: string, description: string, schema: Schema = tex
   schema,
 });
 
-/** Content of an object or a list. */
+/** Returns the content of an object or a list. */
 export const jsonOrYAML = (schema: Schema): ContentDescription => ({
   'application/json': schema,
   'application/yaml': schema,
 });
 
-/** 200 with an object or a list. */
+/** Returns the response 200 with an object or a list. */
 export const objectResponse = (schema: Schema, description: string): ResponseDescriptions => ({
   200: { description, content: jsonOrYAML(schema) },
 });
 
-/** 200 with a JSON document. */
+/** Returns the response 200 with a JSON document. */
 export const json = (schema: Schema, description = 'OK'): ResponseDescriptions => ({
   200: { description, content: { 'application/json': schema } },
 });
@@ -190,7 +190,7 @@ export interface Route {
 /** Serves a request: a route, the gateway, or a handler that throws because there is no route. */
 export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSOnly'>;
 
-/** `hintFor` describes the nearest path. */
+/** Returns the route of paths that no route serves. `hintFor` describes the nearest path. */
 export const noRoute = (access: Access, hintFor?: (path: string) => string): MatchedRoute => ({
   access,
   handler: (_req, _res, { info }) => {

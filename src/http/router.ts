@@ -58,9 +58,7 @@ function withoutMethod(routes: readonly Route[]): MatchedRoute {
   return {
     access: strictest(routes.map(({ access }) => access)),
     async handler({ method }, _res, context) {
-      // The deprecated paths of watches have no path of an object to write to.
-      const isWritten = writes.has(method) && context.info.verb !== 'watch';
-      const path = isWritten ? await writtenAt?.(context) : undefined;
+      const path = writes.has(method) ? await writtenAt?.(context) : undefined;
       throw methodNotAllowed(methods, path === undefined ? '' : `; send ${method} to ${path}`);
     },
   };

@@ -1,7 +1,7 @@
 import { badRequest } from '../runtime/errors.ts';
 import { recordOf } from '../http/request/json-body.ts';
 
-/** JSON pointer (RFC 6901). */
+/** Returns whether a value is a JSON pointer (RFC 6901). */
 const isPointer = (value: unknown): boolean => typeof value === 'string' && /^(?:\/|$)/.test(value);
 
 /**
@@ -25,10 +25,10 @@ function problemOf(operation: Readonly<Record<string, unknown>>): string | undef
     case 'add':
     case 'replace':
     case 'test':
-      return Object.hasOwn(operation, 'value') ? undefined : `${op} needs a value`;
+      return Object.hasOwn(operation, 'value') ? undefined : `${op} requires value`;
     case 'move':
     case 'copy':
-      return isPointer(from) ? undefined : `${op} needs from, a JSON pointer`;
+      return isPointer(from) ? undefined : `${op} requires from, a JSON pointer`;
     default:
       return 'op must be add, remove, replace, move, copy or test';
   }

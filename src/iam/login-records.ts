@@ -7,7 +7,7 @@ import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { queryParameters } from '../http/request/parameters.ts';
 import { objectResponse, type Route } from '../http/route.ts';
-import { objectTypeOf } from '../apimachinery/list/resource-responses.ts';
+import { assertAcceptsObjects } from '../apimachinery/list/resource-responses.ts';
 import { described, type TypeOf } from '../http/schema.ts';
 import { writeObject } from '../http/response/pretty.ts';
 import { commonShape, limitParameter } from '../apimachinery/common-parameters.ts';
@@ -37,7 +37,7 @@ export const loginRecordsRoute = (parts: LoginRecordsParts): Route =>
     responses: objectResponse(loginRecordListSchema, 'The login records'),
     authorize: authorizeOnOthers(parts),
     async handler({ req, res, query: { limit, pretty }, granted: target }) {
-      objectTypeOf(req);
+      assertAcceptsObjects(req);
       const records = await parts.loginHistories.of(accountOf(parts.directory, target));
       const items = records
         .slice(0, limit === -1 ? undefined : limit)

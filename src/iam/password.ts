@@ -50,6 +50,7 @@ export function passwordRoute(parts: PasswordParts): Route {
     if (refused === undefined) return;
     const { message } = refused;
     if (refused.reason === 'unfit') throw invalidPassword(username, 'password', message);
+    if (refused.reason === 'wrong') throw invalidPassword(username, 'currentPassword', message);
     if (refused.reason === 'limited') throw tooManyRequests(message, refused.retryAfter);
     throw forbidden(usersResource, username, message);
   }
@@ -75,7 +76,7 @@ export function passwordRoute(parts: PasswordParts): Route {
     path: `${base}/users/:name/password`,
     summary: 'Set the password of a user',
     description:
-      "Ends the sessions that were started with the previous password.\n\n- Your own password requires `currentPassword` and no right. A wrong one counts as a failed login.\n- Another user's password requires the right to `update users/password` in `iam.platform.io`, and to `impersonate` each group of the user. If role bindings name the user and allow more than reading at cluster scope, in `kube-system` or in the release's namespace, it also requires these rights, or the right to `impersonate` the user.",
+      "Revokes the sessions that were started with the previous password.\n\n- Your own password requires `currentPassword` and no right. A wrong one counts as a failed login, and the response is 422.\n- Another user's password requires the right to `update users/password` in `iam.platform.io`, and to `impersonate` each group of the user. Role bindings that name the user may allow more than reading at cluster scope, in `kube-system` or in the release's namespace. These rights are then required too, or the right to `impersonate` the user.",
     access: { ...authorizedByRoute, passwordChange: true },
     pathParameters: usernameInPath,
     query: commonParameters,

@@ -48,7 +48,7 @@ const condition = named(
 
 const userFields = {
   displayName: described('Human-readable name', upTo(256)),
-  email: described('Email address; can be used as the username to log in', upTo(254)),
+  email: described('E-mail address, which can be used instead of the username to log in', upTo(254)),
   groups: described('Groups for role bindings', list(text)),
   state: described('A `Disabled` user cannot log in, and tokens of the user are rejected', oneOf('Active', 'Disabled')),
   passwordChangeRequired: described('Whether the user must change the password before any other request', flag),
@@ -71,7 +71,7 @@ export const deletedUserSchema = named('DeletedUser', eitherOf(doneSchema, userS
 
 export const userListSchema = listSchema('UserList', userSchema, 'User');
 
-/** RFC 7386: null removes a property. */
+/** Allows null for each property, which removes it (RFC 7386). */
 const orNull = (fields: Readonly<Record<string, Schema>>): Readonly<Record<string, Schema>> =>
   Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, schema.nullable()]));
 

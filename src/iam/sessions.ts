@@ -10,7 +10,7 @@ import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, objectResponse, type RequestContext, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta-schemas.ts';
-import { objectTypeOf } from '../apimachinery/list/resource-responses.ts';
+import { assertAcceptsObjects } from '../apimachinery/list/resource-responses.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { writeObject } from '../http/response/pretty.ts';
 import { writeDone } from '../http/response/write.ts';
@@ -45,7 +45,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       responses: objectResponse(sessionListSchema, 'The sessions of the user'),
       authorize,
       async handler({ req, res, context, query: { pretty }, granted: target }) {
-        objectTypeOf(req);
+        assertAcceptsObjects(req);
         const items = loginsOf(accountOf(directory, target), parts).map((session) =>
           shown(session, context.user.sessionID),
         );

@@ -48,7 +48,7 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
     // As in ks-apiserver.
     ingroup: { ...inGroup, description: 'Same as group' },
     email: {
-      description: 'Email address of the user, ignoring case',
+      description: 'E-mail address of the user, ignoring case',
       matches: ({ fields }, text) => fields.email === text.toLowerCase(),
     },
   },

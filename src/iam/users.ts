@@ -16,8 +16,8 @@ import { described, oneOrNone, text as anyText } from '../http/schema.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import type { FieldSchemas } from '../cluster/field-schemas.ts';
 import { assertReached } from '../apimachinery/reading.ts';
-import { namesFields, warnOfFields } from '../apimachinery/list/field-warnings.ts';
-import { objectTypeOf, ResourceResponses } from '../apimachinery/list/resource-responses.ts';
+import { warnOfFields } from '../apimachinery/list/field-warnings.ts';
+import { assertAcceptsObjects, ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { queriesOf } from '../apimachinery/list/query.ts';
 import { commonShape } from '../apimachinery/common-parameters.ts';
 import { getParameters } from '../apimachinery/list/kapis-parameters.ts';
@@ -90,9 +90,8 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
   const assertCurrent = (): void => {
     if (!users.isCurrent()) throw serviceUnavailable('users cannot be read from the cluster at the moment');
   };
-  const warn = async (exchange: Parameters<typeof warnOfFields>[3]): Promise<void> => {
-    if (namesFields(exchange.context.query)) await warnOfFields(parts.fieldSchemas, usersDefinition, '', exchange);
-  };
+  const warn = (exchange: Parameters<typeof warnOfFields>[3]): Promise<void> =>
+    warnOfFields(parts.fieldSchemas, usersDefinition, '', exchange);
   return [
     defineRoute({
       method: 'get',
@@ -114,7 +113,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
         return granted;
       },
       async handler({ req, res, context, query }) {
-        objectTypeOf(req);
+        assertAcceptsObjects(req);
         assertCurrent();
         const all = store.store;
         assertReached(query.oldest, all.resourceVersion);
@@ -134,7 +133,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       responses: objectResponse(userSchema, 'The user'),
       authorize: authorizeOnOthers(parts),
       async handler({ req, res, context, query, granted: { username } }) {
-        objectTypeOf(req);
+        assertAcceptsObjects(req);
         assertCurrent();
         await warn({ res, context });
         const object = store.get(username);

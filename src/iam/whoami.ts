@@ -5,7 +5,7 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import { authenticated } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { objectResponse, type Route } from '../http/route.ts';
-import { objectTypeOf } from '../apimachinery/list/resource-responses.ts';
+import { assertAcceptsObjects } from '../apimachinery/list/resource-responses.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { writeObject } from '../http/response/pretty.ts';
 import { commonParameters } from '../apimachinery/common-parameters.ts';
@@ -24,7 +24,7 @@ export const whoAmIRoute = (directory: Directory): Route =>
     query: commonParameters,
     responses: objectResponse(whoAmISchema, 'The identity of the caller'),
     async handler({ req, res, context, query: { pretty } }) {
-      objectTypeOf(req);
+      assertAcceptsObjects(req);
       const caller = context.user;
       const { username, uid, groups, extra } = caller;
       const account = ownAccount(directory, caller);

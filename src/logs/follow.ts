@@ -27,7 +27,7 @@ export const followTypes = ['application/json', 'application/x-ndjson', 'applica
 
 const empty = Buffer.from('\n');
 
-/** Server-sent events other than records have an event name, so that clients can distinguish them. */
+/** Encodes a value. Server-sent events other than records have an event name, so that clients can distinguish them. */
 const frame = (sse: boolean, value: object, event?: string): Buffer =>
   Buffer.from(
     sse

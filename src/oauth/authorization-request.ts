@@ -43,7 +43,7 @@ const prompt = text
   .transform((value): readonly string[] => value.split(' '))
   .refine(
     (all) => all.every((one) => one === 'none') || all.every((one) => one !== 'none' && prompts.includes(one)),
-    `must be one of ${prompts.join(', ')}, or several of them, without none, separated by spaces`,
+    `must be one of ${prompts.join(', ')}; all except none can be combined, separated by spaces`,
   );
 
 /** Settings of well-known programs that send no code_challenge by default. */
@@ -70,7 +70,7 @@ const shape = {
   nonce: described('Returned in the `id_token`; at most 512 characters', text.max(512).optional()),
   prompt: described(
     'Pages to show, separated by spaces: `login` or `select_account` to log in again, `consent` to confirm ' +
-      'again; `none`, which stands alone, fails if a page is needed',
+      'again; `none`, which cannot be combined, fails if a page is needed',
     prompt.optional(),
   ),
   max_age: described(

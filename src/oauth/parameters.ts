@@ -58,7 +58,7 @@ function problemOf(
     const hint = hints[name] === undefined ? '' : `: ${hints[name]}`;
     return { error: 'invalid_request', description: `the parameter "${name}" is missing${hint}` };
   }
-  return { error: valueErrors[name] ?? 'invalid_request', description: `${name} ${message}` };
+  return { error: valueErrors[name] ?? 'invalid_request', description: `${name}: ${message}` };
 }
 
 export function readParameters(pairs: Pairs): ReadonlyMap<string, string> {

@@ -1,7 +1,7 @@
 /**
- * Components of the platform and their health: Deployments, StatefulSets and DaemonSets in the release's namespace and
- * kube-system that are labelled as part of the platform, and the add-ons of the cluster in kube-system. Callers see
- * only the kinds that they are allowed to list in each namespace.
+ * Components of the platform and their health. They are the Deployments, StatefulSets and DaemonSets in the release's
+ * namespace and kube-system that are labelled as part of the platform, and the cluster's add-ons in kube-system.
+ * Callers see only the kinds that they are allowed to list in each namespace.
  */
 import { assertAllowed, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
@@ -9,7 +9,7 @@ import { writeDocument } from '../http/response/pretty.ts';
 import { authorizedByHandler } from '../http/access.ts';
 import { defineRoute, type RouteRequest } from '../http/define-route.ts';
 import { objectResponse, type RequestContext, type Route } from '../http/route.ts';
-import { objectTypeOf } from '../apimachinery/list/resource-responses.ts';
+import { assertAcceptsObjects, objectTypeOf } from '../apimachinery/list/resource-responses.ts';
 import type { TypeOf } from '../http/schema.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import type { StoredObject } from '../cluster/cache/stored-object.ts';
@@ -179,7 +179,7 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       description: `Returns the Deployments, StatefulSets and DaemonSets of the platform in its namespace and in \`kube-system\`, and the add-ons of the cluster in \`kube-system\`. ${rights}`,
       responses: objectResponse(componentListSchema, 'The components'),
       async handler(request) {
-        objectTypeOf(request.req);
+        assertAcceptsObjects(request.req);
         const hidden: string[] = [];
         const items = await reader.list(request.context, hidden);
         const list: TypeOf<typeof componentListSchema> = {
@@ -202,7 +202,7 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       pathParameters: { name: 'Name of the component' },
       responses: objectResponse(componentSchema, 'The component'),
       async handler(request) {
-        objectTypeOf(request.req);
+        assertAcceptsObjects(request.req);
         const { name } = request.path;
         const found = (await reader.list(request.context)).find(({ metadata }) => metadata.name === name);
         if (found === undefined) throw notFound(served, name);
@@ -216,7 +216,7 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       description: `Counts the nodes, and the Deployments, StatefulSets and DaemonSets of the platform and of the add-ons of the cluster. \`unhealthy\` lists the unhealthy workloads. ${rights}`,
       responses: objectResponse(componentHealthSchema, 'The health of components and nodes'),
       async handler(request) {
-        objectTypeOf(request.req);
+        assertAcceptsObjects(request.req);
         await writeResponse(request, await healthOf(reader, request.context));
       },
     }),

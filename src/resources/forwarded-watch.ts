@@ -59,7 +59,7 @@ function assertForwardable(definition: ResourceDefinition<unknown>, query: URLSe
     );
 }
 
-/** `resumed`: the version of the last event that the client has. */
+/** Returns the query for kube-apiserver. `resumed`: the version of the last event that the client has. */
 function upstreamQuery(
   { query, info }: RequestContext,
   { allowWatchBookmarks }: WatchOptions,

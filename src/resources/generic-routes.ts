@@ -4,7 +4,7 @@ import type { Slots } from '../runtime/slots.ts';
 import type { RequestContext, RequestInfo, Route } from '../http/route.ts';
 import { described, text } from '../http/schema.ts';
 import type { Shape } from '../http/request/parameters.ts';
-import { namesFields, warnOfFields } from '../apimachinery/list/field-warnings.ts';
+import { warnOfFields } from '../apimachinery/list/field-warnings.ts';
 import { parametersWith } from '../apimachinery/list/kapis-parameters.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import type { Lanes } from '../apimachinery/watch/lanes.ts';
@@ -117,10 +117,9 @@ class GenericReads {
   async serve(what: keyof ReadHandlers, request: ReadRequest<GenericGrant>): Promise<void> {
     const { entry, granted } = request.granted;
     const read = { ...request, granted };
-    const { res, context } = request;
+    const { res } = request;
     const { catalogue, client, fieldSchemas } = this.#parts;
-    if (namesFields(context.query))
-      await warnOfFields(fieldSchemas, entry.definition, entry.discovered.revision, request);
+    await warnOfFields(fieldSchemas, entry.definition, entry.discovered.revision, request);
     const handle = await catalogue.acquire(entry);
     if (handle === undefined) {
       const options = { client, access: this.#access, memory: catalogue.listMemory, watches: this.#watches };

@@ -39,14 +39,14 @@ export interface ReadRequest<G = ReadGrant> extends AuthenticatedRequest {
 
 /**
  * Returns the path of kube-apiserver that accepts a write, with placeholders for the parts that the request does not name; undefined if the
- * resource does not support the verb.
+ * resource does not support the verb, and for the deprecated paths of watches, whose verb is always `watch`.
  */
 export function writePath(
   { underlying, namespaced }: Pick<ResourceDefinition<never>, 'underlying' | 'namespaced'>,
   { namespace, name, verb }: Pick<RequestInfo, 'namespace' | 'name' | 'verb'>,
   verbs: readonly string[] = [verb],
 ): string | undefined {
-  if (!verbs.includes(verb)) return undefined;
+  if (verb === 'watch' || !verbs.includes(verb)) return undefined;
   const { resource } = underlying;
   const collection =
     namespaced && namespace === ''

@@ -21,7 +21,7 @@ interface ReadSchemas {
   readonly object: Schema;
 }
 
-/** `kind`: if it is known. Only properties that remain with the parameter `fields` are required. */
+/** Returns the schema of an object. `kind`: if it is known. Only properties that remain with the parameter `fields` are required. */
 const objectSchema = (name: string, kind?: string, parts: Readonly<Record<string, Schema>> = {}) =>
   named(
     name,

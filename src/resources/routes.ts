@@ -6,7 +6,7 @@ import { parsedByHandler } from '../http/request/parameters.ts';
 import type { RequestContext, Route } from '../http/route.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from '../apimachinery/api-groups.ts';
 import { apisCollectionParameters, apisObjectParameters } from '../apimachinery/list/apis-parameters.ts';
-import { namesFields, warnOfFields } from '../apimachinery/list/field-warnings.ts';
+import { warnOfFields } from '../apimachinery/list/field-warnings.ts';
 import { queriesOf } from '../apimachinery/list/query.ts';
 import { assertUnderlyingAllowed } from '../apimachinery/reading.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
@@ -52,7 +52,7 @@ function cacheLast<A, B>(make: (argument: A) => B): (argument: A) => B {
 function groupsOf({ resources, catalogue }: KapisDeps): readonly ApiGroupVersion[] {
   const own = groupVersionsOf(resources.map(({ definition }) => definition));
   const always = [...(own.find(isReadingGroup)?.resources ?? []), ...componentResources];
-  /** `apiResources` returns another array after each change. */
+  /** Adds the own resources of the group to those of the cluster. `apiResources` returns another array after each change. */
   const named = cacheLast((found: readonly ApiResource[]) => {
     const names = new Set(found.map(({ name }) => name));
     return [...found, ...always.filter(({ name }) => !names.has(name))];
@@ -80,7 +80,7 @@ function resourceRoutes(resource: Resource<unknown>, access: ReadAccess, lanes: 
     hot: true,
     authorize: (_, request) => authorizeRead(access, definition, request),
     async serve(what, request) {
-      if (namesFields(request.context.query)) await warnOfFields(schemas, definition, '', request);
+      await warnOfFields(schemas, definition, '', request);
       await reads[what](request);
     },
     writtenAt: ({ info }) => writePath(definition, info),

@@ -90,7 +90,7 @@ export class UncachedResource {
     return this.stored(JSON.parse(bytes.toString('utf8')) as KubeObject, bytes);
   }
 
-  /** `signal` ends the watch. */
+  /** Opens a watch at kube-apiserver, which `signal` ends. */
   async watch(
     { user, info }: RequestContext,
     query: NonNullable<KubeRequest['query']>,

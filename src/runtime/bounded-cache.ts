@@ -13,7 +13,7 @@ const entryOverhead = 128;
 /** Hashes the key as JSON, because UTF-8 would map two keys that differ only in lone surrogates to one. */
 const keyOf = (key: string): string => (key.length < digestLength ? key : hash('sha256', JSON.stringify(key), 'hex'));
 
-/** V8 copies slices that are shorter than this. */
+/** Length from which V8 creates slices; it copies shorter ones. */
 const shortestSlice = 13;
 
 /** Copies the text into its own memory: a slice, such as a URL parameter, keeps the whole text alive that it was cut from. */
@@ -114,7 +114,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     return this.#cache.has(keyOf(key));
   }
 
-  /** `ttl`: milliseconds until this entry expires. */
+  /** Adds or replaces an entry. `ttl`: milliseconds until it expires. */
   set(key: string, value: V, ttl: number = this.#ttl): void {
     this.#purge();
     this.#cache.set(copied(keyOf(key)), value, { ttl });

@@ -137,25 +137,25 @@ export const badRequest = (message: string, options?: StatusOptions): StatusErro
 const issuer = 'POST /oauth/token of this server issues access tokens';
 const usage = `send "Authorization: Bearer <access token>"; ${issuer}`;
 
-/** `problem`: what is malformed or missing in the credentials, without any part of them. */
+/** Returns 401 for malformed or missing credentials. `problem` describes them without any part of them. */
 export const unauthorized = (problem = 'the request has no credentials'): StatusError =>
   new StatusError('Unauthorized', 401, `${problem}: ${usage}`, {
     headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
   });
 
-/** RFC 6750 section 3: the challenge names the error only if the request has a token. */
+/** Returns 401. The challenge names the error only if the request has a token (RFC 6750 section 3). */
 const tokenError = (message: string, problem?: string): StatusError => {
   const description = problem === undefined ? '' : `, error_description="${describable(problem)}"`;
   const challenge = `Bearer realm="platform", error="invalid_token"${description}`;
   return new StatusError('Unauthorized', 401, message, { headers: { 'WWW-Authenticate': challenge } });
 };
 
-/** `problem`: why the header or the token in it is malformed. */
+/** Returns 401 for a malformed Authorization header. `problem` describes why it or the token in it is malformed. */
 export const malformedCredentials = (problem: string): StatusError => tokenError(`${problem}: ${usage}`, problem);
 
 /**
- * `problem`: why a token that this server signed is invalid. Every other token gets the same message whatever the
- * reason.
+ * Returns 401 for an invalid token. `problem` describes why a token that this server signed is invalid. Every other
+ * token gets the same message.
  */
 export const invalidToken = (problem?: string): StatusError =>
   tokenError(`${problem ?? 'the access token is not valid'}; ${issuer}`, problem);
@@ -191,11 +191,11 @@ export const notFound = (resource: GroupResource, name: string): StatusError =>
 /** Reports that no route serves the path. */
 export const noSuchPath = (message: string): StatusError => new StatusError('NotFound', 404, message);
 
-/** `hint` names the nearest path. */
+/** Reports a path that does not exist. `hint` names the nearest path. */
 export const pathNotFound = (hint = ''): StatusError =>
   noSuchPath(`the server could not find the requested resource${hint}`);
 
-/** `hint` names the path that accepts other methods. */
+/** Reports a method that the path does not support. `hint` names the path that accepts it. */
 export const methodNotAllowed = (allow: readonly string[], hint = ''): StatusError =>
   new StatusError(
     'MethodNotAllowed',
@@ -219,7 +219,7 @@ export const unsupportedMediaType = (offered: readonly string[]): StatusError =>
     `the body of the request was in an unknown format - accepted media types include: ${offered.join(', ')}`,
   );
 
-/** 415 for Content-Encoding and for a charset. */
+/** Reports an unsupported Content-Encoding or charset with 415. */
 export const unsupportedEncoding = (message: string): StatusError =>
   new StatusError('UnsupportedMediaType', 415, message);
 

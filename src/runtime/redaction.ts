@@ -5,7 +5,7 @@ const secret =
 /** Returns true if the value of a field or parameter with this name must be redacted. */
 export const isSecret = (name: string): boolean => secret.test(name);
 
-/** White space may be URL-encoded, as in a query. */
+/** Matches bearer tokens and Basic credentials. White space may be URL-encoded, as in a query. */
 const bearer = /(?<![a-z0-9])(bearer|basic)(?:\s|\+|%20)+[a-z0-9\-._~+/]+=*/gi;
 const dotted = /[\w.-]+/g;
 const jwtStart = /(?<![A-Za-z0-9])eyJ[\w-]/;

@@ -3,7 +3,10 @@ import { setImmediate as immediate } from 'node:timers/promises';
 /** Milliseconds of work after which other tasks get a turn. */
 const sliceTime = 2;
 
-/** Turns are handed out one at a time, in the order of the requests. Many long tasks therefore delay others no more than one does. */
+/**
+ * Promise of the last turn. Turns are handed out one at a time, in the order of the requests. Many long tasks therefore
+ * delay others no more than one does.
+ */
 let lastTurn: Promise<unknown> = Promise.resolve();
 
 function turn(): Promise<unknown> {

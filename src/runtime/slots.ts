@@ -199,7 +199,7 @@ export class HolderSlots {
   }
 }
 
-/** `setting`: the configuration key of the limit, if there is one. */
+/** Returns 429. `setting`: the configuration key of the limit, if there is one. */
 export const tooManyInProgress = (what: string, setting?: string): StatusError =>
   tooManyRequests(
     `${what} are already in progress${setting === undefined ? '' : ` (${setting})`}; please try again later`,

@@ -6,7 +6,7 @@ export interface Time {
   readonly nanosecond: number;
 }
 
-/** Digits after the ninth are ignored, as in Go. */
+/** Matches RFC 3339 times. Digits after the ninth are ignored, as in Go. */
 const pattern = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)$/;
 
 /** Returns undefined if the text is not an RFC 3339 time. */
@@ -23,7 +23,7 @@ export const compareTimes = (a: Time, b: Time): number => a.second - b.second ||
 /** Returns milliseconds since the epoch, rounded down, or NaN if the text is not an RFC 3339 time. */
 export const parseMilliseconds = (text: string): number => (pattern.test(text) ? Date.parse(text) : NaN);
 
-/** Source of time for components. Tests pass their own. */
+/** Source of time for components, which tests replace. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;

@@ -51,7 +51,7 @@ export const trustedBy = (material: ServingMaterial): string =>
     .map((cert) => cert.trim())
     .join('\n');
 
-/** Replaces whatever is due for renewal. Returns the same object if nothing is. */
+/** Renews the CA and the serving certificate if they are due. Returns the same object if neither is. */
 export async function renewIfDue(
   material: ServingMaterial,
   hosts: readonly string[],
@@ -78,13 +78,13 @@ function withoutExpired(material: ServingMaterial, now: number): ServingMaterial
   return previous === undefined || now < lifeOf(previous).to ? material : rest;
 }
 
-/** Milliseconds since the epoch. */
+/** Returns when a certificate is valid, in milliseconds since the epoch. */
 function lifeOf(cert: string): { readonly from: number; readonly to: number } {
   const { validFromDate, validToDate } = new X509Certificate(cert);
   return { from: validFromDate.getTime(), to: validToDate.getTime() };
 }
 
-/** Returns whether a third of the lifetime of the serving certificate is left, or one of the hosts is missing from it. */
+/** Returns whether less than a third of the lifetime of the serving certificate is left, or one of the hosts is missing from it. */
 export function needsRenewal(cert: string, hosts: readonly string[], now: number): boolean {
   const { from, to } = lifeOf(cert);
   if (now > to - (to - from) / 3) return true;

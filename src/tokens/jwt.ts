@@ -109,9 +109,9 @@ export class Tokens {
   }
 
   /**
-   * Issues an access token that expires no later than its session, and returns its lifetime in whole seconds. `scope` can be narrower
-   * than that of the session (RFC 6749 section 6). Tokens for other audiences live for at most ten minutes. A token of a user who must
-   * change their password has an audience of its own.
+   * Issues an access token that expires no later than its session, and returns its lifetime in whole seconds. `scope`
+   * can be narrower than that of the session (RFC 6749 section 6). Tokens for other audiences live for at most ten
+   * minutes. A token of a user who must change their password has a dedicated audience.
    */
   issueAccess(
     session: Session,

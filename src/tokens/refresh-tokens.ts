@@ -1,7 +1,8 @@
 /**
- * Refresh tokens: `<sid>.<256 bits>.<seal>`, opaque to clients; only their hashes are stored. The successor of a token is an HMAC of it,
- * so every retry within the grace period gets the same one on every replica, without stored state. The seal is an HMAC of the rest: a
- * token without a valid seal is rejected without a read of the cluster, and a sealed token was genuine at some time.
+ * Refresh tokens: `<sid>.<256 bits>.<seal>`, opaque to clients; only their hashes are stored. The successor of a token
+ * is an HMAC of it. Every retry within the grace period therefore gets the same one on every replica, without stored
+ * state. The seal is an HMAC of the rest: a token without a valid seal is rejected without a read of the cluster, and a
+ * sealed token was genuine at some time.
  */
 import { createHash, createHmac, createSecretKey, randomBytes, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { objectNames } from '../config/names.ts';
@@ -96,7 +97,10 @@ export class RefreshTokens {
     return this.#mac(body).subarray(0, sealBytes).toString('base64url');
   }
 
-  /** One key serves all purposes, because their inputs (bodies, tokens, user codes, marks, derivations) can never be equal. */
+  /**
+   * Returns an HMAC of a text. One key serves all purposes, because their inputs (bodies, tokens, user codes, marks,
+   * derivations) can never be equal.
+   */
   #mac(text: string): Buffer {
     return createHmac('sha256', this.#key).update(text).digest();
   }

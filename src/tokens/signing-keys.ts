@@ -50,14 +50,14 @@ const generate = promisify(generateKeyPair);
 /** Generates a private key for an algorithm: PKCS #8 in PEM. */
 export type MakeKey = (alg: Algorithm) => Promise<Buffer>;
 
-/** Asynchronous, because the search for an RSA key takes long. */
+/** Generates a private key asynchronously, because the search for an RSA key takes long. */
 async function newKey(alg: Algorithm): Promise<Buffer> {
   const { privateKey } =
     alg === 'ES256' ? await generate('ec', { namedCurve: 'P-256' }) : await generate('rsa', { modulusLength: 2048 });
   return Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' }));
 }
 
-/** RFC 7638 section 3: the required members of the key in lexicographic order. */
+/** Returns the thumbprint of a key: a hash of its required members in lexicographic order (RFC 7638 section 3). */
 function thumbprint(jwk: JsonWebKey): string {
   const { crv, e, kty, n, x, y } = jwk;
   const members = kty === 'EC' ? { crv, kty, x, y } : { e, kty, n };

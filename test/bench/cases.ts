@@ -385,7 +385,7 @@ const namesOf = (nodes: number, isIncluded: (index: number) => boolean = () => t
   [...indexes(nodes)]
     .filter(isIncluded)
     .map((index) => nodeName(index))
-    .toSorted(); // by code unit: they are ASCII
+    .toSorted(); // The names are ASCII, so the order by code unit is right.
 
 const make = (name: Name, subjects: readonly Subject[], terms?: number): Case => ({
   name,

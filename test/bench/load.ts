@@ -124,7 +124,8 @@ async function measure(): Promise<Measured> {
     async (connection, index) => {
       const started = performance.now();
       const size = await glance(connection, index);
-      bytes += size; // not before the await, since other lanes add to it meanwhile
+      // Not in one expression with the await, because other lanes add to the sum in the meantime.
+      bytes += size;
       latencies.push(performance.now() - started);
     },
   );

@@ -109,7 +109,8 @@ function settings(): Settings {
 
 function number(variable: string, usually: number): number {
   const text = process.env[variable] || String(usually);
-  if (!/^\d{1,6}$/.test(text) || (text === '0' && usually > 0)) throw new Error(`${variable} is a number, not ${text}`);
+  if (!/^\d{1,6}$/.test(text) || (text === '0' && usually > 0))
+    throw new Error(`${variable}: expected a number, got ${text}`);
   return Number(text);
 }
 

@@ -69,7 +69,8 @@ export async function measureCase(
   for (let round = 0; round <= rounds; round++)
     for (const [index, subject] of subjects.entries()) {
       const before = measured[index] ?? [];
-      if (before.some(({ problems }) => problems.length > 0)) continue; // reported already
+      if (before.some(({ problems }) => problems.length > 0)) continue; // They are reported already.
+
       // The first round is not counted unless it was wrong: a long-running server has compiled its code and opened
       // connections.
       if (round === 1) before.length = 0;

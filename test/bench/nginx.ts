@@ -97,7 +97,8 @@ export async function startNginx(options: {
     () => assertAlive(dir, [running]),
     async () => (await fetch(`http://${host}:${ports.plain}/${Object.keys(files)[0]}`)).ok,
   );
-  await sleep(200); // all workers have started and the master is idle
+  // After this time, all workers have started and the master is idle.
+  await sleep(200);
   return {
     plain: { host, port: ports.plain },
     tls: { host, port: ports.tls, tls: { ca: authority.certificate, servername } },

@@ -1,6 +1,6 @@
 /**
- * A hundred callers per server, so that results are not those of one cached caller; each listener of ours has different
- * ones, so that none benefits from caches filled by another.
+ * A hundred callers per server, so that results are not those of one cached caller. Each listener of our server has
+ * different callers, so that none benefits from caches that another one filled.
  */
 import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '../../src/cluster/client/client.ts';

@@ -55,7 +55,7 @@ export function request(
 /** Replaces the placeholder by a number that no earlier request had. */
 export function numbered({ text, expected }: Request, number: number): Request {
   if (!text.includes(placeholder)) return { text, expected };
-  const digits = String(number % 100_000); // few enough to occur in some names
+  const digits = String(number % 100_000); // Numbers this small occur in some names.
   const { contains, ...rest } = expected;
   return {
     text: text.replace(placeholder, digits),
@@ -83,7 +83,7 @@ export function problemOf(response: ParsedResponse, expected: Expected): string 
   const text = whole.toString('utf8');
   if (expected.text !== undefined) return text.includes(expected.text) ? undefined : `no ${expected.text} in the body`;
   const { items, names, total, contains, name } = expected;
-  if ((items ?? names ?? total ?? contains ?? name) === undefined) return undefined; // it may not be JSON
+  if ((items ?? names ?? total ?? contains ?? name) === undefined) return undefined; // The body may not be JSON.
   return problemOfJson(JSON.parse(text) as Json, expected);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Starts everything that is measured: a control plane of the requested size and a small one, our server with each, and
- * the changes. nginx and a bare node:http server return the bytes of our responses.
+ * Starts everything that is measured: a control plane of the requested size, a small one, a server of ours with each,
+ * and the changes. nginx and a bare node:http server return the bytes of our responses.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -69,7 +69,7 @@ async function firstResponse(target: Target, text: string, expected: Expected, s
       problem = String(error);
     });
     if (response === undefined) continue;
-    const time = Date.now(); // before the response is checked
+    const time = Date.now(); // Excludes the check of the response.
     problem = problemOf(response, expected);
     if (problem === undefined) return time;
   }

@@ -26,7 +26,7 @@ export function compare(a: Iterable<number>, b: Iterable<number>): Comparison {
   for (const [index, value] of first.entries()) {
     while (below < m && (second[below] ?? 0) < value) below++;
     while (notAbove < m && (second[notAbove] ?? 0) <= value) notAbove++;
-    wins += (below + notAbove) / 2; // a tie is half a win
+    wins += (below + notAbove) / 2; // A tie is half a win.
     distance = Math.max(distance, Math.abs(below / m - index / n), Math.abs(notAbove / m - (index + 1) / n));
   }
   const deviation = Math.sqrt((n * m * (n + m + 1)) / 12);
@@ -53,7 +53,8 @@ function twoSided(z: number): number {
 function chanceOf(distance: number, n: number, m: number): number {
   const root = Math.sqrt((n * m) / (n + m));
   const lambda = (root + 0.12 + 0.11 / root) * distance;
-  if (lambda < 0.3) return 1; // where the series converges too slowly, it is 1 to five digits
+  // Below this value the series converges too slowly, and the result is 1 to five digits.
+  if (lambda < 0.3) return 1;
   let sum = 0;
   for (let k = 1; k <= 100; k++) sum += 2 * (-1) ** (k - 1) * Math.exp(-2 * k * k * lambda * lambda);
   return Math.min(1, Math.max(0, sum));

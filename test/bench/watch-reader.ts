@@ -35,7 +35,7 @@ export class WatchReader {
 
   /** `bytes` may be overwritten afterwards. */
   read(bytes: Buffer): void {
-    if (this.#status !== 0 && this.#status !== 200) return; // an error's text
+    if (this.#status !== 0 && this.#status !== 200) return; // The body is the text of an error.
     for (let at = 0; at < bytes.length;) {
       if (this.#left > 0) {
         const end = Math.min(bytes.length, at + this.#left);
@@ -65,7 +65,7 @@ export class WatchReader {
   #readChunkSize(): void {
     const size = this.#pending.trim();
     this.#pending = '';
-    if (size === '') return; // the end of the chunk before
+    if (size === '') return; // The line ends the previous chunk.
     this.#left = Number.parseInt(size, 16);
     if (this.#left === 0) this.#receiver.problem('a watch has ended');
   }

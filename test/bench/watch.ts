@@ -97,7 +97,8 @@ async function measure(
   signal: AbortSignal,
 ): Promise<WatchFigures> {
   const { kubeApiserver } = site;
-  await changes.setRate(0); // otherwise each watch would start with the changes since
+  // Without this, each watch would start with the changes since its resourceVersion.
+  await changes.setRate(0);
   const { text } = request(`${paths.core}?limit=1`, {}, { token: kubeApiserver.tokens[0] });
   const response = await sendOnce(kubeApiserver.tls, text);
   const { metadata } = JSON.parse(String(response.body)) as { metadata: { resourceVersion: string } };
@@ -132,7 +133,7 @@ async function measure(
     const { rss } = memory(pids);
     const written = changesSince(changes.file, first).toSorted((a, b) => a.resourceVersion - b.resourceVersion);
     const last = written.at(-1)?.resourceVersion ?? 0;
-    await changes.setRate(0); // lets an overloaded machine catch up
+    await changes.setRate(0); // An overloaded machine can catch up now.
     await until('all watches are up to date', check, async () => progress().reached >= last, timeout).catch(() =>
       check(),
     );

@@ -279,8 +279,8 @@ describe('400 below /kapis/resources', () => {
       'lmit=1&page=0&sortBy=age&fields=a[0]&fieldSelector=x&labelSelector=a==b==c&resourceVersion=new&limit=1&limit=2';
     expect(await causesOf(query)).toEqual({
       lmit: 'unknown parameter; did you mean limit?',
-      page: expect.stringMatching(/^must be .*not "0"$/),
-      sortBy: expect.stringMatching(/^must be .*not "age"$/),
+      page: expect.stringMatching(/^expected .*got "0"$/),
+      sortBy: expect.stringMatching(/^expected .*got "age"$/),
       fields: expect.stringContaining('"a[0]"'),
       fieldSelector: expect.stringContaining('path=value'),
       labelSelector: expect.stringContaining("found '=='"),

@@ -233,20 +233,24 @@ describe('a password', () => {
     ['a long password', { password: 'x'.repeat(1_025), currentPassword: password }, 422, 'Invalid'],
     ['a common password', { password: 'password1', currentPassword: password }, 422, 'Invalid'],
     ['the current password again', { password, currentPassword: password }, 422, 'Invalid'],
-    ['a wrong current password', { password: next, currentPassword: 'wrong' }, 403, 'Forbidden'],
+    ['a wrong current password', { password: next, currentPassword: 'wrong' }, 422, 'Invalid'],
   ])('a password change with %s is rejected', async (_, body, code, reason) => {
     const response = await call('bob', 'PUT', 'users/~/password', body);
     expectStatus(response, code, reason);
     for (const secret of [password, next]) expect(response.text).not.toContain(secret);
   });
 
-  test('a rejected password change names the invalid field', async () => {
-    const response = await call('bob', 'PUT', 'users/~/password', { password: 'short', currentPassword: password });
+  test.each([
+    ['password', { password: 'short', currentPassword: password }],
+    ['currentPassword', { password: next }],
+    ['currentPassword', { password: next, currentPassword: 'wrong' }],
+  ])('a rejected password change names the invalid field %s', async (field, body) => {
+    const response = await call('bob', 'PUT', 'users/~/password', body);
     expect(response.json()['details']).toEqual({
       name: 'bob',
       group: 'iam.platform.io',
       kind: 'User',
-      causes: [{ reason: 'FieldValueInvalid', field: 'password', message: expect.stringMatching(/./) }],
+      causes: [{ reason: 'FieldValueInvalid', field, message: expect.stringMatching(/./) }],
     });
   });
 
@@ -254,7 +258,7 @@ describe('a password', () => {
     const name = await createUser();
     const guess = (currentPassword: string): Promise<AppResponse> =>
       call(name, 'PUT', 'users/~/password', { password: next, currentPassword });
-    for (let tries = 0; tries < 5; tries += 1) expectStatus(await guess('wrong'), 403, 'Forbidden');
+    for (let tries = 0; tries < 5; tries += 1) expectStatus(await guess('wrong'), 422, 'Invalid');
     const response = await guess(password);
     expectStatus(response, 429, 'TooManyRequests');
     expect(response.json()['details']).toEqual({ retryAfterSeconds: Number(response.headers['retry-after']) });

@@ -69,6 +69,17 @@ describe('the aggregated API server rejects with a Status', () => {
     },
   );
 
+  test.each([
+    [`${nodes}/n1`, '; send DELETE to /api/v1/nodes/n1'],
+    [nodes.replace('/nodes', '/watch/nodes/n1'), ''],
+  ])(
+    'the aggregated API server rejects with a Status that names the path of a deletion, except for a deprecated path of watches: %s',
+    async (path, hint) => {
+      const { message } = (await lab.aggregated(path, { method: 'DELETE' })).json();
+      expect(message).toBe(`the server does not allow this method on the requested resource, only GET, HEAD${hint}`);
+    },
+  );
+
   test.each<[string, LabRequest, string]>([
     [`${nodes}/x`, {}, 'nodes.resources.platform.io "x" not found'],
     [

@@ -242,15 +242,15 @@ const allowedWhileAbsent: readonly RegExp[] = [
   /context deadline exceeded|connection reset|EOF|http2: server sent GOAWAY/,
 ];
 
-/** Errors that kube-apiserver may log at any time: */
+/** Errors that kube-apiserver may log at any time. */
 const allowed: readonly RegExp[] = [
-  // a conflict between its status update of the APIService and another write;
+  // A conflict between its status update of the APIService and another write.
   /apiservices\.apiregistration\.k8s\.io .*the object has been modified/,
-  // a disconnected client: out of a watch or, as in these tests, right after the last byte;
+  // A client that disconnects during a watch or, as in these tests, right after the last byte.
   /Timeout or abort while handling|Post-timeout activity/,
-  // an invalid request of a client, rejected before it reaches this server;
+  // An invalid request of a client, rejected before it reaches this server.
   /invalid timeout specified in the request URL/,
-  // a malformed object, such as a User whose spec is a number, which it then rejects.
+  // A malformed object, such as a User whose spec is a number, which kube-apiserver then rejects.
   /failed to update managedFields/,
 ];
 

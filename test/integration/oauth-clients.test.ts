@@ -1,6 +1,6 @@
 /**
- * Unmodified OAuth clients in Go, Python and JavaScript: every flow, over TLS, at the issuer's address. And those tools
- * of docs/guides/clients.md that need no build of their own.
+ * Unmodified OAuth clients in Go, Python and JavaScript: every flow, over TLS, at the issuer's address. Also covers the
+ * tools of docs/guides/clients.md that need no build.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { registerClients } from '../clients/settings.ts';

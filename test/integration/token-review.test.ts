@@ -30,11 +30,11 @@ const issuer = 'https://platform-apiserver.platform-system.svc';
 const path = '/apis/authentication.k8s.io/v1/tokenreviews';
 const json = 'application/json';
 const protobuf = 'application/vnd.kubernetes.protobuf';
-/** May create TokenReviews. */
+/** User who is allowed to create TokenReviews. */
 const reviewer = 'token-reviewer';
-/** May impersonate this reviewer, and nothing else. */
+/** User who is allowed to impersonate this reviewer, and nothing else. */
 const deputy = 'deputy-reviewer';
-/** Must change the password before anything else. */
+/** User who must change the password before anything else. */
 const newcomer = 'reviewed-newcomer';
 const account = 'reviewed';
 

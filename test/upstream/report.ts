@@ -10,7 +10,7 @@ export interface Result {
 /** Results of one run, by the whole name of the spec. */
 export type Results = ReadonlyMap<string, Result>;
 
-/** Report of a suite in the format of Ginkgo (`-ginkgo.json-report`). Only what is read here. */
+/** Fields of the report of a suite by Ginkgo (`-ginkgo.json-report`) that are read here. */
 export interface GinkgoReport {
   readonly SpecReports: readonly {
     readonly ContainerHierarchyTexts: readonly string[] | null;

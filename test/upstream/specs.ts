@@ -94,10 +94,10 @@ const skip: readonly Group[] = [
   unreliable,
 ];
 
-/** An API server, controllers, a scheduler and simulated nodes suffice for these. */
+/** Specs for which an API server, controllers, a scheduler and simulated nodes suffice. */
 export const simulated: Selection = { focus, skip };
 
-/** These need containers that run. */
+/** Specs that need running containers. */
 export const node: Selection = {
   focus: [
     {

@@ -68,7 +68,10 @@ export const configuredAccounts = (
     };
   });
 
-/** The CustomResourceDefinition rejects system names too, unless an administrator has changed it. */
+/**
+ * Returns whether the name or a group of a User starts with `system:`. The CustomResourceDefinition rejects these too,
+ * unless an administrator has changed it.
+ */
 export const hasSystemName = ({ metadata, spec }: User): boolean =>
   [metadata.name, ...(spec?.groups ?? [])].some((name) => name.startsWith('system:'));
 

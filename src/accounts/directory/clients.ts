@@ -55,7 +55,7 @@ export interface Client {
   /** Client whose secret is the published default. */
   readonly hasKnownSecret: boolean;
   readonly scopes: readonly string[];
-  /** Resource servers elsewhere that it is allowed to get tokens for (RFC 8707). */
+  /** Other resource servers for which the client is allowed to get tokens (RFC 8707). */
   readonly resources: readonly string[];
   readonly idTokenSignedResponseAlg: ConfiguredClient['idTokenSignedResponseAlg'];
   /** The subject of tokens that the client gets for itself. */

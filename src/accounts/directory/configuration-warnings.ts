@@ -36,7 +36,7 @@ function referencesIn({ authentication, audit, logging }: Configuration): Refere
 export const secretsIn = (configuration: Configuration): ReadonlySet<string> =>
   new Set(referencesIn(configuration).map(({ ref }) => ref.name));
 
-/** Messages never contain a value of a Secret. */
+/** Returns the warnings about a valid configuration. Their messages never contain a value of a Secret. */
 export function warningsOf(configuration: Configuration, secrets: Pick<SecretRefs, 'read' | 'problemOf'>): Problem[] {
   const problemOf = ({ ref, isHash }: Reference): string | undefined => {
     const problem = secrets.problemOf(ref);

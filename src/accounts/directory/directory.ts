@@ -38,7 +38,7 @@ export class Directory {
    * The name of a User object that may have changed; undefined if the configuration or one of its Secrets has changed.
    */
   readonly changed = new Topic<string | undefined>();
-  /** A credential that was valid may no longer be. */
+  /** Signals that a credential may no longer be valid. */
   readonly invalidated = new Topic();
   /** Sessions to revoke because their user, password, link, provider or client was deleted or disabled. */
   readonly dismissed = new Topic<Dismissed>();
@@ -124,7 +124,7 @@ export class Directory {
     if (before !== undefined) this.invalidated.publish();
   }
 
-  /** Throws 503 while it is unknown whether the cluster has such a User. */
+  /** Returns the account with this username. Throws 503 while it is unknown whether the cluster has such a User. */
   account(username: string): Account | undefined {
     const configured = this.configured(username);
     if (configured !== undefined) return configured;
@@ -180,7 +180,8 @@ export class Directory {
   }
 
   /**
-   * Returns what other accounts have too, so that it identifies nobody. Covers the users that have been read so far.
+   * Returns the e-mail address and the identities of a user that other accounts have too, so that they identify nobody.
+   * Covers the users that have been read so far.
    */
   shared(username: string): readonly Shared[] {
     const inForce = (name: string): Account | undefined => this.configured(name) ?? this.#objects.get(name);
@@ -197,7 +198,7 @@ export class Directory {
 
   #with(key: string, read = (name: string): Account | undefined => this.account(name)): Account[] {
     const names = new Set([...this.#configured.with(key), ...this.#objects.with(key)]);
-    // Ignores a User object that a configured user overrides.
+    // A configured user overrides a User object of the same name.
     return [...names].flatMap((name) => {
       const account = read(name);
       return account !== undefined && keysOf(account).includes(key) ? [account] : [];
@@ -224,7 +225,7 @@ export class Directory {
     for (const one of all) this.dismissed.publish(one);
   }
 
-  /** A user that has just been configured overrides a User object, whose sessions are dismissed. */
+  /** Returns the sessions to dismiss because a new configured user overrides a User object. */
   #dismissedBy(before: AccountIndex, username: string): readonly Dismissed[] {
     const object = before.get(username) === undefined ? this.#objects.get(username) : undefined;
     return object === undefined ? [] : dismissedBetween(object, undefined);

@@ -53,7 +53,7 @@ const maxSilence = 15_000;
 const watchSeconds = 5;
 
 export class Users {
-  /** The name of a user that, or whose password, was created, changed or deleted. */
+  /** The name of a user whose object or password was created, changed or deleted. */
   readonly changed = new Topic<string>();
   readonly #namespace: string;
   readonly #clock: Clock;

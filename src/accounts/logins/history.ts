@@ -199,8 +199,8 @@ export class LoginHistories {
   }
 
   /**
-   * A User object owns its history, so the garbage collector deletes both. A configured user has no object that could
-   * own it.
+   * Returns an empty history. A User object owns its history, so the garbage collector deletes both; a configured user
+   * has no object that could own it.
    */
   #newHistory(uid: string, username: string): Omit<LoginHistory, 'status'> {
     const isConfigured = this.#directory.configured(username)?.uid === uid;

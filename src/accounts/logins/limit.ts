@@ -232,7 +232,7 @@ export class LoginLimiter {
     return { key, left: 1, until: last + Math.min(maxDelay, 1_000 * 2 ** (count - firstDelayed)) };
   }
 
-  /** A window is open again when it has fewer than `max` failures. */
+  /** Returns the state of the limit of a window, which allows attempts again when it has fewer than `max` failures. */
   #ofWindow(key: string, max: number, now: number): Standing {
     const { within } = this.#limit();
     const failures = this.#read(key, now);
@@ -433,7 +433,10 @@ export class LoginLimiter {
     return this.#mark(`${kinds[guesses].user}:${normalizedLogin(username)}`);
   }
 
-  /** `kind` determines which names share the count. The e-mail addresses of an account must not reveal its other names. */
+  /**
+   * Returns the key under which failures at an account are counted. `kind` determines which names share the count: the
+   * e-mail addresses of an account must not reveal its other names.
+   */
   #accountKey(kind: 'name' | 'e-mail', account: string): string {
     return this.#mark(`${accountKind}:${JSON.stringify([kind, account])}`);
   }

@@ -1,7 +1,7 @@
 /**
- * Hashes and verifies passwords. Native threads do the work, so the event loop never waits, and only a few run at a time, so a flood of
- * logins cannot starve reads. New hashes are argon2id with the parameters that OWASP recommends (19 MiB, 2 passes, 1 lane); bcrypt is
- * verified too.
+ * Hashes and verifies passwords. Native threads do the work, so the event loop never waits. Only a few run at a time,
+ * so a flood of logins cannot starve reads. New hashes are argon2id with the parameters that OWASP recommends (19 MiB,
+ * 2 passes, 1 lane); bcrypt is verified too.
  */
 import { hash as argon2Hash, verify as argon2Verify } from '@node-rs/argon2';
 import bcrypt from 'bcrypt';

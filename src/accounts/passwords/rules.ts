@@ -10,7 +10,7 @@ export const minPasswordLength = 8;
 
 let common: Promise<ReadonlySet<string>> | undefined;
 
-/** Reads the common passwords at the first change of a password, because few replicas ever need its memory. */
+/** Reads the common passwords at the first change of a password, because few replicas ever need them in memory. */
 async function readCommon(): Promise<ReadonlySet<string>> {
   const { dictionary } = await import('@zxcvbn-ts/language-common');
   return new Set(dictionary['passwords-common']);

@@ -27,18 +27,18 @@ export type Changeable = Account & { readonly passwordRef: SecretKeyRef };
 
 export const isChangeable = (account: Account): account is Changeable => account.passwordRef !== undefined;
 
-/** Reports a write without a definite response: it may have been done, or may still be done later. */
+/** Returns whether the outcome of a write is unknown: it may have been done, or may still be done later. */
 const hasUnknownOutcome = (error: unknown): boolean =>
   error instanceof KubeError && (error.code === 0 || error.code >= 500);
 
 const unknownOutcome = (cause: unknown): Error =>
   serviceUnavailable(
-    'the cluster did not confirm the change: the new password may be in force already or in a moment; try it before you set it again',
+    'the cluster did not confirm the change: the new password may be active now or in a moment; try it before you set it again',
     1,
     cause,
   );
 
-/** bcrypt verifies only the first 72 bytes, so the rest of a typed password may be wrong. */
+/** Returns whether a verification covers the whole password. bcrypt verifies only the first 72 bytes. */
 const isReadWhole = (parameters: HashParameters | undefined, password: string): boolean =>
   parameters?.startsWith('bcrypt') !== true || Buffer.byteLength(password) <= 72;
 

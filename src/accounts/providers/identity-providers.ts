@@ -31,7 +31,7 @@ const logins = {
 
 interface Created {
   readonly provider: Providers[ProviderKind];
-  /** The values with which it was created. */
+  /** Settings and secret with which the provider was created, as JSON. */
   readonly key: string;
 }
 

@@ -9,7 +9,7 @@ export interface Person {
   /** E-mail address: null if there is none, undefined if the provider gives no trustworthy address. */
   readonly email: string | null | undefined;
   readonly displayName: string | undefined;
-  /** Each as `provider:group`. */
+  /** Groups at the provider, each as `provider:group`. */
   readonly groups: readonly string[];
 }
 

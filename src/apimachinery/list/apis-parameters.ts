@@ -10,7 +10,7 @@ import { optionsShape } from './list-options.ts';
 import { labelSelector, parsed } from './kapis-parameters.ts';
 import { parseFieldSelector } from './selectors.ts';
 
-/** Convert_Slice_string_To_bool. */
+/** Parses a flag like Convert_Slice_string_To_bool of k8s.io/apimachinery. */
 const readFlag = (given: string): boolean => given.toLowerCase() !== 'false' && given !== '0';
 const flag = text.meta({ type: 'boolean' }).transform(readFlag).optional();
 const unset = text.meta({ type: 'boolean', default: false }).transform(readFlag).optional();

@@ -36,7 +36,7 @@ export function parseFieldPath(path: string): readonly string[] {
   }
   segments.push(segment);
   if (segments.length > maxSegments)
-    throw badRequest(`a path has at most ${maxSegments} segments, not ${segments.length}`);
+    throw badRequest(`expected a path of at most ${maxSegments} segments, got ${segments.length}`);
   if (segments.includes('')) throw badRequest(`${JSON.stringify(path)} is not a valid path: ${syntax}`);
   return segments;
 }

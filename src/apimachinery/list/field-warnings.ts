@@ -11,8 +11,6 @@ import { parsePaths } from './projection.ts';
 const maxWarnings = 8;
 const maxPathLength = 256;
 
-export const namesFields = (query: URLSearchParams): boolean => query.has('fields') || query.has('fieldSelector');
-
 /** Returns the elements of an array of arrays of any depth; any other value itself. */
 const innermost = (schema: FieldSchema): FieldSchema =>
   schema.element === undefined ? schema : innermost(schema.element);
@@ -88,6 +86,7 @@ export async function warnOfFields(
   revision: string,
   { res, context: { query, log } }: { readonly res: Response; readonly context: RequestContext },
 ): Promise<void> {
+  if (!query.has('fields') && !query.has('fieldSelector')) return;
   const schema = await schemas.find({ ...underlying, kind, revision }, log);
   if (schema !== undefined) addWarnings(res, fieldWarnings(schema, query));
 }

@@ -173,7 +173,7 @@ export interface KindParameters extends Parameters {
 }
 
 const generalFilters = [...Object.keys(filterShape), 'labelSelector'];
-/** Shared by all resources without parameters of their own, which are most resources of a cluster. */
+/** Parameters of all resources without specific ones, which are most resources of a cluster. */
 let general: KindParameters | undefined;
 
 export function parametersOf<F>(definition: Definition<F>): KindParameters {

@@ -26,7 +26,7 @@ const [open, close, openList, closeList, comma] = ['{', '}', '[', ']', ','].map(
 /** Parses the paths of a comma-separated list. Throws 400 for invalid paths, and for too many. */
 export function parsePaths(text: string): readonly (readonly string[])[] {
   const paths = splitAtCommas(text);
-  if (paths.length > maxPaths) throw badRequest(`must have at most ${maxPaths} paths, not ${paths.length}`);
+  if (paths.length > maxPaths) throw badRequest(`expected at most ${maxPaths} paths, got ${paths.length}`);
   return paths.map(parseFieldPath);
 }
 

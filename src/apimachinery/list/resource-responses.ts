@@ -21,6 +21,9 @@ export const objectTypes = [json, yaml];
 export const objectTypeOf = ({ headers: { accept } }: Pick<Request, 'headers'>): string =>
   negotiate(accept, objectTypes, (type) => type);
 
+/** Throws 406 unless the caller accepts a media type of objects. */
+export const assertAcceptsObjects = (req: Pick<Request, 'headers'>): void => void objectTypeOf(req);
+
 /** Returns the media type of an accepted request. */
 const negotiated = (req: Request): string => (prefersYAML(req.headers.accept) ? yaml : json);
 

@@ -1,6 +1,6 @@
 export interface RunsOptions<Item, Run> {
   readonly sizeOf: (item: Item) => number;
-  /** A run ends with the item with which it reaches this size. */
+  /** Size that a run reaches with its last item. */
   readonly size: number;
   readonly make: (items: readonly Item[]) => Run;
 }

@@ -23,13 +23,13 @@ const maxSelectorLength = 8 * 1024;
 
 function checkLength(selector: string): void {
   if (selector.length > maxSelectorLength)
-    throw badRequest(`a selector has at most ${maxSelectorLength} characters, not ${selector.length}`);
+    throw badRequest(`expected a selector of at most ${maxSelectorLength} characters, got ${selector.length}`);
 }
 
-/** Removes duplicates. Throws 400 with `message` if more than `max` are left. */
-function distinct<T>(parts: readonly T[], max: number, message: string): readonly T[] {
+/** Removes duplicates. Throws 400 if more than `max` are left; `what` names the parts. */
+function distinct<T>(parts: readonly T[], max: number, what: string): readonly T[] {
   const found = new Map(parts.map((part) => [JSON.stringify(part), part]));
-  if (found.size > max) throw badRequest(`${message}, not ${found.size}`);
+  if (found.size > max) throw badRequest(`expected a selector of at most ${max} ${what}, got ${found.size}`);
   return [...found.values()];
 }
 
@@ -136,8 +136,7 @@ export function parseLabelSelector(selector: string, anyValue = false): readonly
       );
     requirements.push(requirement());
     const separator = next();
-    if (separator.kind === 'end')
-      return distinct(requirements, maxRequirements, `a selector has at most ${maxRequirements} requirements`);
+    if (separator.kind === 'end') return distinct(requirements, maxRequirements, 'requirements');
     if (!isSymbol(separator, ',')) throw badRequest(`found '${separator.text}', expected: ',' or 'end of string'`);
   }
 }
@@ -255,7 +254,7 @@ export function parseFieldSelector(selector: string, hint = ''): readonly FieldS
       const [, path = '', operator = '', value = ''] = match;
       return { path, equals: operator !== '!=', value: unescape(value) };
     });
-  return distinct(terms, maxTerms, `a field selector has at most ${maxTerms} terms`);
+  return distinct(terms, maxTerms, 'terms');
 }
 
 function unescape(value: string): string {

@@ -19,7 +19,7 @@ export function parseSortBy(text: string): (ascending: boolean) => Sorting {
     return (ascending) => ({ order: ascending ? 'oldest' : 'newest', reversed: false });
   if (!text.startsWith('.'))
     throw badRequest(
-      `must be name, createTime, creationTimestamp or a path with a leading dot such as .status.nodeInfo.kubeletVersion, not ${JSON.stringify(text)}`,
+      `expected name, createTime, creationTimestamp or a path with a leading dot such as .status.nodeInfo.kubeletVersion, got ${JSON.stringify(text)}`,
     );
   const path = parseFieldPath(text);
   return (ascending) => ({ order: orderBy(path, ascending), reversed: false });

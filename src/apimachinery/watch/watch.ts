@@ -65,9 +65,9 @@ const partSize = 64 * 1024;
 const nothing = Buffer.alloc(0);
 
 /**
- * One open watch. As long as its client keeps up, it writes the parts that its channel has encoded for all watches.
- * Events that only this watch needs – existing objects, history, changes that the client was too slow for – it encodes
- * from the store at the client's pace. It remembers a position in the history and never has a queue.
+ * One open watch. As long as its client keeps up, it writes the parts that its channel has encoded for all watches. It
+ * encodes events that only this watch needs (existing objects, history, changes that the client was too slow for) from
+ * the store, at the client's pace. It remembers a position in the history and never has a queue.
  */
 export class Watch<F> {
   readonly channel: Channel<F>;
@@ -85,7 +85,7 @@ export class Watch<F> {
   /** Changes up to this resourceVersion are not sent: the watch may start ahead of this replica's cache. */
   #after: number;
   #bookmarkIsDue = false;
-  /** The next part of the channel is what this watch needs next. */
+  /** True if the next part of the channel is the one that this watch needs. */
   #follows = false;
   #isCatchingUp = false;
   #isOver = false;
@@ -159,7 +159,7 @@ export class Watch<F> {
   }
 
   /**
-   * The history no longer contains the next change. The client reconnects with the last resourceVersion that it
+   * True if the history no longer contains the next change. The client reconnects with the last resourceVersion that it
    * received, which is then refused as too old.
    */
   get isLost(): boolean {
@@ -222,7 +222,7 @@ export class Watch<F> {
     this.cut();
   }
 
-  /** All changes in the store are sent. */
+  /** True if all changes in the store are sent. */
   get #isUpToDate(): boolean {
     return this.#follows || (this.#request.inLane !== undefined && !this.#isCatchingUp);
   }

@@ -4,7 +4,7 @@ import { malformedCredentials } from '../../runtime/errors.ts';
 /** The scheme ends with one or more spaces (RFC 9110 section 11.4). */
 const scheme = /^bearer +(.*)$/i;
 
-/** The token68 of RFC 6750 section 2.1. */
+/** Returns whether a text is a token68 (RFC 6750 section 2.1). */
 export const isBearerToken = (text: string): boolean => /^[A-Za-z0-9\-._~+/]+=*$/.test(text);
 
 /** Returns what follows the scheme Bearer in a header Authorization, token or not; undefined for another scheme. */

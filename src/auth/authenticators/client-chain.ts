@@ -64,7 +64,7 @@ export function verifiedUntil(
 ): number | undefined {
   let signatures = 0;
 
-  /** `chain` starts with the leaf. */
+  /** Extends the chain, which starts with the leaf, to a trusted authority. Returns the time until which it is valid, if it can. */
   function search(chain: readonly X509Certificate[], until: number): number | undefined {
     const child = chain.at(-1) as X509Certificate;
     if (authorities.some((authority) => isSame(authority, child))) return until;

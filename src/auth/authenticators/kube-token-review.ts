@@ -21,7 +21,7 @@ const limits = { maxEntries: 10_000, maxBytes: 16 * 1024 * 1024 };
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
 const queue = { total: 2_000, perUser: 400, timeout: 5_000 };
-/** All streams of a user, at most 1,000, are rechecked together, and each may have its own token. */
+/** Queue of the rechecks of streams. All streams of a user, at most 1,000, are rechecked together, and each may have its own token. */
 const recheckQueue = { total: 10_000, perUser: 1_000, timeout: 10_000 };
 const maxTokenLength = 16 * 1024;
 

@@ -49,14 +49,14 @@ async function readOwn(file: string): Promise<string> {
   try {
     const stats = await handle.stat();
     if (!stats.isFile() || !isOwn(stats.uid) || (hasModes() && (stats.mode & 0o077) !== 0))
-      throw new Error('it must be a file of yours that no other user can read');
+      throw new Error('it must be a file that you own and that no other user can read');
     return await handle.readFile('utf8');
   } finally {
     await handle.close();
   }
 }
 
-/** Windows protects home directories by other means. */
+/** Returns whether files have modes and owners. Windows protects home directories by other means. */
 const hasModes = (): boolean => process.getuid !== undefined;
 const isOwn = (uid: number): boolean => !hasModes() || uid === process.getuid?.();
 
@@ -66,7 +66,7 @@ export async function writeTokens(file: string, tokens: CachedTokens): Promise<v
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const stats = await lstat(folder);
   if (!stats.isDirectory() || !isOwn(stats.uid))
-    throw new Error(`tokens cannot be saved: ${folder} must be a folder of yours, not a link`);
+    throw new Error(`tokens cannot be saved: ${folder} must be a folder that you own, not a link`);
   await chmod(folder, 0o700);
   const temporary = `${file}.${randomUUID()}`;
   try {

@@ -96,7 +96,7 @@ class Run {
     return this.#deflated.length / this.#length;
   }
 
-  /** Weakly cached, because a reader of one part usually reads the next. */
+  /** Original bytes of all parts. They are weakly cached, because a reader of one part usually reads the next. */
   get memory(): Buffer {
     let memory = this.#inflated?.deref();
     if (memory === undefined) {

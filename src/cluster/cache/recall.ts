@@ -27,8 +27,8 @@ export interface RecallOptions {
 const maxWait = 4_000;
 
 /**
- * Returns a function that queries kube-apiserver until it is known whether the history is complete after a resourceVersion, a request
- * fails, or the signal is aborted. All callers share one request at a time.
+ * Returns a function that finds out whether the history is complete after a resourceVersion. It queries kube-apiserver
+ * until it has the result, a request fails, or the signal is aborted. All callers share one request at a time.
  */
 export function createRecall({
   client,

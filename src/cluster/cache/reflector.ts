@@ -41,7 +41,10 @@ type State = 'streaming list' | 'paged list' | 'whole list' | 'watch';
 const pageSize = 500;
 const minDelay = 500;
 const maxDelay = 30_000;
-/** kube-apiserver sends a bookmark about each minute (bookmarkFrequency), unless nothing ever changed. */
+/**
+ * Milliseconds without data after which a request is interrupted. kube-apiserver sends a bookmark about each minute
+ * (bookmarkFrequency), unless nothing ever changed.
+ */
 const maxSilence = 75_000;
 /** Duration of a watch whose bookmark comes after one second: kube-apiserver sends the last one 2 s before the end. */
 export const hurriedSeconds = 3;

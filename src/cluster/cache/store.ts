@@ -12,7 +12,7 @@ import type { StoredObject } from './stored-object.ts';
 
 export interface StoreListener<F> {
   change(change: Change<F>): void;
-  /** The history has a gap: every watch must end, so that its client lists again. */
+  /** Handles a gap in the history: every watch must end, so that its client lists again. */
   reset(): void;
 }
 

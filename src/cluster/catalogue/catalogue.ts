@@ -1,6 +1,7 @@
 /**
  * Resources that the cluster serves, by name, and their caches. A cache exists from the first request for its resource
- * until it has been unused for some time, or until the CustomResourceDefinition of the resource changes or is deleted.
+ * until it has been unused for some time. It also ends when the CustomResourceDefinition of the resource changes or is
+ * deleted.
  */
 import { nearest } from '../../config/error-map.ts';
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';

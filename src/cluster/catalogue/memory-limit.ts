@@ -22,8 +22,8 @@ export const retryAfter = 30;
 export const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
 /**
- * `assertRoom` throws if the share cannot grow from `own()` to `bytes`. It may release shares to make room, including this one. `add` adds
- * a difference to the total.
+ * Creates a share of a limit. `assertRoom` throws if the share cannot grow from `own()` to `bytes`. It may release
+ * shares to make room, including this one. `add` adds a difference to the total.
  */
 export function memoryShare(
   name: string,
@@ -62,7 +62,7 @@ export class MemoryLimit {
     return this.#held;
   }
 
-  /** `essential`: the share is counted, but never refused. */
+  /** Creates a share. An `essential` share is counted, but never refused. */
   share(name: string, essential = false): MemoryShare {
     const assertRoom = (bytes: number, own: () => number): void => {
       const isExceeded = (): boolean => this.#held - own() + bytes > this.#options.maxBytes();

@@ -103,8 +103,8 @@ export interface Resource<F> {
   /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;
   /**
-   * Resolves when it is known whether the history of the store is complete after a resourceVersion, when kube-apiserver
-   * does not report that within seconds, and when the signal is aborted.
+   * Resolves when it is known whether the history of the store is complete after a resourceVersion. Also resolves if
+   * kube-apiserver does not report that within seconds, and when the signal is aborted.
    */
   recall(resourceVersion: number, signal: AbortSignal): Promise<void>;
   /**

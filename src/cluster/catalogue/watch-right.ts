@@ -39,7 +39,7 @@ export class WatchRight {
     this.#options = options;
   }
 
-  /** kube-apiserver accepted a watch. If it refuses the next one, it has started again. */
+  /** Records that kube-apiserver accepted a watch. If it refuses the next one, it has started again. */
   accept(): void {
     this.#isRefused = false;
     this.#allowedAt = -Infinity;

@@ -126,7 +126,7 @@ async function authenticatorOf(user: User): Promise<Authenticator | undefined> {
 
 function access(cluster: Cluster, user: User): ClusterAccess {
   let authenticator: Promise<Authenticator | undefined> | undefined;
-  /** An exec plugin may return a certificate instead of a token. */
+  /** Returns the header and TLS options of the credential. An exec plugin may return a certificate instead of a token. */
   const credential = async (): Promise<{ headers: Record<string, string>; cert?: string; key?: string }> => {
     const result = { headers: {} as Record<string, string> };
     authenticator ??= authenticatorOf(user);

@@ -75,13 +75,13 @@ const callerSlots = {
   queue: { total: 4_000, perUser: 1_000, timeout: 30_000 },
 };
 
-/** `kubeconfig`: a file. Default: the ServiceAccount of the pod. Throws if there is neither. */
+/** Creates the client. `kubeconfig`: a file. Default: the ServiceAccount of the pod. Throws if there is neither. */
 export async function createKubeClient({
   kubeconfig,
   clock = systemClock,
 }: {
   kubeconfig?: string | undefined;
-  /** Tests pass their own. */
+  /** Clock that tests replace. */
   clock?: Clock;
 }): Promise<Cluster> {
   const load = (): ClusterAccess => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));

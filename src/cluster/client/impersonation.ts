@@ -43,7 +43,10 @@ function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[]
   return areAddedByKubeApiserver ? [] : others;
 }
 
-/** Header values lose leading and trailing white space, so such a name would become that of another user. */
+/**
+ * Returns whether a header can carry the value. Headers lose leading and trailing white space, so such a name would
+ * become that of another user.
+ */
 const isTransmittable = (value: string): boolean => !/[\p{Cc}]|^ | $/u.test(value);
 
 /** Encodes the value as UTF-8 bytes, one per character. */
@@ -53,7 +56,10 @@ function headerValue(what: string, value: string): string {
   return Buffer.from(value, 'utf8').toString('latin1');
 }
 
-/** headerKeyEscape of k8s.io/client-go transport. Also encodes capitals, because kube-apiserver lowercases unencoded ones. */
+/**
+ * Encodes the key of an extra like headerKeyEscape of k8s.io/client-go transport. Also encodes capitals, because
+ * kube-apiserver lowercases unencoded ones.
+ */
 const extraKey = (key: string): string =>
   [...Buffer.from(key, 'utf8')]
     .map((byte) => {

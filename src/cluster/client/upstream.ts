@@ -67,7 +67,7 @@ export interface UpstreamOptions {
  * message is better.
  */
 const shortRequestTimeout = 65_000;
-/** An upgrade takes longer, because kube-apiserver contacts a kubelet first. */
+/** Milliseconds for the response to an upgrade, for which kube-apiserver contacts a kubelet first. */
 const handshakeTimeout = 60_000;
 const maxHeaderSize = 256 * 1024;
 

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { ResponseParser, type ResponseEvents } from './response-parser.ts';
 
 export interface ResponseHandler extends ResponseEvents {
-  /** The response is missing or incomplete. `isSent`: the request may have been processed. */
+  /** Handles a missing or incomplete response. `isSent`: the request may have been processed. */
   onError(error: Error, isSent: boolean): void;
 }
 
@@ -56,12 +56,12 @@ export interface SentRequest {
 
 /** Owner of connections. */
 export interface ConnectionOwner {
-  /** The connection can be reused. */
+  /** Handles a connection that can be reused. */
   onFree(connection: UpstreamConnection): void;
   onClose(connection: UpstreamConnection): void;
-  /** The reused connection closed before the response; the request can be retried on another one. */
+  /** Handles a request whose reused connection closed before the response. It can be retried on another connection. */
   onStale(pending: PendingRequest): void;
-  /** The request no longer waits for a connection. */
+  /** Handles a request that no longer waits for a connection. */
   onAbort(pending: PendingRequest): void;
 }
 

@@ -28,7 +28,7 @@ export const connectionOptions = ({ ca, cert, key, ...checks }: TLSOptions): Con
   secureContext: createSecureContext({ ca, cert, key }),
 });
 
-/** `server`: a URL without a slash at the end. */
+/** Returns the address of a server, given its URL without a trailing slash. */
 export function addressOf(server: string, tls: TLSOptions): Address {
   const url = new URL(server);
   return {

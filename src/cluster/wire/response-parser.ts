@@ -124,7 +124,7 @@ export class ResponseParser {
     return end + 4;
   }
 
-  /** RFC 9112 section 6.3. */
+  /** Determines the framing of the body (RFC 9112 section 6.3). */
   #frame(status: number, headers: readonly string[], isKept: boolean): void {
     let length: number | undefined;
     let isChunked = false;
@@ -189,7 +189,7 @@ export class ResponseParser {
     return end + 4;
   }
 
-  /** `maxLength` is the maximum without CRLF. */
+  /** Reads a line of at most `maxLength` bytes without CRLF. */
   #line(bytes: Buffer, at: number, maxLength: number, handle: (line: string) => void): number | undefined {
     const end = bytes.indexOf(crlf, at, 'latin1');
     if ((end < 0 ? bytes.length : end) - at > maxLength)

@@ -1,4 +1,4 @@
-/** Copies schemas of the cluster under names of our own package. */
+/** Copies schemas of the cluster under names in the package of this server. */
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import type { Schema } from '../../http/schema.ts';
 import { jsonSchemaOf } from './json-schema.ts';
@@ -59,8 +59,8 @@ export const schemaName = ({ group, version, kind }: DescribedResource, suffix =
   `${packageOf(group, version)}.${kind}${suffix}`;
 
 /**
- * Returns the schemas of the resource and its list, and all schemas they refer to, renamed into our own package, so that no name of
- * Kubernetes is defined twice. Returns undefined if the cluster does not have them.
+ * Returns the schemas of the resource and its list, and all schemas they refer to. They are renamed into the package of
+ * this server, so that no name of Kubernetes is defined twice. Returns undefined if the cluster does not have them.
  */
 export function ownSchemas(cluster: ClusterSchemas, resource: DescribedResource): ClusterSchemas | undefined {
   const { group, version, kind, source } = resource;

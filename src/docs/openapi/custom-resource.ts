@@ -131,7 +131,7 @@ const errorsOf = (action: Action): OperationDescription['errors'] =>
       .map((code) => [code, errorResponse(code, { 'application/json': status })]),
   );
 
-/** `of`: schema of the object, or of the list for the action `list`. */
+/** Describes the responses to an action. `of`: schema of the object, or of the list for the action `list`. */
 function responsesOf(action: Action, of: JSONSchema): ResponseDescriptions<JSONSchema> {
   const ok = { description: 'The object', content: contentOf(of) };
   const created = { 201: { ...ok, description: 'The object was created' } };
@@ -159,7 +159,7 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
   const inNamespace = parameterOf(inPath('namespace', 'Name of the namespace'));
   const name = parameterOf(inPath('name', 'Name of the object'));
 
-  /** `of`: schema of the request and the response. */
+  /** Describes an action. `of`: schema of the request and the response. */
   function operation(
     action: Action,
     path: string,

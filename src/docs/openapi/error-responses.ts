@@ -67,7 +67,7 @@ function statusesOf({ method, path, access, body, errors = [], removed }: Route,
   return [
     400,
     ...deniedBy(access),
-    // Pages are served over TLS only, and accept only forms of their own.
+    // Pages are served over TLS only, and accept only their own forms.
     ...(dialect === 'Page' ? [403, 404] : []),
     ...(/[:*]/.test(path) || removed === true ? [404] : []),
     // Reads negotiate the media type; writes return JSON regardless of Accept.
@@ -81,7 +81,7 @@ function statusesOf({ method, path, access, body, errors = [], removed }: Route,
   ];
 }
 
-/** `prefix`: prefix of the name. */
+/** Describes the error response for a status. `prefix`: prefix of the name. */
 export function errorResponse(status: number, content: ContentDescription<JSONSchema>, prefix = ''): ErrorResponse {
   const [name, description] = errorsByStatus[status] as readonly [string, string];
   const more = headers[status];

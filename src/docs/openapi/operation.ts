@@ -22,7 +22,7 @@ export interface OperationDescription {
   readonly responses: ResponseDescriptions<JSONSchema>;
   /** Responses by status. */
   readonly errors: ReadonlyMap<number, ErrorResponse>;
-  /** `x-…`. */
+  /** Members whose names start with `x-`. */
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 

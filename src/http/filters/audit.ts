@@ -13,7 +13,7 @@ export const auditID: RequestFilter = (exchange) => {
   exchange.res.setHeader('Audit-Id', exchange.auditID);
 };
 
-/** The first value of a header. */
+/** Returns the first value of a header. */
 function text(value: unknown): string {
   const [first] = [value].flat();
   return typeof first === 'string' ? first : '';

@@ -22,7 +22,7 @@ export function strictTransportSecurity(gateway: () => PlatformConfiguration['ga
 
 const hostnameOf = (url: string): string | undefined => URL.parse(url)?.hostname;
 
-/** Excluded from CORS by RFC 9700 section 2.6: browsers are redirected to it, and scripts must not read it. */
+/** Path that RFC 9700 section 2.6 excludes from CORS: browsers are redirected to it, and scripts must not read it. */
 const withoutCORS = '/oauth/authorize';
 
 /** Sets security headers, which handlers may override. CORS is allowed only for configured origins, and never with credentials. */
@@ -97,6 +97,9 @@ const isBrowser = ({ method, headers }: IncomingMessage): boolean =>
   headers.authorization === undefined &&
   parseAccept(headers.accept).some(({ type, subtype }) => type === 'text' && subtype === 'html');
 
-/** X-Forwarded-Proto, and Forwarded (RFC 7239 section 5.4). They are not trusted: they only prevent the redirect. */
+/**
+ * Returns whether a proxy reports that it terminates TLS, in X-Forwarded-Proto or Forwarded (RFC 7239 section 5.4). The
+ * headers are not trusted: they only prevent the redirect.
+ */
 const terminatesTLS = ({ headers }: IncomingMessage): boolean =>
   /^https\b/i.test(String(headers['x-forwarded-proto'] ?? '')) || /\bproto="?https\b/i.test(headers.forwarded ?? '');

@@ -5,7 +5,7 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 import { requestsInFlight } from '../../runtime/metrics/definitions.ts';
 import { probes } from './access-log.ts';
 
-/** A watch costs little more than its buffer, and each kubectl, console or controller holds only a few. */
+/** Maximum watches of one user. A watch costs little more than its buffer, and each kubectl, console or controller holds only a few. */
 const maxWatchesPerUser = 1_000;
 
 type Limits = Pick<PlatformConfiguration['requests'], 'maxInFlight' | 'maxInFlightPerUser'>;
@@ -14,8 +14,9 @@ type Kind = 'login' | 'read' | 'change' | 'anonymous';
 type PoolKind = Kind | 'body' | 'authentication';
 
 /**
- * Returns the kind that a request is counted as. Reads must not wait for changes, which go to etcd, nor for logins, which compute a hash;
- * clients may also send the bodies of both slowly. Anonymous requests get documents that users do not need.
+ * Returns the kind that a request is counted as. Reads must not wait for changes, which go to etcd, nor for logins,
+ * which compute a hash; clients may also send the bodies of both slowly. Anonymous requests are counted separately,
+ * because they get documents that users do not need.
  */
 function kindOf({ req: { method }, info, user }: Exchange): Kind {
   if (info.prefix === 'oauth') return 'login';

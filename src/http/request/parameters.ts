@@ -37,7 +37,7 @@ export const decoded = <T extends z.ZodType>(
     decode(given, context) {
       const found = decode(given);
       if (found !== undefined) return found;
-      const message = `must be ${expected}, not ${shown(given)}${hint(given)}`;
+      const message = `expected ${expected}, got ${shown(given)}${hint(given)}`;
       context.issues.push({ code: 'custom', message, input: given });
       return z.NEVER;
     },

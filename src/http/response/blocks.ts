@@ -32,7 +32,7 @@ export class Blocks {
     return full;
   }
 
-  /** The partial block. */
+  /** Content of the last block, which is not full. */
   get rest(): Buffer {
     return this.#block.subarray(0, this.#used);
   }

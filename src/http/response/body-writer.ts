@@ -21,7 +21,7 @@ export class BodyWriter {
     });
   }
 
-  /** The response has ended or the client has disconnected: nothing more can be written. */
+  /** True once the response has ended or the client has disconnected: nothing more can be written. */
   get closed(): boolean {
     return this.#closed;
   }

@@ -50,7 +50,7 @@ export class StreamedBody {
     res.once('close', this.#flushed);
   }
 
-  /** Enough data waits for the client: call `drained` before writing more. */
+  /** True if enough data waits for the client: call `drained` before writing more. */
   get isFull(): boolean {
     return this.#isFull;
   }

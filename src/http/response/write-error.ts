@@ -48,7 +48,7 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
   const reason = response instanceof OAuthError ? response.error : response.reason;
   exchange.failure = { status: 'Failure', reason, message: error.message };
   if (res.headersSent || res.writableEnded) {
-    // The headers are sent, so cutting is the only way to tell the client that the response is incomplete.
+    // The headers are sent, so cutting is the only way to show the client that the response is incomplete.
     if (!res.writableEnded) cutOff(res);
     return;
   }

@@ -81,7 +81,7 @@ export class YAMLFormatter {
     this.#isAfterColon = false;
   }
 
-  /** The first item of a list, or of an object in a list, stays on the line of the dash before it. */
+  /** Starts an item. The first item of a list, or of an object in a list, stays on the line of the dash before it. */
   #startItem(isNext: boolean): void {
     if (isNext || this.#isAfterColon) this.blocks.breakLine(this.#open.length - 1);
     this.#isOpen = false;

@@ -47,7 +47,7 @@ const commaList = (what: string, { max, maxLength = maxNameLength, pattern = any
               error: ({ input }) =>
                 `contains an item with characters that are not allowed in names: ${shown(input as string)}`,
             }),
-        ).max(max, { error: ({ input }) => `has ${(input as unknown[]).length} items; at most ${max} are allowed` }),
+        ).max(max, { error: ({ input }) => `expected at most ${max} items, got ${(input as unknown[]).length}` }),
       )
       .transform((items) => [...new Set(items)]),
   );
@@ -85,11 +85,11 @@ const intervalOf = (given: string): Interval => ({
 const intervalParameter = text
   .regex(/^0*(?:[1-9]\d{0,11}[smhd]|1[wMqy])$/, {
     error: ({ input }) =>
-      `must be a number from 1 with s, m, h or d, or 1 with w, M, q or y, such as 15m, not ${shown(input as string)}`,
+      `expected a number from 1 with s, m, h or d, or 1 with w, M, q or y, such as 15m, got ${shown(input as string)}`,
     abort: true,
   })
   .refine((given) => lengthOf(intervalOf(given)) <= maxYears * year, {
-    error: ({ input }) => `must be at most ${maxYears} years, not ${shown(input as string)}`,
+    error: ({ input }) => `expected at most ${maxYears} years, got ${shown(input as string)}`,
   })
   .default('15m')
   .transform(intervalOf);

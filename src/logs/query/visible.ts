@@ -47,10 +47,7 @@ export async function visibleLogs(
   if ((await authorizer.authorize(user, { ...getLogs, namespace: '' })).allowed)
     return namespaces.length === 0 ? undefined : new Map(namespaces.map((name) => [name, 0]));
   if (namespaces.length === 0 && !granted.hasSynced())
-    throw serviceUnavailable(
-      'role bindings are not loaded yet; name namespaces to query them without role bindings',
-      1,
-    );
+    throw serviceUnavailable('role bindings are not loaded yet; try again, or name the namespaces to query', 1);
   const words = keywords.map((word) => word.toLowerCase());
   const candidates = (namespaces.length === 0 ? granted.of(user) : namespaces).filter(
     (name) => words.length === 0 || words.some((word) => name.includes(word)),

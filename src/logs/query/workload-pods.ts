@@ -17,7 +17,7 @@ interface Search {
   readonly pattern: string;
   readonly matchesPattern: (pod: string) => boolean;
   readonly owns: (workloads: readonly string[]) => boolean;
-  /** Pods that it owns and that match. */
+  /** Pods that the workload owns and whose names match the pattern. */
   readonly ownPods: Set<string>;
   readonly alsoPods: Set<string>;
   readonly notPods: Set<string>;

@@ -1,6 +1,6 @@
 /**
- * Polls a store that cannot follow for new records. Log shippers deliver late and out of order, so each query repeats the last `overlap`
- * seconds, and only records that were not present before are returned.
+ * Polls a store that cannot follow for new records. Log shippers deliver late and out of order, so each query repeats
+ * the last `overlap` seconds. Only records that were not present before are returned.
  */
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -78,7 +78,8 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
         description:
           'Receives the form of the consent page, and continues the request of `GET /oauth/authorize`. A denial ' +
           'is redirected to the client as `access_denied`. A consent is remembered for the client and the scope ' +
-          'until the login of the browser ends. A client whose `redirect_uri` is not `https` needs it each time.',
+          'until the login of the browser expires or is revoked. A client whose `redirect_uri` is not `https` ' +
+          'needs it each time.',
         fields: {
           request: described('Query of the authorization request', text),
           decision: described('`allow`; any other value denies the request', text.optional()),
@@ -150,7 +151,7 @@ function annotate({ context }: PageRequest, { client }: AuthorizationRequest, de
   context.annotate(annotations.authorization, decision);
 }
 
-/** Step 3. Returns undefined if the login page was sent instead. */
+/** Finds the login of step 3. Returns undefined if the login page was sent instead. */
 async function loginFor(
   parts: AuthorizationParts,
   page: PageRequest,
@@ -174,7 +175,7 @@ const mustLogIn = (
   prompt.includes('select_account') ||
   (maxAge !== undefined && now - parseMilliseconds(session.spec.createdAt) > maxAge * 1_000);
 
-/** Step 4. */
+/** Shows the consent page of step 4. */
 function askConsent(
   page: PageRequest,
   query: URLSearchParams,
@@ -213,7 +214,7 @@ async function remember(
   if (!before.includes(consent)) await sessions.setConsents(session, [...before, consent].slice(-maxConsents));
 }
 
-/** Step 5. */
+/** Creates the code of step 5. */
 function createCode(
   { sessions }: AuthorizationParts,
   { client, redirectURI, code_challenge: challenge, nonce, scope }: AuthorizationRequest,

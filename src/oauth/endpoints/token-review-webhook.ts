@@ -1,9 +1,10 @@
 /**
  * `POST /oauth/authenticate`: the token webhook of kube-apiserver (k8s.io/apiserver plugin/pkg/authenticator/token/webhook). Takes and
  * returns a TokenReview of authentication.k8s.io/v1. Only tokens of this server are authenticated, so reviews cannot loop. Any other
- * token, and one that the caller is not allowed to review, gets 200 with `authenticated: false`.
+ * token, and one that the caller is not allowed to review, gets 200 with `authenticated: false`. kube-apiserver logs `status.error`.
  */
 import type { Request } from 'express';
+import type { Client } from '../../accounts/directory/clients.ts';
 import type { AccessTokens } from '../../auth/authenticators/access-tokens.ts';
 import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.ts';
 import type { Authenticator } from '../../auth/authenticators/index.ts';
@@ -63,8 +64,12 @@ const reviewedUserSchema = named(
 const statusSchema = named(
   'ReviewedTokenStatus',
   object(
-    { authenticated: described('Whether the token is valid; if it is not, this is the only property', flag) },
-    { user: reviewedUserSchema, audiences: described('Accepted audiences that match', list(text)) },
+    { authenticated: described('Whether the token is valid; if it is not, only `error` may follow', flag) },
+    {
+      user: reviewedUserSchema,
+      audiences: described('Accepted audiences that match', list(text)),
+      error: described('Present if the client is allowed to review only its own tokens', text),
+    },
   ),
 );
 const reviewedSchema = named('ReviewedToken', object({ ...typed, status: statusSchema }));
@@ -73,22 +78,38 @@ type Review = TypeOf<typeof tokenReviewSchema>;
 
 const refused: Status = { authenticated: false };
 
+/** A caller that is allowed to review tokens of some clients. */
+interface Reviewer {
+  readonly canReview: (clientID: string) => boolean;
+  /** Status of an invalid token and of one of another client: the same for both, so that it does not reveal which tokens are valid. */
+  readonly refusal: Status;
+}
+
+const reviewerOf = (client: Client): Reviewer => ({
+  canReview: (clientID) => canInspect(client, clientID),
+  refusal: client.introspection
+    ? refused
+    : {
+        ...refused,
+        error: `the token is invalid or not one of the client "${client.name}", which can review only its own tokens; set introspection: true in its configuration to review all`,
+      },
+});
+
 export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
   const { directory, limiter, accessTokens, authenticator, authorizer, audiences } = parts;
 
-  /** Returns whether the caller is allowed to review the tokens of a client. */
-  async function authenticate(req: Request, context: RequestContext): Promise<(clientID: string) => boolean> {
+  async function authenticate(req: Request, context: RequestContext): Promise<Reviewer> {
     if (/^basic /i.test(req.headers.authorization ?? '')) {
       const client = await authenticateClient(req, new Map(), context, { directory, limiter });
       if (client.isWellKnown)
         throw new OAuthError('invalid_client', `the secret of the client "${client.name}" is publicly known`);
-      return (clientID) => canInspect(client, clientID);
+      return reviewerOf(client);
     }
     const user = await authenticator(req, context.sourceIP);
     if (user === undefined)
       throw new OAuthError('invalid_client', 'authenticate as a client by HTTP Basic, or send a bearer token');
     await assertAllowed(authorizer, user, { verb: 'create', group: 'authentication.k8s.io', resource: 'tokenreviews' });
-    return () => true;
+    return { canReview: () => true, refusal: refused };
   }
 
   /**
@@ -103,10 +124,10 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
 
   async function review(
     { spec: { token, audiences: accepted = [] } }: Review,
-    canReview: (clientID: string) => boolean,
+    { canReview, refusal }: Reviewer,
   ): Promise<Status> {
     const standing = await accessTokens.validateForCluster(token);
-    if (standing === undefined || !canReview(standing.claims.clientID)) return refused;
+    if (standing === undefined || !canReview(standing.claims.clientID)) return refusal;
     const { claims, subject } = standing;
     const ofCluster = await audiences();
     const matching = accepted.filter((one) => one === claims.aud || ofCluster.includes(one));
@@ -128,8 +149,9 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
         description:
           'The token webhook of kube-apiserver: takes and returns a TokenReview of `authentication.k8s.io/v1`. A ' +
           'bearer token needs the right to `create` `tokenreviews.authentication.k8s.io`. A client authenticates ' +
-          'by HTTP Basic; without `introspection: true` in its configuration, it can review only its own tokens. ' +
-          'The client `platform` is rejected. Tokens that this server did not issue are never authenticated.',
+          'by HTTP Basic; without `introspection: true` in its configuration, it can review only its own tokens, ' +
+          'and `status.error` says so for any other. The client `platform` is rejected. Tokens that this server ' +
+          'did not issue are never authenticated.',
         access: { kind: 'client', schemes: ['client', 'bearer'] },
         // client-go sends its timeout.
         query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends it')]),
@@ -143,7 +165,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
         async handler({ req, res, context, body }) {
           const status = reviewsOwnCredential(req, body)
             ? refused
-            : await authenticate(req, context).then((canReview) => review(parse(body), canReview));
+            : await authenticate(req, context).then((reviewer) => review(parse(body), reviewer));
           sendJSON(res, { apiVersion, kind, status } satisfies TypeOf<typeof reviewedSchema>, uncached);
         },
       }),
@@ -163,6 +185,6 @@ function parse(body: Buffer): Review {
   if (success) return data;
   throw new OAuthError(
     'invalid_request',
-    describeProblems(bodyProblems(error), ({ field, message }) => `${field} ${message}`),
+    describeProblems(bodyProblems(error), ({ field, message }) => `${field}: ${message}`),
   );
 }

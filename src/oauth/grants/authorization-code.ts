@@ -10,7 +10,7 @@ export const authorizationCodeGrantType = 'authorization_code';
 /** RFC 7636 section 4.1. */
 const verifier = text.regex(/^[A-Za-z0-9._~-]{43,128}$/, 'must be 43 to 128 letters, digits, "-", ".", "_" and "~"');
 
-/** RFC 7636 section 4.6, method S256. */
+/** Returns whether the verifier matches the challenge by the method S256 (RFC 7636 section 4.6). */
 const matches = (verifierText: string, challenge: string): boolean => {
   const actual = createHash('sha256').update(verifierText).digest();
   const expected = Buffer.from(challenge, 'base64url');
@@ -26,7 +26,7 @@ function refused({ client, context }: GrantRequest, reason: string): OAuthError 
   );
 }
 
-/** RFC 6749 section 4.1.3 with PKCE. All problems of the code get the same response. A reused code revokes its session. */
+/** Implements RFC 6749 section 4.1.3 with PKCE. All problems of the code get the same response. A reused code revokes its session. */
 export function authorizationCodeGrant({ directory, sessions }: GrantParts): Grant {
   return defineGrant({
     grantType: authorizationCodeGrantType,

@@ -23,7 +23,7 @@ const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
 
 const refused = (reason: Unredeemed): OAuthError => new OAuthError(...refusals[reason]);
 
-/** RFC 8628 section 3.4. */
+/** Implements RFC 8628 section 3.4. */
 export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Grant {
   /** Earliest next poll of each session, and its current interval. */
   const polls = new BoundedCache<{ readonly from: number; readonly interval: number }>({
@@ -34,7 +34,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     clock,
   });
 
-  /** RFC 8628 section 3.5: an early poll increases the interval of all later polls. */
+  /** Throws if the device polls too early, which increases the interval of all later polls (RFC 8628 section 3.5). */
   function checkInterval(sid: string): void {
     const now = clock();
     const { from, interval } = polls.get(sid) ?? { from: now, interval: pollInterval };

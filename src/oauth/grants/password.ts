@@ -2,7 +2,7 @@ import { described, text } from '../../http/schema.ts';
 import { grantScope, scopeParameter } from '../scope.ts';
 import { defineGrant, type Grant, type GrantParts } from './grant.ts';
 
-/** RFC 6749 section 4.3. */
+/** Implements RFC 6749 section 4.3. */
 export function passwordGrant({ login }: GrantParts): Grant {
   return defineGrant({
     grantType: 'password',

@@ -10,13 +10,13 @@ const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${
 const subjectTypes = [tokenType('jwt'), tokenType('access_token')];
 const issuedType = tokenType('access_token');
 
-/** RFC 8693 section 2.2.2 requires this code for any problem of the token. */
+/** Returns the error for any problem of the token; RFC 8693 section 2.2.2 requires its code. */
 const refused = (): OAuthError =>
   new OAuthError('invalid_request', 'subject_token must be a valid token of a ServiceAccount');
 
 /**
- * RFC 8693: exchanges a ServiceAccount's token, which kube-apiserver reviews, for a token of this server that expires no later. The session
- * stores the reviewed user, because the directory does not contain ServiceAccounts.
+ * Implements RFC 8693: exchanges a ServiceAccount's token, which kube-apiserver reviews, for a token of this server
+ * that expires no later. The session stores the reviewed user, because the directory does not contain ServiceAccounts.
  */
 export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer }: GrantParts): Grant {
   async function review(token: string, source: string): Promise<UserInfo & { readonly uid: string }> {

@@ -41,7 +41,7 @@ const policy = (formTarget: string | undefined): string =>
 
 /** Turns an error message into a sentence. Names of parameters at its start stay as they are. */
 export function sentence(message: string): string {
-  const start = /^[a-z]+\b(?!_)/.test(message) ? message.slice(0, 1).toUpperCase() : message.slice(0, 1);
+  const start = /^[a-z]+\b(?![_:])/.test(message) ? message.slice(0, 1).toUpperCase() : message.slice(0, 1);
   return `${start}${message.slice(1)}${/[.?!]$/.test(message) ? '' : '.'}`;
 }
 

@@ -43,7 +43,7 @@ interface Node extends KubeObject {
 
 export interface NodeFields {
   readonly unschedulable: boolean;
-  /** Independent of `unschedulable`: a node may be both. */
+  /** True if a condition of the node is unhealthy. Independent of `unschedulable`: a node may be both. */
   readonly isUnhealthy: boolean;
   readonly ready: string;
   readonly roles: string;

@@ -50,7 +50,7 @@ export class SessionStore {
     this.#requests = new SessionRequests(options);
     this.#informer = new Informer<Session>({ ...options, path: sessionsPath(options.namespace), watchSeconds });
     this.#informer.onChange((type, session) => {
-      // Names are never reused, so a copy that was written here must not revive a deleted session.
+      // Names are never reused, so a session that was written here must not revive a deleted one.
       if (type === 'DELETED') this.#written.set(session.metadata.name, 'deleted');
       if (type === 'DELETED' || session.status.phase === 'Revoked') this.ended.publish(session.metadata.name);
       if (type === 'DELETED') this.#forget(session);

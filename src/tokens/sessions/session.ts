@@ -95,7 +95,7 @@ interface Times {
   readonly lastUse: number;
 }
 
-/** Milliseconds since the epoch. */
+/** Returns the times of a session in milliseconds since the epoch. */
 export const timesOf = ({ spec, status }: Session): Times => ({
   expiresAt: parseMilliseconds(spec.expiresAt),
   lastUse: parseMilliseconds(status.lastUsedAt ?? spec.createdAt),

@@ -1,6 +1,7 @@
 /**
- * Sessions: one object in the cluster per login, watched by every replica and written with compare-and-swap, so any replica serves any
- * request. A session ends when it is revoked, idle or too old, or when its user, password or client is gone (docs/security.md).
+ * Sessions: one object in the cluster per login, watched by every replica and written with compare-and-swap, so any
+ * replica serves any request. A session is active until it is revoked, idle or too old, or its user, password or client
+ * is gone (docs/security.md).
  */
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';

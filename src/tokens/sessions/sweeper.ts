@@ -54,7 +54,10 @@ export class Sweeper {
     }
   }
 
-  /** A session that is younger may belong to a user, password or link that this replica does not know yet. */
+  /**
+   * Returns whether a session is dismissed and old enough: a younger one may belong to a user, password or link that
+   * this replica does not know yet.
+   */
   #isDismissed({ spec }: Session): boolean {
     const { clock, isDismissed } = this.#options;
     return parseMilliseconds(spec.createdAt) < clock.now() - interval && isDismissed(spec);

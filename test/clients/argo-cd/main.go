@@ -55,7 +55,7 @@ func serve(address string) error {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
-		// Policies of argocd-rbac-cm name these.
+		// The policies of argocd-rbac-cm name these groups.
 		json.NewEncoder(w).Encode(jwtutil.GetGroups(claims, scopes))
 	})
 	return http.ListenAndServe(address, nil)

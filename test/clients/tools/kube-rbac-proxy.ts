@@ -26,7 +26,7 @@ const protect: Flow = async ({ path }, site) => {
     `--kubeconfig=${site.gateway}`,
     '--auth-header-fields-enabled',
   ]);
-  /** Sends a request for a path that only the administrator may get. */
+  /** Sends a request for a path that only the administrator is allowed to get. */
   const seenBy = async (token?: string): Promise<unknown> => {
     const { status, text } = await call(`http://127.0.0.1:${port}/metrics`, token === undefined ? {} : { token });
     return status === 200 ? text : status;

@@ -21,7 +21,7 @@ async function build(minor: string): Promise<Built> {
   };
 }
 
-/** Jest starts a control plane of its own. */
+/** Runs the tests in their own control plane, which jest starts. */
 const passTests: Flow = async ({ path }) => {
   const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
   const tests = ['--runInBand', '--testTimeout=120000', '-t', 'of another version', 'test/integration/kubectl.test.ts'];

@@ -23,7 +23,7 @@ interface Application {
   readonly 'spring.security.oauth2.client': Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** A client of its own for client credentials. */
+/** Dedicated client for client credentials. */
 const robot = { name: 'spring-robot', secret: 'the secret of a spring 4471' };
 
 /** Returns the documented properties of the registration and its provider. */

@@ -84,7 +84,10 @@ export async function shell(...commands: readonly string[]): Promise<Entry[]> {
   ];
 }
 
-/** It sleeps by default, and so also serves as the pause container of every pod. */
+/**
+ * Returns the image with a shell and curl. Its container sleeps by default, and therefore also serves as the pause
+ * container of every pod.
+ */
 export async function clientImage(): Promise<Image> {
   return {
     name: `${names.client}:${tag}`,

@@ -224,7 +224,15 @@ describe('the token webhook', () => {
     const made = await lab();
     const own = await tokenOf(made, { client_id: 'other', client_secret: 'other' });
     expect((await review(made, own, basic('other'))).json()).toMatchObject({ status: { authenticated: true } });
-    expect((await review(made, await tokenOf(made), basic('other'))).json()).toEqual(no);
+    for (const token of [await tokenOf(made), 'x'])
+      expect((await review(made, token, basic('other'))).json()).toEqual({
+        ...type,
+        status: {
+          authenticated: false,
+          error: expect.stringContaining('"other", which can review only its own tokens; set introspection: true'),
+        },
+      });
+    expect((await review(made, own, basic('other'), ['elsewhere'])).json()).toEqual(no);
   });
 
   test('the token webhook rejects other tokens without a request to kube-apiserver', async () => {

@@ -16,7 +16,7 @@ authentication:
   refreshGrace: 10s
   sessionMaxAge: 720h
   maximumClockSkew: 10s
-  multipleLogin: true            # false: a new login ends the user's other sessions
+  multipleLogin: true            # false: a new login revokes the user's other sessions
   loginLimit: {maxTries: 5, within: 10m, perAddress: 100, perClient: 1000}
   loginHistory: {keep: 168h, maxEntries: 100}
   clients:

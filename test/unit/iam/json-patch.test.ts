@@ -17,11 +17,11 @@ test.each<[string, unknown, RegExp]>([
   ['no op', [{ path: '/a' }], /operation 0 .*: op must be/],
   ['an unknown op', [{ op: 'merge', path: '/a', value: 1 }], /op must be/],
   ['an op that is a property of Object.prototype', [{ op: 'constructor', path: '/a', value: 1 }], /op must be/],
-  ['a replacement without a value', [{ op: 'replace', path: '' }], /operation 0 .*: replace needs a value/],
-  ['a test without a value', [{ op: 'test', path: '' }], /test needs a value/],
-  ['an addition without a value', [{ op: 'add', path: '/a' }], /add needs a value/],
-  ['a move without from', [{ op: 'move', path: '/a' }], /move needs from/],
-  ['a copy whose from is not a JSON pointer', [{ op: 'copy', path: '/a', from: 'b' }], /copy needs from/],
+  ['a replacement without a value', [{ op: 'replace', path: '' }], /operation 0 .*: replace requires value/],
+  ['a test without a value', [{ op: 'test', path: '' }], /test requires value/],
+  ['an addition without a value', [{ op: 'add', path: '/a' }], /add requires value/],
+  ['a move without from', [{ op: 'move', path: '/a' }], /move requires from/],
+  ['a copy whose from is not a JSON pointer', [{ op: 'copy', path: '/a', from: 'b' }], /copy requires from/],
 ])('a JSON patch with %s is rejected', (_, value, message) => {
   expect(() => assertJsonPatch(value)).toThrow(message);
 });

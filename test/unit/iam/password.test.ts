@@ -35,7 +35,7 @@ describe("the caller's own password", () => {
 
   test.each([
     ['without the current password', { password: next }, 422],
-    ['with a wrong current password', { currentPassword: 'not that one', password: next }, 403],
+    ['with a wrong current password', { currentPassword: 'not that one', password: next }, 422],
     ['to a short password', { ...change, password: 'sho₂rt!' }, 422],
     ['to a long password', { ...change, password: 'ü'.repeat(513) }, 422],
     ['to a common password', { ...change, password: 'Password123' }, 422],

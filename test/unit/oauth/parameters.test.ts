@@ -39,9 +39,9 @@ describe('OAuth parameters', () => {
     ['', 'invalid_request', 'the parameter "response_type" is missing; the parameter "challenge" is missing'],
     ['response_type=code', 'invalid_request', 'the parameter "challenge" is missing'],
     ['response_type=&challenge=abcd', 'invalid_request', 'the parameter "response_type" is missing'],
-    ['response_type=token&challenge=x', 'unsupported_response_type', 'response_type must be "code"'],
-    ['challenge=x', 'invalid_request', 'the parameter "response_type" is missing; challenge must be 4 letters'],
-    [`${good}&max_age=10`, 'invalid_request', 'max_age must be a number of seconds, not "10"'],
+    ['response_type=token&challenge=x', 'unsupported_response_type', 'response_type: must be "code"'],
+    ['challenge=x', 'invalid_request', 'the parameter "response_type" is missing; challenge: must be 4 letters'],
+    [`${good}&max_age=10`, 'invalid_request', 'max_age: expected a number of seconds, got "10"'],
     [`${good}&unknown=1&unknown=`, 'invalid_request', 'the parameter "unknown" is repeated'],
     ['response_type=token&state=a&state=a', 'invalid_request', 'the parameter "state" is repeated'],
     [

@@ -147,7 +147,7 @@ export class OperationView {
     return form;
   }
 
-  /** Optional parameters are folded if there are many, except the most used. */
+  /** Returns the inputs of the parameters. If there are many optional ones, all but the most used are folded. */
   #fields(): readonly HTMLElement[] {
     const { parameters } = this.#operation;
     if (parameters.length === 0) return [];

@@ -85,6 +85,6 @@ export function bytesOf(body: SentBody): string {
   return new URLSearchParams(body.fields.map(({ name, value }): [string, string] => [name, value])).toString();
 }
 
-/** Secrets are hidden on the screen and kept out of code samples. */
+/** Returns whether a value is secret, and therefore hidden on the screen and kept out of code samples. */
 export const isSecret = (name: string, format?: unknown): boolean =>
   format === 'password' || /(?:password|secret|token)$/.test(name);

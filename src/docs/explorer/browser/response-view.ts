@@ -134,7 +134,7 @@ class BodyView {
   }
 }
 
-/** Browsers report no details. */
+/** Returns the reason of a failed request; browsers report no details. */
 const reasonOf = (error: unknown): string =>
   error instanceof TypeError
     ? `the server cannot be reached, or the request cannot be sent (${messageOf(error)}).`

@@ -27,7 +27,7 @@ const block = (quote: string, text: string, special: RegExp): string =>
 const lines = (all: readonly (string | undefined)[]): string =>
   `${all.filter((line) => line !== undefined).join('\n')}\n`;
 
-/** POSIX.1-2024 section 2.2.2: within single quotes every character but the quote stands for itself. */
+/** Quotes a text for a shell. Within single quotes, every character but the quote stands for itself (POSIX.1-2024 section 2.2.2). */
 const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 function curlData(body: SentBody | undefined): readonly string[] {

@@ -18,7 +18,7 @@ export class Excerpt {
     return this.#isCut;
   }
 
-  /** The end of a stream starts with a whole line. */
+  /** The kept text. The end of a stream starts with a whole line. */
   get text(): string {
     const text = this.#pieces.join('');
     this.#pieces = [text];
@@ -102,10 +102,10 @@ export function blocksOf(text: string): readonly Block[] {
     });
 }
 
-/** `max`: number of characters. */
+/** Cuts a text to `max` characters. */
 export const shortened = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max)}…`);
 
-/** A regular expression would take quadratic time for many blanks. */
+/** Joins the lines of a text. A regular expression would take quadratic time for many blanks. */
 const inOneLine = (text: string): string =>
   text
     .split('\n')

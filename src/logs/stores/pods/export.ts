@@ -55,7 +55,7 @@ function* piecesOf(entries: readonly PodLogEntry[]): Generator<readonly LogRecor
     yield entries.slice(start, start + pieceSize).map(({ record }) => record);
 }
 
-/** `maxBytes`: limit on records in memory. */
+/** Yields the records in pieces. `maxBytes`: limit on records in memory. */
 export async function* exportPieces(
   options: Omit<ScanOptions, 'tailLines' | 'budget'>,
   order: TimeOrder,

@@ -58,10 +58,10 @@ class RecordBuffer {
 interface Reading {
   /** Number of restarts, which identifies the log. */
   readonly restarts: number;
-  /** All records of the container are new. */
+  /** True if all records of the container are new. */
   isNew: boolean;
   isOpen: boolean;
-  /** The log was read to its end; the container writes no more until it restarts. */
+  /** True once the log was read to its end; the container writes no more until it restarts. */
   isDone: boolean;
   time: string;
   /** Number of lines with that time. */

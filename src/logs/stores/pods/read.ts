@@ -17,9 +17,7 @@ export interface ReadOptions {
 /** Returns false to stop reading, or a promise to wait before the next line. */
 export type Visit = (time: string, log: Buffer) => boolean | Promise<void>;
 
-/**
- * `refused`: the caller lacks the right; `unreadable`: the node cannot return the log at the moment; `none`: there is no log (any more).
- */
+/** `refused`: the caller lacks the right; `unreadable`: the node cannot return the log at the moment; `none`: there is no log. */
 export interface ReadResult {
   readonly lines: number;
   readonly bytes: number;

@@ -26,7 +26,7 @@ export interface Part {
       };
 }
 
-/** Lucene allows 1,024 clauses per query, and a group of namespaces (`Since`) needs up to four. */
+/** Maximum clauses of a query, of which Lucene allows 1,024. A group of namespaces (`Since`) needs up to four. */
 const maxClauses = 1_000;
 const clausesPerGroup = 4;
 const [minGroups, maxGroups] = [20, 200];

@@ -47,7 +47,7 @@ export function exactTime(time: unknown, milliseconds: number): string {
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.toWellFormed() : '');
 
-/** `milliseconds`: time by which the store sorts the document. */
+/** Converts a document to a record. `milliseconds`: time by which the store sorts the document. */
 export const recordOf = ({ log, time, kubernetes }: Document, milliseconds: number): LogRecord => ({
   time: exactTime(time, milliseconds),
   namespace: text(kubernetes?.namespace_name),

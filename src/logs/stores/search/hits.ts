@@ -30,8 +30,8 @@ export interface HitOptions {
 }
 
 /**
- * Yields documents in order. Documents of different shards may have the same sort values, so each request repeats those
- * of the last document, and documents that were already read are dropped.
+ * Yields documents in order. Documents of different shards may have the same sort values, so each request repeats the
+ * documents with those of the last one. Documents that were already read are dropped.
  */
 export async function* hitsOf(
   client: SearchClient,

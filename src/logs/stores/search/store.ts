@@ -236,7 +236,7 @@ export const searchStoreType = (name: Server['distribution']): LogStoreType<LogS
   },
 });
 
-/** `end`: whole seconds. */
+/** Returns whether a record is before the second `end`. */
 const isBefore = (record: LogRecord | undefined, end: number): boolean =>
   record === undefined || Date.parse(record.time) < end * 1_000;
 

@@ -175,7 +175,7 @@ describe('a password write that fails', () => {
       failing('PATCH', failure);
       await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toMatchObject({
         code: 503,
-        message: expect.stringContaining('may be in force already'),
+        message: expect.stringContaining('may be active now'),
         cause: failure,
       });
     },

@@ -151,23 +151,23 @@ describe('a list of /kapis', () => {
   });
 
   test.each([
-    ['page=0', 'page: must be an integer of at least 1, not "0"'],
+    ['page=0', 'page: expected an integer of at least 1, got "0"'],
     ['page=-1', 'page: '],
     ['page=1.5', 'page: '],
     ['page=', 'page: '],
     ['page=1e3', 'page: '],
     ['page=٣', 'page: '],
-    ['limit=-2', 'limit: must be an integer of at least 0, or -1 for all, not "-2"'],
+    ['limit=-2', 'limit: expected an integer of at least 0, or -1 for all, got "-2"'],
     ['limit=ten', 'limit: '],
     ['limit=9999999999999999', 'limit: '],
-    ['ascending=yes', 'ascending: must be true (or 1) or false (or 0), not "yes"'],
+    ['ascending=yes', 'ascending: expected true (or 1) or false (or 0), got "yes"'],
     [
       'sortBy=age',
-      'sortBy: must be name, createTime, creationTimestamp or a path with a leading dot such as .status.nodeInfo.kubeletVersion, not "age"',
+      'sortBy: expected name, createTime, creationTimestamp or a path with a leading dot such as .status.nodeInfo.kubeletVersion, got "age"',
     ],
     ['sortBy=.', 'sortBy: "." is not a valid path'],
     ['sortBy=.a..b', 'sortBy: ".a..b" is not a valid path'],
-    ['status=Ready', 'status: must be one of running, warning, unschedulable, not "Ready"'],
+    ['status=Ready', 'status: expected one of running, warning, unschedulable, got "Ready"'],
     ['labelSelector=a%20b', "labelSelector: unable to parse requirement: found 'b'"],
     ['label=,', 'label: '],
     ['annotation=-a', 'annotation: '],
@@ -181,9 +181,9 @@ describe('a list of /kapis', () => {
     ['fields=.status.conditions[0].type', 'as in .status.conditions.0.type'],
     ['fieldSelector=status.conditions[0].type=Ready', 'fieldSelector: "status.conditions[0].type" is not a valid path'],
     ['fieldSelector=metadata.labels["a"]=b', 'fieldSelector: '],
-    ['ascending=yes', 'ascending: must be true (or 1) or false (or 0), not "yes"'],
-    ['watch=', 'watch: must be true (or 1)'],
-    ['timeoutSeconds=-1', 'timeoutSeconds: must be an integer of at least 0, not "-1"'],
+    ['ascending=yes', 'ascending: expected true (or 1) or false (or 0), got "yes"'],
+    ['watch=', 'watch: expected true (or 1)'],
+    ['timeoutSeconds=-1', 'timeoutSeconds: expected an integer of at least 0, got "-1"'],
     ['managedFields=1.0', 'managedFields: '],
     ['pretty=x', 'pretty: '],
     ['limit=1&limit=1', 'limit: is given more than once'],
@@ -212,7 +212,7 @@ describe('a list of /kapis', () => {
   test.each(['watch=true&allowWatchBookmarks=yes', 'watch=true&sendInitialEvents=maybe'])(
     'a watch of /kapis with the ambiguous ?%s is rejected with 400',
     (query) => {
-      expect(() => watchOf(query)).toThrow('must be true (or 1) or false (or 0)');
+      expect(() => watchOf(query)).toThrow('expected true (or 1) or false (or 0)');
     },
   );
 

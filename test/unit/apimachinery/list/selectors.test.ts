@@ -196,8 +196,8 @@ const aTerm = (index: number): string => `metadata.name!=n${index}`;
 
 describe('the size limit of selectors', () => {
   test.each<[string, (selector: string) => readonly unknown[], (index: number) => string, number]>([
-    ['a selector has at most 64 requirements, not 65', parseLabelSelector, aRequirement, 64],
-    ['a field selector has at most 32 terms, not 33', parseFieldSelector, aTerm, 32],
+    ['expected a selector of at most 64 requirements, got 65', parseLabelSelector, aRequirement, 64],
+    ['expected a selector of at most 32 terms, got 33', parseFieldSelector, aTerm, 32],
   ])('the size limit of selectors is enforced: %s', (message, parse, part, max) => {
     expect(parse(many(max, part))).toHaveLength(max);
     expect(() => parse(many(max + 1, part))).toThrow(StatusError);
@@ -211,6 +211,6 @@ describe('the size limit of selectors', () => {
     ['field', parseFieldSelector],
   ])('a %s selector has at most 8192 characters', (_, parse) => {
     expect(() => parse(many(2_048, () => 'a=b'))).not.toThrow();
-    expect(() => parse(many(2_049, () => 'a=b'))).toThrow('a selector has at most 8192 characters, not 8195');
+    expect(() => parse(many(2_049, () => 'a=b'))).toThrow('expected a selector of at most 8192 characters, got 8195');
   });
 });

@@ -112,7 +112,7 @@ describe('a token cache directory', () => {
     chmodSync(elsewhere, 0o755);
     mkdirSync(dirname(dirname(file)), { recursive: true });
     symlinkSync(elsewhere, dirname(file));
-    await expect(writeTokens(file, tokens)).rejects.toThrow(/folder of yours/);
+    await expect(writeTokens(file, tokens)).rejects.toThrow(/folder that you own/);
     expect([mode(elsewhere), readdirSync(elsewhere)]).toEqual([0o755, []]);
   });
 
@@ -120,7 +120,7 @@ describe('a token cache directory', () => {
   test('a token cache directory of another user gets no tokens', async () => {
     mkdirSync(dirname(file), { recursive: true });
     jest.spyOn(process, 'getuid').mockReturnValue(12_345);
-    await expect(writeTokens(file, tokens)).rejects.toThrow(/folder of yours/);
+    await expect(writeTokens(file, tokens)).rejects.toThrow(/folder that you own/);
     expect(existsSync(file)).toBe(false);
   });
 });

@@ -293,7 +293,7 @@ describe('a path of /kapis/resources.platform.io', () => {
     ['tokenreviews', 405, 'does not support list for tokenreviews'],
     ['componentstatuses?watch=1', 405, 'does not support watch for componentstatuses'],
     ['configmaps?status=x', 400, 'status: unknown parameter'],
-    ['deployments?status=x', 400, 'must be one of stopped, running, updating'],
+    ['deployments?status=x', 400, 'expected one of stopped, running, updating'],
     ['configmaps?nodeName=x', 400, 'known parameters include page'],
   ])('the path %s of /kapis/resources.platform.io is rejected with %i', async (path, code, message) => {
     cluster.objects['/api/v1/configmaps'] = [];

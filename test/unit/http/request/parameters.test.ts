@@ -43,13 +43,13 @@ describe('query parameters', () => {
   });
 
   test.each([
-    ['limit=-2', ['limit: must be a whole number from 0 to 100, or -1, not "-2"']],
-    ['limit=101', ['limit: must be a whole number from 0 to 100, or -1, not "101"']],
-    ['limit=-0', ['limit: must be a whole number from 0 to 100, or -1, not "-0"']],
-    ['limit=1e1', ['limit: must be a whole number from 0 to 100, or -1, not "1e1"']],
-    ['limit=', ['limit: must be a whole number from 0 to 100, or -1, not ""']],
-    ['watch=yes', ['watch: must be true (or 1) or false (or 0), not "yes"']],
-    ['watch=constructor', ['watch: must be true (or 1) or false (or 0), not "constructor"']],
+    ['limit=-2', ['limit: expected a whole number from 0 to 100, or -1, got "-2"']],
+    ['limit=101', ['limit: expected a whole number from 0 to 100, or -1, got "101"']],
+    ['limit=-0', ['limit: expected a whole number from 0 to 100, or -1, got "-0"']],
+    ['limit=1e1', ['limit: expected a whole number from 0 to 100, or -1, got "1e1"']],
+    ['limit=', ['limit: expected a whole number from 0 to 100, or -1, got ""']],
+    ['watch=yes', ['watch: expected true (or 1) or false (or 0), got "yes"']],
+    ['watch=constructor', ['watch: expected true (or 1) or false (or 0), got "constructor"']],
     ['name=a&name=b', ['name: is given more than once']],
     ['lmit=1', ['lmit: unknown parameter; did you mean limit?']],
     ['__proto__=1', ['__proto__: unknown parameter; known parameters are limit, watch, name, exclude']],
@@ -81,7 +81,7 @@ describe('query parameters', () => {
 test('a missing required parameter is rejected together with other problems', () => {
   const own = queryParameters({ client: text, limit: integerParameter({ min: 0 }, 'a number').optional() });
   expect(() => own.parse(new URLSearchParams())).toThrow(/^client: /);
-  expect(() => own.parse(new URLSearchParams('limit=x'))).toThrow(/^client: .*; limit: must be a number, not "x"$/);
+  expect(() => own.parse(new URLSearchParams('limit=x'))).toThrow(/^client: .*; limit: expected a number, got "x"$/);
   expect(own.parse(new URLSearchParams('client=a'))).toEqual({ client: 'a' });
 });
 

@@ -95,7 +95,7 @@ describe('the times of a log query', () => {
     ...['1700000000.5', '1700000000.', '-1', '+1', '', '1e9', '0x10', 'now', ' 5', '\u0661'].map((text) => [text, '']),
     ...['2023-11-14', '2023-11-14T22:13:20Z', '99999999999999999999999999'].map((text) => [text, '']),
   ])('the log query time %j is rejected', (text = '', hint) => {
-    const problem = `must be Unix seconds, such as 1700000000, not "${text}"${hint}`;
+    const problem = `expected Unix seconds, such as 1700000000, got "${text}"${hint}`;
     const encoded = encodeURIComponent(text);
     expect(problems(`start_time=${encoded}&end_time=${encoded}`)).toEqual({ start_time: problem, end_time: problem });
   });
@@ -122,7 +122,7 @@ describe('an invalid log query', () => {
     ['operation', 'Query', /must be one of query, statistics, histogram, export; did you mean "query"\?/],
     ['sort', 'newest', /must be one of desc, asc/],
     ['size', '-1', /from 0 to 10000/],
-    ['size', '10001', /from 0 to 10000, not "10001"; operation=export has no limit$/],
+    ['size', '10001', /from 0 to 10000, got "10001"; operation=export has no limit$/],
     ['size', '1.5', /whole number/],
     ['from', 'x', /whole number/],
     ['from', '100001', /from 0 to 100000/],
@@ -130,8 +130,8 @@ describe('an invalid log query', () => {
     ['interval', '15', /15m/],
     ['interval', '1.5h', /such as 15m/],
     ['interval', '2w', /1 with w, M, q or y/],
-    ['interval', '3M', /not "3M"/],
-    ['interval', '999999d', /at most 100 years, not "999999d"/],
+    ['interval', '3M', /got "3M"/],
+    ['interval', '999999d', /at most 100 years, got "999999d"/],
     ['follow', 'yes', /true .* or false/],
     ['pretty', '', /true/],
     ['namespaces', 'a,,b', /^contains an empty item$/],
@@ -141,7 +141,7 @@ describe('an invalid log query', () => {
     ['workload_query', 'a(b', /characters that are not allowed in names/],
     ['container_query', 'a%09b', /characters that are not allowed in names/],
     ['log_query', 'x'.repeat(1_025), /more than 1024/],
-    ['log_query', Array.from({ length: 101 }, (_, i) => i).join(','), /101 items; at most 100 are allowed/],
+    ['log_query', Array.from({ length: 101 }, (_, i) => i).join(','), /at most 100 items, got 101/],
     ['namespaces', Array.from({ length: 5_001 }, (_, i) => i).join(','), /at most 5000/],
     ['start', '5', /^unknown parameter; did you mean start_time\?$/],
   ])('a log query is rejected with %s=%s', (name, text, message) => {
@@ -194,7 +194,7 @@ describe('an invalid log query', () => {
 
   test('a log query is rejected if a list has too many items, including equal ones', () => {
     expect(problems(`workloads=${Array.from({ length: 101 }, () => 'a').join(',')}`)).toEqual({
-      workloads: 'has 101 items; at most 100 are allowed',
+      workloads: 'expected at most 100 items, got 101',
     });
   });
 

@@ -45,7 +45,7 @@ describe('the server metadata', () => {
     const { app, token } = await createLab();
     const named = (await sendRequest(app, documents[0] ?? '')).json()['grant_types_supported'];
     const refusal = (await token({ ...login, grant_type: 'magic' })).json()['error_description'];
-    expect(refusal).toBe(`grant_type must be one of ${(named as string[]).join(', ')}`);
+    expect(refusal).toBe(`grant_type: must be one of ${(named as string[]).join(', ')}`);
   });
 
   // evidence: metadata-issuer-config

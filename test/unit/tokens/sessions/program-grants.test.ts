@@ -227,7 +227,7 @@ describe('token exchange', () => {
   test.each<[string, Fields, RegExp]>([
     ['no token', { subject_token: undefined }, /subject_token'? is missing|subject_token/],
     ['no type', { subject_token_type: undefined }, /subject_token_type/],
-    ['another type', { subject_token_type: 'urn:ietf:params:oauth:token-type:saml2' }, /subject_token_type must be/],
+    ['another type', { subject_token_type: 'urn:ietf:params:oauth:token-type:saml2' }, /subject_token_type: must be/],
     [
       'another requested type',
       { requested_token_type: 'urn:ietf:params:oauth:token-type:id_token' },
