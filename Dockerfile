@@ -1,5 +1,5 @@
-# The image contains the Node.js binary, the compiled sources and their dependencies, but no shell and no package manager.
-# Both base images can be replaced: the first needs Node.js 24, npm, find and glibc, the second only glibc and libstdc++.
+# The image contains the Node.js binary and the bundled server, but no shell and no package manager. Both base images can be
+# replaced: the first needs Node.js 24, npm and glibc, the second only glibc and libstdc++.
 ARG NODE_IMAGE=docker.io/library/node:24-bookworm-slim
 ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian12:nonroot
 
@@ -8,19 +8,15 @@ WORKDIR /build
 COPY package.json package-lock.json ./
 # No package needs its install script: native packages ship binaries.
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
+COPY hack/build.ts hack/build.ts
 COPY src src
-RUN node_modules/.bin/tsc -p tsconfig.build.json
-# Types and source maps are unused at run time and take a third of the size.
-RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev && \
-    find node_modules -type f -regex '.*\.\(d\.[cm]?ts\|map\)' -delete
+RUN node hack/build.ts
 
 FROM ${RUNTIME_IMAGE}
 COPY --from=build /usr/local/bin/node /usr/local/bin/node
 WORKDIR /app
 COPY LICENSE package.json ./
 COPY api/examples api/examples
-COPY --from=build /build/node_modules node_modules
 COPY --from=build /build/dist dist
 ENV NODE_ENV=production
 USER 65532:65532

@@ -38,8 +38,8 @@ cluster-status: $(installed) ## show the state of the control plane
 	@$(node) hack/cluster/main.ts status
 
 .PHONY: build
-build: $(installed) ## compile src to dist
-	@$(node) node_modules/.bin/tsc -p tsconfig.build.json
+build: $(installed) ## bundle src to dist
+	@$(node) hack/build.ts
 
 .PHONY: test
 test: $(installed) ## run the unit, conformance and integration tests (FILES="test/unit/http" selects files)

@@ -11,7 +11,7 @@ import path from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { parse } from 'yaml';
 import { parseFlags } from '../src/config/flags.ts';
-import { readVersion } from '../src/runtime/version.ts';
+import { readVersion } from '../src/runtime/package.ts';
 import { describeDefinition, documentOf, type DocumentForm } from '../src/docs/openapi/custom-documents.ts';
 import type { Definition } from '../src/docs/openapi/custom-resource.ts';
 import { createLogger } from '../src/runtime/logger.ts';

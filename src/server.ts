@@ -10,7 +10,7 @@ import { createKubeClient } from './cluster/client/client.ts';
 import { fileError } from './config/flag-file.ts';
 import type { Flags } from './config/flags.ts';
 import { publicURL } from './config/public-url.ts';
-import { readVersion } from './runtime/version.ts';
+import { readVersion } from './runtime/package.ts';
 import { openapiRoutes } from './docs/aggregated.ts';
 import { customResourcesRoutes } from './docs/custom-resources.ts';
 import { docsRoutes } from './docs/explorer/routes.ts';

@@ -6,7 +6,7 @@
  */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { build, builtVariable } from './labs/integration/build.ts';
+import { buildOnce, builtVariable } from './labs/integration/build.ts';
 import { runSuite, type Outcome, type Suite } from './suite.ts';
 
 interface Budgeted extends Omit<Suite, 'limit'> {
@@ -98,7 +98,7 @@ async function runLane(lane: readonly Budgeted[]): Promise<Finished[]> {
 const started = performance.now();
 // Build once for the servers of both parts.
 if (chosen.some(({ name }) => name === 'integration')) {
-  await build();
+  await buildOnce();
   process.env[builtVariable] = 'true';
 }
 const lanes = [...Map.groupBy(chosen, ({ lane }) => lane).values()];

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { readVersion } from '../../src/runtime/version.ts';
+import { readVersion } from '../../src/runtime/package.ts';
 import { output } from '../cluster/exec.ts';
 import { programs } from '../cluster/programs.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';
 import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import { clusterUp, usesCurrent } from '../cluster/commands.ts';
-import { output } from '../cluster/exec.ts';
+import { build } from '../build.ts';
 import { withLock } from '../cluster/lock.ts';
 import { addressBlock, assertAddress, openBlock } from '../cluster/network.ts';
 import { find, logEnd } from '../cluster/processes.ts';
@@ -51,7 +51,7 @@ try {
 /** Runs one server until it exits. Returns the exit code of make run. */
 async function run(): Promise<number> {
   checkPorts();
-  await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
+  await build();
   const { kubeconfig } = await clusterUp(dir);
   const block = await addressBlock(dir);
   await openBlock(block);

@@ -1,6 +1,6 @@
 import { credentialFlagsTable, flagsTable, UsageError } from '../config/flags.ts';
 import { nearest } from '../config/error-map.ts';
-import { readVersion } from '../runtime/version.ts';
+import { readVersion } from '../runtime/package.ts';
 
 const program = 'platform-apiserver';
 /** Columns of the help. */

@@ -1,11 +1,19 @@
 import { readFileSync } from 'node:fs';
-import { findPackageJSON } from 'node:module';
-import { pathToFileURL } from 'node:url';
 
-/** Reads a JSON file by its path from package.json, of sources and of a build. */
-export function readPackageFile(path: string): unknown {
-  const base = pathToFileURL(findPackageJSON(import.meta.url) ?? '');
-  return JSON.parse(readFileSync(new URL(path, base), 'utf8'));
+/** The folder of package.json. A build has all files in dist. */
+const root = new URL(import.meta.url.endsWith('.ts') ? '../../' : '../', import.meta.url);
+
+/** Reads a JSON file of the package. */
+export const readPackageFile = (path: string): unknown => JSON.parse(readFileSync(new URL(path, root), 'utf8'));
+
+const readPackage = (): { readonly version: string; readonly engines: { readonly node: string } } =>
+  readPackageFile('package.json') as ReturnType<typeof readPackage>;
+
+export const readVersion = (): string => readPackage().version;
+
+/** Returns a message if this Node.js is older than `engines` in package.json allows; undefined otherwise. */
+export function nodeProblem(): string | undefined {
+  const required = Number.parseInt(readPackage().engines.node.replace('>=', ''), 10);
+  const { node } = process.versions;
+  return Number.parseInt(node, 10) < required ? `requires Node.js ${required} or later, got ${node}` : undefined;
 }
-
-export const readVersion = (): string => (readPackageFile('package.json') as { version: string }).version;

@@ -52,7 +52,7 @@ export async function compareBuilds(
 ): Promise<Comparison[]> {
   const { site, changes } = stand;
   const root = resolve(before);
-  await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
+  await output('make', ['build'], { cwd: root });
   const started: Awaited<ReturnType<Site['another']>>[] = [];
   // Sequentially: a port is free until its server listens.
   const begin = async (name: string, choice?: ServerChoice): Promise<Build> => {

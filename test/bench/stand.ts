@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { output } from '../../hack/cluster/exec.ts';
+import { build } from '../../hack/build.ts';
 import { choosePorts } from '../../hack/cluster/ports.ts';
 import { assertAlive, start } from '../../hack/cluster/processes.ts';
 import { until } from '../../hack/cluster/until.ts';
@@ -34,7 +34,6 @@ export interface Stand {
   close(): Promise<void>;
 }
 
-const root = join(import.meta.dirname, '../..');
 const bareServer = fileURLToPath(import.meta.resolve('./bare.ts'));
 
 /** Returns the state folders of both control planes. */
@@ -42,7 +41,7 @@ export const foldersOf = (dir: string): string[] => [join(dir, 'large'), join(di
 
 export async function startStand(dir: string, size: Size): Promise<Stand> {
   const program = await findNginx();
-  await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
+  await build();
   const users = await makeUsers();
   const sites: Site[] = [];
   const close = async (): Promise<void> => {

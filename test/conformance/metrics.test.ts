@@ -169,7 +169,7 @@ test('a refresh token that is used again after the grace period is counted as re
   expect(await growth(names, () => refresh(first))).toEqual([1, 1]);
 });
 
-test('the state of the server is reported', async () => {
+test('the metrics report sessions, connections, sent bytes, lists, and the expiry of the certificate', async () => {
   const all = await series();
   const versions = [...all].filter(([name]) => name.startsWith('build_info{'));
   expect(versions).toEqual([[expect.stringMatching(/version="\d+\.\d+\.\d+",nodejs="24\./), 1]]);

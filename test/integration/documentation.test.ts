@@ -195,23 +195,11 @@ const send = async (path: string): Promise<string> =>
   (await call(`${gateway()}${path}`, { token: (await login('admin')).access_token })).text;
 
 describe('docs/reference/metrics.md', () => {
-  test('docs/reference/metrics.md lists exactly the metrics of the server, with their labels', async () => {
-    const text = await send('/metrics');
-    const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name);
-    const described = table('metric');
-    const own = [...described.keys()].filter((name) => !name.endsWith('…'));
-    const families = [...described.keys()].filter((name) => name.endsWith('…')).map((name) => name.slice(0, -1));
-    expect(names.filter((name) => families.every((family) => !name.startsWith(family))).toSorted()).toEqual(
-      own.toSorted(),
-    );
-    expect(own.length).toBeGreaterThan(8);
-    for (const name of own) {
-      const labels = [...text.matchAll(new RegExp(`^${name}(?:_bucket|_sum|_count)?\\{(.*)\\} `, 'gm'))]
-        .flatMap(([, all = '']) => [...all.matchAll(/(\w+)=/g)].map(([, label = '']) => label))
-        .filter((label) => label !== 'le');
-      for (const label of new Set(labels))
-        expect([name, described.get(name)]).toEqual([name, expect.arrayContaining([label])]);
-    }
+  test('docs/reference/metrics.md lists exactly the metrics that the server exports', async () => {
+    const exported = [...(await send('/metrics')).matchAll(/^# TYPE platform_apiserver_(\S+)/gm)];
+    const listed = [...documentOf('reference/metrics.md').matchAll(/^- `([a-z_]+)` \((?:counter|gauge|histogram)/gm)];
+    expect(listed.map(([, name]) => name)).toEqual(exported.map(([, name]) => name).toSorted());
+    expect(listed.length).toBeGreaterThan(30);
   });
 
   test('docs/reference/metrics.md lists every readiness check', async () => {

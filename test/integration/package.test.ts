@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';
 import { programs } from '../../hack/cluster/programs.ts';
 import { release } from '../../hack/run/chart.ts';
-import { readVersion } from '../../src/runtime/version.ts';
+import { readVersion } from '../../src/runtime/package.ts';
 import { get, releasePath } from '../labs/integration/kube.ts';
 import { lab } from '../labs/integration/lab.ts';
 

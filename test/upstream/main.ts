@@ -6,7 +6,7 @@ import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stopControlPlane } from '../../hack/cluster/control-plane.ts';
-import { output } from '../../hack/cluster/exec.ts';
+import { build } from '../../hack/build.ts';
 import { kubernetesVersion } from '../../hack/cluster/go-modules.ts';
 import { programs } from '../../hack/cluster/programs.ts';
 import { assertCanBeNode, type NodeTree } from '../e2e/machine/node-tree.ts';
@@ -27,7 +27,7 @@ let nodeTree: NodeTree | undefined;
 async function run(): Promise<number> {
   assertCanBeNode('make conformance');
   await rm(results, { recursive: true, force: true });
-  await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
+  await build();
   const program = await buildProgram();
   await runSimulated(program);
   nodeTree = await startNodeRuns(program, dirs.node);

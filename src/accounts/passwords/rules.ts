@@ -12,8 +12,9 @@ let common: Promise<ReadonlySet<string>> | undefined;
 
 /** Reads the common passwords at the first change of a password, because few replicas ever need them in memory. */
 async function readCommon(): Promise<ReadonlySet<string>> {
-  const { dictionary } = await import('@zxcvbn-ts/language-common');
-  return new Set(dictionary['passwords-common']);
+  // A bundle exports only the default of a CommonJS module.
+  const { default: words } = await import('@zxcvbn-ts/language-common');
+  return new Set(words.dictionary['passwords-common']);
 }
 
 /** Returns which rule a new password breaks, or undefined. `current` is the current password, if known. */

@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 
+/** In a build, all files of the server are in one folder, and so is this one. */
 const folder = new URL('browser/', import.meta.url);
 
-/** Returns the modules of the page by file name: compiled, or sources with their types stripped. */
+/** Returns the modules of the page by file name: the bundle of a build, or sources with their types stripped. */
 export function readModules(): ReadonlyMap<string, string> {
   const names = readdirSync(folder).filter((name) => /\.[jt]s$/.test(name));
   return new Map(

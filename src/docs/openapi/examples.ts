@@ -1,5 +1,5 @@
 /** Examples of the operations. hack/update-examples.ts records them; test/conformance/examples.test.ts compares them with real responses. */
-import { readFileSync } from 'node:fs';
+import { readPackageFile } from '../../runtime/package.ts';
 import type { OperationDescription } from './operation.ts';
 import type { JSONSchema } from './json-schema.ts';
 
@@ -16,9 +16,7 @@ export interface Example {
 
 /** Returns the examples by operationId. */
 export const readExamples = (): Readonly<Record<string, Example>> =>
-  JSON.parse(readFileSync(new URL('../../../api/examples/platform.json', import.meta.url), 'utf8')) as Readonly<
-    Record<string, Example>
-  >;
+  readPackageFile('api/examples/platform.json') as Readonly<Record<string, Example>>;
 
 /** Returns the values of the parameters in the request of an example, by name. */
 export function parameterExamples({ path, parameters, example }: OperationDescription): ReadonlyMap<string, unknown> {

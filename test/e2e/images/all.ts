@@ -1,7 +1,7 @@
 /** Images of the cluster, built from this machine's programs and this work tree. */
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { execute } from '../../../hack/cluster/exec.ts';
+import { build } from '../../../hack/build.ts';
 import { programs } from '../../../hack/cluster/programs.ts';
 import { nodeFlags } from '../../../hack/run/server.ts';
 import { tool } from '../machine/packages.ts';
@@ -21,16 +21,13 @@ export const names = {
 const text = (path: string, content: string): Entry => ({ path, content: Buffer.from(content) });
 const searchPath = 'PATH=/usr/local/bin:/usr/bin:/bin';
 
-/** The server laid out as in the Dockerfile, compiled from the current sources to `dist`. */
+/** The server laid out as in the Dockerfile, built from the current sources in `dist`. */
 export async function serverImage(dist: string): Promise<Image> {
-  const tsc = join(root, 'node_modules/.bin/tsc');
-  const flags = ['-p', 'tsconfig.build.json', '--outDir', dist];
-  const compiled = await execute(process.execPath, [tsc, ...flags], { cwd: root, timeout: 120_000 });
-  if (compiled.code !== 0) throw new Error(`the server cannot be compiled:\n${compiled.stdout}${compiled.stderr}`);
-  const modules = productionModules();
-  const addons = modules
+  await build(dist);
+  const files = tree('app/dist', dist, () => true);
+  const addons = files
     .filter(({ path }) => path.endsWith('.node'))
-    .map(({ path }) => join(root, relative('app', path)));
+    .map(({ path }) => join(dist, relative('app/dist', path)));
   return {
     name: `${names.server}:${tag}`,
     layers: [
@@ -44,12 +41,11 @@ export async function serverImage(dist: string): Promise<Image> {
         { path: 'tmp', folder: true, mode: 0o1777 },
         ...(await program('usr/local/bin/node', realpathSync(process.execPath), addons)),
       ],
-      modules,
       [
         file('app/LICENSE', join(root, 'LICENSE')),
         file('app/package.json', join(root, 'package.json')),
         file('app/api/examples/platform.json', join(root, 'api/examples/platform.json')),
-        ...tree('app/dist', dist, () => true),
+        ...files,
       ],
     ],
     config: {
@@ -59,19 +55,6 @@ export async function serverImage(dist: string): Promise<Image> {
       Entrypoint: ['node', ...nodeFlags, '/app/dist/main.js'],
     },
   };
-}
-
-/** Packages within a package have their own entry in the lock file. */
-const wanted = (path: string): boolean => !/\/node_modules$|\.d\.[cm]?ts$|\.map$/.test(path);
-
-/** Returns what `npm ci --omit=dev` would install, selected from node_modules by the lock file. */
-function productionModules(): Entry[] {
-  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: boolean }>;
-  };
-  return Object.entries(lock.packages)
-    .filter(([folder, { dev }]) => folder !== '' && dev !== true && existsSync(join(root, folder)))
-    .flatMap(([folder]) => tree(join('app', folder), join(root, folder), wanted));
 }
 
 /** Returns a shell with these commands, curl, and a folder for temporary files. */

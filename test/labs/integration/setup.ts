@@ -15,7 +15,7 @@ import { serverIdentity } from '../../../hack/run/identity.ts';
 import { apisAvailable, setEndpoints } from '../../../hack/run/registration.ts';
 import { createKubeClient, type KubeClient } from '../../../src/cluster/client/client.ts';
 import { auditFlags } from './audit.ts';
-import { build } from './build.ts';
+import { buildOnce } from './build.ts';
 import { buildGoClients, obtainChromium, obtainOtherKubectl, obtainPythonPackages } from './clients.ts';
 import { labFile, labVariable, type Lab, type Ports } from './lab.ts';
 import { configuration, secrets } from './people.ts';
@@ -56,7 +56,7 @@ async function startLab(dir: string): Promise<Lab> {
     buildGoClients(dir),
     obtainPythonPackages('python'),
     obtainChromium(),
-    build(),
+    buildOnce(),
   ]);
   const { kubeconfig, address } = controlPlane;
   assertAddress(await addressBlock(dir));
