@@ -62,18 +62,6 @@ authentication:
 | write an audit log                   | \`audit\`                                                   | [audit](../guides/audit.md)                            |
 | size memory, cache custom resources  | \`cache\`                                                   | [what is cached](../concepts/caching.md)               |
 
-An external address behind a proxy, with a console at another origin:
-
-\`\`\`yaml
-authentication:
-  issuer: https://platform.example.com
-gateway:
-  externalURL: https://platform.example.com
-requests:
-  trustedProxies: [192.0.2.10/32]
-  corsAllowedOrigins: [https://console.example.com]
-\`\`\`
-
 Shorter sessions, and stricter limits on failed logins:
 
 \`\`\`yaml
@@ -84,13 +72,7 @@ authentication:
   loginLimit: { maxTries: 3, within: 30m }
 \`\`\`
 
-More memory for cached resources, including custom resources. Set \`allResources\` with Helm, because the chart also grants the right to read them:
-
-\`\`\`yaml
-cache:
-  maxBytes: 2Gi
-  allResources: true
-\`\`\`
+Set \`cache.allResources\` with Helm, because the chart also grants the right to read these resources.
 
 ## Keys
 

@@ -8,8 +8,8 @@ import { release } from './chart.ts';
 import { quote } from './env-file.ts';
 
 /** Name of the pod's node, whose kubelet runs on this machine. */
-const node = 'this-machine';
-const pod = 'this-server';
+export const serverNode = 'this-machine';
+export const serverPod = 'this-server';
 const container = 'apiserver';
 
 export interface OwnPodOptions {
@@ -25,15 +25,15 @@ export async function startOwnPod({
   dir,
   ...options
 }: OwnPodOptions): Promise<(lines: readonly string[]) => Promise<void>> {
-  const log = join(dir, `${pod}.log`);
+  const log = join(dir, `${serverPod}.log`);
   await writeFile(log, '', { mode: 0o600 });
   const { namespace } = release;
-  await startLogNode({ ...options, dir, name: node, files: { [namespace]: { [container]: log } } });
-  await ensure(options.kube, `/api/v1/namespaces/${namespace}/pods`, pod, () => ({
-    metadata: { name: pod },
+  await startLogNode({ ...options, dir, name: serverNode, files: { [namespace]: { [container]: log } } });
+  await ensure(options.kube, `/api/v1/namespaces/${namespace}/pods`, serverPod, () => ({
+    metadata: { name: serverPod },
     // Without labels the Service does not select this pod: it already has its endpoint.
     spec: {
-      nodeName: node,
+      nodeName: serverNode,
       automountServiceAccountToken: false,
       containers: [{ name: container, image: 'none' }],
     },

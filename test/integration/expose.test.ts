@@ -65,7 +65,7 @@ interface ConfigMap extends KubeObject {
 
 describe('the manifests of the documents', () => {
   test('the manifests of the documents include those of docs/guides/expose.md', () => {
-    expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual(['TLSRoute', 'Ingress']);
+    expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual(['TLSRoute']);
   });
 
   test.each(manifests)('kube-apiserver accepts the documented manifest %s', async (_, block) => {
@@ -81,18 +81,10 @@ describe('the manifests of the documents', () => {
   test('the manifests of the documents refer to the Service of the chart and to one of its ports', async () => {
     const service = (await render('{}')).find(({ kind }) => kind === 'Service') as Service;
     const https = service.spec.ports.find(({ name }) => name === 'https');
-    const [route, ingress] = manifests.map(([, block]) => parse(block) as KubeObject);
+    const [route] = manifests.map(([, block]) => parse(block) as KubeObject);
     expect(route).toMatchObject({
       metadata: { namespace: release.namespace },
       spec: { rules: [{ backendRefs: [{ name: service.metadata.name, port: https?.port }] }] },
-    });
-    expect(ingress).toMatchObject({
-      metadata: { namespace: release.namespace },
-      spec: {
-        rules: [
-          { http: { paths: [{ backend: { service: { name: service.metadata.name, port: { name: https?.name } } } }] } },
-        ],
-      },
     });
   });
 });

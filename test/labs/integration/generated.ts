@@ -8,7 +8,7 @@ import { execute, output, type Executed } from '../../../hack/cluster/exec.ts';
 import { goBuildFlags } from '../../../hack/cluster/go-modules.ts';
 import { clients, obtainNpmPackages, obtainPythonPackages } from './clients.ts';
 import { blocksIn } from './documents.ts';
-import { gateway } from './http.ts';
+import { secureGateway } from './http.ts';
 import { foundPath, lab } from './lab.ts';
 import { adminToken } from './login.ts';
 
@@ -61,7 +61,8 @@ export async function generate(
   cpSync(join(clients, 'generated', language), folder, { recursive: true });
   const env = await prepare(language, folder);
   const [fetch, make] = commandsFor(language);
-  const reader = { ...env, BASE_URL: gateway(), TOKEN: await adminToken() };
+  const access = { TLS_URL: secureGateway(), CURL_CA_BUNDLE: lab().authorityFile, TOKEN: await adminToken() };
+  const reader = { ...env, ...access };
   const paste = async (block: string): Promise<string> => {
     const { code, stdout, stderr } = await execute('bash', ['--norc', '-euo', 'pipefail', '-c', block], {
       cwd: folder,
