@@ -157,7 +157,11 @@ function aggregatedRoutes(parts: Parts): readonly Route[] {
 /** Builds the HTTP handlers: `gateway` serves clients, `aggregated` serves kube-apiserver. */
 function buildHttpHandlers(parts: Parts): { readonly gateway: HttpHandler; readonly aggregated: HttpHandler } {
   const { live } = parts;
-  const shared = { ...parts, requests: () => live.value.requests };
+  const shared = {
+    ...parts,
+    requests: () => live.value.requests,
+    requestSampling: () => live.value.log.requestSampling,
+  };
   const gatewayHandler = createHttpHandler(gatewayRoutes(parts), {
     ...shared,
     authenticator: parts.gatewayAuthentication,

@@ -41,6 +41,9 @@ export function buildCluster(
     if (problems.length > 0) log.warn('configuration has unresolved references', { problems });
     else log.info('all references of the configuration are resolved');
   });
+  live.subscribe(({ log: { level } }) => {
+    log.level = level;
+  });
   configurationProblems.read(() => [[{}, live.problems.length + live.warnings.length]]);
   upstreamConnections.read(() => {
     const { busy, idle } = client.upstream.connections;

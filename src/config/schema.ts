@@ -373,6 +373,16 @@ const cache = z.strictObject({
   idle: duration('10m').describe('Time without use after which a resource is dropped'),
 });
 
+const log = z.strictObject({
+  level: z.enum(['error', 'warn', 'info']).default('info').describe('Least severe level that is written'),
+  requestSampling: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('Fraction of the requests that have a line. Requests with a status of 500 or more always have one'),
+});
+
 export const platformConfiguration = z.strictObject({
   apiVersion: z.literal(`${configGroup}/v1alpha1`),
   kind: z.literal('PlatformConfiguration'),
@@ -382,6 +392,7 @@ export const platformConfiguration = z.strictObject({
   logging: logging.prefault({}),
   cache: cache.prefault({}),
   audit: audit.prefault({}),
+  log: log.prefault({}),
 });
 
 /** The parsed configuration: all defaults filled in, durations in milliseconds. */

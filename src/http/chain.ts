@@ -44,6 +44,8 @@ export interface ChainOptions extends PageOptions {
   readonly gateway?: Gateway;
   /** Settings of Strict-Transport-Security. The header is not sent without them. */
   readonly strictTransport?: () => PlatformConfiguration['gateway'];
+  /** Fraction of the requests that are logged, from 0 to 1. Default: all. */
+  readonly requestSampling?: () => number;
   readonly openStreams: OpenStreams;
   readonly auditor: Auditor;
   readonly log: Logger;
@@ -55,7 +57,7 @@ export function createHttpHandler(routes: readonly Route[], options: ChainOption
   const filters: readonly RequestFilter[] = [
     auditID,
     sourceIP(() => requests().trustedProxies),
-    accessLog,
+    accessLog(options.requestSampling),
     auditEnd(options.auditor),
     securityHeaders(() => requests().corsAllowedOrigins),
     ...(options.strictTransport === undefined ? [] : [strictTransportSecurity(options.strictTransport)]),

@@ -6,28 +6,32 @@ import { countRequest } from './request-metrics.ts';
 /** Paths that kubelets and load balancers poll: never limited, and logged only if they fail. */
 export const probes: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
 
-/** Writes one log line and one metric observation per request when its response has ended. */
-export const accessLog: RequestFilter = (exchange) => {
-  const { req, res } = exchange;
-  exchange.onEnd(() => {
-    const seconds = (performance.now() - exchange.started) / 1_000;
-    const { info, user } = exchange;
-    const { status } = exchange;
-    countRequest(exchange, seconds);
-    const failed = status >= 500;
-    if (probes.has(exchange.path) && !failed) return;
-    logRequest(exchange.log, failed ? 'warn' : 'info', {
-      auditID: exchange.auditID,
-      method: req.method,
-      path: exchange.shownURL,
-      verb: info.verb,
-      status,
-      seconds: Math.round(seconds * 1e4) / 1e4,
-      sourceIP: exchange.sourceIP,
-      userAgent: req.headers['user-agent']?.slice(0, maxUserAgent),
-      user: user?.username,
-      via: user?.via,
-      aborted: !res.writableFinished,
+const always = (): number => 1;
+
+/** Counts each request when its response has ended, and writes a line for the fraction `sampling` of them and for each that failed. */
+export const accessLog =
+  (sampling = always): RequestFilter =>
+  (exchange) => {
+    const { req, res } = exchange;
+    exchange.onEnd(() => {
+      const seconds = (performance.now() - exchange.started) / 1_000;
+      const { info, user } = exchange;
+      const { status } = exchange;
+      countRequest(exchange, seconds);
+      const failed = status >= 500;
+      if (!failed && (probes.has(exchange.path) || Math.random() >= sampling())) return;
+      logRequest(exchange.log, failed ? 'warn' : 'info', {
+        auditID: exchange.auditID,
+        method: req.method,
+        path: exchange.shownURL,
+        verb: info.verb,
+        status,
+        seconds: Math.round(seconds * 1e4) / 1e4,
+        sourceIP: exchange.sourceIP,
+        userAgent: req.headers['user-agent']?.slice(0, maxUserAgent),
+        user: user?.username,
+        via: user?.via,
+        aborted: !res.writableFinished,
+      });
     });
-  });
-};
+  };

@@ -35,6 +35,7 @@ gateway: {externalURL: ""}
 requests: {maxInFlight: 400, maxInFlightPerUser: 100, trustedProxies: [], corsAllowedOrigins: []}
 cache: {allResources: false, maxBytes: 1Gi, idle: 10m}
 audit: {policy: {level: Metadata}, log: {path: "-"}, webhook: null}
+log: {level: info, requestSampling: 1}
 `;
 
 /** A rule of the audit policy that matches everything. */
@@ -111,6 +112,7 @@ const expected = {
     log: { path: '-', maxSize: 104_857_600, maxBackups: 10 },
     webhook: null,
   },
+  log: { level: 'info', requestSampling: 1 },
 };
 
 const withAuthentication = (text: string): string => `apiVersion: config.platform.io/v1alpha1
