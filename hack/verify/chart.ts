@@ -56,9 +56,9 @@ const rejected: readonly (readonly [values: string, message: string])[] = [
 export async function rejections(): Promise<string[]> {
   const { helm } = await programs(['helm']);
   const problems = await Promise.all(
-    rejected.map(async ([values, message]) => {
-      const { code, stderr } = await execute(helm, ['template', 'platform-apiserver', chart, '--set', values]);
-      return code !== 0 && stderr.includes(message) ? [] : [`--set ${values} is not rejected with: ${message}`];
+    rejected.map(async ([setting, message]) => {
+      const { code, stderr } = await execute(helm, ['template', 'platform-apiserver', chart, '--set', setting]);
+      return code !== 0 && stderr.includes(message) ? [] : [`--set ${setting} is not rejected with: ${message}`];
     }),
   );
   return problems.flat();
