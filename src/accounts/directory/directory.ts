@@ -19,7 +19,7 @@ import { AccountIndex, emailKey, identityKey, keysOf } from './account-index.ts'
 import { Clients } from './clients.ts';
 import { dismissedBetween, isOutdated } from './dismissed.ts';
 
-/** Milliseconds to wait until a watch returns what this replica has written. */
+/** Maximum milliseconds to wait until a watch reports what this replica has written. */
 const maxWait = 2_000;
 
 /** An e-mail address or identity that several accounts have, although it must identify one. */
@@ -100,7 +100,7 @@ export class Directory {
     this.#prepare();
     this.changed.publish(undefined);
     this.invalidated.publish();
-    // Before the Secrets have been read, nothing is known about them.
+    // Missing values are unknown until the Secrets have been read.
     if (this.#secrets.hasSynced()) this.#config.warn('references', warningsOf(this.#config.value, this.#secrets));
   }
 
@@ -225,13 +225,13 @@ export class Directory {
     for (const one of all) this.dismissed.publish(one);
   }
 
-  /** Returns the sessions to dismiss because a new configured user overrides a User object. */
+  /** Returns the sessions to revoke permanently because a new configured user overrides a User object. */
   #dismissedBy(before: AccountIndex, username: string): readonly Dismissed[] {
     const object = before.get(username) === undefined ? this.#objects.get(username) : undefined;
     return object === undefined ? [] : dismissedBetween(object, undefined);
   }
 
-  /** Returns whether a session is certainly dismissed. False while that is unknown. */
+  /** Returns whether a session is certainly revoked permanently; false while that is unknown. */
   isDismissed(spec: SessionSpec): boolean {
     const { subjectKind, userName, userUID, clientID, identity } = spec;
     const { value, problems } = this.#config;
@@ -256,7 +256,10 @@ export class Directory {
       this.unlocked.publish(after);
   }
 
-  /** Passes on the parameters of all hashes, so that a failed login takes as long as the slowest of them. */
+  /**
+   * Reports the parameters of all hashes to the verification of passwords, so that a failed login takes as long as the
+   * slowest hash.
+   */
   #prepare(): void {
     const hashes = [
       ...[...this.#configured].map(({ passwordHash = '' }) => passwordHash),

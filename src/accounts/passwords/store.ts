@@ -67,8 +67,8 @@ export class PasswordStore {
   }
 
   /**
-   * Returns after the write, when this replica has seen it. `byUser`: the user has chosen the password, which completes
-   * a required change. Throws KubeError, and 503 if the outcome of the write is unknown.
+   * Resolves when this replica has seen the write. `byUser` is true if the user chose the password. That completes a
+   * required change. Throws KubeError, and 503 if the outcome of the write is unknown.
    */
   async change(account: Changeable, password: string, byUser: boolean): Promise<void> {
     const { username, uid, passwordRef } = account;
@@ -99,7 +99,9 @@ export class PasswordStore {
     });
   }
 
-  /** Makes every replica reset the failed logins of a user. Returns when this replica has done so. Throws KubeError. */
+  /**
+   * Makes every replica reset the failed logins of a user. Resolves when this replica has reset them. Throws KubeError.
+   */
   async unlock({ username, uid, passwordRef }: Changeable): Promise<void> {
     const unlocked = `${rfc3339(this.#clock.now())} ${randomUUID()}`;
     const isConfigured = this.#directory.configured(username) !== undefined;

@@ -28,7 +28,7 @@ const reserved = 2;
 /** Each argon2id hash takes 19 MiB while it runs. */
 const maxHashes = 8;
 
-/** Returns the pool size for one hash on all cores but one, plus `reserved` threads. */
+/** Returns the pool size: one thread per core except the last one, plus `reserved` threads. */
 export const poolSizeFor = (cores: number): number =>
   Math.max(defaultPoolSize, Math.min(cores - 1, maxHashes) + reserved);
 

@@ -41,8 +41,8 @@ export const fill = (filter: string, values: Readonly<Record<string, string>>): 
   });
 
 /**
- * Opens a connection, over TLS unless the configuration asks for plain text. The connection must be closed within `timeout`
- * milliseconds. A lost connection is never replaced, since the new one might not be encrypted.
+ * Opens a connection, over TLS unless the configuration requests plain text. The connection must be closed within
+ * `timeout` milliseconds. A lost connection is never replaced, since the new one might not be encrypted.
  */
 export async function openConnection(
   settings: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate' | 'timeout'>,
@@ -56,7 +56,7 @@ export async function openConnection(
     isLate = true;
     socket.destroy(new Error('timeout'));
   }, timeout);
-  // A socket error that no code waits for must not crash the process.
+  // An unhandled socket error must not crash the process.
   socket.on('error', () => undefined);
   const close = (): void => {
     clearTimeout(timer);

@@ -90,7 +90,7 @@ export class Linking {
       this.#log.info('user created at first login', { user: username, ...identity });
     } catch (error) {
       if (!isKubeError(error, 409)) throw notWritten(error);
-      // Another replica may have created it.
+      // Another replica may have created the user.
       user = await this.#client.json<User>(`${usersPath}/${username}`).catch((cause: unknown) => {
         throw notWritten(cause);
       });

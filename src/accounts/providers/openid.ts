@@ -137,7 +137,7 @@ export function statementOf(values: Claims, { claims }: Pick<OpenIDSettings, 'cl
   return {
     subject: text('sub'),
     username: text(claims.username),
-    // An unverified address may be anybody's. Some providers send the flag as a string.
+    // An unverified address may belong to anybody. Some providers send the flag as a string.
     email: values['email_verified'] === true || values['email_verified'] === 'true' ? text(claims.email) : undefined,
     displayName: text(claims.displayName),
     groups: groups.filter((group) => typeof group === 'string'),

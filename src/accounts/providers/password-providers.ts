@@ -60,7 +60,7 @@ export class PasswordProviders {
     const decoy = (provider: IdentityProvider): Promise<void> =>
       recorded(provider, this.#lookUpAt(provider, randomUUID(), source).then(failLogin));
     const fail = (): undefined => {
-      // The configured order, so that the error does not depend on the name.
+      // Providers are checked in the configured order, so that the error does not depend on the name.
       const failed = providers.find((provider) => failures.has(provider));
       if (failed !== undefined) throw failures.get(failed);
     };
