@@ -15,7 +15,7 @@ import type { ApiResource, ResourceDefinition } from '../cluster/catalogue/resou
 export interface ApiGroupVersion {
   readonly group: string;
   readonly version: string;
-  /** A new array whenever the resources change. */
+  /** The resources; a new array whenever they change. */
   readonly resources: readonly ApiResource[];
 }
 
@@ -121,7 +121,10 @@ const legacy =
       as === undefined || as === '' ? () => writeJson(req, res, document()) : undefined,
     )();
 
-/** Serves both forms. Clients request the aggregated form by parameters of the media type; it supports If-None-Match. */
+/**
+ * Serves both forms. Clients request the aggregated form, which supports If-None-Match, by parameters of the media
+ * type.
+ */
 function legacyOrAggregated(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Serve {
   const make = (): Readonly<Record<string, { value: object; etag: string }>> =>
     Object.fromEntries(

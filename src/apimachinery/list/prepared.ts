@@ -4,7 +4,9 @@ import { mapConcurrent } from '../../runtime/promises.ts';
 import { Runs } from './runs.ts';
 import type { View } from './views.ts';
 
-/** Bytes of objects that are deflated together. When one of them changes, only its group is deflated again. */
+/**
+ * Number of bytes of objects that are deflated together. When one of them changes, only its group is deflated again.
+ */
 const groupSize = 64 * 1024;
 /** Deflated bytes that are joined into one piece: a list of few pieces is built and sent fast, and leaves little garbage. */
 const pieceSize = 64 * 1024;

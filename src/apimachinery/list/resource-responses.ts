@@ -27,7 +27,7 @@ export const assertAcceptsObjects = (req: Pick<Request, 'headers'>): void => voi
 /** Returns the media type of an accepted request. */
 const negotiated = (req: Request): string => (prefersYAML(req.headers.accept) ? yaml : json);
 
-/** Writes the responses with objects of one resource, from whatever store they come. */
+/** Writes the responses with objects of one resource, from any store. */
 export class ResourceResponses<F> {
   readonly #plain: View<F>;
   readonly #full: View<F>;

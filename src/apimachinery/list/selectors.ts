@@ -16,7 +16,10 @@ export interface LabelRequirement {
   readonly values: readonly string[];
 }
 
-/** Limits, because each requirement is tested on every object, and fields are searched in its bytes: more would delay all callers. */
+/**
+ * Limits, because each requirement is tested on every object, and each field is searched in the object's bytes. More
+ * would delay all callers.
+ */
 const maxRequirements = 64;
 const maxTerms = 32;
 const maxSelectorLength = 8 * 1024;

@@ -1,6 +1,4 @@
-/**
- * Views turn stored objects into documents and watch frames. They pass bytes on without decoding them.
- */
+/** Views turn stored objects into documents and watch frames. They copy bytes without decoding them. */
 import { lengthOf, type Streamed } from '../../http/response/write.ts';
 import { gather, type StoredObject } from '../../cluster/cache/stored-object.ts';
 import { Slice, type SignalSource } from '../../runtime/slice.ts';
@@ -25,7 +23,10 @@ export interface Items<F> {
 export interface View<F> {
   /** The view belongs to one request, so its results are not cached. */
   readonly own?: true;
-  /** The lasting view from which this one was derived, and how: views with the same `view` and `key` show the same. */
+  /**
+   * Lasting view from which this one was derived, and the key of the derivation. Views with the same `view` and `key`
+   * show the same content.
+   */
   readonly origin?: { readonly view: View<F>; readonly key: string };
   /** Encodes a single object as a document. */
   object(object: StoredObject<F>): Buffer[];

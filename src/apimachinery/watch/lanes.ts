@@ -11,7 +11,7 @@ const maxLookUps = 1_000;
 
 interface Lane {
   readonly user: string;
-  /** Steps in the order in which they wait; at least one. */
+  /** Waiting steps in order; at least one. */
   readonly steps: Set<Step>;
 }
 

@@ -21,7 +21,9 @@ export interface WatchRequest<F> {
   readonly bookmarks: boolean;
   /** Sends server-sent events (HTML, section 9.2), whose id is the resourceVersion from which the client resumes. */
   readonly serverSentEvents?: boolean;
-  /** `from` is the last id that the client received, not a parameter of the URL, which the client would repeat. */
+  /**
+   * True if `from` is the last id that the client received, not a URL parameter. The client would repeat a parameter.
+   */
   readonly isResumed?: boolean;
   /** Milliseconds after which the server ends the watch. */
   readonly duration: number;
@@ -31,7 +33,7 @@ export interface WatchRequest<F> {
   readonly view: View<F>;
   /** View of the first frame: only the first Table has column definitions. */
   readonly firstView: View<F>;
-  /** Throws StatusError when the caller is no longer allowed to watch the same. */
+  /** Authorizes the watch again. Throws StatusError if the caller is no longer allowed to watch. */
   readonly recheck: () => Promise<void>;
   readonly onRecheck: RequestContext['onRecheck'];
   /** Signal that is aborted with a StatusError when the events no longer match the request. */
@@ -60,7 +62,7 @@ interface Part {
 const minute = 60_000;
 /** Milliseconds between the last BOOKMARK and the end of the watch. */
 const lastBookmark = 2_000;
-/** Approximate bytes of a part that is encoded for one watch. A part is smaller if the time slice ends before. */
+/** Approximate bytes of a part that is encoded for one watch. A part is smaller if the time slice ends earlier. */
 const partSize = 64 * 1024;
 const nothing = Buffer.alloc(0);
 
@@ -179,7 +181,7 @@ export class Watch<F> {
     const { history, resourceVersion } = this.#store;
     const isCurrent = this.#isUpToDate && this.#position === history.position && resourceVersion >= this.#after;
     const { framing } = this.channel.options;
-    // A full body means that the client has unread data, so it needs no comment.
+    // A full body means that the client has unread data, so no keep-alive comment is needed.
     const part = this.#body.isFull
       ? nothing
       : framed(framing, [keepAliveFrame(isCurrent ? resourceVersion : undefined)]);
@@ -207,7 +209,7 @@ export class Watch<F> {
     this.end();
   }
 
-  /** Sends from the store what the client has not received, unless that is in progress. */
+  /** Sends from the store the changes that the client has not received, unless that is already in progress. */
   catchUp(): void {
     if (this.#isCatchingUp || this.#isOver) return;
     this.#isCatchingUp = true;

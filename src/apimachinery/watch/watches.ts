@@ -39,7 +39,7 @@ export class Watches<F> {
   /** Position of the first pending change in the store's history. */
   #position = 0;
   #isSending = false;
-  /** Arrivals of the pending changes, by `performance.now()`. */
+  /** Arrival times of the pending changes, by `performance.now()`. */
   #arrivals: number[] = [];
   #unsubscribe: (() => void) | undefined;
 
@@ -126,7 +126,7 @@ export class Watches<F> {
     if (!watch.isOver) this.#open.set(watch, this.#wheel.put(watch, watch.due));
   }
 
-  /** Sends pending changes a turn of the event loop later, so that all changes of one turn are sent together. */
+  /** Sends pending changes in the next turn of the event loop, so that all changes of one turn are sent together. */
   async #sendPending(): Promise<void> {
     this.#isSending = true;
     while (this.#pending.length > 0) {
