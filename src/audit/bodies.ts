@@ -7,7 +7,7 @@ import { isSensitive } from './body-level.ts';
  * Maximum bytes of a body that is shown. Parsing and redacting more would block the event loop for longer than 10 ms.
  */
 export const maxShown = 64 * 1024;
-/** Maximum bytes of a response in which the name of the created object is searched. */
+/** Maximum bytes of a response that is searched for the name of the created object. */
 export const maxNaming = 512 * 1024;
 /** Maximum bytes of all bodies that are in memory. */
 const maxTotal = 64 * 1024 * 1024;
@@ -70,8 +70,8 @@ export class AuditBody {
   }
 
   /**
-   * Doubles the buffer or more, so that each byte is copied about once more. Returns false if there is not enough
-   * memory.
+   * At least doubles the buffer, so that growing copies each byte about once on average. Returns false if there is not
+   * enough memory.
    */
   #grow(minSize: number): boolean {
     const size = Math.min(this.#maxSize, Math.max(minSize, this.#bytes.length * 2, 4096));

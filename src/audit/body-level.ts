@@ -15,8 +15,9 @@ const sensitive: ReadonlyMap<string, ReadonlySet<string>> = new Map([
 ]);
 
 /**
- * Returns the level of an event, which is at most Metadata for requests whose bodies must not be shown: sensitive resources, non-resource
- * requests such as /oauth/token, and streams, which include proxied servers behind kube-apiserver.
+ * Returns the level of an event. The level is at most Metadata for requests whose bodies must not be shown: sensitive
+ * resources, non-resource requests such as /oauth/token, and streams. Streams include requests that kube-apiserver
+ * proxies to other servers.
  */
 export function effectiveLevel(level: AuditLevel, { info }: Audited): AuditLevel {
   if (level !== 'Request' && level !== 'RequestResponse') return level;

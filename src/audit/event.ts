@@ -3,7 +3,7 @@ import { quoted, redactedJSON } from '../runtime/redaction.ts';
 import { rfc3339 } from '../runtime/time.ts';
 import type { AuditLevel, AuditStage } from '../config/audit.ts';
 
-/** A user as an event names them. */
+/** A user in an event. */
 export interface AuditedUser {
   readonly username: string;
   readonly uid?: string | undefined;

@@ -30,7 +30,7 @@ const maxWaiting = 64 * 1024 * 1024;
 const maxAttempts = 5;
 /** Milliseconds. */
 const requestTimeout = 10_000;
-/** Bytes of a response, of which only the status matters. */
+/** Maximum bytes of a response. Only its status is used. */
 const maxResponse = 1024 * 1024;
 
 export class WebhookSink implements Sink {
