@@ -80,11 +80,11 @@ function rightsFor({
 /** Decides which impersonations are allowed. */
 export interface ImpersonationRules {
   readonly authorizer: Authorizer;
-  /** Returns the identity of this server, which may impersonate everyone. */
+  /** Returns the identity of this server, which is allowed to impersonate everyone. */
   readonly ownIdentity: () => Promise<Identity>;
 }
 
-/** Throws 403 for the identity of this server: acting as it would give every right. */
+/** Throws 403 if the user is this server, because impersonating it would grant all rights. */
 async function assertNotOwn({ username, uid }: UserInfo, { ownIdentity }: ImpersonationRules): Promise<void> {
   const own = await ownIdentity();
   if (username === own.username)

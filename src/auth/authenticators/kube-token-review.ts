@@ -21,7 +21,10 @@ const limits = { maxEntries: 10_000, maxBytes: 16 * 1024 * 1024 };
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
 const queue = { total: 2_000, perUser: 400, timeout: 5_000 };
-/** Queue of the rechecks of streams. All streams of a user, at most 1,000, are rechecked together, and each may have its own token. */
+/**
+ * Limits of the queue for rechecks of streams. All streams of a user, at most 1,000, are rechecked together, and each
+ * may have its own token.
+ */
 const recheckQueue = { total: 10_000, perUser: 1_000, timeout: 10_000 };
 const maxTokenLength = 16 * 1024;
 
@@ -121,7 +124,7 @@ export function tokenReview(
       const slots = typeof source === 'string' ? await slotsFor(issuer) : rechecks;
       const holder = sourceHolder(source);
       return await slots.run(holder, async () => {
-        // While this review waited, that of another holder may have completed.
+        // While this review waited, the review for another holder may have completed.
         const known = accepted.get(key);
         if (known !== undefined || refused.has(key)) return known;
         const user = await requestReview(client, token, await audiences());

@@ -1,6 +1,6 @@
 /**
- * passport strategies, one for each way in which a request carries an identity. A strategy that finds no credential of its kind fails, and
- * passport tries the next one. The first credential found decides.
+ * passport strategies, one for each way in which a request carries credentials. A strategy that finds no credential of
+ * its kind fails, and passport tries the next one. The first credential found decides.
  */
 import type { Request } from 'express';
 import passport, { type AuthenticateOptions, type Strategy, type StrategyCreatedStatic } from 'passport';
@@ -16,7 +16,10 @@ interface Options extends AuthenticateOptions {
   readonly source: Source;
 }
 
-/** Authenticates by a bearer token (RFC 6750). `find` returns the text in place of the token, valid or not; undefined if there is none. */
+/**
+ * Authenticates by a bearer token (RFC 6750). `find` returns the text at the position of the token, valid or not;
+ * undefined if there is none.
+ */
 class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
   declare fail: StrategyCreatedStatic['fail'];
   declare readonly error: StrategyCreatedStatic['error'];
