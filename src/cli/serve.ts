@@ -27,7 +27,8 @@ export async function serve(argv: readonly string[], ended: AbortSignal): Promis
   }
   if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve));
   log.info('shutting down', { signal: String(ended.reason) });
-  // In a cluster, load balancers need a few seconds to see that the server is not ready. At a terminal there are none.
+  // In a cluster, load balancers need a few seconds to detect that the server is not ready. A server at a terminal has
+  // no load balancer.
   await server.stop({ announce: ended.reason === 'SIGTERM' ? 4_000 : 0, grace: 20_000 });
   return 0;
 }
