@@ -1,7 +1,7 @@
 /**
- * Stores the bytes of objects contiguously in slabs outside the V8 heap. A list is written from few pieces, without
- * copying, where its order is the order of the bytes; `tidy` establishes that order. Objects beyond the limit of the
- * arena are packed.
+ * Stores the bytes of objects contiguously in slabs outside the V8 heap. If the order of a list is the order of the
+ * bytes, the list is written in few pieces, without copying. `tidy` establishes that order. Objects beyond the limit of
+ * the arena are packed.
  */
 import { Packer, packTogether } from './packed.ts';
 import { Slice, type SignalSource } from '../../runtime/slice.ts';
@@ -46,7 +46,7 @@ export class Arena {
   /** Replaced states that are not packed yet, oldest first. */
   #fresh: StoredObject<unknown>[] = [];
   #freshBytes = 0;
-  /** Number of times that an object was moved into a slab, now and when `tidy` last finished. */
+  /** Number of moves of objects into a slab, now and when `tidy` last finished. */
   #moves = 0;
   #tidyMoves = 0;
 
@@ -55,7 +55,7 @@ export class Arena {
     this.#limit = limit;
   }
 
-  /** Bytes of the objects: slabs outside the V8 heap, and packed bytes, some of which are in it. */
+  /** Bytes of the objects: those in slabs outside the V8 heap, and packed bytes, some of which are in the heap. */
   get bytes(): number {
     return this.#slabBytes + this.#packedBytes;
   }
@@ -81,7 +81,7 @@ export class Arena {
     if (this.#freshBytes > maxFresh) this.#packOldest();
   }
 
-  /** Removes all other objects. */
+  /** Removes all objects except these. */
   retain(objects: ReadonlySet<StoredObject<unknown>>): void {
     this.#packedBytes = 0;
     for (const object of objects) this.#packedBytes += object.packedSize;
@@ -135,7 +135,7 @@ export class Arena {
     this.#tidyMoves = moves;
   }
 
-  /** Packs the oldest replaced states, together at least `runSize` bytes. */
+  /** Packs the oldest replaced states, at least `runSize` bytes together. */
   #packOldest(): void {
     const run: StoredObject<unknown>[] = [];
     let bytes = 0;

@@ -32,8 +32,8 @@ export class History<F> {
   /** The history contains every change after this resourceVersion. */
   #since = 0;
   /**
-   * The history misses changes after any older resourceVersion. Between this and `#since` it is unknown whether it
-   * does.
+   * The history misses changes after any older resourceVersion. For versions between this one and `#since`, it is
+   * unknown whether changes are missing.
    */
   #floor = 1;
 

@@ -53,7 +53,10 @@ const memoKeys = new BoundedCache<number>({
 });
 let memoKeyCount = 0;
 
-/** Returns the key under which objects memoize the described value. An evicted description gets a new key, and is computed again. */
+/**
+ * Returns the key under which objects memoize the described value. An evicted description gets a new key, and its value
+ * is computed again.
+ */
 export function memoKeyOf(description: string): number {
   let key = memoKeys.get(description);
   if (key === undefined) memoKeys.set(description, (key = memoKeyCount += 1));
@@ -156,7 +159,7 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     this.#content = packed;
   }
 
-  /** Returns the memoized value of the key, which is computed at the first call. */
+  /** Returns the memoized value of the key. The first call computes the value. */
   memoize<T>(key: number, find: (object: StoredObject<unknown>) => T): T {
     const known = this.#memo?.get(key);
     if (known !== undefined || this.#memo?.has(key) === true) return known as T;

@@ -22,8 +22,8 @@ export const retryAfter = 30;
 export const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
 /**
- * Creates a share of a limit. `assertRoom` throws if the share cannot grow from `own()` to `bytes`. It may release
- * shares to make room, including this one. `add` adds a difference to the total.
+ * Creates a share of a limit. `assertRoom` throws if the share cannot grow from `own()` to `bytes`. `assertRoom` may
+ * release shares to make room, including this one. `add` adds a difference to the total.
  */
 export function memoryShare(
   name: string,

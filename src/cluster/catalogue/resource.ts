@@ -70,7 +70,7 @@ export interface ResourceDefinition<F> {
   /** Field labels that /apis supports: those of Kubernetes for the kind. */
   readonly fieldLabels: readonly string[];
   fieldLabel(object: StoredObject<F>, label: string): string;
-  /** Values of the `status` parameter of /kapis. If there are none, there is no such parameter. */
+  /** Values of the `status` parameter of /kapis. The parameter does not exist if there are none. */
   readonly statuses: readonly string[];
   /** Returns the status of an object, or several. */
   statusOf(object: StoredObject<F>): string | readonly string[];

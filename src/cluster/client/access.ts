@@ -75,7 +75,7 @@ export function fileAccess(file: string): ClusterAccess {
     throw new Error(
       `the kubeconfig ${file} sets "${impersonation}" for the user "${user.name}", but this server impersonates its callers and cannot itself be impersonated; remove "${impersonation}" and use the credentials of a user with the rights of the chart's ClusterRole`,
     );
-  // client-node ignores tokenFile, which kubectl supports. Without it requests would be anonymous.
+  // client-node ignores tokenFile, which kubectl supports. Without the token, requests would be anonymous.
   const { tokenFile } = authInfo;
   const absolute = (path: string | undefined): string | undefined => path && resolve(folder, path);
   return access(

@@ -59,7 +59,10 @@ export interface ConnectionOwner {
   /** Handles a connection that can be reused. */
   onFree(connection: UpstreamConnection): void;
   onClose(connection: UpstreamConnection): void;
-  /** Handles a request whose reused connection closed before the response. It can be retried on another connection. */
+  /**
+   * Handles a request whose reused connection closed before the response. The request can be retried on another
+   * connection.
+   */
   onStale(pending: PendingRequest): void;
   /** Handles a request that no longer waits for a connection. */
   onAbort(pending: PendingRequest): void;
@@ -70,7 +73,10 @@ export class ResponseTimeout extends Error {}
 const responseTimeout = (): ResponseTimeout => new ResponseTimeout('no response within the timeout');
 
 const connectTimeout = 5_000;
-/** Idle timeout, less than kube-apiserver's 90 s, which would close a connection just as it is used. */
+/**
+ * Idle timeout in milliseconds. It is shorter than the 90 s of kube-apiserver, which could otherwise close a connection
+ * just when it is used.
+ */
 const idleTimeout = 60_000;
 
 /** Read buffer that all connections share. Its content is copied immediately. */
@@ -211,8 +217,8 @@ export class UpstreamConnection implements ResponseEvents {
     this.#isBodySent = false;
     let sent = 0;
     try {
-      // Sends the head together with the first chunk if that is available. It may not be: the sender may wait for the
-      // response first.
+      // Sends the head together with the first chunk if that is available. The first chunk may be missing, because the
+      // sender may wait for the response.
       socket.cork();
       socket.write(head, 'latin1');
       setImmediate(uncork, socket);
@@ -239,8 +245,7 @@ export class UpstreamConnection implements ResponseEvents {
   #read(chunk: Buffer): void {
     this.#hasReceived = true;
     try {
-      // Throws for bytes behind the end of a response, so that the next request does not take them for its own
-      // response.
+      // Throws for bytes behind the end of a response, so that they do not become the response to the next request.
       this.#parser.read(chunk);
       if (this.#parser.isIdle) this.#release();
       else if (this.#parser.awaitsHead && this.#isBodySent && performance.now() > this.#headUntil)
