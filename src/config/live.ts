@@ -22,7 +22,7 @@ export class LiveConfiguration {
     return this.#value !== undefined;
   }
 
-  /** Problems of the newest configuration. Empty if it is in use. */
+  /** Problems of the newest configuration. Empty if that configuration is in use. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
@@ -30,7 +30,7 @@ export class LiveConfiguration {
   accept(value: PlatformConfiguration): void {
     this.#value = value;
     this.#problems = [];
-    // They belong to the previous configuration.
+    // The warnings belong to the previous configuration.
     this.#warnings.clear();
     this.#replaced.publish(value);
   }

@@ -91,7 +91,10 @@ export const publicGrantTypes = typesOf(grants.filter(({ isPublic }) => isPublic
 const defaultGrantTypes = typesOf(grants.filter(({ isDefault }) => isDefault));
 const redirectGrantTypes = typesOf(grants.filter(({ needsRedirectURI }) => needsRedirectURI));
 
-/** Returns the grants that create sessions for a kind of subject. A client that loses all of them loses those sessions. */
+/**
+ * Returns the grants that create sessions for a kind of subject. These sessions are revoked when the client loses all
+ * of these grants.
+ */
 export const grantTypesFor = (kind: GrantRules['subjectKind']): readonly string[] =>
   typesOf(grants.filter(({ subjectKind }) => subjectKind === kind));
 
@@ -153,7 +156,10 @@ const redirectURIs = z
   .max(100)
   .default([]);
 
-/** Checks that a client has exactly one secret, or is public and has only what public clients may have. */
+/**
+ * Checks that a client has exactly one secret, or is public and has only the settings that are allowed for public
+ * clients.
+ */
 function checkAuthentication(
   value:
     | Partial<
@@ -176,7 +182,10 @@ function checkAuthentication(
   if (value.introspection === true) refuse(['introspection'], 'is not allowed for a public client');
 }
 
-/** RFC 7519 section 4.1.3: the name is the audience of id_tokens, so it must not be that of access tokens. An issuer is a URL. */
+/**
+ * RFC 7519 section 4.1.3: the name is the audience of id_tokens, so it must differ from the audience of access tokens.
+ * The issuer needs no check, because it is a URL.
+ */
 const clientName = z
   .string()
   .regex(
