@@ -100,7 +100,7 @@ class CustomResourceDocuments {
     const document = (form: DocumentForm): PreparedDocument =>
       new PreparedDocument(documentOf(form, described, { version, issuer: issuer(), maxBytes }));
     this.#built = {
-      // No key matches '': a failed read is retried.
+      // No key equals '', so a failed read is retried.
       key: problem === undefined ? this.#keyOf(revisions) : '',
       documents: { v2: document('v2'), v3: document('v3') },
     };

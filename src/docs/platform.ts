@@ -11,7 +11,10 @@ import { openapi31 } from './openapi/openapi31.ts';
 import { operationOf, tagsOf } from './openapi/operations.ts';
 import { swagger20 } from './openapi/swagger20.ts';
 
-/** Returns a getter that caches `build(issuer)`. It builds on first use, and again when the issuer changes. */
+/**
+ * Returns a getter that caches `build(issuer)`. The getter calls `build` on first use, and again when the issuer
+ * changes.
+ */
 export function byIssuer<T>(issuer: () => string, build: (issuer: string) => T): () => T {
   let built: { readonly issuer: string; readonly value: T } | undefined;
   return () => {
@@ -24,7 +27,7 @@ export function byIssuer<T>(issuer: () => string, build: (issuer: string) => T):
 interface PlatformOptions {
   /** Version of this server. */
   readonly version: string;
-  /** All gateway routes except those of these documents. */
+  /** All gateway routes except those that serve these documents. */
   readonly routes: readonly Route[];
   readonly issuer: () => string;
 }

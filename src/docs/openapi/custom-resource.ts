@@ -131,7 +131,7 @@ const errorsOf = (action: Action): OperationDescription['errors'] =>
       .map((code) => [code, errorResponse(code, { 'application/json': status })]),
   );
 
-/** Describes the responses to an action. `of`: schema of the object, or of the list for the action `list`. */
+/** Describes the responses to an action. `of`: schema of the object or, for the action `list`, of the list. */
 function responsesOf(action: Action, of: JSONSchema): ResponseDescriptions<JSONSchema> {
   const ok = { description: 'The object', content: contentOf(of) };
   const created = { 201: { ...ok, description: 'The object was created' } };

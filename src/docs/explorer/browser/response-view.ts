@@ -26,7 +26,9 @@ export class ResponseView {
     this.element = el('section', { 'aria-label': 'Response', class: 'response' }, this.#status, this.#rest);
   }
 
-  /** Shows the response to `send` until it ends or `signal` is aborted. Resolves with the response, if there is one. */
+  /**
+   * Shows the response to `send` until the response ends or `signal` is aborted. Resolves with the response, if any.
+   */
   async follow(
     send: () => Promise<Response>,
     { signal, isStream }: { readonly signal: AbortSignal; readonly isStream: boolean },
