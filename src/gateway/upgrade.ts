@@ -1,6 +1,7 @@
 /**
- * Protocol upgrades, such as exec, attach and port-forward. Bytes are forwarded in both directions only after kube-apiserver has accepted
- * the upgrade. If it does not, neither connection is ever used again (CVE-2018-1002105).
+ * Protocol upgrades, such as exec, attach and port-forward. Bytes are forwarded in both directions only after
+ * kube-apiserver has accepted the upgrade. After a refused upgrade, neither connection is used again
+ * (CVE-2018-1002105).
  */
 import type { Request, Response } from 'express';
 import type { IncomingMessage } from 'node:http';
