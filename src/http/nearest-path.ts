@@ -1,4 +1,7 @@
-/** Suggests a path for one that no route has. Only route paths and the requested path itself are used, never objects. */
+/**
+ * Suggests a path for a requested path that no route serves. Only route paths and the requested path itself are used,
+ * never objects.
+ */
 import { editsBetween, maxEdits } from '../config/error-map.ts';
 import type { Route } from './route.ts';
 

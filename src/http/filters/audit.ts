@@ -20,8 +20,8 @@ function text(value: unknown): string {
 }
 
 /**
- * Completes the audit event when the request ends, also for requests that are refused before authentication. It collects the request
- * body: until something reads the body, no more of it arrives than the stream buffers.
+ * Completes the audit event when the request ends, even if it was refused before authentication. Collects the request
+ * body. Until the body is read, the client can send only as much as the stream buffers.
  */
 export const auditEnd =
   (auditor: Auditor): RequestFilter =>
@@ -67,7 +67,7 @@ export const audit =
 const begin = (auditor: Auditor, exchange: Exchange): ReturnType<Auditor['begin']> =>
   auditor.begin(exchange, Date.now() - (performance.now() - exchange.started));
 
-/** Copies the request body as it arrives, whatever reads it and at whatever pace. */
+/** Copies the request body as it arrives, independently of its reader. */
 function tapRequest({ req }: Exchange, body: AuditBody): void {
   const push = req.push.bind(req);
   req.push = (chunk: unknown, encoding?: BufferEncoding) => {

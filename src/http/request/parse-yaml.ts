@@ -29,8 +29,8 @@ class YAMLError extends SyntaxError {
 }
 
 /**
- * Returns the value of one YAML document that only uses what JSON can express. Throws SyntaxError with a message that continues "the body"
- * and never quotes it, because it may contain a password.
+ * Returns the value of one YAML document that uses only features that JSON can express. Throws SyntaxError with a
+ * message that continues "the body" and never quotes it, because it may contain a password.
  */
 export function parseYAML(bytes: Buffer): unknown {
   const text = decodeUTF8(bytes);

@@ -26,7 +26,9 @@ interface Document {
 
 const yaml = 'application/yaml';
 
-/** Writes a document, in YAML if `contentType` is that of YAML, else indented if `pretty`. */
+/**
+ * Writes a document, as YAML if `contentType` is a YAML type, otherwise as JSON, which is indented if `pretty` is set.
+ */
 export async function writeDocument(
   req: Request,
   res: Response,
@@ -89,7 +91,9 @@ class Indenter {
   /** The previous token opened an object or array, which may be empty. */
   #isOpen = false;
 
-  /** Returns the number of consumed bytes. It stops when a block is full, because deeply nested text grows a thousandfold. */
+  /**
+   * Returns the number of consumed bytes. Stops when a block is full, because deeply nested text grows a thousandfold.
+   */
   push(text: Buffer): number {
     let taken = 0;
     for (const byte of text) {
@@ -116,7 +120,7 @@ class Indenter {
   }
 
   end(): void {
-    // A JSON document may end anywhere.
+    // Indented JSON needs no work at the end of the document.
   }
 }
 
