@@ -55,8 +55,8 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
 };
 
 /**
- * Returns a configured user as a User object. It is not stored in the cluster, so it has no version and no creation
- * time.
+ * Returns a configured user as a User object. A configured user is not stored in the cluster, so the object has no
+ * version and no creation time.
  */
 export function objectOf(account: Account): User {
   const { username: name, uid, displayName, email, groups, active, passwordChangeRequired } = account;
@@ -93,7 +93,7 @@ export class UserStore {
     return user && this.#store(user, () => user);
   }
 
-  /** Returns the same store until the users change. */
+  /** The store of the current users; the same object until the users change. */
   get store(): Store<UserFields> {
     const configured = [...this.#directory.configuredAccounts()];
     const users = this.#users.list().filter(({ metadata }) => this.#directory.configured(metadata.name) === undefined);
