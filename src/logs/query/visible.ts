@@ -1,4 +1,4 @@
-/** Namespaces whose logs a caller is allowed to see, and since when. */
+/** Determines the namespaces whose logs a caller is allowed to see, and the first visible second of each. */
 import { assertAllowed, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { badRequest, expired, forbidden, serviceUnavailable } from '../../runtime/errors.ts';
 import type { UserInfo } from '../../auth/user.ts';
@@ -27,8 +27,8 @@ interface Context extends Pick<RequestContext, 'signal'> {
 const getLogs = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '' };
 const maxCandidates = 10_000;
 /**
- * Maximum requested namespaces without a RoleBinding for the caller. Each costs a review by kube-apiserver, and anyone
- * can make up names.
+ * Maximum requested namespaces without a RoleBinding for the caller. Each namespace costs a review by kube-apiserver,
+ * and callers can request any names.
  */
 const maxUnbound = 200;
 
@@ -86,8 +86,8 @@ export async function assertSameVisible(...request: Parameters<typeof assertStil
 }
 
 /**
- * Returns the logs that the caller is allowed to see now. Throws 403 if any that were visible before are not: a stream
- * of them must end.
+ * Returns the logs that the caller is allowed to see now. Throws 403 if any previously visible logs are no longer
+ * visible, because their stream must end.
  */
 export async function assertStillVisible(
   access: LogAccess,

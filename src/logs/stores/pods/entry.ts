@@ -1,4 +1,4 @@
-/** Records with a total order, and the first of them within a limited memory. */
+/** Orders records totally, and keeps the first ones in limited memory. */
 import type { LogRecord, TimeOrder } from '../log-store.ts';
 
 export interface PodLogEntry {

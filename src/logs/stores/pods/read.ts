@@ -40,7 +40,7 @@ function timeIn(line: Buffer, length: number): string | undefined {
   return isUsual ? text : normalizeTime(text);
 }
 
-/** Splits chunks into lines, and cuts long lines without buffering the rest. */
+/** Splits chunks into lines. Cuts long lines without buffering the rest. */
 class Lines {
   #pieces: Buffer[] = [];
   #size = 0;
@@ -94,7 +94,7 @@ async function requestLog(
       limitBytes,
       follow: follow === true ? 'true' : undefined,
     },
-    // The log is plain text, but errors are JSON.
+    // A log is plain text, but an error is JSON.
     headers: { accept: 'application/json, */*' },
     signal,
     lane: 'logs',

@@ -23,7 +23,7 @@ export interface SearchResponse {
 type Found = readonly Readonly<Record<string, unknown>>[];
 
 const minVersions = { elasticsearch: 6, opensearch: 1 };
-/** Timeout after which the server aborts a search itself. */
+/** Timeout after which the server itself aborts a search. */
 const serverTimeout = '60s';
 
 export class SearchClient {
@@ -77,7 +77,7 @@ export class SearchClient {
     return value;
   }
 
-  /** Returns the aggregation `buckets`. If no index exists, a response has no aggregations. */
+  /** Returns the aggregation `buckets`. A response has no aggregations if no index exists. */
   bucketsOf({ _shards, aggregations }: SearchResponse): Found {
     return _shards.total === 0 ? [] : this.#list(aggregations?.['buckets'], 'buckets');
   }
@@ -114,7 +114,7 @@ export class SearchClient {
     return response as SearchResponse;
   }
 
-  /** Returns the error for responses that concern the request. */
+  /** Returns the error for responses that reject the request itself. */
   #explain(text: string): StatusError | undefined {
     if (text.includes('circuit_breaking_exception'))
       return new ResponseTooLarge('ServiceUnavailable', 503, `the log store "${this.name}" is low on memory`, {
