@@ -80,7 +80,7 @@ const refusalOf = (account: Account, isElsewhere: boolean): LoginOutcome => {
   return account.passwordHash === undefined && !isElsewhere ? 'NoPassword' : 'WrongPassword';
 };
 
-/** Password logins of the grant and of the login page. */
+/** Authenticates users by password, for the password grant and for the login page. */
 export class PasswordLogin {
   readonly #parts: PasswordLoginParts;
 
