@@ -186,7 +186,7 @@ export class SearchStore implements LogStore {
     return this.#client.totalOf(await this.#client.search(query, { size: 0, track_total_hits: true }, signal));
   }
 
-  /** Counts containers exactly; the store's cardinality aggregation is only an estimate. */
+  /** Counts containers exactly, because the cardinality aggregation of the store is only an estimate. */
   async #containers(query: SearchQueryParts, signal: AbortSignal): Promise<Statistics> {
     const sources = [fields.namespace, fields.pod, fields.container].map((field, index) => ({
       [`field${index}`]: { terms: { field } },
@@ -208,7 +208,7 @@ export class SearchStore implements LogStore {
     }
   }
 
-  /** Throws 400 if the time range of the data has too many buckets. Used for queries without a start. */
+  /** Throws 400 if the time range of the data has too many buckets. Callers use it for queries without a start. */
   async #assertFewBuckets(
     queries: readonly SearchQueryParts[],
     interval: Interval,
