@@ -19,7 +19,7 @@ import { durationText } from '../runtime/duration.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { NotChanged } from '../accounts/passwords/own.ts';
 
-/** Converts the reason why a password was not changed into an error for the pages. */
+/** Converts the reason why a password was not changed to an error for the pages. */
 export function passwordRefusal(refused: NotChanged): OAuthError {
   const message = `${refused.reason === 'unfit' ? 'the new password ' : ''}${refused.message}`;
   if (refused.reason !== 'limited') return new OAuthError('invalid_request', message);
@@ -44,7 +44,7 @@ export interface PasswordLoginParts {
 interface Credentials {
   readonly username: string;
   readonly password: string;
-  /** Name of the OAuth client that sent them. */
+  /** Name of the OAuth client that sent the credentials. */
   readonly client: string;
   readonly context: RequestContext;
 }
@@ -52,7 +52,7 @@ interface Credentials {
 /** An authenticated user. */
 export interface Verified {
   readonly account: Account;
-  /** The user at the identity provider, if that authenticated them. */
+  /** The person at the identity provider, if a provider authenticated the user. */
   readonly person?: Person;
 }
 
@@ -89,9 +89,9 @@ export class PasswordLogin {
   }
 
   /**
-   * Authenticates a user. An unknown user, a wrong password and a disabled user get the same response after the same
-   * work: one verification of a hash, then the same requests to every identity provider. The right password of a local
-   * user needs no provider. Concurrent guesses are limited like consecutive ones.
+   * Authenticates a user. The response to an unknown user, a wrong password and a disabled user is the same after the
+   * same work: one verification of a hash, then the same requests to every identity provider. The correct password of a
+   * local user causes no requests to providers. Concurrent guesses are limited like consecutive ones.
    */
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
@@ -146,7 +146,7 @@ export class PasswordLogin {
     const isRight = await passwords.verify(named?.passwordHash, password, { active: named?.active, source: sourceIP });
     const result: ProviderResult = isRight ? entered : await this.#authenticateElsewhere(credentials, entered);
     const { attempt, identity, person, outage } = result;
-    // Other attempts may have failed meanwhile. For a wrong password, nothing is awaited between this check and
+    // Other attempts may have failed in the meantime. For a wrong password, no other code runs between this check and
     // `failed`.
     if (identity !== undefined) this.#checkLimit(result, credentials);
     const account = person === undefined ? result.account : await linking.accountOf(person).catch(asRefusal);
@@ -200,8 +200,8 @@ export class PasswordLogin {
   }
 
   /**
-   * Returns which providers are allowed to get the password: none for a local user, and only linked ones for any other
-   * user.
+   * Returns a function that decides whether a provider is allowed to get the password: no provider for a local user,
+   * only linked providers for any other user.
    */
   #allowedProviders(username: string, named: Account | undefined): (provider: string) => boolean {
     const { directory } = this.#parts;
@@ -258,8 +258,8 @@ export class PasswordLogin {
 }
 
 /**
- * Converts the refusal of a person who has authenticated. The reason is disclosed, because the person has proven who
- * they are.
+ * Converts the refusal of a person who has authenticated. The reason is disclosed, because the person has
+ * authenticated.
  */
 function asRefusal(error: unknown): never {
   throw error instanceof PersonRefused ? new OAuthError('invalid_grant', error.message) : error;

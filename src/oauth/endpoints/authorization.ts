@@ -1,7 +1,8 @@
 /**
- * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share these steps: 1 find the client and its
- * redirect_uri, 2 parse the request, 3 find the login of this browser or show the login page, 4 ask for consent, 5 redirect the browser
- * with a code. Errors of step 1 are shown to the user, later ones are redirected to the client.
+ * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share these steps: 1 find
+ * the client and its redirect_uri, 2 parse the request, 3 find the login of this browser or show the login page, 4 ask
+ * for consent, 5 redirect the browser with a code. Errors of step 1 are shown to the user, and later errors are
+ * redirected to the client.
  */
 import type { Directory } from '../../accounts/directory/directory.ts';
 import { sessionOwnerOf } from '../../tokens/sessions/session.ts';
@@ -39,7 +40,7 @@ export interface AuthorizationParts {
 const codeLife = 60_000;
 const path = '/oauth/authorize';
 const consentPath = '/oauth/consent';
-/** Maximum consents per login. The oldest are dropped and must be given again. */
+/** Maximum consents per login. The oldest consents are dropped, and the user must give them again. */
 const maxConsents = 50;
 
 export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint {
@@ -54,11 +55,12 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
           'consent pages if they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`. ' +
           'The code is valid for one minute and for one use. Errors are redirected too; only a wrong `client_id` ' +
           'or `redirect_uri` is shown to the user.',
-        // Parsed in `authorize`, because the client determines where errors are sent.
+        // The query is parsed in `authorize`, because the client determines where errors are sent.
         query: { ...authorizationParameters, parse: (query) => query },
         handler: (page) => authorize(parts, page, page.query),
       }),
-      // OpenID Connect Core section 3.1.2.1 allows clients to post. A browser sends cookies only after the redirect from the form.
+      // OpenID Connect Core section 3.1.2.1 allows clients to send the request as a form by POST. A browser sends
+      // cookies only after the redirect from the form.
       postedRoute({
         path,
         summary: 'Request an authorization code with a form',

@@ -20,7 +20,7 @@ export interface LogoutParts {
 }
 
 const path = '/oauth/logout';
-/** Receives the confirmation of a logout page. */
+/** Path that receives the confirmation of a logout page. */
 export const confirmLogoutPath = '/oauth/logout/confirm';
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
@@ -65,7 +65,7 @@ async function revoke(
 ): Promise<void> {
   const { session, subject } = login;
   await sessions.revoke(session.metadata.name);
-  // The caller has checked that the hint is for the user who is logged in.
+  // The caller has checked that the hint identifies the user who is logged in.
   if (hint !== undefined) await sessions.revoke(hint.sid);
   res.appendHeader('Set-Cookie', cookie(loginCookie, ''));
   const { auditID, sourceIP, log } = context;

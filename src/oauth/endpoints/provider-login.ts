@@ -34,7 +34,7 @@ export interface ProviderLoginParts extends BrowserLoginParts {
   readonly clock: () => number;
 }
 
-/** Milliseconds for a login at a provider, which may need a second factor. */
+/** Maximum milliseconds of a login at a provider. The login may require a second factor. */
 const maxLoginTime = 600_000;
 /** Maximum characters of `next`, because browsers drop cookies of more than 4 KiB. */
 const maxNextLength = 2_800;
@@ -132,8 +132,9 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
 }
 
 /**
- * Returns the state, nonce and verifier that the provider's response must match. They are derived from both cookies of this browser with a
- * key that only the replicas have. So `state` authenticates the cookies, including the expiry, and is useless in any other browser.
+ * Returns the state, nonce and verifier that the provider's response must match. They are derived from both cookies of
+ * this browser with a key that only the replicas have. The `state` therefore authenticates the cookies, including the
+ * expiry, and is useless in any other browser.
  */
 function requestOf(
   { refreshTokens }: ProviderLoginParts,
@@ -198,7 +199,7 @@ async function requestPerson(
     try {
       return await redirectProviders.person(provider, query, request, sourceIP);
     } catch (error) {
-      // A refused person has authenticated at the provider, so the code was not guessed.
+      // PersonRefused means that the person has authenticated at the provider, so the code was not guessed.
       if (!(error instanceof PersonRefused)) limiter.failed(attempt);
       throw error;
     }
