@@ -31,7 +31,7 @@ function scopeFilters<F>(
   info: Pick<RequestContext['info'], 'namespace' | 'name'>,
   visible: Visible,
 ): readonly ObjectFilter<F>[] {
-  // Selections are cached; a substring would keep the whole URL in memory.
+  // The name is copied, because selections are cached and a substring would keep the whole URL in memory.
   const namespace = copied(info.namespace);
   const name = copied(info.name);
   const filters: ObjectFilter<F>[] = [];
@@ -56,8 +56,8 @@ function onClosed(res: Response, release: () => void): void {
 }
 
 /**
- * Follows the objects that select those of the request, such as a Service. `outdated` is aborted when the selection
- * changes; `check` checks it now.
+ * Follows the objects, such as a Service, that select the objects of the request. `outdated` is aborted when the
+ * selection changes; `check` compares the selection now.
  */
 async function followSelection(
   access: ReadAccess,
@@ -102,8 +102,8 @@ export class CachedReads<F> implements ReadHandlers {
     const query = this.#queries.list.parse(context.query);
     await this.#synced(context);
     await waitForVersion(this.#resource, query.oldest, context);
-    // A list of one name requires only the right to that name. The selector is part of the query, so the scope has no
-    // name.
+    // A list that is limited to one name requires only the right to that name. The selector is part of the query, so
+    // the scope has no name.
     const scope = [...scopeFilters(definition, { ...context.info, name: '' }, granted.visible), ...granted.selected];
     const scoped = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
     await this.#responses.list(req, res, context, scoped, { store, lasting: true });
