@@ -6,7 +6,7 @@ import type { Logger } from './logger.ts';
 export interface StopTimes {
   /** Time during which the server reports that it is not ready but still accepts requests. */
   readonly announce: number;
-  /** Time that requests in flight may take after that. */
+  /** Maximum time of requests in flight after `announce`. */
   readonly grace: number;
 }
 
@@ -14,13 +14,13 @@ export interface StopTimes {
 export interface Component {
   /** Resolves once components that depend on this one can use it. */
   start?(signal: AbortSignal): Promise<void> | void;
-  /** Returns why this component makes the server unready, or ''. */
+  /** Returns the reason why this component makes the server unready; '' if there is none. */
   problem?(): string;
-  /** Returns a problem that does not make the server unready, or ''. */
+  /** Returns a problem that does not make the server unready; '' if there is none. */
   warning?(): string;
   /** Prepares for a stop of the server, which still accepts requests. */
   drain?(): void;
-  /** Stops the component, only after `start`, even if `start` failed. */
+  /** Stops the component. Called only after `start`, even if `start` failed. */
   stop?(times: StopTimes): Promise<void> | void;
 }
 
@@ -40,7 +40,7 @@ export interface HealthCheck {
 export class Lifecycle {
   readonly #log: Logger;
   readonly #components: NamedComponent[] = [];
-  /** Components whose `start` was called, last one first. */
+  /** Components whose `start` was called, the last one first. */
   readonly #started: NamedComponent[] = [];
 
   constructor(log: Logger) {

@@ -8,7 +8,7 @@ export interface SlotsOptions {
   readonly total: number;
   /** Maximum slots per user or address. Default: `total`. */
   readonly perUser?: number;
-  /** Limits of the queue; without one, `wait` fails immediately when no slot is free. */
+  /** Limits of the queue. Without a queue, `wait` fails immediately when no slot is free. */
   readonly queue?: QueueOptions;
 }
 
@@ -33,7 +33,7 @@ interface Line {
  * Slots of a limited resource, shared fairly. Each user or address holds at most `perUser` slots and has its own line
  * of waiting requests. The lines are served in turn, so a long line delays only its own holder. When the queue is over
  * its limit, the network with the most waiting requests loses the last request of its longest line. p-queue and p-limit
- * have one queue for all users and refuse no request.
+ * are not used, because they have one queue for all users and refuse no request.
  */
 export class Slots {
   readonly #options: Required<Omit<SlotsOptions, 'queue'>> & Pick<SlotsOptions, 'queue'>;
@@ -135,7 +135,7 @@ export class Slots {
     for (const [, line] of this.#lines) {
       const { holder, waiting } = line;
       if (!this.#hasRoom(holder, 1)) continue;
-      // The next turn of this line comes after those of all other lines.
+      // The next turn of this line comes after the turns of all other lines.
       const [key] = keysOf(holder);
       this.#lines.delete(key);
       this.#lines.set(key, line);
@@ -171,8 +171,8 @@ export class Slots {
 }
 
 /**
- * Slots without a total and without a queue: each `take` passes its limit per user or address, because configuration
- * can change it.
+ * Slots without a total limit and without a queue. Each `take` passes the limit per user or address, because the
+ * configuration can change it.
  */
 export class HolderSlots {
   readonly #what: string;
@@ -186,8 +186,8 @@ export class HolderSlots {
   }
 
   /**
-   * Takes a slot and returns the function that frees it. Throws 429, with the first word of the key that has no slot
-   * left.
+   * Takes a slot and returns the function that frees it. Throws a 429 error that contains the first word of the key
+   * without a free slot.
    */
   take(holder: ShareHolder, share: number): () => void {
     const keys = keysOf(holder);
