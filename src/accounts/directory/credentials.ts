@@ -9,9 +9,9 @@ const ttl = 24 * 3_600_000;
 const maxEntries = 1_000;
 
 /**
- * Cache of verified client secrets, so a client that sends its secret with each request costs one hash, not one per
- * request. Entries are HMACs over client, hash and secret under a random key of this process: without the key they
- * reveal nothing.
+ * Cache of verified client secrets. A client that sends its secret with each request therefore costs only one hash.
+ * Entries are HMACs over client, hash and secret under a random key of this process: without the key they reveal
+ * nothing.
  */
 export class KnownSecrets {
   readonly #key = createSecretKey(randomBytes(32));
@@ -32,7 +32,7 @@ export class KnownSecrets {
 
 /**
  * Key beside a hash that replaced a weaker hash of the same password. Its value contains the fingerprint of the new
- * hash and the inherited credentialID. It applies to no other hash.
+ * hash and the inherited credentialID. The value applies to no other hash.
  */
 export const rehashedKey = (key: string): string => `${key}.rehashed`;
 /** Key beside a hash for the time at which the user chose the password. */

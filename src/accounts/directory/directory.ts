@@ -1,7 +1,7 @@
 /**
  * Users and clients that are allowed to log in: those of the configuration object with its Secrets, and the User
  * objects of the cluster. Each change of the configuration rebuilds all configured accounts, so a request sees one
- * consistent state. There may be many User objects, so a change of one updates only that one.
+ * consistent state. There may be many User objects, so a changed User object updates only its own account.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
@@ -22,7 +22,7 @@ import { dismissedBetween, isOutdated } from './dismissed.ts';
 /** Maximum milliseconds to wait until a watch reports what this replica has written. */
 const maxWait = 2_000;
 
-/** An e-mail address or identity that several accounts have, although it must identify one. */
+/** An e-mail address or identity that several accounts have, although it must identify a single account. */
 export interface Shared {
   /** Description for messages. */
   readonly by: string;
@@ -157,8 +157,8 @@ export class Directory {
   }
 
   /**
-   * Returns the account linked to an identity, or 'several' if a mistake has linked more than one. Throws like
-   * `account`.
+   * Returns the account linked to an identity, or 'several' if more than one account is linked to it by mistake. Throws
+   * like `account`.
    */
   linked(identity: Identity): Account | 'several' | undefined {
     if (!this.#users.isCurrent()) throw unreadable();
@@ -173,7 +173,10 @@ export class Directory {
     return this.#providers.has(identity.provider) && this.linked(identity) === account;
   }
 
-  /** Returns the display names of the identity providers that keep the password of an account without a hash here. */
+  /**
+   * Returns the display names of the identity providers that keep the password of an account whose hash is not stored
+   * here.
+   */
   passwordProvidersOf({ passwordHash, identities }: Account): readonly string[] {
     if (passwordHash !== undefined) return [];
     return identities.flatMap(({ provider }) => this.#providers.get(provider) ?? []);
@@ -205,7 +208,7 @@ export class Directory {
     });
   }
 
-  /** Resolves when a write of this replica is visible here, or after two seconds. */
+  /** Resolves when this replica can read its own write, or after two seconds. */
   async waitUntil(isVisible: () => boolean): Promise<void> {
     if (isVisible()) return;
     await new Promise<void>((resolve) => {
@@ -235,7 +238,7 @@ export class Directory {
   isDismissed(spec: SessionSpec): boolean {
     const { subjectKind, userName, userUID, clientID, identity } = spec;
     const { value, problems } = this.#config;
-    // Other replicas may already use a newer configuration that this one has rejected.
+    // Other replicas may already use a newer configuration that this replica has rejected.
     const isNewest = problems.length === 0;
     if (isNewest && this.clients.get(clientID) === undefined) return true;
     // The session has no user, or none yet.

@@ -1,6 +1,6 @@
 /**
- * Reports in the status of each User whether it is allowed to log in. Every replica writes, one user at a time; the
- * first write wins, and the other replicas see it.
+ * Reports in the status of each User whether it is allowed to log in. Every replica writes, one user at a time. The
+ * first write wins, and the other replicas see the result.
  */
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';

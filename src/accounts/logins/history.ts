@@ -1,7 +1,7 @@
 /**
  * Login history: successful and failed logins with time and address, in one object per user in the namespace of the
- * release. The object is named by the uid, so a later user of the same name does not inherit it. Replicas do not cache
- * it: each request reads it. A login never waits for it.
+ * release. The object is named by the uid, so a later user of the same name does not inherit the history. Replicas do
+ * not cache the history: each request reads it. A login never waits for a write of the history.
  */
 import { BoundedCache, copied } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, loginHistoriesPath } from '../../config/names.ts';

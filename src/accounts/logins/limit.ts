@@ -4,10 +4,10 @@
  * - a delay per user that doubles from the third failure on,
  * - wider limits per address and per client within a sliding window.
  * Names that do not exist count like those that do. Users are counted by the typed name: a count shared by an e-mail
- * address and a username would reveal that they belong together. Failures with names other than the username also share
- * one count per account, which logins by username ignore.
- * Replicas share the first two counts (shared-failures.ts), and the addresses from which users have logged in. Failures
- * from other addresses do not delay a login from such an address. No login waits for other replicas.
+ * address and a username would reveal that they belong together. Failures with other names than the username also share
+ * one count per account. Logins by username ignore that count. Replicas share the first two counts
+ * (shared-failures.ts), and the addresses from which users have logged in. Failures from other addresses do not delay a
+ * login from such an address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { limitedAttempts } from '../../runtime/metrics/definitions.ts';
@@ -22,7 +22,7 @@ export interface LoginAttempt {
   readonly guesses: 'password';
   /** Name that the user typed. */
   readonly username: string;
-  /** A unique name of the account, if `username` is another name for it. */
+  /** Unique name of the account, if `username` is another name of the account. */
   readonly account?: string;
   readonly address: string;
   readonly client: string;
@@ -81,7 +81,7 @@ interface Failures {
   count: number;
 }
 
-/** Failures of a pair or a user. Each failure extends the time for which the earlier ones count. */
+/** Failures of a pair or a user. Each failure extends the time for which earlier failures count. */
 export interface Chain {
   readonly count: number;
   /** Time of the last failure, in milliseconds since the epoch. */
@@ -114,7 +114,7 @@ export class LoginLimiter {
   readonly #windows: BoundedCache<Failures[]>;
   /** Time of the last login of a pair, to within a day. */
   readonly #familiar: BoundedCache<number>;
-  /** Keys of attempts under way. They are needed several times, and `leave` must use the keys of `enter`. */
+  /** Keys of attempts under way. The keys are needed several times, and `leave` must use the same keys as `enter`. */
   readonly #keys = new WeakMap<Attempt, Keys>();
   readonly #underWay = new UnderWay();
   #changed: (what: 'failures' | 'familiar') => void = () => undefined;
@@ -280,8 +280,8 @@ export class LoginLimiter {
   }
 
   /**
-   * Resets the failures of a user by any name and from any address. Failures of addresses and clients still count. Each
-   * replica calls this when the user is unlocked.
+   * Resets the failures of a user by any name and from any address. Failures of addresses and clients still count.
+   * Every replica calls this method when the user is unlocked.
    */
   unlock({ username, email }: Pick<Account, 'username' | 'email'>): void {
     const names = [username, ...(email === undefined ? [] : [email])];

@@ -1,6 +1,5 @@
 /**
- * Changes a user's own password. Every way to do so requires the current password: a stolen token or cookie is not
- * enough.
+ * Changes a user's own password. Every change requires the current password: a stolen token or cookie is not enough.
  */
 import { durationText } from '../../runtime/duration.ts';
 import type { Logger } from '../../runtime/logger.ts';
@@ -20,7 +19,7 @@ export type NotChanged = { readonly message: string } & (
   { readonly reason: 'unchangeable' | 'unfit' | 'wrong' } | { readonly reason: 'limited'; readonly retryAfter: number }
 );
 
-/** Origin of a request to change a password. Its failures count like those of logins. */
+/** Origin of a request to change a password. Failures of the request count like failed logins. */
 export interface PasswordChangeOrigin {
   readonly client: string;
   readonly sourceIP: string;

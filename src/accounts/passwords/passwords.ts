@@ -1,7 +1,7 @@
 /**
- * Hashes and verifies passwords. Native threads do the work, so the event loop never waits. Only a few run at a time,
- * so a flood of logins cannot starve reads. New hashes are argon2id with the parameters that OWASP recommends (19 MiB,
- * 2 passes, 1 lane); bcrypt is verified too.
+ * Hashes and verifies passwords. Native threads do the work, so the event loop never waits. Only a few threads run at a
+ * time, so a flood of logins cannot starve reads. New hashes are argon2id with the parameters that OWASP recommends (19
+ * MiB, 2 passes, 1 lane); bcrypt is verified too.
  */
 import { hash as argon2Hash, verify as argon2Verify } from '@node-rs/argon2';
 import bcrypt from 'bcrypt';
@@ -97,9 +97,9 @@ export class Passwords {
   }
 
   /**
-   * Performs exactly one verification. Without a hash (no such user) it verifies a decoy with the slowest parameters.
-   * Failures take at least as long as the slowest hash in use. Users who are not `active` always fail, after the same
-   * time. `source` is the caller's address, by which callers share the threads (Slots). Throws 429.
+   * Performs exactly one verification. If there is no hash (no such user), verifies a decoy with the slowest
+   * parameters. Failures take at least as long as the slowest hash in use. Users who are not `active` always fail,
+   * after the same time. `source` is the caller's address, by which callers share the threads (Slots). Throws 429.
    */
   async verify(
     hash: string | undefined,

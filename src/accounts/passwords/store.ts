@@ -67,8 +67,8 @@ export class PasswordStore {
   }
 
   /**
-   * Resolves when this replica has seen the write. `byUser` is true if the user chose the password. That completes a
-   * required change. Throws KubeError, and 503 if the outcome of the write is unknown.
+   * Resolves when this replica has seen the write. `byUser` is true if the user chose the password. The choice
+   * completes a required change. Throws KubeError, and 503 if the outcome of the write is unknown.
    */
   async change(account: Changeable, password: string, byUser: boolean): Promise<void> {
     const { username, uid, passwordRef } = account;

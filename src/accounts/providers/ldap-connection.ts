@@ -42,7 +42,7 @@ export const fill = (filter: string, values: Readonly<Record<string, string>>): 
 
 /**
  * Opens a connection, over TLS unless the configuration requests plain text. The connection must be closed within
- * `timeout` milliseconds. A lost connection is never replaced, since the new one might not be encrypted.
+ * `timeout` milliseconds. A lost connection is never replaced, because the new connection might not be encrypted.
  */
 export async function openConnection(
   settings: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate' | 'timeout'>,
@@ -99,7 +99,7 @@ function clientOn(socket: Socket): Client {
       if (isUsed) throw new Error('the connection was lost');
       isUsed = true;
       let size = 0;
-      // Count here, because the client buffers a message of any announced size until it is complete.
+      // Bytes are counted here, because the client buffers a message of any announced size until it is complete.
       socket.on('data', (chunk: Buffer) => {
         size += chunk.length;
         if (size > maxBytes) socket.destroy(new Error(`the LDAP server sent more than ${maxBytes} bytes`));

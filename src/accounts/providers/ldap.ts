@@ -1,4 +1,7 @@
-/** Logins at an LDAP server: finds the one entry with the name, then binds as it (RFC 4513 section 5.1.3). */
+/**
+ * Authenticates users at an LDAP server: finds the single entry with the name, then binds as that entry (RFC 4513
+ * section 5.1.3).
+ */
 import type { LDAPSettings, ProviderOf } from '../../config/identity-providers.ts';
 import { fill, isRefusal, openConnection, resultOf, type LDAPClient, type Entry } from './ldap-connection.ts';
 import type { Statement } from './person.ts';

@@ -1,6 +1,6 @@
 /**
- * Finds the user of an identity at a provider (docs/guides/identity-providers.md). Only a link counts, never an equal name or e-mail address.
- * With the mapping `auto`, an identity without a user gets a new one.
+ * Finds the user of an identity at a provider (docs/guides/identity-providers.md). Only a link counts, never an equal
+ * name or e-mail address. With the mapping `auto`, an identity without a user gets a new user.
  */
 import type { LiveConfiguration } from '../../config/live.ts';
 import { iamAPIVersion, usersPath } from '../../config/names.ts';

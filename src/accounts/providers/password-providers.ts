@@ -12,7 +12,7 @@ export interface Candidate {
   readonly identity: Identity | undefined;
   /**
    * Returns undefined for a wrong password. Throws 503 if a provider is unavailable, and 429 if too many logins wait
-   * for one.
+   * for a provider.
    */
   authenticate(password: string): Promise<Person | undefined>;
   close(): void;
@@ -42,8 +42,9 @@ export class PasswordProviders {
   }
 
   /**
-   * Finds the first configured provider that knows the name. Only that one gets the password; the others search for a
-   * random name instead, so every failed login sends the same requests. `authenticate` throws the errors of providers.
+   * Finds the first configured provider that knows the name. Only that provider gets the password. The other providers
+   * search for a random name instead, so every failed login sends the same requests. `authenticate` throws the errors
+   * of providers.
    */
   async find(login: string, { source, isAllowed }: Search): Promise<Candidate> {
     const providers = this.#providers.ofKind('password');
@@ -66,7 +67,7 @@ export class PasswordProviders {
     };
     for (const [index, provider] of order.entries()) {
       const { name } = provider;
-      // A provider that is unavailable may be the one that knows the name.
+      // An unavailable provider may be the provider that knows the name.
       const getsLogin = failures.size === 0 && isAllowed(name);
       const found = await recorded(provider, this.#lookUpAt(provider, getsLogin ? login : randomUUID(), source));
       if (found === undefined) continue;
