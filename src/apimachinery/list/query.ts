@@ -86,7 +86,7 @@ function oldestOf(sent: SentOptions): RequestedVersion {
   return resourceVersion;
 }
 
-/** Returns the filters of a query. Those that search the bytes of objects come last, because they cost most. */
+/** Returns the filters of a query. Filters that search the bytes of objects come last, because they cost most. */
 function filtersOf<F>(
   values: WatchValues,
   names: readonly string[],

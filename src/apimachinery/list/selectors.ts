@@ -110,7 +110,7 @@ export function parseLabelSelector(selector: string, anyValue = false): readonly
     return checkValue(key, value.text);
   }
 
-  /** Parses `(a,b)`. Two consecutive commas, and one at either end, denote the empty value. */
+  /** Parses `(a,b)`. Two consecutive commas, or a comma at either end, denote the empty value. */
   function valueList(key: string): readonly string[] {
     const open = next();
     if (!isSymbol(open, '(')) fail(open, "'('");

@@ -45,7 +45,10 @@ const endOfList = Buffer.from(']}');
 /** Number of items that are encoded at a time. */
 const chunk = 256;
 
-/** Encodes a list as a document. Its parts are produced in time slices; iterating over them throws the signal's reason. */
+/**
+ * Encodes a list as a document. Its parts are produced in time slices; the iteration throws the signal's reason if the
+ * signal is aborted.
+ */
 export function listOf<F>(
   view: View<F>,
   objects: readonly StoredObject<F>[],

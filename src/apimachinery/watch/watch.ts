@@ -17,7 +17,7 @@ export interface WatchRequest<F> {
   readonly initialEvents: boolean;
   /** Marks the end of the initial events by a BOOKMARK. */
   readonly initialEventsEnd: boolean;
-  /** Sends a BOOKMARK each minute, and one before the end. */
+  /** Sends a BOOKMARK each minute and before the end. */
   readonly bookmarks: boolean;
   /** Sends server-sent events (HTML, section 9.2), whose id is the resourceVersion from which the client resumes. */
   readonly serverSentEvents?: boolean;
@@ -67,9 +67,9 @@ const partSize = 64 * 1024;
 const nothing = Buffer.alloc(0);
 
 /**
- * One open watch. As long as its client keeps up, it writes the parts that its channel has encoded for all watches. It
- * encodes events that only this watch needs (existing objects, history, changes that the client was too slow for) from
- * the store, at the client's pace. It remembers a position in the history and never has a queue.
+ * One open watch. As long as its client keeps up, the watch writes the parts that its channel has encoded for all
+ * watches. The watch itself encodes events that only it needs (existing objects, history, changes that the client was
+ * too slow for) from the store, at the client's pace. The watch stores a position in the history and never has a queue.
  */
 export class Watch<F> {
   readonly channel: Channel<F>;
@@ -87,7 +87,7 @@ export class Watch<F> {
   /** Changes up to this resourceVersion are not sent: the watch may start ahead of this replica's cache. */
   #after: number;
   #bookmarkIsDue = false;
-  /** True if the next part of the channel is the one that this watch needs. */
+  /** True if this watch needs the next part of the channel. */
   #follows = false;
   #isCatchingUp = false;
   #isOver = false;
@@ -251,8 +251,8 @@ export class Watch<F> {
   };
 
   /**
-   * Applies the filters one by one to the next object states. Returns false if the time slice ends before all are
-   * decided.
+   * Applies the filters one by one to the next object states. Returns false if the time slice ends before all filters
+   * are applied.
    */
   #decide(slice: Slice): boolean {
     const { filters } = this.channel.options;

@@ -1,6 +1,6 @@
 /**
  * Serves the watches of a resource (k8s.io/apiserver pkg/endpoints/handlers/watch.go and pkg/storage/cacher). Changes
- * that the store receives in one turn of the event loop are encoded once for all watches that see the same. They are
+ * that the store receives in one turn of the event loop are encoded once for all watches that see the same changes, and
  * then written to each connection.
  */
 import type { Request, Response } from 'express';
@@ -130,7 +130,7 @@ export class Watches<F> {
   async #sendPending(): Promise<void> {
     this.#isSending = true;
     while (this.#pending.length > 0) {
-      // Waiting between two parts lets a client that keeps up read one part before the next one is written.
+      // Waiting between two parts lets a client that keeps up read a part before the next part is written.
       await turn();
       const changes = this.#takePending();
       const [oldest = 0] = this.#arrivals.splice(0, changes.length);
@@ -154,7 +154,7 @@ export class Watches<F> {
     return this.#pending.splice(0, count);
   }
 
-  /** Sends changes to all watches. It pauses for single turns, so that it gets every other turn while other work is running. */
+  /** Sends changes to all watches. The loop pauses for single turns, so that other work gets every other turn. */
   async #send(changes: readonly Change<F>[], start: number): Promise<void> {
     const end = start + changes.length;
     let slice = new Slice();
