@@ -8,7 +8,7 @@ const sensitive: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   // The configuration of this server is a ConfigMap.
   ['', new Set(['secrets', 'configmaps', 'serviceaccounts/token'])],
   ['authentication.k8s.io', new Set(['tokenreviews'])],
-  // This group serves all resources of the cluster, also under names such as secrets.v1 and sessions.iam.platform.io.
+  // This group serves all resources of the cluster, including names such as secrets.v1 and sessions.iam.platform.io.
   [resourcesGroup, new Set(['secrets', 'configmaps', 'sessions', 'tokenreviews'])],
   [iamGroup, new Set(['users/password', 'sessions', 'users/sessions'])],
   [configGroup, new Set(['kubeconfig'])],
@@ -36,7 +36,10 @@ interface KubeObject {
   readonly items?: unknown;
 }
 
-/** Returns true for an object of a sensitive kind, or a list with one, whatever resource the request names. */
+/**
+ * Returns true for an object of a sensitive kind, or a list that contains such an object, regardless of the resource in
+ * the request.
+ */
 export function isSensitive(object: unknown): boolean {
   if (Array.isArray(object)) return object.some(isSensitive);
   if (typeof object !== 'object' || object === null) return false;

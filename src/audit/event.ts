@@ -73,9 +73,9 @@ function objectRef({ info }: Audited, created: string): string {
 }
 
 /**
- * Returns the start of an Event as JSON, with the fields that all stages of a request have in common. It is joined as
- * text, because the bodies of `endEvent` are JSON already. `received`: milliseconds since the epoch. `created`: name of
- * the created object, if it is known.
+ * Returns the start of an Event as JSON, with the fields that all stages of a request have in common. The event is
+ * joined as text, because the bodies of `endEvent` are already JSON. `received`: milliseconds since the epoch.
+ * `created`: name of the created object, if it is known.
  */
 export function beginEvent(
   request: Audited,

@@ -17,7 +17,7 @@ export interface Outcome {
 
 export type Failure = Omit<ResponseStatus, 'code'>;
 
-/** Audit record of one request. It writes an event for each stage. */
+/** Audit record of one request. The record writes an event for each stage. */
 export class AuditRecord {
   readonly #request: Audited;
   readonly #decision: AuditDecision;

@@ -33,7 +33,7 @@ interface ConfiguredSink {
 }
 
 /**
- * Returns the old sink if its settings are unchanged. Otherwise creates a new sink, while the old one delivers its
+ * Returns the old sink if its settings are unchanged. Otherwise creates a new sink, while the old sink delivers its
  * remaining events.
  */
 function updated(old: ConfiguredSink | undefined, next: unknown, make: () => Sink | undefined): ConfiguredSink {

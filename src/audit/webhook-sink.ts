@@ -25,7 +25,7 @@ export interface WebhookSinkOptions {
   readonly firstPause?: number;
 }
 
-/** Maximum characters of waiting events, whatever their number. */
+/** Maximum characters of all waiting events, regardless of their number. */
 const maxWaiting = 64 * 1024 * 1024;
 const maxAttempts = 5;
 /** Milliseconds. */
