@@ -1,9 +1,9 @@
 /**
- * Verifies the certificate of a TLS client as kube-apiserver does: x509.Certificate.Verify of Go with the other
- * certificates that the client presented as intermediates, and ExtKeyUsageClientAuth (k8s.io/apiserver
+ * Verifies the certificate of a TLS client like kube-apiserver: x509.Certificate.Verify of Go with
+ * ExtKeyUsageClientAuth, and with the other certificates of the client as intermediates (k8s.io/apiserver
  * pkg/authentication/request/x509). Node's own verification is not used: it follows OpenSSL's rules, runs only once per
  * handshake, and tries only one issuer per name (ADR 10). The rules here are stricter than those of Go: a CA cannot be
- * a client, the issuer must be the one that authorityKeyIdentifier names, and a CA with name constraints is refused.
+ * a client, authorityKeyIdentifier must identify the issuer, and a CA with name constraints is refused.
  */
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';

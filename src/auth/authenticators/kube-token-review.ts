@@ -87,10 +87,10 @@ async function requestReview(
 }
 
 /**
- * Authenticates ServiceAccount tokens, and all others that kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Only JWTs are
- * reviewed, and they must be valid for one of the `audiences`.
+ * Authenticates ServiceAccount tokens, and all others that kube-apiserver accepts, by TokenReview
+ * (authentication.k8s.io/v1). Only JWTs are reviewed, and they must be valid for one of the `audiences`.
  *
- * - Results are cached for seconds. Refusals have a separate cache, so that forged tokens do not evict valid ones.
+ * - Results are cached for seconds. Refusals have a separate cache, so that forged tokens do not evict valid tokens.
  * - Each address holds only a few slots, so that reviews for others stay fast.
  * - Rechecks of open streams have their own slots, which forged tokens cannot fill.
  * - All issuers except that of this server's own ServiceAccount token share few slots.
@@ -138,7 +138,7 @@ export function tokenReview(
     }
   }
 
-  /** Joins a review in progress of the same holder only, so that no holder waits for the slots of another one. */
+  /** Joins a review in progress of the same holder only, so that no holder waits for the slots of another holder. */
   async function review(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
     const key = `${fingerprint(token)} ${keysOf(sourceHolder(source))[0]}`;
     let reviewed = inProgress.get(key);
