@@ -1,6 +1,6 @@
 /**
- * `platform-apiserver credential`: credential plugin for kubectl (client.authentication.k8s.io/v1). Prints a valid token. Refreshes an
- * expired one, or lets the user log in.
+ * `platform-apiserver credential`: credential plugin for kubectl (client.authentication.k8s.io/v1). Prints a valid
+ * token. Refreshes an expired token, or lets the user log in.
  */
 import { iamAPIVersion } from '../../config/names.ts';
 import { readFlagFile } from '../../config/flag-file.ts';
@@ -14,8 +14,8 @@ import { cacheFile, forgetTokens, readTokens, writeTokens, type CachedTokens } f
 /** Minimum remaining milliseconds of a token; it is refreshed before use if fewer remain. */
 const minLife = 30_000;
 /**
- * Milliseconds for which a cached token is used without a refresh. Its session may have been revoked in the meantime.
- * Without this limit, kubectl would send the token until its expiry, and never prompt the user to log in.
+ * Milliseconds for which a cached token is used without a refresh. The session of the token may have been revoked in
+ * the meantime. Without this limit, kubectl would send the token until its expiry, and never prompt the user to log in.
  */
 const maxUnchecked = 60_000;
 /** Prints the CA that kubectl passes to the plugin. */
