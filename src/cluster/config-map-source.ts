@@ -1,7 +1,7 @@
 /**
  * Loads the configuration from its ConfigMap and watches it: a change takes effect within a second. An invalid
  * configuration is rejected as a whole and reported by an Event. The last accepted configuration is saved, so that a
- * restart can use it while the current one is invalid.
+ * restart can use it while the current configuration is invalid.
  */
 import type { LiveConfiguration } from '../config/live.ts';
 import { objectKeys, objectNames } from '../config/names.ts';

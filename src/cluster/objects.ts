@@ -71,8 +71,8 @@ export class Objects<T extends KubeObject> {
 }
 
 /**
- * Reads an object, or creates it from `make` if it does not exist. If another replica was faster (409), its object is read, so that all
- * replicas use the same one.
+ * Reads an object, or creates it from `make` if it does not exist. If another replica was faster (409), its object is
+ * read, so that all replicas use the same object.
  */
 export async function ensure<T extends KubeObject>(
   client: KubeClient,

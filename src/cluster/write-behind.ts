@@ -1,6 +1,6 @@
 /**
- * Writes to the cluster in the background. Values for the same key are merged into one write, at most one per interval.
- * Writes are sent one after the other, failed writes are retried, and the memory is bounded.
+ * Writes to the cluster in the background. Values for the same key are merged into one write per interval. Writes are
+ * sent one after the other, failed writes are retried, and the memory is bounded.
  */
 import { sleep, type Clock } from '../runtime/time.ts';
 import { KubeError } from './client/kube-error.ts';

@@ -188,7 +188,10 @@ export class Arena {
     return slab;
   }
 
-  /** Records that bytes of a slab are unused, and moves the other objects out of it once it is more than half empty. */
+  /**
+   * Records that bytes of a slab are unused, and moves the other objects out of the slab once it is more than half
+   * empty.
+   */
   #leave(slab: SharedSlab, bytes: number): void {
     slab.live -= bytes;
     if (slab === this.#open || slab.live * 2 > slab.used || !this.#slabs.has(slab)) return;

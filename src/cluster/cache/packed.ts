@@ -99,7 +99,9 @@ class Run {
     return this.#deflated.length / this.#length;
   }
 
-  /** Original bytes of all parts. They are weakly cached, because a reader of one part usually reads the next. */
+  /**
+   * Original bytes of all parts. The bytes are weakly cached, because a reader of one part usually reads the next part.
+   */
   get memory(): Buffer {
     let memory = this.#inflated?.deref();
     if (memory === undefined) {

@@ -1,8 +1,8 @@
 /**
  * Finds out whether a history is complete for resourceVersions before its first list. A resourceVersion counts the
- * changes of every resource, and the cache of a quiet resource may be at an older one in another replica. A client of
- * that replica has missed nothing. A watch of kube-apiserver from that resourceVersion shows whether there were
- * changes.
+ * changes of every resource, so the cache of a quiet resource in another replica may have an older resourceVersion. A
+ * client of that replica has missed nothing. A watch of kube-apiserver from that resourceVersion shows whether there
+ * were changes.
  */
 import type { Logger } from '../../runtime/logger.ts';
 import type { KubeClient } from '../client/client.ts';
@@ -32,8 +32,8 @@ const maxWait = 4_000;
 
 /**
  * Returns a function that finds out whether the history is complete after a resourceVersion. The function queries
- * kube-apiserver until the result is known, a request fails, or the signal is aborted. All callers share one request at
- * a time.
+ * kube-apiserver until the result is known, a request fails, or the signal is aborted. Callers share requests, of which
+ * one is in flight at a time.
  */
 export function createRecall({
   client,

@@ -8,7 +8,7 @@ import { byName, follow, stateAfter, type Compare } from './order.ts';
 import { sortInSlices, visitInSlices, type SignalSource } from '../../runtime/slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
-/** Condition on objects. It must be deterministic. */
+/** Condition on objects. The condition must be deterministic. */
 export interface ObjectFilter<F> {
   (object: StoredObject<F>): boolean;
   /** Full description of the condition. A selection without it is not cached. */

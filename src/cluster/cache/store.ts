@@ -1,6 +1,6 @@
 /**
- * Cached objects of one resource, which a reflector updates: by key, in the orders of lists, and with the last changes,
- * so that a watch can start at an earlier resourceVersion (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
+ * Cached objects of one resource, by key and in the orders of lists. A reflector updates them. The last changes are
+ * kept, so that a watch can start at an earlier resourceVersion (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
 import { History, maxChanges, type Change } from './history.ts';

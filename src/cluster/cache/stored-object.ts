@@ -64,14 +64,14 @@ export function memoKeyOf(description: string): number {
 }
 
 /**
- * One state of an object: its bytes, outside the V8 heap, and the values by which lists filter and sort. The content is immutable; the
- * location of the bytes may change.
+ * One state of an object: its bytes, outside the V8 heap, and the values by which lists filter and sort. The content is
+ * immutable; the location of the bytes may change.
  *
- * `bytes` is the object as kube-apiserver wrote it, except that kind, apiVersion and metadata come first, metadata.selfLink is added,
- * managedFields is removed, and the comma that follows it in a list is appended:
+ * `bytes` is the object as kube-apiserver wrote it, except that kind, apiVersion and metadata come first,
+ * metadata.selfLink is added, managedFields is removed, and a comma is appended for use in a list:
  *
- *     {"kind":"Node","apiVersion":"v1","metadata":{"selfLink":"/api/v1/nodes/n1","name":"n1",…},"spec":…},
- *                                      ↑ metadata                  ends here ↑           ↑ metadataEnd
+ *     {"kind":"Node","apiVersion":"v1","metadata":{"selfLink":"/api/v1/nodes/n1","name":"n1",…},"spec":…}, ↑ metadata
+ * ends here ↑ ↑ metadataEnd
  */
 export class StoredObject<F> implements Indexed<F>, Layout {
   readonly name: string;

@@ -53,7 +53,10 @@ const sweepInterval = 30_000;
 /** Milliseconds until a resource is tried again after the cluster refused to list or watch it. */
 const refusalDuration = 5_000;
 
-/** Returns true for API groups of this server. They are read with the caller's rights and therefore not cached. */
+/**
+ * Returns true for API groups of this server. Their resources are read with the caller's rights and therefore not
+ * cached.
+ */
 const isOwn = (group: string): boolean => group === 'platform.io' || group.endsWith('.platform.io');
 
 /** Resources that are never cached, by resource and group. */

@@ -1,4 +1,7 @@
-/** Memory for lists of resources that are not cached. It is separate from the memory of the caches, so such a list evicts no cache. */
+/**
+ * Memory for lists of resources that are not cached. This memory is separate from that of the caches, so such a list
+ * evicts no cache.
+ */
 import { serviceUnavailable, tooManyRequests } from '../../runtime/errors.ts';
 import { Shares } from '../../runtime/shares.ts';
 import { mebibytes, memoryShare, retryAfter, type MemoryShare } from './memory-limit.ts';

@@ -1,7 +1,7 @@
 /** Limit of the memory of all caches together (`cache.maxBytes`). */
 import { serviceUnavailable, type StatusError } from '../../runtime/errors.ts';
 
-/** Share of the memory, such as that of one cache. */
+/** Share of the memory, such as the share of one cache. */
 export interface MemoryShare {
   /** Name for messages. */
   readonly name: string;

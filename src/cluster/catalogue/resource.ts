@@ -103,8 +103,8 @@ export interface Resource<F> {
   /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;
   /**
-   * Resolves when it is known whether the history of the store is complete after a resourceVersion. Also resolves if
-   * kube-apiserver does not report that within seconds, and when the signal is aborted.
+   * Resolves when it is known whether the history of the store is complete after a resourceVersion. Also resolves when
+   * the signal is aborted, or if kube-apiserver does not respond within seconds.
    */
   recall(resourceVersion: number, signal: AbortSignal): Promise<void>;
   /**
@@ -117,8 +117,8 @@ export interface Resource<F> {
 }
 
 /**
- * Returns the path of a collection, in one namespace if that is not ''. The namespace is encoded, so that text from a
- * caller is always a single segment.
+ * Returns the path of a collection. The path is limited to the namespace unless that is ''. The namespace is encoded,
+ * so that text from a caller is always a single segment.
  */
 export const collectionPath = ({ group, version, resource }: GroupVersionResource, namespace = ''): string =>
   `${group === '' ? `/api/${version}` : `/apis/${group}/${version}`}/${namespace === '' ? '' : `namespaces/${encodeURIComponent(namespace)}/`}${resource}`;

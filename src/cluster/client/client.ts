@@ -234,7 +234,7 @@ class ApiserverClient {
 
   /** Retries a request once with a fresh credential if kube-apiserver rejects the credential. */
   async #sendWithRetry<Body>(send: Send<Body>, path: string, options: KubeRequest): Promise<UpstreamResponse<Body>> {
-    // Encoded here, so that an encoding error is not reported as a failure of kube-apiserver.
+    // The body is encoded here, so that an encoding error is not reported as a failure of kube-apiserver.
     const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
     const response = await this.#send(send, path, options, body);
     if (response.status !== 401) return response;

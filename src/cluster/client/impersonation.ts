@@ -59,7 +59,7 @@ function headerValue(what: string, value: string): string {
 
 /**
  * Encodes the key of an extra field like headerKeyEscape of k8s.io/client-go transport. Also encodes capitals, because
- * kube-apiserver lowercases unencoded ones.
+ * kube-apiserver converts unencoded capitals to lower case.
  */
 const extraKey = (key: string): string =>
   [...Buffer.from(key, 'utf8')]

@@ -299,7 +299,7 @@ function drained(socket: Socket): Promise<void> {
   });
 }
 
-/** Writes a chunk, but not an empty one, which would end the body (RFC 9112 section 7.1). */
+/** Writes a chunk. Skips an empty chunk, which would end the body (RFC 9112 section 7.1). */
 function writeChunk(socket: Socket, chunk: Buffer): boolean {
   if (chunk.length === 0) return !socket.writableNeedDrain;
   socket.cork();
