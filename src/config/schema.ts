@@ -1,6 +1,6 @@
 /**
- * Schema of the cluster configuration object, `platform.yaml`, with defaults and descriptions. The reference documentation is generated
- * from it, so describe a key here before writing the code that reads it.
+ * Schema of the cluster configuration object, `platform.yaml`, with defaults and descriptions. The reference
+ * documentation is generated from this schema, so describe a key here before you write the code that reads it.
  */
 import { configGroup, kubernetesAudience, passwordChangeAudience } from './names.ts';
 import { isIP } from 'node:net';
@@ -104,7 +104,7 @@ export const signingAlgorithms = ['RS256', 'ES256'] as const;
 /** Supported scopes. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
 
-/** The default client. Its secret is public unless another one is configured. */
+/** The default client. Its secret is public unless another secret is configured. */
 export const wellKnownClient = 'platform';
 export const wellKnownSecret = 'platform';
 
