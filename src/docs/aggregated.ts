@@ -63,7 +63,7 @@ const groupPathOf = (one: { readonly group: string; readonly version: string }):
 
 /** Builds the documents from the cluster's schemas, and rebuilds them when the schemas change. */
 class OpenapiDocuments {
-  /** Each group and version has its own document. */
+  /** Paths of groups with versions, each of which has its own document. */
   readonly groupPaths: readonly string[];
   readonly #options: OpenapiOptions;
   readonly #kinds: readonly DescribedKind[];
@@ -147,7 +147,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       const { body, hash } = choose(await documents.current());
       const etag = `"${hash}"`;
       // A different hash belongs to another replica or an older document. kube-apiserver would turn a redirect to the
-      // current one into a 502.
+      // current document into a 502.
       const isImmutable = hashed && query.get('hash') === hash;
       const headers = {
         ETag: etag,

@@ -1,6 +1,6 @@
 /**
- * `/swagger/platform.json` and `/swagger/platform.v3.json`: the platform's own APIs in Swagger 2.0 and OpenAPI 3.1. They are
- * built from the routes on the first request.
+ * `/swagger/platform.json` and `/swagger/platform.v3.json`: the platform's own APIs in Swagger 2.0 and OpenAPI 3.1. The
+ * documents are built from the routes on the first request.
  */
 import { anonymous } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';

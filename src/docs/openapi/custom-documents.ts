@@ -70,8 +70,8 @@ interface DocumentOptions {
 }
 
 /**
- * Returns the document in pieces. Definitions are added in the given order. The first one that would exceed `maxBytes`
- * and all later ones are omitted.
+ * Returns the document in pieces. Definitions are added in the given order. The first definition that would exceed
+ * `maxBytes` and all later definitions are omitted.
  */
 export function documentOf(
   form: DocumentForm,
