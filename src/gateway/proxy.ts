@@ -216,7 +216,7 @@ class ResponseForwarder implements ResponseHandler {
   }
 
   /**
-   * Ends a watch normally, because its client starts another one. Any other response is cut off, so that it does not
+   * Ends a watch normally, because its client starts another watch. Any other response is cut off, so that it does not
    * look complete.
    */
   #abort(): void {
@@ -290,7 +290,7 @@ function pairsOf(headers: readonly string[]): [string, string[]][] {
 const phrase = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Writes the response head of kube-apiserver instead of the prepared one. Throws StatusError 502 if it cannot be
+ * Writes the response head of kube-apiserver instead of the prepared head. Throws StatusError 502 if it cannot be
  * written.
  */
 export function writeHead(res: Response, status: number, message: string | undefined, headers: string[]): void {
