@@ -30,7 +30,7 @@ const documents = new UnreadResponses(1_000);
 /** Route before the request is matched. */
 const unmatched = noRoute(authorizedByPath);
 
-/** State of one request. Filters fill it in, and handlers see it as a RequestContext. */
+/** State of one request. Filters set its properties, and handlers see it as a RequestContext. */
 export class Exchange implements RequestContext {
   readonly req: Request;
   readonly res: Response;
@@ -214,8 +214,9 @@ export class Exchange implements RequestContext {
   }
 
   /**
-   * Ends the response in a way that shows the client that it is incomplete. Ends the connection of an HTTP/1.1 client.
-   * Also ends the connection of an HTTP/2 client that does not read from TCP, because the reset cannot be sent.
+   * Ends the response in a way that shows the client that the response is incomplete. Ends the connection of an
+   * HTTP/1.1 client. Also ends the connection of an HTTP/2 client that does not read from TCP, because the reset cannot
+   * be sent.
    */
   cut(): void {
     const { req, res } = this;
@@ -274,5 +275,5 @@ export class Exchange implements RequestContext {
   }
 }
 
-/** A step that every request passes. It throws to refuse the request. */
+/** A step that every request passes. A filter throws to refuse the request. */
 export type RequestFilter = (exchange: Exchange) => void | Promise<void>;

@@ -104,8 +104,8 @@ export interface RequestInfo {
   readonly subresource: string;
   readonly name: string;
   /**
-   * A watch, a log stream, or a stream to or from a pod. It has its own limits and no deadline (longRunningRequestCheck
-   * of k8s.io/apiserver).
+   * A watch, a log stream, or a stream to or from a pod. Such requests have their own limits and no deadline
+   * (longRunningRequestCheck of k8s.io/apiserver).
    */
   readonly isLongRunning: boolean;
 }
@@ -187,7 +187,7 @@ export interface Route {
   readonly handler: Handler;
 }
 
-/** Serves a request. This is a route, the gateway, or a handler that throws because there is no route. */
+/** Serves a request: a route, the gateway, or a handler that throws because there is no route. */
 export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSOnly'>;
 
 /** Returns the route of paths that no route serves. `hintFor` describes the nearest path. */

@@ -1,6 +1,6 @@
 /**
- * zod schemas of requests and responses. They parse, provide the TypeScript types and generate the API descriptions (docs/openapi), so
- * they use only what Swagger 2.0 can express.
+ * zod schemas of requests and responses. The schemas parse values, provide the TypeScript types and generate the API
+ * descriptions (docs/openapi). They therefore use only features that Swagger 2.0 can express.
  */
 import { z } from 'zod';
 
@@ -68,7 +68,7 @@ export const notEmpty = (schema: Schema): Schema => (schema instanceof z.ZodStri
 
 /**
  * Removes the default of a parameter that depends on another parameter. Clients that send defaults would otherwise send
- * it without the other one.
+ * the parameter alone.
  */
 export const withoutDefault = (schema: Schema): Schema =>
   schema instanceof z.ZodDefault ? (schema.unwrap() as Schema) : schema;

@@ -6,7 +6,7 @@ import type { AuditBody, BodyHeaders } from '../../audit/bodies.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import { randomUUID } from 'node:crypto';
 
-/** Takes a well-formed Audit-Id from the request or creates one. Every response and log line carries it. */
+/** Takes a well-formed Audit-Id from the request, or creates an Audit-Id. Every response and log line carries it. */
 export const auditID: RequestFilter = (exchange) => {
   const given = exchange.req.headers['audit-id'];
   exchange.auditID = typeof given === 'string' && /^[A-Za-z0-9-]{8,64}$/.test(given) ? given : randomUUID();

@@ -15,7 +15,8 @@ const acceptsPasswordChange = ({ route: { access }, info: { name } }: Exchange, 
 
 /**
  * Authenticates the caller as `access` of the route requires. `awaiting` limits the requests that wait for
- * authentication. It returns the function that ends the wait, or throws 429, even if authentication is optional.
+ * authentication. `awaiting` returns the function that ends the wait, or throws 429, even if authentication is
+ * optional.
  */
 export const authentication =
   (authenticate: Authenticator, awaiting: (exchange: Exchange) => () => void): RequestFilter =>

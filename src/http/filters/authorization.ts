@@ -24,7 +24,7 @@ export const authorization =
 
 /**
  * Requires the right to the path. Callers who are allowed to `get` the path pass with every method, so that they learn
- * which methods exist; routes that are protected this way write nothing. A refusal names the method, like that of
+ * which methods exist. Routes with this protection write nothing. A refusal names the method, like that of
  * kube-apiserver.
  */
 async function assertPathAllowed({ req, path }: Exchange, user: UserInfo, authorizer: Authorizer): Promise<void> {

@@ -7,8 +7,8 @@ const maxDuration = 60_000;
 const maxProxiedDuration = 65_000;
 
 /**
- * Ends requests after 60 s, or after `?timeout=32s` (sent by kubectl) if that is less. Watches and streams have no
- * deadline here. `writeError` writes the error response instead of the handler.
+ * Ends requests after 60 s, or after a shorter `?timeout=32s` (sent by kubectl). Watches and streams have no deadline
+ * here. `writeError` writes the error response instead of the handler.
  */
 export const deadline =
   (writeError: (exchange: Exchange, error: Error) => void): RequestFilter =>

@@ -1,4 +1,6 @@
-/** Listeners: plain HTTP/1.1, and TLS with HTTP/2 and HTTP/1.1 on one port. They limit slow and greedy clients. */
+/**
+ * Listeners: plain HTTP/1.1, and TLS with HTTP/2 and HTTP/1.1 on one port. The listeners limit slow and greedy clients.
+ */
 import http, { type Server, type ServerOptions } from 'node:http';
 import http2, {
   constants,
@@ -123,7 +125,7 @@ export interface Listener {
   /** The bound port, even if port 0 was requested. */
   readonly port: number;
   readonly sockets: { readonly open: ReadonlySet<Socket>; readonly sentBytes: number };
-  /** Sets the certificate of new connections. Open connections keep the old one. */
+  /** Sets the certificate of new connections. Open connections keep the previous certificate. */
   setCertificate(certificate: Certificate): void;
   /** Stops accepting connections, lets requests in flight end, and closes the remaining connections after `grace` milliseconds. */
   close(grace: number): Promise<void>;

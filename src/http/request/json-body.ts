@@ -54,7 +54,7 @@ export const unparsedBody = (content: BodyDescription['content'], required = tru
 
 /**
  * Reads JSON or YAML of one of these media types. The default is the first one. Messages name unknown keys, but never
- * quote a value, which may be a password. The deadline of the request limits how long the body may take to arrive.
+ * quote a value, which may be a password. The deadline of the request also limits the time until the body has arrived.
  */
 async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JSONValue> {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');

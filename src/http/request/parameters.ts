@@ -1,4 +1,4 @@
-/** Query parameters: one schema describes and parses them and provides their types. */
+/** Query parameters: one schema describes the parameters, parses them and provides their types. */
 import { z } from 'zod';
 import { errorMap, issuesOf, nearest } from '../../config/error-map.ts';
 import { badRequest, StatusError, type StatusCause } from '../../runtime/errors.ts';
@@ -12,7 +12,7 @@ export interface QueryParameters<Q> {
   parse(query: URLSearchParams): Q;
 }
 
-/** Schemas by parameter name. Each has a description. */
+/** Schemas by parameter name. Each schema has a description. */
 export type Shape = Readonly<Record<string, z.ZodType>>;
 export type Values<S extends Shape> = Immutable<z.output<z.ZodObject<S, z.core.$strict>>>;
 

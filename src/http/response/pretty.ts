@@ -46,8 +46,9 @@ export const writeObject: typeof writeJson = (req, res, value, response) =>
     : writeJson(req, res, value, response);
 
 /**
- * Returns the JSON as YAML, or indented by two spaces as Go's json.MarshalIndent does. All but the first block is formatted in time slices
- * while the client reads. The result has a length only if it fits into one block. Throws the signal's reason.
+ * Returns the JSON as YAML, or indented by two spaces as Go's json.MarshalIndent does. Blocks after the first are
+ * formatted in time slices while the client reads. The result has a length only if it fits into one block. Throws the
+ * signal's reason.
  */
 export async function formatted(
   parts: Streamed['parts'],

@@ -15,8 +15,8 @@ export interface WholeResponse {
 }
 
 /**
- * A body whose parts are produced one at a time, after the previous ones are handed to the network. It is never in
- * memory as a whole.
+ * A body whose parts are produced one at a time. Each part is produced after the previous part was handed to the
+ * network. The body is never in memory as a whole.
  */
 export interface Streamed {
   /** Bytes; undefined if the length is known only at the end. */
@@ -76,7 +76,7 @@ export async function writeList(req: Request, res: Response, response: ListRespo
   else await (gzip ? writeGzip(res, parts) : writeParts(res, parts));
 }
 
-/** Returns true if no response can be written, for example because the deadline has written one. */
+/** Returns true if no response can be written, for example because the deadline has already written a response. */
 const isWritten = (res: Response): boolean => res.headersSent || res.writableEnded || res.destroyed;
 
 /** Sets the headers. `isLarge`: the body may be compressed. */

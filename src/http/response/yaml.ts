@@ -104,7 +104,7 @@ export class YAMLFormatter {
     if (isEnd) this.#isInString = false;
   }
 
-  /** Writes a short string, or the start of a long one. */
+  /** Writes a short string, or the start of a long string. */
   #putStart(text: readonly number[]): void {
     const isPlain = plain.test(String.fromCharCode(...text));
     for (const byte of isPlain ? text.slice(1, -1) : text) this.blocks.put(byte);
