@@ -1,6 +1,6 @@
 /**
  * `users/{u}/password`. Changing your own password requires the current one, regardless of your rights: a stolen token
- * must not lock out its owner. Setting the password of another user gives access to that user. It therefore requires
+ * must not lock out its owner. Setting the password of another user gives access to that user, and therefore requires
  * the right to `users/password`, the right to impersonate each group of the user, and the rights that the user has by
  * name.
  */

@@ -36,7 +36,7 @@ export interface Release {
 }
 
 /**
- * Returns the root-equivalent rights that common roles grant. Each one is reviewed separately, because authorizers
+ * Returns the root-equivalent rights that common roles grant. Each right is reviewed separately, because authorizers
  * other than RBAC do not list the rights that they grant (rules.ts).
  */
 function rootRightsOf({ namespace, configMap }: Release): readonly ResourceAttributes[] {

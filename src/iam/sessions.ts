@@ -109,7 +109,8 @@ function shown({ metadata, spec, status }: Session, current: string | undefined)
     kind: 'Session',
     apiVersion: iamAPIVersion,
     metadata: { name, creationTimestamp },
-    // For a device login, the address of the device is more useful than that of the browser that approved it.
+    // For a device login, the address of the device is more useful than the address of the browser that approved the
+    // device.
     spec: { userName, clientID, scope, sourceIP: spec.code?.sourceIP ?? sourceIP, userAgent, createdAt, expiresAt },
     status: { phase: status.phase, lastUsedAt: status.lastUsedAt },
     current: name === current,

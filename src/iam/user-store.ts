@@ -1,4 +1,4 @@
-/** Users of the cluster and of the configuration, in one store for the list language. */
+/** Users of the cluster and of the configuration, in one store for list queries. */
 import { iamAPIVersion, iamGroup, iamVersion } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
