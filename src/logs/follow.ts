@@ -1,4 +1,4 @@
-/** Streams new records; each record is a line of JSON or a server-sent event. */
+/** Streams new records. Each record is a line of JSON or a server-sent event. */
 import { once } from 'node:events';
 import { internalError, StatusError } from '../runtime/errors.ts';
 import { untilAborted } from '../runtime/promises.ts';

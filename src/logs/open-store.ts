@@ -14,7 +14,7 @@ export interface LogsOptions {
   readonly timeout?: number;
 }
 
-/** A store that is in use. It stays open until `release` is called. */
+/** A store in use, which stays open until `release` is called. */
 export interface StoreUse {
   readonly storeFor: StoreFor;
   /** Signal that is aborted when the configuration selects another store. */

@@ -8,7 +8,7 @@ import type { Catalogue } from '../../cluster/catalogue/catalogue.ts';
 import { visitPods } from '../pod-lister.ts';
 import type { VisibleLogs } from './visible.ts';
 
-/** Maximum pod names in addition to the pattern of a workload, for one and for all workloads. */
+/** Maximum pod names in addition to the patterns, for each workload and for all workloads together. */
 const maxNames = 1_000;
 const maxNamesInAll = 10_000;
 

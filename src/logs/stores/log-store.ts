@@ -111,8 +111,8 @@ export interface Histogram extends Cut {
   readonly total: number;
   /**
    * Buckets from the first to the last with records, including empty ones between them. `time`: start in milliseconds
-   * since the epoch, which is a multiple of s, m, h or d since the epoch, a Monday, or the first day of a month,
-   * quarter or year, in UTC.
+   * since the epoch. In UTC, a start is a multiple of s, m, h or d since the epoch, a Monday, or the first day of a
+   * month, quarter or year.
    */
   readonly histograms: readonly { readonly time: number; readonly count: number }[];
 }
@@ -124,8 +124,8 @@ export interface LogStore {
   statistics(selection: Selection, signal: AbortSignal): Promise<Statistics>;
   histogram(selection: Selection, interval: Interval, signal: AbortSignal): Promise<Histogram>;
   /**
-   * Yields all records in pieces of bounded size, each fetched after the previous one was read. Returning early aborts
-   * the requests to the store.
+   * Yields all records in pieces of bounded size. Each piece is fetched after the previous piece was read. Returning
+   * early aborts the requests to the store.
    */
   export(selection: Selection, order: TimeOrder, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
   /** Yields new records as they arrive. Stores without this method are polled (polling.ts). */

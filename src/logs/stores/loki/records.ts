@@ -1,5 +1,5 @@
 /**
- * Reads records in pieces. Loki returns a limited number per request, so each request starts where the previous one
+ * Reads records in pieces. Loki returns a limited number per request, so each request starts where the previous request
  * ended.
  */
 import { Reasons, type Found, type LogRecord, type TimeOrder, type LogPage } from '../log-store.ts';
@@ -43,7 +43,7 @@ export async function* recordsOf(
       const { entries, isCut } = await fetchFirst(query, { from, to }, size);
       // Undefined if the response contains only records from just before `from`.
       const last = entries.at(-1)?.time ?? textOf(from);
-      // More records may have the same time as the last one.
+      // Further records may have the same time as the last record.
       let piece = isCut ? entries.filter((entry) => entry.time !== last) : entries;
       const isOneTime = isCut && piece.length === 0;
       const at = BigInt(last);

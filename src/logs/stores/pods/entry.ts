@@ -35,7 +35,7 @@ export class FirstEntries {
   readonly #maxBytes: number;
   #entries: PodLogEntry[] = [];
   #bytes = 0;
-  /** Entries after this one are not among the first. */
+  /** Last of the first entries; entries after it are not needed. */
   #last: PodLogEntry | undefined;
   #isCut = false;
 

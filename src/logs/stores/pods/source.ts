@@ -45,7 +45,7 @@ export const isNarrow = ({ namespaces, workloads, pods, keywords }: Selection): 
   namespaces !== undefined ||
   [workloads, pods, keywords.namespace, keywords.workload, keywords.pod].some(({ length }) => length > 0);
 
-/** Converts to lower case. A final sigma becomes a plain one, because a keyword may end within a word. */
+/** Converts to lower case. A final sigma becomes a plain sigma, because a keyword may end within a word. */
 function folded(text: string): string {
   const small = text.toLowerCase();
   return small.includes('ς') ? small.replaceAll('ς', 'σ') : small;

@@ -1,6 +1,6 @@
 /**
  * HTTP requests to a log store. Every failure is a StatusError whose message contains neither the address nor the
- * credentials of the store. Its cause is only logged.
+ * credentials of the store. The cause of the error is only logged.
  */
 import { badGateway, serviceUnavailable, StatusError } from '../../../runtime/errors.ts';
 import { OutgoingClient, OutgoingError, type OutgoingResponse } from '../../../runtime/outgoing.ts';

@@ -35,7 +35,7 @@ const fullTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/;
  * omits leading zeros: ".5000000" is 5 ms, while it means half a second elsewhere.
  */
 export function exactTime(time: unknown, milliseconds: number): string {
-  // This is the usual case.
+  // Most documents already have such a time.
   if (typeof time === 'string' && fullTime.test(time) && millisecondsOf(time) === milliseconds) return time;
   const whole = new Date(milliseconds).toISOString();
   const expected = whole.slice(20, 23);
