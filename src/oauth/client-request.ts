@@ -12,7 +12,7 @@ import { oauthParameters, optional } from './parameters.ts';
 
 /**
  * Returns whether the client is allowed to inspect or revoke a token. Clients with `introspection: true` in the
- * configuration are allowed to do so for any token, others for their own.
+ * configuration are allowed to inspect and revoke all tokens, other clients only their own.
  */
 export const canInspect = (client: Client, clientID: string): boolean =>
   client.introspection || client.name === clientID;

@@ -89,8 +89,8 @@ export class PasswordLogin {
   }
 
   /**
-   * Authenticates a user. The response to an unknown user, a wrong password and a disabled user is the same after the
-   * same work: one verification of a hash, then the same requests to every identity provider. The correct password of a
+   * Authenticates a user. An unknown user, a wrong password and a disabled user cause the same response and the same
+   * work: one verification of a hash, then the same requests to every identity provider. The correct password of a
    * local user causes no requests to providers. Concurrent guesses are limited like consecutive ones.
    */
   async verify(typed: Credentials): Promise<Verified> {
@@ -100,7 +100,7 @@ export class PasswordLogin {
     const username = typed.username.length > maxNameLength ? '' : typed.username;
     const credentials = { ...typed, username };
     const named = directory.named(username);
-    // Unknown e-mail addresses are counted like known ones. No username contains a space, so the key is unique.
+    // Unknown e-mail addresses are counted like known addresses. No username contains a space, so the key is unique.
     const account = username.includes('@') ? (named?.username ?? `unknown ${normalizedLogin(username)}`) : undefined;
     const attempt: LoginAttempt = {
       guesses: 'password',
@@ -213,8 +213,8 @@ export class PasswordLogin {
   }
 
   /**
-   * Starts a session for a verified user. Revokes the user's other sessions before it returns if the configuration
-   * allows only one.
+   * Starts a session for a verified user. If the configuration allows only one session per user, revokes the user's
+   * other sessions before it returns.
    */
   async startSession(
     { account, person }: Verified,

@@ -37,7 +37,7 @@ interface AccountLogin extends BrowserLogin {
   readonly account: Account;
 }
 
-/** Revokes the session `target` of the user; `others` revokes all except the current one. */
+/** Revokes the session `target` of the user; `others` revokes all sessions except the current one. */
 async function revoke(
   parts: AccountEndpointParts,
   page: PageRequest,

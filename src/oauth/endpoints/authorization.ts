@@ -1,8 +1,8 @@
 /**
  * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share these steps: 1 find
- * the client and its redirect_uri, 2 parse the request, 3 find the login of this browser or show the login page, 4 ask
- * for consent, 5 redirect the browser with a code. Errors of step 1 are shown to the user, and later errors are
- * redirected to the client.
+ * the client and its redirect_uri, 2 parse the request, 3 find the login of this browser or show the login page, 4
+ * request the user's consent, 5 redirect the browser with a code. Errors of step 1 are shown to the user, and later
+ * errors are redirected to the client.
  */
 import type { Directory } from '../../accounts/directory/directory.ts';
 import { sessionOwnerOf } from '../../tokens/sessions/session.ts';
@@ -36,7 +36,7 @@ export interface AuthorizationParts {
   readonly clock: () => number;
 }
 
-/** Lifetime of a code in milliseconds. RFC 6749 section 4.1.2 allows ten minutes, but a browser needs no more than one. */
+/** Lifetime of a code in milliseconds. RFC 6749 section 4.1.2 allows ten minutes, but a browser needs at most one. */
 const codeLife = 60_000;
 const path = '/oauth/authorize';
 const consentPath = '/oauth/consent';

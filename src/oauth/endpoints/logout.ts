@@ -83,7 +83,7 @@ export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
     const request = validate(parts, given);
     const login = await browserLogin(page, parts);
     if (login !== undefined && request.hint?.sub !== login.subject.uid) {
-      // Section 2 requires a confirmation: without a matching hint, any site may have sent the user here.
+      // Section 2 requires a confirmation: without a matching hint, any site may have sent the user to this page.
       const { redirectURI } = request;
       logoutPage(page, {
         title: 'Log out?',

@@ -132,9 +132,9 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
 }
 
 /**
- * Returns the state, nonce and verifier that the provider's response must match. They are derived from both cookies of
- * this browser with a key that only the replicas have. The `state` therefore authenticates the cookies, including the
- * expiry, and is useless in any other browser.
+ * Returns the state, nonce and verifier that the provider's response must match. These values are derived from both
+ * cookies of this browser with a key that only the replicas have. The `state` therefore authenticates the cookies,
+ * including the expiry, and is useless in any other browser.
  */
 function requestOf(
   { refreshTokens }: ProviderLoginParts,
@@ -216,7 +216,7 @@ async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: 
   const request = requestOf(parts, req, pending);
   const isGenuine = request !== undefined && sameHash(request.state, page.query.state);
   if (!isGenuine || pending.provider !== provider || pending.until <= parts.clock()) throw expired();
-  // The cookie is valid for one attempt, successful or not.
+  // The cookie is valid for one attempt, whether or not it succeeds.
   res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
   const { auditID, sourceIP, userAgent, log } = context;
   context.annotate(annotations.login, 'Refused');

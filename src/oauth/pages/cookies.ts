@@ -33,7 +33,7 @@ export function readCookie(req: Request, name: CookieName): string | undefined {
 export const cookie = (name: CookieName, value: string): string =>
   `${name}=${value}; ${attributes}${value === '' ? '; Max-Age=0' : ''}`;
 
-/** Form field that prevents cross-site request forgery (RFC 9700 section 4.7.1). The login form has it too. */
+/** Form field that prevents cross-site request forgery (RFC 9700 section 4.7.1). The login form has this field too. */
 export const formTokenField = 'form_token';
 
 const tokenOf = (secret: string): Buffer => createHash('sha256').update(`form:${secret}`).digest();

@@ -14,8 +14,8 @@ export interface HTMLPage {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   /**
-   * URI outside this server to which a form of the page may redirect. It is needed because browsers check redirects
-   * against `form-action`.
+   * URI outside this server to which a form of the page may redirect. Browsers check such redirects against
+   * `form-action`.
    */
   readonly formTarget?: string | undefined;
 }
@@ -73,7 +73,7 @@ export function writePage(res: Response, { title, content, status = 200, headers
     'Cache-Control': 'no-store',
     'Content-Security-Policy': policy(formTarget),
     'X-Frame-Options': 'DENY',
-    // Without a policy, browsers send "Origin: null" with the forms of these pages.
+    // Without a referrer policy, browsers send "Origin: null" with the forms of these pages.
     'Referrer-Policy': 'same-origin',
     ...headers,
   };
