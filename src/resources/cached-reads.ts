@@ -116,7 +116,7 @@ export class CachedReads<F> implements ReadHandlers {
     const query = kapisObjectParameters.parse(context.query);
     await this.#synced(context);
     const { namespace, name } = context.info;
-    // For namespaces, the request info contains the name as the namespace too (requestinfo.go).
+    // For namespaces, the request info contains the name also as the namespace (requestinfo.go).
     const object = store.get(definition.namespaced ? namespace : '', name);
     if (object === undefined) throw notFound(definition.underlying, name);
     await this.#responses.object(req, res, context, query, object);

@@ -1,7 +1,7 @@
 /**
- * Components of the platform and their health. They are the Deployments, StatefulSets and DaemonSets in the release's
- * namespace and kube-system that are labelled as part of the platform, and the cluster's add-ons in kube-system.
- * Callers see only the kinds that they are allowed to list in each namespace.
+ * Components of the platform and their health. Components are the Deployments, StatefulSets and DaemonSets with the
+ * platform's label in the release's namespace and kube-system, and the cluster's add-ons in kube-system. Callers see
+ * only the kinds that they are allowed to list in each namespace.
  */
 import { assertAllowed, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';

@@ -11,9 +11,9 @@ import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-name
 type Labels = readonly (readonly [string, string])[];
 
 /**
- * Returns filters for the selecting objects that the query names. They are looked up in the namespaces in which the
- * caller is allowed to list them. Throws 403 if there are no such namespaces. An object that does not exist selects
- * nothing.
+ * Returns filters for the selecting objects that the query names. Selecting objects are looked up in the namespaces in
+ * which the caller is allowed to list them. Throws 403 if there are no such namespaces. An object that does not exist
+ * selects nothing.
  */
 export async function selectedBy(
   access: ReadAccess,
