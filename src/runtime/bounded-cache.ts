@@ -1,6 +1,6 @@
 /**
  * Collections for values whose keys come from requests. Callers choose these keys, so their length and number must not
- * use unlimited memory: long keys are stored as digests, and no key keeps the text in memory from which it was cut.
+ * use unlimited memory. Long keys are stored as digests, and no key keeps in memory the text from which it was cut.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -82,7 +82,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     this.name = name;
     this.#maxEntries = maxEntries;
     this.#ttl = ttl;
-    // With `max`, lru-cache would allocate the memory for all entries at once.
+    // The option `max` is not used, because lru-cache would then allocate the memory for all entries at once.
     this.#cache = new LRUCache({
       maxSize: maxBytes,
       sizeCalculation: (value, key) => bytesOf(key) + sizeOf(value),

@@ -84,7 +84,7 @@ const shortenedCause = ({ field, message, ...cause }: StatusCause): StatusCause 
   ...(message === undefined ? {} : { message: shortened(message, maxMessage / 2) }),
 });
 
-/** Error that is returned as a metav1.Status. The functions below create one for each reason. */
+/** Error that is returned as a metav1.Status. The functions below create the errors, one function for each reason. */
 export class StatusError extends Error {
   readonly reason: StatusReason;
   readonly code: number;

@@ -10,7 +10,7 @@ export interface StopTimes {
   readonly grace: number;
 }
 
-/** A part of the server. Its constructor stores options and does no work. */
+/** A part of the server. The constructor of a component stores options and does no work. */
 export interface Component {
   /** Resolves once components that depend on this one can use it. */
   start?(signal: AbortSignal): Promise<void> | void;
@@ -47,7 +47,10 @@ export class Lifecycle {
     this.#log = log;
   }
 
-  /** Adds a component, which may use only components that were added before. Its health check has the same name. */
+  /**
+   * Adds a component, which may use only components that were added before. The health check of the component has the
+   * same name.
+   */
   add<C extends Component>(name: string, component: C): C {
     this.#components.push({ name, component });
     return component;
@@ -64,7 +67,10 @@ export class Lifecycle {
       }));
   }
 
-  /** Starts one component after the other. If one fails or the signal is aborted, stops the started ones and throws. */
+  /**
+   * Starts one component after the other. If a component fails or the signal is aborted, stops the started components
+   * and throws.
+   */
   async start(signal: AbortSignal): Promise<void> {
     try {
       for (const named of this.#components) {
@@ -78,7 +84,10 @@ export class Lifecycle {
     }
   }
 
-  /** Drains every component, waits for `announce`, and stops one component after the other, even if some fail. */
+  /**
+   * Drains every component, waits for `announce`, and stops one component after the other, even if some components
+   * fail.
+   */
   async stop(times: StopTimes): Promise<void> {
     for (const named of this.#started) await this.#attempt('drain', named, () => named.component.drain?.());
     if (times.announce > 0) await sleep(times.announce);
@@ -101,7 +110,7 @@ export class Lifecycle {
 
 /**
  * Event that a component publishes. Components that are built later subscribe to it, so no component refers to a later
- * one.
+ * component.
  */
 export class Topic<T = void> {
   readonly #listeners = new Set<(value: T) => void>();

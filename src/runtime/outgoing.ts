@@ -1,6 +1,7 @@
 /**
- * HTTP client for every server except kube-apiserver: log stores, the audit webhook, OpenID providers, and this server when the credential
- * plugin calls it. It uses HTTP/1.1, verifies TLS, follows no redirects and ignores the proxy variables of the environment.
+ * HTTP client for every server except kube-apiserver: log stores, the audit webhook, OpenID providers, and this server
+ * when the credential plugin calls it. The client uses HTTP/1.1, verifies TLS, follows no redirects and ignores the
+ * proxy variables of the environment.
  */
 import type { Agent, Dispatcher } from 'undici';
 import { readBody, untilAborted } from './promises.ts';

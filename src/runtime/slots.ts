@@ -179,7 +179,7 @@ export class HolderSlots {
   readonly #setting: string | undefined;
   readonly #taken = new Shares('places_taken');
 
-  /** `setting`: the configuration key of the limit, if there is one. */
+  /** `setting`: the configuration key of the limit, if any. */
   constructor(what: string, setting?: string) {
     this.#what = what;
     this.#setting = setting;
@@ -199,7 +199,7 @@ export class HolderSlots {
   }
 }
 
-/** Returns 429. `setting`: the configuration key of the limit, if there is one. */
+/** Returns 429. `setting`: the configuration key of the limit, if any. */
 export const tooManyInProgress = (what: string, setting?: string): StatusError =>
   tooManyRequests(
     `${what} are already in progress${setting === undefined ? '' : ` (${setting})`}; please try again later`,
