@@ -1,17 +1,17 @@
 /**
  * The certificate authority of this server: a CA and one serving certificate. The next CA is created and published long
- * before the current one expires. The next CA signs once clients have had time to learn it. The previous CA stays
+ * before the current CA expires. The next CA signs once clients have had time to learn it. The previous CA stays
  * trusted until it expires.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 
 const day = 86_400_000;
-/** Remaining lifetime of a CA at which the next one is created. */
+/** Remaining lifetime of a CA at which the next CA is created. */
 const successorLead = 730 * day;
-/** Time for which a CA is published before it signs. It is long, because people copy the CA to some clients. */
+/** Time for which a CA is published before it signs. The time is long, because people copy the CA to some clients. */
 const announcement = 365 * day;
-/** Minimum remaining lifetime of a CA when the next one starts to sign. */
+/** Minimum remaining lifetime of a CA when the next CA starts to sign. */
 const minOverlap = 30 * day;
 
 /** PEM texts in the Secret platform-serving-cert. */
@@ -85,7 +85,7 @@ function lifeOf(cert: string): { readonly from: number; readonly to: number } {
   return { from: validFromDate.getTime(), to: validToDate.getTime() };
 }
 
-/** Returns whether less than a third of the lifetime of the serving certificate is left, or one of the hosts is missing from it. */
+/** Returns whether the serving certificate has less than a third of its lifetime left, or lacks one of the hosts. */
 export function needsRenewal(cert: string, hosts: readonly string[], now: number): boolean {
   const { from, to } = lifeOf(cert);
   if (now > to - (to - from) / 3) return true;
