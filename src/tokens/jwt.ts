@@ -76,7 +76,9 @@ export const fingerprint = (token: string): string => hash('sha256', token, 'bas
  */
 const maxForeignLife = 10 * 60_000;
 
-/** Maximum characters of a token. This server never signs a longer token, so longer ones are rejected before parsing. */
+/**
+ * Maximum characters of a token. This server never signs a longer token, so longer tokens are rejected before parsing.
+ */
 const maxTokenLength = 16 * 1024;
 
 /** Milliseconds for which the result of a verification is cached. */
@@ -175,7 +177,7 @@ export class Tokens {
     return claims?.type === 'identity' ? claims : undefined;
   }
 
-  /** Returns whether the unverified issuer of a token is this server. No other authenticator gets such a token. */
+  /** Returns whether the unverified issuer of a token is this server. Other authenticators never see such a token. */
   isOurs(token: string): boolean {
     if (token.length > maxTokenLength) return false;
     try {
@@ -233,7 +235,9 @@ export class Tokens {
       : `the token expired at ${rfc3339(claims.exp * 1_000)}`;
   }
 
-  /** Describes why a token with these claims is not a bearer token for this server; undefined if it is one. */
+  /**
+   * Describes why a token with these claims is not a bearer token for this server; undefined if it is a bearer token.
+   */
   #misuseOf(claims: TokenClaims): string | undefined {
     const { type, aud } = claims;
     if (type === 'access')

@@ -1,6 +1,6 @@
 /**
  * Rotates the signing keys. The next keys are published before they sign, so that every replica and every client that
- * caches the key set knows them in time. A retired key verifies until the last of its tokens has expired; only its
+ * caches the key set knows them in time. A retired key verifies tokens until the last of them has expired. Only its
  * public half is kept. One replica rotates the keys. If two replicas try, only one write succeeds, because writes check
  * the resourceVersion of the Secret.
  */

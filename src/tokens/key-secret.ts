@@ -72,7 +72,7 @@ export class KeySecret {
 
   /**
    * Writes the data that `change` returns, unless `change` returns undefined or the Secret was changed in the meantime.
-   * Like all other replicas, this one applies the change when its watch delivers it.
+   * Like all other replicas, this replica applies the change when its watch delivers it.
    */
   async change(change: (data: KeyData, metadata: ObjectMeta) => Promise<KeyData | undefined>): Promise<void> {
     const { client, namespace, name } = this.#options;

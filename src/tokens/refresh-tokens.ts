@@ -89,7 +89,7 @@ export class RefreshTokens {
     return this.#mac(`mark ${text}`).subarray(0, 12).toString('base64url');
   }
 
-  /** Derives a secret from `text`. Only replicas, which have the key, can derive it. */
+  /** Derives a secret from `text`. The key is needed to derive the secret, and only replicas have the key. */
   derive(text: string): string {
     return this.#mac(`derived ${text}`).toString('base64url');
   }

@@ -1,6 +1,6 @@
 /**
- * The keys that sign tokens: one ES256 and one RS256 key, and during a rotation the previous and next ones (key-rotation.ts). All replicas
- * read them from the Secret platform-signing-keys.
+ * The keys that sign tokens: an ES256 key and an RS256 key. During a rotation there are also previous and next keys
+ * (key-rotation.ts). All replicas read them from the Secret platform-signing-keys.
  */
 import {
   createHash,

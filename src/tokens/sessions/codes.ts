@@ -25,8 +25,9 @@ export type Unredeemed = 'unknown' | 'ended' | 'reused' | 'waiting' | 'refused';
 export interface FoundCode {
   readonly session: Session;
   /**
-   * Starts the session, with a refresh token if it is refreshable. 'ended': the code has expired or was revoked, or the
-   * login that authorized it is no longer active. 'changed': another request changed the session since it was found.
+   * Starts the session, with a refresh token if `isRefreshable` is true. 'ended': the code has expired or was revoked,
+   * or the login that authorized it is no longer active. 'changed': another request changed the session since it was
+   * found.
    */
   use(isRefreshable: boolean): Promise<Redeemed | 'ended' | 'changed'>;
 }

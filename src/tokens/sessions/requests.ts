@@ -55,7 +55,7 @@ export class SessionRequests {
     }
   }
 
-  /** Returns undefined if the session was changed or deleted meanwhile. */
+  /** Replaces the session. Returns undefined if it was changed or deleted in the meantime. */
   async put(session: Session): Promise<Session | undefined> {
     try {
       return await this.#send(`${this.#path}/${session.metadata.name}`, { method: 'PUT', body: session });
@@ -65,7 +65,7 @@ export class SessionRequests {
     }
   }
 
-  /** Returns false if the session was changed or deleted meanwhile. */
+  /** Deletes the session. Returns false if it was changed or deleted in the meantime. */
   async delete({ metadata }: Session): Promise<boolean> {
     try {
       await this.#send(`${this.#path}/${metadata.name}`, {

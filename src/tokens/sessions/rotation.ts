@@ -123,7 +123,10 @@ export class Rotation {
     }
   }
 
-  /** Returns the successor that the failed request could not return. Its grace period starts now, on every replica. */
+  /**
+   * Returns the successor that the failed request could not return. The grace period of that successor starts now, on
+   * every replica.
+   */
   async #reissue(session: Session, token: string): Promise<Refreshed | 'changed'> {
     const updated = await this.#store.replace(session, {
       ...session.status,

@@ -56,7 +56,7 @@ export class SessionStore {
     this.#requests = new SessionRequests(options);
     this.#informer = new Informer<Session>({ ...options, path: sessionsPath(options.namespace), watchSeconds });
     this.#informer.onChange((type, session) => {
-      // Names are never reused, so a session that this replica has written must not replace a deleted one.
+      // Names are never reused, so a session that this replica has written must not replace a deleted session.
       if (type === 'DELETED') this.#written.set(session.metadata.name, 'deleted');
       if (type === 'DELETED' || session.status.phase === 'Revoked') this.ended.publish(session.metadata.name);
       if (type === 'DELETED') this.#forget(session);

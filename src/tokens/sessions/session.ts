@@ -1,4 +1,4 @@
-/** The Session object in the cluster. Its name is never reused. */
+/** The Session object in the cluster. The name of a Session is never reused. */
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import { parseMilliseconds } from '../../runtime/time.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Sessions: one object in the cluster per login, watched by every replica and written with compare-and-swap, so any
- * replica serves any request. A session is active until it is revoked, idle or too old, or its user, password or client
- * is removed (docs/security.md).
+ * Sessions: one object in the cluster per login, watched by every replica and written with compare-and-swap. Any
+ * replica can therefore serve any request. A session is active until it is revoked, idle or too old, or its user,
+ * password or client is removed (docs/security.md).
  */
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -141,7 +141,7 @@ export class Sessions {
   }
 
   /**
-   * Revokes all other sessions that the user had when `create` wrote this one, and returns after the writes. The
+   * Revokes all other sessions that the user had when `create` wrote this session. Returns after the writes. The
    * cluster orders all writes, so each of several concurrent logins revokes only the earlier ones, and only the last
    * login remains.
    */
