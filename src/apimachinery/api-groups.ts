@@ -1,6 +1,7 @@
 /**
- * Discovery documents, by which clients find API groups and resources. They have a legacy form (metav1.APIGroupList, APIGroup,
- * APIResourceList) and an aggregated form (apidiscovery.k8s.io, k8s.io/apiserver pkg/endpoints/discovery/aggregated).
+ * Discovery documents, by which clients find API groups and resources. These documents have a legacy form
+ * (metav1.APIGroupList, APIGroup, APIResourceList) and an aggregated form (apidiscovery.k8s.io, k8s.io/apiserver
+ * pkg/endpoints/discovery/aggregated).
  */
 import { createHash } from 'node:crypto';
 import { isKnown, negotiate } from '../http/request/negotiate.ts';
@@ -76,7 +77,7 @@ const versionOf = ({ group, version }: ApiGroupVersion): { groupVersion: string;
   version,
 });
 
-/** Returns the versions of one group. The first one is preferred. */
+/** Returns the versions of one group. The first version is preferred. */
 function apiGroup(members: readonly [ApiGroupVersion, ...ApiGroupVersion[]]): TypeOf<typeof groupSchema> {
   const versions = members.map(versionOf);
   return { name: members[0].group, versions, preferredVersion: versionOf(members[0]) };

@@ -18,9 +18,9 @@ export interface ReadAccess {
 /** Names of the visible namespaces; undefined if everything in the scope of the request is visible. */
 export type Visible = ReadonlySet<string> | undefined;
 
-/** Concurrent reviews of one request. */
+/** Maximum concurrent reviews per request. */
 const concurrency = 32;
-/** Maximum number of reviews of one request. */
+/** Maximum number of reviews per request. */
 const maxCandidates = 1_000;
 
 /**

@@ -105,7 +105,7 @@ export class AuditBody {
       if (this.#problem !== undefined) return { reason: this.#problem };
       const object = JSON.parse(bytes.toString('utf8')) as unknown;
       if (isSensitive(object)) return { reason: 'contains data that is never shown' };
-      // Inside `try`, because redacting throws for objects that are nested too deeply.
+      // This statement is inside `try`, because redaction throws for objects that are nested too deeply.
       return { text: redactedJSON(omitManagedFields ? withoutManagedFields(object) : object) };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') this.discard(tooLarge);

@@ -11,7 +11,8 @@ export async function serve(argv: readonly string[], ended: AbortSignal): Promis
   // A bug in one request must not affect the others.
   process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }));
   process.on('uncaughtException', (error) => log.error('uncaught exception', { error }));
-  // Must be set before lowerWorkers, the first user of the pool. Importing modules does not use it.
+  // The variable must be set before `lowerWorkers`, which is the first to use the pool. The import of modules does not
+  // use the pool.
   process.env['UV_THREADPOOL_SIZE'] ??= String(poolSizeFor(availableParallelism()));
   await lowerWorkers().catch((error: unknown) =>
     log.warn('failed to lower the priority of hashing threads', { error }),
@@ -21,7 +22,7 @@ export async function serve(argv: readonly string[], ended: AbortSignal): Promis
     server = await startServer(flags, log, ended);
   } catch (error) {
     if (ended.aborted) return 0;
-    // Logged last, so that the last line gives the reason.
+    // The error is logged last, so that the last line contains the reason.
     log.error('startup failed', { error });
     return 1;
   }

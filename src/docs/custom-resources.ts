@@ -117,7 +117,7 @@ class CustomResourceDocuments {
       );
       const failed = results.filter((one) => one.status === 'rejected');
       problem = failed[0]?.reason ?? problem;
-      // If all fail, the others probably fail too.
+      // If all reads of a batch fail, the other reads will probably fail too.
       if (failed.length === results.length) break;
     }
     return problem;

@@ -27,7 +27,7 @@ const blockedUp = new Set([
   // Credentials for this server must not reach another server.
   'authorization',
   'cookie',
-  // Replaced by values of this server, which kube-apiserver writes to its audit log.
+  // This server replaces the values, because kube-apiserver writes them to its audit log.
   'audit-id',
   'x-forwarded-for',
   'x-real-ip',

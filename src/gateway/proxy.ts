@@ -234,7 +234,7 @@ class ResponseForwarder implements ResponseHandler {
  * credential.
  */
 export function ownRefusal(upstream: Upstream, status: number, { info }: RequestContext): StatusError | undefined {
-  // A proxy subresource leads to another server, which may request its own credentials.
+  // The subresource `proxy` leads to another server, which may request its own credentials.
   if (status !== 401 || info.subresource === 'proxy') return undefined;
   upstream.renewCredential();
   return serviceUnavailable("kube-apiserver does not accept this server's credentials", 1);
@@ -259,7 +259,7 @@ const single = new Set([
   'retry-after',
   'tk',
   'x-content-type-options',
-  // Request headers.
+  // These are request headers.
   'authorization',
   'from',
   'host',

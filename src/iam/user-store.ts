@@ -45,7 +45,7 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
   statusOf: ({ fields }) => fields.state,
   filters: {
     group: inGroup,
-    // As in ks-apiserver.
+    // ks-apiserver has the same parameter.
     ingroup: { ...inGroup, description: 'Same as group' },
     email: {
       description: 'E-mail address of the user, ignoring case',

@@ -96,7 +96,7 @@ export class PasswordLogin {
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
     const { directory, limiter } = this.#parts;
-    // No user has a name that is too long. All such names are counted together with the empty name.
+    // No user has a longer name. All longer names are counted together with the empty name.
     const username = typed.username.length > maxNameLength ? '' : typed.username;
     const credentials = { ...typed, username };
     const named = directory.named(username);
@@ -205,7 +205,7 @@ export class PasswordLogin {
    */
   #allowedProviders(username: string, named: Account | undefined): (provider: string) => boolean {
     const { directory } = this.#parts;
-    // Providers ignore case, so a name that differs from a local user's only in case belongs to that user.
+    // Providers ignore case, so a name that differs from the name of a local user only in case belongs to that user.
     const owner = named ?? directory.account(username.toLowerCase());
     const isLocal = owner === undefined ? directory.withEmail(username).length > 0 : owner.passwordHash !== undefined;
     if (isLocal) return () => false;

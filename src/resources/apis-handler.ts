@@ -170,7 +170,7 @@ export class ApisHandlers<F> {
     limit: number,
     context: RequestContext,
   ): Promise<Part<F>> {
-    // One object more than the page shows whether there are more pages.
+    // One more object than fits on the page is read, to find out whether there are more pages.
     const max = limit === 0 ? Infinity : limit + 1;
     const part = (selected: readonly StoredObject<F>[], resourceVersion: number): Part<F> => {
       const first = firstFrom(selected, start);

@@ -290,7 +290,7 @@ export class Tokens {
         issuer,
         complete: true,
       });
-      // RFC 7515 section 4.1.11: no extension is supported, and this server issues no token that requires one.
+      // RFC 7515 section 4.1.11: no extension is supported, and no token of this server requires an extension.
       return header.crit === undefined && typeof payload === 'object' ? claimsOf(header.typ, payload) : undefined;
     } catch {
       return undefined;

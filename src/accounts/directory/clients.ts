@@ -35,7 +35,7 @@ export const pagesClient: ConfiguredClient = { ...publicClient, name: 'platform-
 export const builtInClients = (issuer: string): readonly ConfiguredClient[] => [
   // The credential plugin for kubectl; RFC 8252 section 7.3.
   { ...publicClient, name: 'platform-cli', redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'] },
-  // The API explorer. It is part of this server, so it needs no consent.
+  // The API explorer needs no consent, because it is part of this server.
   { ...publicClient, name: 'platform-docs', redirectURIs: [`${issuer}/docs/callback`], consent: false },
 ];
 

@@ -241,7 +241,7 @@ export class Directory {
     // Other replicas may already use a newer configuration that this replica has rejected.
     const isNewest = problems.length === 0;
     if (isNewest && this.clients.get(clientID) === undefined) return true;
-    // The session has no user, or none yet.
+    // The session has no user, or has no user yet.
     if (subjectKind !== undefined || userUID === '') return false;
     if (isNewest && identity !== undefined && !this.#providers.has(identity.provider)) return true;
     const configured = this.configured(userName);

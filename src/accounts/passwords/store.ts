@@ -78,7 +78,7 @@ export class PasswordStore {
     const values: Values = {
       [key]: hash,
       [rehashedKey(key)]: null,
-      // Remove the generated password once it is no longer valid.
+      // Removes the generated password, which is no longer valid.
       ...(passwordRef.name === objectNames.adminSecret ? { [objectKeys.password]: null } : {}),
       ...(isConfigured && byUser ? { [changedKey(key)]: rfc3339(this.#clock.now()) } : {}),
     };
@@ -124,7 +124,7 @@ export class PasswordStore {
       const rehashed = `${credentialIDOf(hash)} ${credentialID}`;
       await this.#patch(name, { [key]: hash, [rehashedKey(key)]: rehashed }, secret.metadata.resourceVersion);
     } catch (error) {
-      // Another write came first, perhaps with another password.
+      // Another write was first, perhaps with another password.
       if (!isKubeError(error, 409)) this.#log.warn('password rehash failed', { user: username, error });
     }
   }

@@ -81,7 +81,8 @@ async function secure(
 ): Promise<Client> {
   await once(socket, 'connect');
   if (!startTLS && new URL(url).protocol === 'ldap:') return clientOn(socket);
-  // Do not reuse this client: bytes that it has read after the response were sent before TLS, possibly by an attacker.
+  // This client must not be reused: bytes that it has read after the response were sent before TLS, possibly by an
+  // attacker.
   if (startTLS) await clientOn(socket).exop(startTLSRequest);
   const servername = isIP(host) === 0 ? host : undefined;
   const secured = connectTLS({ socket, host, servername, ca: caCertificate });
@@ -93,7 +94,7 @@ async function secure(
 function clientOn(socket: Socket): Client {
   let isUsed = false;
   return new Client({
-    // Required, but unused: the socket exists already.
+    // The client requires a URL, but does not use it, because the socket already exists.
     url: 'ldap://directory',
     createConnection: () => {
       if (isUsed) throw new Error('the connection was lost');

@@ -41,7 +41,8 @@ export async function lookUp(service: Service, login: string): Promise<LookUp> {
       connection.run(async (client) => {
         // RFC 4513 section 5.1.2: a bind without a password succeeds for any entry.
         const isRight = entry !== undefined && password !== '' && (await canBind(client, entry.dn, password));
-        // Without an entry, this bind replaces the bind as the entry, so that all failed logins send the same requests.
+        // If there is no entry, this bind replaces the bind as the entry, so that all failed logins send the same
+        // requests.
         if (entry === undefined || isRight) await bindAsService(client, service);
         return isRight ? await statementOf(client, settings, entry) : undefined;
       }),

@@ -104,7 +104,7 @@ class OpenIDProvider implements RedirectProvider {
       {
         [client.customFetch]: fetchOverTLS(caCertificate),
         timeout,
-        // Verify the signature of the id_token too, rather than rely on TLS alone.
+        // Verifies the signature of the id_token, instead of relying on TLS alone.
         execute: [client.enableNonRepudiationChecks],
       },
     );

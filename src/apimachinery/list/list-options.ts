@@ -24,7 +24,7 @@ export const optionsShape = <F extends AnySchema, U extends AnySchema, S extends
     oneOrNone('NotOlderThan', 'Exact').optional(),
   ),
   allowWatchBookmarks: described('Send BOOKMARK events that report the progress of the watch', unset),
-  // No default, because even false is valid only for a watch.
+  // This parameter has no default, because even false is valid only for a watch.
   sendInitialEvents: described('Start a watch with the existing objects', flag),
   timeoutSeconds: described('Duration of a watch in seconds', seconds),
 });

@@ -11,8 +11,8 @@ interface CachedRun<Item, Run> {
 }
 
 /**
- * Cuts sequences of items into runs and caches the result of `make` for each run. A run stays cached as long as its items are unchanged and
- * consecutive, whatever changes before and after them.
+ * Cuts sequences of items into runs and caches the result of `make` for each run. A run stays cached as long as its
+ * items are unchanged and consecutive, regardless of changes before and after them.
  */
 export class Runs<Item extends object, Run> {
   readonly #options: RunsOptions<Item, Run>;

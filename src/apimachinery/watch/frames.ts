@@ -29,7 +29,7 @@ export function frame(format: Format, type: EventType, object: readonly Buffer[]
     const line = [heads[type], ...object, tail];
     return format === 'lines' ? line : [textHead(line.reduce((sum, { length }) => sum + length, 0)), ...line];
   }
-  // An empty id makes the client reconnect without the id that was refused, that is, from the start.
+  // An empty id makes the client reconnect without the refused id, and therefore from the start.
   const field = type === 'ERROR' ? 'id:\n' : id === undefined ? '' : `id: ${id}\n`;
   return [Buffer.from(`${field}data: `), heads[type], ...object, eventTail];
 }

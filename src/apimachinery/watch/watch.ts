@@ -285,7 +285,7 @@ export class Watch<F> {
       if (this.#body.isFull) await this.#body.drained();
       else if (slice.isOver) await slice.next();
       else {
-        // Nothing may be awaited between finding no more changes and setting #follows.
+        // This code must not await anything between finding no more changes and setting #follows.
         const part = this.#next(slice);
         if (part === undefined) break;
         if (part.length > 0) this.#write(part);

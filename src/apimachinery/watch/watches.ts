@@ -53,7 +53,7 @@ export class Watches<F> {
     const { from, serverSentEvents, isResumed } = request;
     const position = from === undefined ? store.history.position : store.history.positionAfter(from);
     const tooOld = (): StatusError => expired(`too old resource version: ${from} (${store.history.since})`);
-    // After status 200, a client of server-sent events would repeat the same request forever.
+    // If the status were 200, a client of server-sent events would repeat the same request forever.
     if (position === undefined && serverSentEvents === true && isResumed !== true && !isHandshake(res)) throw tooOld();
     const response = beginWatch(req, res, serverSentEvents);
     const { format, body } = response;
@@ -159,7 +159,7 @@ export class Watches<F> {
     const end = start + changes.length;
     let slice = new Slice();
     for (const channel of this.#channels) {
-      // The watches of a channel in lanes encode changes in the lanes of their users.
+      // If a channel is in lanes, its watches encode changes in the lanes of their users.
       const part = channel.isInLanes ? undefined : this.#partOf(channel, changes);
       for (const watch of channel.watches) {
         if (slice.isOver) {

@@ -155,7 +155,7 @@ class Plugin {
   /** Returns the command with which a user can log in for the next calls. */
   get #command(): string {
     const { caFile, login, username, audience } = this.#flags;
-    // At a terminal kubectl does not pass the CA of its cluster.
+    // At a terminal, kubectl does not pass the CA of its cluster to the command.
     const isClusters = caFile === undefined && this.#hasCA;
     const values = { server: this.#url, 'ca-file': isClusters ? 'FILE' : caFile, login, username, audience };
     const given = Object.entries(values).flatMap(([name, value]) =>

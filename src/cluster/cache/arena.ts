@@ -169,7 +169,7 @@ export class Arena {
 
   #settle(object: StoredObject<unknown>): void {
     this.#moves += 1;
-    // Small slabs, so that a small store wastes little.
+    // Slabs are small at first, so that a small store wastes little memory.
     const size = Math.min(slabSize, Math.max(smallestSlab, this.#slabBytes));
     if (object.length * 2 > size) return this.#newSlab(object.length).add(object);
     const full = this.#open;

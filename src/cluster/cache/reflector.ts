@@ -254,7 +254,7 @@ export class Reflector<T> {
     const delay = expired && (this.#state === 'watch' || this.#failures === 0) ? 0 : this.#backoff();
     this.#failures += 1;
     this.#state = this.#stateAfter(error);
-    // 429: the storage of a new CustomResourceDefinition is being prepared.
+    // 429 means that the storage of a new CustomResourceDefinition is being prepared.
     const level = error instanceof KubeError && error.code === 429 ? 'info' : 'warn';
     log.log(level, expired ? 'resourceVersion expired, listing again' : 'list or watch failed', { path, error, delay });
     return delay;

@@ -145,7 +145,7 @@ export class Selections {
     const cached = key === undefined ? undefined : this.#cached.get(key);
     if (cached !== undefined) return use(cached.objects);
     if (key !== undefined) {
-      // Concurrent identical requests wait for the first.
+      // Concurrent identical requests wait for the first request.
       const inProgress = this.#inProgress.get(key);
       if (inProgress !== undefined) {
         await inProgress;

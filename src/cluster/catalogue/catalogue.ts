@@ -220,7 +220,7 @@ export class Catalogue {
     return discovery.resources.flatMap((discovered) => {
       const { resource, group, singular, namespaced, kind, shortNames, verbs } = discovered;
       const readable = ['get', 'list', 'watch'].filter((verb) => verbs.includes(verb));
-      // Only the preferred version, which comes first, is listed.
+      // The preferred version comes first. Other versions are not listed.
       if (readable.length === 0 || versions.has(idOf(discovered))) return [];
       versions.add(idOf(discovered));
       const isFirst = discovery.resolve(resource) === discovered;

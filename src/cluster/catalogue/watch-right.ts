@@ -58,7 +58,7 @@ export class WatchRight {
     await sleep(clock, reviewDelay, signal);
     if (signal.aborted) return;
     rights.forget(resource);
-    // If the review fails, the next 403 starts another one.
+    // If the review fails, the next 403 starts another review.
     const isAllowed = await rights.mayListAndWatch(resource).catch(() => undefined);
     this.#isReviewing = false;
     if (isAllowed === true && this.#isRefused) this.#allowedAt = clock.now();

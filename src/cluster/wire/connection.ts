@@ -257,7 +257,7 @@ export class UpstreamConnection implements ResponseEvents {
 
   #release(): void {
     this.#resumeReading();
-    // The rest of an unsent body would be taken for the next request.
+    // kube-apiserver would read the rest of an unsent body as the next request.
     if (this.#parser.isReusable && this.#isBodySent && !this.#isRetired && !this.isClosed) {
       this.#hasServed = true;
       this.#socket.setTimeout(idleTimeout);

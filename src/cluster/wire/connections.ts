@@ -106,7 +106,7 @@ export class Connections implements ConnectionOwner {
     this.#all.delete(connection);
     const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
-    // A connection whose request is retried has been replaced already.
+    // A connection whose request is retried has already been replaced.
     const next = this.#all.size < this.#max ? this.#next() : undefined;
     if (next !== undefined) this.#add().send(next);
   }

@@ -46,7 +46,7 @@ export const authentication =
     } catch (error) {
       return refuse(error);
     }
-    // If the limit refuses the request, nothing else handles a rejection.
+    // If the limit refuses the request, no other code handles a rejection of `pending`.
     pending.catch(() => undefined);
     const leave = awaiting(exchange);
     return pending.then(accept, refuse).finally(leave);

@@ -20,7 +20,7 @@ export const deadline =
     const expire = (): void => {
       const { res } = exchange;
       const isWritten = res.writableEnded;
-      // A pipelined response waits for the previous one, so its client is not late yet.
+      // A pipelined response waits for the previous response, so its client is not late yet.
       if (isWritten && res.socket === null) return void res.once('socket', () => timer.refresh());
       const error = timeout('the request exceeded its deadline');
       exchange.abort(error);

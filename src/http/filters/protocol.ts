@@ -29,7 +29,7 @@ const methods = new Set(METHODS);
  * 2.3, 3.2 and 6.1.
  */
 export const protocol: RequestFilter = ({ req, res }) => {
-  // The router would match `post` to a POST route, but its verb would not be `create` in the review.
+  // The router would match `post` to a POST route, but the verb of the request would not be `create` in the review.
   if (!methods.has(req.method)) throw badRequest('unknown method: methods are case-sensitive, such as GET and POST');
   if (!(req instanceof IncomingMessage)) return;
   if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0')

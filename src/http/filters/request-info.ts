@@ -75,7 +75,7 @@ const unreadable = /;|%(?![0-9a-f]{2})/i;
  */
 export function parseQueryAsGo(search: string): URLSearchParams {
   const pairs = search.split('&').filter((pair) => !unreadable.test(pair));
-  // With the leading ampersand, URLSearchParams keeps a question mark as part of the first name.
+  // The leading ampersand makes URLSearchParams keep a question mark as part of the first name.
   return new URLSearchParams(`&${pairs.join('&')}`);
 }
 

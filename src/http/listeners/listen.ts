@@ -248,7 +248,7 @@ export async function listenTLS(
     ...http1,
     handshakeTimeout: http1.headersTimeout,
     allowHTTP1: true,
-    // Same as the default of node:http. Pieces of a response must not wait until earlier pieces are acknowledged.
+    // This is the default of node:http. Pieces of a response must not wait until earlier pieces are acknowledged.
     noDelay: true,
     // Otherwise Node drops headers whose values start or end with white space. Impersonation of ` bob` must be refused,
     // not ignored.

@@ -61,7 +61,7 @@ export class ClientFrames {
       if (read === 0) break;
       bytes = bytes.subarray(read);
     }
-    // A copy, because a slice would keep the whole chunk in memory.
+    // The bytes are copied, because a slice would keep the whole chunk in memory.
     this.#incomplete = this.#isOver ? nothing : Buffer.from(bytes);
     return replies;
   }

@@ -99,7 +99,7 @@ export function accept(req: Request, res: Response): void {
   const frames = new ClientFrames();
   socket.on('data', (chunk: Buffer) => {
     for (const { frame, isLast } of frames.replies(chunk)) {
-      // No frame follows the close frame of this server, to which the client's close is the reply.
+      // No frame follows the close frame of this server. The client's close is the reply to that frame.
       if (!res.writableEnded && (isLast || socket.writableLength < maxWaiting)) socket.write(frame);
       if (!isLast) continue;
       res.end();

@@ -32,7 +32,7 @@ function multiply(a: number, b: number): number {
 
 /** Returns x^(8 × bytes). Multiplying a checksum by this power has the effect of appending `bytes` zero bytes. */
 function shiftOver(bytes: number): number {
-  // x^8, x^16, x^32, …: one power for each bit of `bytes`.
+  // The powers are x^8, x^16, x^32 and so on, one for each bit of `bytes`.
   let power = one >>> 8;
   let shift = one;
   for (let rest = bytes; rest > 0; rest = Math.floor(rest / 2)) {

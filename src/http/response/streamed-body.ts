@@ -43,7 +43,7 @@ export class StreamedBody {
     this.#res = res;
     this.#last = last;
     const stream = http2StreamOf(res);
-    // A pipelined response that waits for the previous one has no socket yet.
+    // A pipelined response that waits for the previous response has no socket yet.
     const socket = res instanceof ServerResponse ? res.socket : null;
     this.#out = stream ?? socket ?? res;
     this.framing = socket !== null && res.chunkedEncoding ? 'chunked' : 'plain';

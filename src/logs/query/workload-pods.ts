@@ -34,7 +34,7 @@ const searchOf = (workload: string, pattern: string, owns: Search['owns']): Sear
 });
 
 function found({ workload, pattern, ownPods, alsoPods, notPods: others }: Search): WorkloadPods {
-  // In another namespace, a pod with the name of an own pod may belong to another workload.
+  // In another namespace, a pod with the name of a pod of this workload may belong to another workload.
   const notPods = new Set([...others].filter((name) => !ownPods.has(name)));
   if (alsoPods.size > maxNames || notPods.size > maxNames)
     throw badRequest(`workload_query: "${workload}" matches too many pods: use a longer keyword, or name namespaces`);

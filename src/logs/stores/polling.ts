@@ -66,7 +66,7 @@ export async function* followByPolling(
       }
       // Records that existed when polling started are not new.
       if (fresh.length > 0 && !isFirst) yield fresh;
-      // A short page is the last one, unless it was cut because its records are large.
+      // A short page is the last page, unless it was cut because its records are large.
       if (records.length === 0 || (records.length < page && partial === undefined)) break;
       from += records.length;
       const last = secondsOf(records.at(-1)?.time ?? '');

@@ -95,7 +95,7 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
     const refused = await ownPassword.change(account, typed.password, typed.new_password, from);
     if (refused !== undefined) throw passwordRefusal(refused);
     const now = directory.account(account.username);
-    // The change revokes all logins with the previous password, including this one.
+    // The change revokes all logins with the previous password, including the login of this browser.
     if (now !== undefined && (await browserLogin(page, parts)) === undefined)
       await logInBrowser(parts, page, { account: now });
     const notice = 'All other sessions that were started with the old password are logged out.';

@@ -120,7 +120,7 @@ async function authorize(
   const { auditID, sourceIP, log } = context;
   const destination = destinationOf(query, parts.directory);
   const sendBack = (parameters: Readonly<Record<string, string>>): void => {
-    // RFC 9207 for `iss`.
+    // RFC 9207 defines `iss`.
     const common = { state: query.get('state') ?? undefined, iss: parts.issuer() };
     seeOther(res, withParameters(destination.redirectURI, { ...parameters, ...common }));
   };

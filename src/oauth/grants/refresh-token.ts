@@ -35,7 +35,7 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
         redeem: async () => {
           const refreshed = await found.use();
           if (refreshed === 'changed') return refreshed;
-          // The user may have changed during the write.
+          // The user may have been changed during the write.
           const now = subjectOf(refreshed.session, directory);
           if (now === undefined) throw refused(request, 'ended');
           return { ...refreshed, subject: now, scope };

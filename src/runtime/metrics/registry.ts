@@ -102,7 +102,8 @@ export function collected<L extends LabelSet>(
     for (const [labels, value] of read?.() ?? []) this.inc(bounded(definition, labels), value);
   }
   const metric = kind === 'counter' ? Counter : Gauge;
-  // The metric registers itself. oxlint-disable-next-line no-new
+  // The metric registers itself.
+  // oxlint-disable-next-line no-new
   new metric({ ...options, collect });
   return {
     ...definition,

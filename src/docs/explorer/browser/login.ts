@@ -79,7 +79,7 @@ export class ExplorerLogin {
   /** Exchanges the code, and resolves with the pending login. Throws LoginProblem. */
   async finish(query: URLSearchParams): Promise<PendingLogin> {
     const pending = parsePendingLogin(sessionStorage.getItem(key));
-    // A pending login accepts one response, valid or not.
+    // A pending login accepts only one response, whether or not it is valid.
     sessionStorage.removeItem(key);
     const code = authorizationCode(query, pending, this.#site.issuer);
     if (!this.isHere || pending === undefined) throw new LoginProblem(`Log in at ${this.#site.issuer}/docs.`);

@@ -21,7 +21,7 @@ export interface OperationViewContext {
 const maxUnfolded = 8;
 /** Parameters that stay unfolded. */
 const common = new Set([
-  // Logs.
+  // Parameters of log queries.
   'operation',
   'namespaces',
   'pods',
@@ -30,7 +30,7 @@ const common = new Set([
   'end_time',
   'size',
   'follow',
-  // Lists.
+  // Parameters of lists.
   'page',
   'limit',
   'sortBy',

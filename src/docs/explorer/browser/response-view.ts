@@ -110,7 +110,7 @@ class BodyView {
     for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
       this.#bytes += part.value.length;
       this.#timer ??= setTimeout(() => this.#render(), interval);
-      // Only the size of the rest is shown.
+      // The page shows only the size of the rest.
       if (this.#excerpt.isCut && !this.#isStream) continue;
       const text = decoder.decode(part.value, { stream: true });
       this.#excerpt.add(indenter === undefined ? text : indenter.add(text));

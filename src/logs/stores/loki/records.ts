@@ -41,7 +41,7 @@ export async function* recordsOf(
     let { from, to } = range;
     while (from < to && left > 0) {
       const { entries, isCut } = await fetchFirst(query, { from, to }, size);
-      // Undefined if the response contains only records from just before `from`.
+      // There is no last record if the response contains only records from just before `from`.
       const last = entries.at(-1)?.time ?? textOf(from);
       // Further records may have the same time as the last record.
       let piece = isCut ? entries.filter((entry) => entry.time !== last) : entries;

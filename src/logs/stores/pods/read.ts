@@ -123,7 +123,8 @@ export async function readLog(
     if (response.status !== 200) {
       await readBody(body, maxErrorBytes).catch(() => undefined);
       if (response.status === 403) return result('refused');
-      // 204: the pod is not scheduled. 400: the container has not started, or has no previous instance.
+      // 204 means that the pod is not scheduled. 400 means that the container has not started, or has no previous
+      // instance.
       return result([204, 400, 404].includes(response.status) ? 'none' : 'unreadable');
     }
     if (options.follow === true) clearTimeout(timer);
