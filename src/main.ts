@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Runs the server, or the command that is the first argument (cli/help.ts). Exit codes: 0 success, 1 failure, 2 wrong
+ * Runs the server, or the command named by the first argument (cli/help.ts). Exit codes: 0 success, 1 failure, 2 wrong
  * command line.
  *
  * Other modules are imported after the signal handlers are set, so that no signal is lost during the import. The first

@@ -76,7 +76,7 @@ export class AuditRecord {
     this.#responseHeaders = headers;
   }
 
-  /** Sets the user who is known only later, by a login. */
+  /** Sets the user of a login, who is unknown when the request starts. */
   identify(user: AuditedUser): void {
     this.#user = user;
   }

@@ -8,7 +8,7 @@ import { startServer, type RunningServer } from '../server.ts';
 export async function serve(argv: readonly string[], ended: AbortSignal): Promise<number> {
   const log = createLogger();
   const flags = parseFlags(argv, process.env);
-  // A bug in one request must not affect the others.
+  // A bug in one request must not affect other requests.
   process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }));
   process.on('uncaughtException', (error) => log.error('uncaught exception', { error }));
   // The variable must be set before `lowerWorkers`, which is the first to use the pool. The import of modules does not

@@ -97,7 +97,7 @@ export class WriteBehind<T extends object | string | true> {
         log.warn(`writing ${what} failed`, { key, error });
         if (isPermanent(error)) continue;
         const later = this.#waiting.get(key);
-        // Moves the key to the end, so that it does not delay the others.
+        // Moves the key to the end, so that it does not delay the other keys.
         this.#waiting.delete(key);
         this.#waiting.set(key, later === undefined ? value : merge(value, later));
         return false;

@@ -23,7 +23,7 @@ const username = z
     'must consist of lower-case letters, digits, "-" and ".", and start and end with a letter or digit',
   );
 
-/** The same rules as in the CustomResourceDefinition of users. */
+/** These rules are the same as in the CustomResourceDefinition of users. */
 const group = z
   .string()
   .max(253)

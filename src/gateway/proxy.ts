@@ -286,7 +286,7 @@ function pairsOf(headers: readonly string[]): [string, string[]][] {
   return [...values];
 }
 
-/** Characters of a reason phrase (RFC 9112 section 4). Node reads others, but does not write them. */
+/** Characters of a reason phrase (RFC 9112 section 4). Node reads other characters, but does not write them. */
 const phrase = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**

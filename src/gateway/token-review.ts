@@ -1,6 +1,6 @@
 /**
- * Responds to TokenReviews of access tokens of this server, which kube-apiserver does not know, so that components with delegated
- * authentication work at the gateway. All other reviews are forwarded.
+ * Responds to TokenReviews of access tokens of this server, so that components with delegated authentication work at
+ * the gateway. kube-apiserver cannot validate these tokens. All other reviews are forwarded.
  */
 import type { Request, Response } from 'express';
 import type { AccessTokens } from '../auth/authenticators/access-tokens.ts';

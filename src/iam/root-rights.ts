@@ -107,7 +107,7 @@ export async function missingRootRight(
   for (const namespace of new Set([system, release.namespace]))
     for (const right of await rightsOf(client, byName, namespace)) {
       // A rule may come from a RoleBinding, or from a ClusterRoleBinding, which applies in all namespaces and at
-      // cluster scope. The response does not show which of them it is.
+      // cluster scope. The response does not show the kind of binding.
       const { namespace: _, ...everywhere } = right;
       rights.push(everywhere, right);
     }

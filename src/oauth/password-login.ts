@@ -68,7 +68,9 @@ interface Target {
 }
 
 interface ProviderResult extends Target {
-  /** Identity at the provider, undefined if no provider that is allowed to get the password knows the name. */
+  /**
+   * Identity at the provider; undefined if the name is unknown to every provider that is allowed to get the password.
+   */
   readonly identity?: Identity | undefined;
   /** Person, undefined for a wrong password. */
   readonly person?: Person | undefined;

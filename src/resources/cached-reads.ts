@@ -1,4 +1,4 @@
-/** Serves cached resources at /kapis (docs/reference/api.md). UncachedReads serves the others. */
+/** Serves cached resources at /kapis (docs/reference/api.md). UncachedReads serves all other resources. */
 import type { Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { copied } from '../runtime/bounded-cache.ts';
@@ -159,7 +159,7 @@ export class CachedReads<F> implements ReadHandlers {
     });
   }
 
-  /** Returns the start of a watch and its first events. Throws if the watch cannot start there. */
+  /** Returns the start of a watch and its first events. Throws if the watch cannot start at the requested version. */
   async #startOf(
     { req, context, granted: { mediaType } }: ReadRequest,
     { resourceVersion, sendInitialEvents, allowWatchBookmarks }: WatchOptions,

@@ -1,6 +1,6 @@
 /**
- * Serves resources that are not cached at /kapis (docs/reference/api.md). Each request reads them from kube-apiserver
- * as the caller, and supports the same filters, orders and pages. Watches are forwarded.
+ * Serves uncached resources at /kapis (docs/reference/api.md). Each request reads them from kube-apiserver as the
+ * caller, and supports the same filters, orders and pages. Watches are forwarded.
  */
 import { holderOf } from '../auth/user.ts';
 import { Slots } from '../runtime/slots.ts';

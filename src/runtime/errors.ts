@@ -150,7 +150,10 @@ const tokenError = (message: string, problem?: string): StatusError => {
   return new StatusError('Unauthorized', 401, message, { headers: { 'WWW-Authenticate': challenge } });
 };
 
-/** Returns 401 for a malformed Authorization header. `problem` describes why it or the token in it is malformed. */
+/**
+ * Returns 401 for a malformed Authorization header. `problem` describes why the header, or the token in it, is
+ * malformed.
+ */
 export const malformedCredentials = (problem: string): StatusError => tokenError(`${problem}: ${usage}`, problem);
 
 /**

@@ -3,7 +3,7 @@ import { tooManyRequests, type StatusError } from './errors.ts';
 import { keysOf, Shares, type ShareHolder } from './shares.ts';
 
 export interface SlotsOptions {
-  /** Purpose of the slots, in the plural. Refusal messages begin with it. */
+  /** Purpose of the slots, in the plural. Refusal messages begin with this text. */
   readonly what: string;
   readonly total: number;
   /** Maximum slots per user or address. Default: `total`. */

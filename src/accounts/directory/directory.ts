@@ -52,7 +52,7 @@ export class Directory {
   readonly #objects = new AccountIndex();
   /** Display names of the identity providers, by name. */
   #providers: ReadonlyMap<string, string> = new Map();
-  /** Hash parameters of all User objects since the start, deleted ones included. */
+  /** Hash parameters of all User objects since the start, including deleted objects. */
   readonly #parameters = new Set<HashParameters>();
   readonly #clock: Clock;
 

@@ -3,11 +3,11 @@
  * - a hard limit per pair of user and address,
  * - a delay per user that doubles from the third failure on,
  * - wider limits per address and per client within a sliding window.
- * Names that do not exist count like those that do. Users are counted by the typed name: a count shared by an e-mail
- * address and a username would reveal that they belong together. Failures with other names than the username also share
- * one count per account. Logins by username ignore that count. Replicas share the first two counts
- * (shared-failures.ts), and the addresses from which users have logged in. Failures from other addresses do not delay a
- * login from such an address. No login waits for other replicas.
+ * Nonexistent names count like existing names. Users are counted by the typed name: a count shared by an e-mail address
+ * and a username would reveal that they belong together. Failures with other names than the username also share one
+ * count per account. Logins by username ignore that count. Replicas share the first two counts (shared-failures.ts),
+ * and the addresses from which users have logged in. Failures from other addresses do not delay a login from such an
+ * address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { limitedAttempts } from '../../runtime/metrics/definitions.ts';
@@ -39,8 +39,8 @@ export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username'
 }
 
 /**
- * A guess at the code of a login at an OpenID provider. Counted per address only, since the caller chooses everything
- * else.
+ * A guess at the code of a login at an OpenID provider. Counted only per address, because the caller chooses all other
+ * values.
  */
 export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
   readonly guesses: 'provider code';
@@ -170,9 +170,9 @@ export class LoginLimiter {
 
   /**
    * Returns the same as `retryAfter`, but if the result is 0 the attempt is under way until `leave`. Attempts under way
-   * count as failures, so concurrent attempts cannot exceed the limits. An attempt that exceeds them only because of
-   * others under way waits for their outcome: only failures cause a refusal. `guesses` is the number of failures that
-   * the attempt may cause.
+   * count as failures, so concurrent attempts cannot exceed the limits. An attempt that exceeds the limits only because
+   * of other attempts under way waits for their outcome, because only failures cause a refusal. `guesses` is the number
+   * of failures that the attempt may cause.
    */
   enter(attempt: Attempt, guesses = 1): number | Promise<number> {
     const outcome = this.#enter(attempt, guesses);

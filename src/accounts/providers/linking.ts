@@ -128,7 +128,7 @@ export class Linking {
     return now() ?? account;
   }
 
-  /** Drops an e-mail address that another user has: otherwise neither could log in with it. */
+  /** Drops an e-mail address that another user has: otherwise neither user could log in with the address. */
   #emailOf({ email }: Person, username: string): Person['email'] {
     const isTaken = typeof email === 'string' && this.#directory.withEmail(email).some((name) => name !== username);
     return isTaken ? undefined : email;

@@ -8,7 +8,9 @@ import type { LookUp } from './provider.ts';
 
 /** Result of looking up a name at all providers. Holds a connection until `close`. */
 export interface Candidate {
-  /** Identity at the provider, undefined if no provider that is allowed to get the password knows the name. */
+  /**
+   * Identity at the provider; undefined if the name is unknown to every provider that is allowed to get the password.
+   */
   readonly identity: Identity | undefined;
   /**
    * Returns undefined for a wrong password. Throws 503 if a provider is unavailable, and 429 if too many logins wait
@@ -42,7 +44,7 @@ export class PasswordProviders {
   }
 
   /**
-   * Finds the first configured provider that knows the name. Only that provider gets the password. The other providers
+   * Finds the first configured provider that has the name. Only that provider gets the password. The other providers
    * search for a random name instead, so every failed login sends the same requests. `authenticate` throws the errors
    * of providers.
    */
@@ -67,7 +69,7 @@ export class PasswordProviders {
     };
     for (const [index, provider] of order.entries()) {
       const { name } = provider;
-      // An unavailable provider may be the provider that knows the name.
+      // An unavailable provider may be the provider that has the name.
       const getsLogin = failures.size === 0 && isAllowed(name);
       const found = await recorded(provider, this.#lookUpAt(provider, getsLogin ? login : randomUUID(), source));
       if (found === undefined) continue;

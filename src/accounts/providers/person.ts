@@ -6,7 +6,7 @@ export interface Person {
   readonly identity: Identity;
   /** The name from which a username is derived. */
   readonly username: string;
-  /** E-mail address: null if there is none, undefined if the provider gives no trustworthy address. */
+  /** E-mail address: null if there is none, undefined if the provider returns no trustworthy address. */
   readonly email: string | null | undefined;
   readonly displayName: string | undefined;
   /** Groups at the provider, each as `provider:group`. */

@@ -6,9 +6,9 @@ import type { Statement } from './person.ts';
 
 /** Result of looking up a name at a provider. Holds a connection until `close`. */
 export interface LookUp {
-  /** Subject of the entry, undefined if the provider does not know the name. */
+  /** Subject of the entry; undefined if the provider does not have the name. */
   readonly subject: string | undefined;
-  /** Returns undefined for a wrong password. Sends the same requests if the provider does not know the name. */
+  /** Returns undefined for a wrong password. Sends the same requests if the provider does not have the name. */
   authenticate(password: string): Promise<Statement | undefined>;
   /** Closes the connection. Can be called more than once. */
   close(): void;

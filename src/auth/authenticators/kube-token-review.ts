@@ -87,13 +87,13 @@ async function requestReview(
 }
 
 /**
- * Authenticates ServiceAccount tokens, and all others that kube-apiserver accepts, by TokenReview
+ * Authenticates ServiceAccount tokens, and all other tokens that kube-apiserver accepts, by TokenReview
  * (authentication.k8s.io/v1). Only JWTs are reviewed, and they must be valid for one of the `audiences`.
  *
  * - Results are cached for seconds. Refusals have a separate cache, so that forged tokens do not evict valid tokens.
- * - Each address holds only a few slots, so that reviews for others stay fast.
+ * - Each address holds only a few slots, so that reviews for other addresses stay fast.
  * - Rechecks of open streams have their own slots, which forged tokens cannot fill.
- * - All issuers except that of this server's own ServiceAccount token share few slots.
+ * - All issuers except the issuer of this server's own ServiceAccount token share few slots.
  */
 export function tokenReview(
   client: KubeClient,

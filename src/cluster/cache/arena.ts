@@ -9,7 +9,7 @@ import type { Slab, StoredObject } from './stored-object.ts';
 
 const slabSize = 128 * 1024;
 const smallestSlab = 8 * 1024;
-/** Contiguous objects of at least this many bytes are not moved next to others. */
+/** Contiguous objects of at least this many bytes are not moved next to other objects. */
 const longRun = slabSize / 4;
 /** Bytes of replaced states that stay unpacked: watches read a replaced state immediately, if at all. */
 const maxFresh = 4 * 1024 * 1024;
@@ -204,7 +204,7 @@ export class Arena {
     this.#slabBytes -= slab.memory.length;
   }
 
-  /** Packs the objects of the oldest slabs until the others fit into the limit. */
+  /** Packs the objects of the oldest slabs until the remaining slabs fit into the limit. */
   #makeRoom(): void {
     if (this.#slabBytes <= this.#limit) return;
     for (const slab of this.#slabs) {

@@ -46,7 +46,10 @@ export class History<F> {
     return resourceVersion >= this.#floor && resourceVersion < this.#since;
   }
 
-  /** Applies information that was requested at `oldestPosition`. Ignores it if changes have been removed since. */
+  /**
+   * Applies information that was requested at `oldestPosition`. Ignores the information if changes were removed in the
+   * meantime.
+   */
   recall(oldestPosition: number, { floor, since }: Recalled): void {
     if (oldestPosition !== this.oldestPosition) return;
     this.#floor = Math.max(this.#floor, floor);

@@ -70,8 +70,9 @@ export class Informer<T extends KubeObject> {
   }
 
   /**
-   * Calls the listener for each change, including the objects of the first list (ADDED) and the differences found by a later list.
-   * A DELETED object has its last known state. If a listener throws, the error is logged and the others are still called.
+   * Calls the listener for each change, including the objects of the first list (ADDED) and the differences found by a
+   * later list. A DELETED object has its last known state. If a listener throws, the error is logged and the other
+   * listeners are still called.
    */
   onChange(listener: ChangeListener<T>): void {
     this.#listeners.push(listener);

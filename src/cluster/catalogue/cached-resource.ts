@@ -25,7 +25,10 @@ export interface CacheOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Receives the bytes in use, also while a list arrives. An error that it throws interrupts the list or watch. */
+  /**
+   * Receives the bytes in use, including those of a list that is still arriving. An error that it throws interrupts the
+   * list or watch.
+   */
   readonly hold?: (bytes: number) => void;
   /**
    * Handles the case that the cluster forbids the first list or watch, does not serve the resource, or sends malformed

@@ -57,7 +57,7 @@ export interface ResourceDefinition<F> {
   /** Names under which kubectl lists this resource together with others. */
   readonly categories?: readonly string[];
   readonly namespaced: boolean;
-  /** Resource that is read, and that a caller must be allowed to read. /kapis returns its objects unchanged. */
+  /** Resource that is read. Callers need the right to read it. /kapis returns its objects unchanged. */
   readonly underlying: GroupVersionResource;
   /** Name on /kapis and /apis. On /apis the objects have this apiVersion. */
   readonly served: GroupVersionResource;

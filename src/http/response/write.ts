@@ -36,10 +36,12 @@ export interface ListResponse {
 
 /** Minimum bytes of a body that is compressed, as in responsewriters of k8s.io/apiserver. */
 const gzipFrom = 128 * 1024;
-/** Bytes that are written to the socket at a time. If the client is slower, the rest is not produced yet. */
+/**
+ * Bytes that are written to the socket at a time. The next bytes are produced only after the socket has accepted these.
+ */
 const batchSize = 512 * 1024;
 /**
- * Bytes below which a piece is copied and joined with others, because writing it separately would cost more. The limit
+ * Bytes below which a piece is copied and joined with other pieces, because a separate write would cost more. The limit
  * is low, because copies are outside V8's heap, and many of them make V8 mark the whole heap repeatedly.
  */
 const smallPiece = 1024;

@@ -34,9 +34,9 @@ const maxUnbound = 200;
 
 /**
  * Returns the logs that the caller is allowed to see. Callers who are allowed to get pods/log in all namespaces see all
- * logs, including those of deleted namespaces. Other callers see the namespaces in which they have the right, since the
- * creation of each namespace. Candidates are the requested namespaces, or those in which a RoleBinding names the
- * caller.
+ * logs, including those of deleted namespaces. Other callers see the logs of the namespaces in which they have the
+ * right, from the creation of the namespace on. Candidates are the requested namespaces, or those in which a
+ * RoleBinding names the caller.
  */
 export async function visibleLogs(
   { authorizer, granted, catalogue }: LogAccess,

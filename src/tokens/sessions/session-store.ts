@@ -108,7 +108,7 @@ export class SessionStore {
     return this.#ofUser.get(userUID)?.size ?? 0;
   }
 
-  /** Returns the known sessions of a user, including expired and revoked ones. */
+  /** Returns the known sessions of a user, including expired and revoked sessions. */
   ofUser(userUID: string): Session[] {
     return [...(this.#ofUser.get(userUID) ?? [])]
       .map((sid) => this.known(sid))
@@ -121,7 +121,7 @@ export class SessionStore {
     return this.#informer.size;
   }
 
-  /** Returns the known sessions of all users, including expired and revoked ones. */
+  /** Returns the known sessions of all users, including expired and revoked sessions. */
   ofAll(): Session[] {
     return [...this.#ofUser.keys()].flatMap((userUID) => this.ofUser(userUID));
   }

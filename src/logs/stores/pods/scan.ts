@@ -26,7 +26,7 @@ export interface ScanOptions {
   readonly atOnce: number;
   /** Maximum number of lines per log, counted from the newest. */
   readonly tailLines?: number;
-  /** Maximum bytes per log, counted from the oldest of these lines. */
+  /** Maximum bytes per log, counted from the oldest line of `tailLines`. */
   readonly limitBytes: number;
   /** Milliseconds after which the remaining logs are skipped; undefined: no limit. */
   readonly budget?: number;

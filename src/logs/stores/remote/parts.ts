@@ -27,7 +27,7 @@ export interface Part {
       };
 }
 
-/** Maximum clauses of a query. Lucene allows 1,024. A group of namespaces (`Since`) needs up to four. */
+/** Maximum clauses of a query. Lucene allows 1,024. A group of namespaces (`Since`) needs up to four clauses. */
 const maxClauses = 1_000;
 const clausesPerGroup = 4;
 const [minGroups, maxGroups] = [20, 200];

@@ -50,7 +50,10 @@ export class SearchClient {
     await this.#search(`${encodeURIComponent(this.#prefix)}-*`, { size: 0, terminate_after: 1 }, signal);
   }
 
-  /** Returns the type of the server. Concurrent first calls each send a request, so that none depends on the abort signal of another. */
+  /**
+   * Returns the type of the server. Concurrent first calls each send a request, so that no call depends on the abort
+   * signal of another call.
+   */
   async server(signal: AbortSignal): Promise<Server> {
     return (this.#server ??= await this.#detectServer(signal));
   }
