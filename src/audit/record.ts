@@ -11,7 +11,7 @@ const noHeaders: BodyHeaders = { type: '', encoding: '' };
 export interface Outcome {
   /** The error, if any. */
   readonly failure: Failure | undefined;
-  /** The response was sent completely. */
+  /** True if the response was sent completely. */
   readonly isWhole: boolean;
 }
 
@@ -27,7 +27,7 @@ export class AuditRecord {
   readonly #received: number;
   #requestBody: AuditBody | undefined;
   readonly #responseBody: AuditBody | undefined;
-  /** The response contains the name of the created object. */
+  /** True if the response contains the name of the created object. */
   readonly #isCreation: boolean;
   #annotations: Record<string, string> | undefined;
   #requestHeaders = noHeaders;

@@ -34,7 +34,7 @@ interface GroupVersion {
   readonly group: string;
   readonly version: string;
   readonly resources: readonly ServedResource[];
-  /** The aggregated API server of the group is unavailable. */
+  /** True if the aggregated API server of the group is unavailable. */
   readonly stale: boolean;
 }
 

@@ -66,9 +66,12 @@ const user = z
 
 interface GrantRules {
   readonly grantType: string;
-  /** Allowed for clients whose configuration lists no grants, and for the client whose secret is public. */
+  /**
+   * True if the grant is allowed for clients whose configuration lists no grants, and for the client whose secret is
+   * public.
+   */
   readonly isDefault?: true;
-  /** Allowed for public clients, which cannot authenticate. A user approves each login. */
+  /** True if the grant is allowed for public clients, which cannot authenticate. A user approves each login. */
   readonly isPublic?: true;
   readonly needsRedirectURI?: true;
   /** Subject of the sessions that the grant creates. Undefined for users. */

@@ -104,7 +104,7 @@ export interface RequestInfo {
   readonly subresource: string;
   readonly name: string;
   /**
-   * A watch, a log stream, or a stream to or from a pod. Such requests have their own limits and no deadline
+   * True for a watch, a log stream, or a stream to or from a pod. Such requests have their own limits and no deadline
    * (longRunningRequestCheck of k8s.io/apiserver).
    */
   readonly isLongRunning: boolean;

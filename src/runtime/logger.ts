@@ -69,7 +69,7 @@ export class StandardOutput {
     process.stdout.write(text);
   };
 
-  /** Writes a line. `immediately`: flushes the buffer at once. */
+  /** Writes a line. Flushes the buffer at once if `immediately` is true. */
   write(line: string, immediately = false): void {
     this.#buffer += `${line}\n`;
     if (immediately || this.#buffer.length > maxBuffered) this.#flush();
@@ -107,7 +107,7 @@ class OutputTransport extends Transport {
   }
 }
 
-/** Creates a logger that writes to standard output. `silent`: for tests. */
+/** Creates a logger that writes to standard output. `silent` disables the output in tests. */
 export function createLogger(options: { level?: string; silent?: boolean } = {}): Logger {
   return winston.createLogger({
     level: options.level ?? 'info',

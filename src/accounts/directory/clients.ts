@@ -42,13 +42,13 @@ export const builtInClients = (issuer: string): readonly ConfiguredClient[] => [
 export interface Client {
   readonly name: string;
   readonly grantTypes: readonly string[];
-  /** Client without a secret. */
+  /** True if the client has no secret. */
   readonly isPublic: boolean;
   readonly redirectURIs: readonly string[];
   readonly postLogoutRedirectURIs: readonly string[];
-  /** Users must consent before the client gets tokens. */
+  /** True if users must consent before the client gets tokens. */
   readonly consent: boolean;
-  /** Permission to introspect tokens of other clients. */
+  /** True if the client is allowed to introspect tokens of other clients. */
   readonly introspection: boolean;
   /** True if the client's name is public, and usually also its secret. Authentication as this client proves nothing. */
   readonly isWellKnown: boolean;

@@ -44,7 +44,10 @@ export class ResourceResponses<F> {
     return fields === undefined ? view : projected(view, fields);
   }
 
-  /** Writes a list. `lasting`: the store outlives the request, so preparing a compressed list is worthwhile. */
+  /**
+   * Writes a list. `lasting` is true if the store outlives the request, so that it is worthwhile to prepare a
+   * compressed list.
+   */
   async list(
     req: Request,
     res: Response,

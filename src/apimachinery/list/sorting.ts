@@ -8,7 +8,7 @@ import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 
 export interface Sorting {
   readonly order: OrderName | ObjectOrder<unknown>;
-  /** Reverses `order`. */
+  /** True if `order` is reversed. */
   readonly reversed: boolean;
 }
 

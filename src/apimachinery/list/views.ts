@@ -21,7 +21,7 @@ export interface Items<F> {
 }
 
 export interface View<F> {
-  /** The view belongs to one request, so its results are not cached. */
+  /** True if the view belongs to one request, so that its results are not cached. */
   readonly own?: true;
   /**
    * Lasting view from which this one was derived, and the key of the derivation. Views with the same `view` and `key`
@@ -176,7 +176,7 @@ export function partialView(version: MetaVersion): View<unknown> {
 export interface TableOptions {
   readonly version: MetaVersion;
   readonly includeObject: 'None' | 'Metadata' | 'Object';
-  /** Omits columnDefinitions, as in all frames of a watch except the first. */
+  /** True to omit columnDefinitions, as in all frames of a watch except the first. */
   readonly noHeaders: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

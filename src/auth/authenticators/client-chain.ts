@@ -102,7 +102,7 @@ function mayIssue(certificate: X509Certificate, below: number, now: number): boo
 const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyExtendedKeyUsage = '2.5.29.37.0';
 
-/** Makes the checks that apply to every certificate of a chain, including the authority. */
+/** Returns whether a certificate passes the checks for every certificate of a chain, including the authority. */
 function mayBeIn(certificate: X509Certificate, now: number): boolean {
   const { validFromDate, validToDate, keyUsage: usages } = certificate;
   if (now < validFromDate.getTime() || now > validToDate.getTime()) return false;
@@ -111,11 +111,11 @@ function mayBeIn(certificate: X509Certificate, now: number): boolean {
 }
 
 interface Details {
-  /** The signature uses MD5 or SHA-1. */
+  /** True if the signature uses MD5 or SHA-1. */
   readonly isWeaklySigned: boolean;
   /** True if there are no name constraints, and all critical extensions are among the understood ones. */
   readonly isUnderstood: boolean;
-  /** According to basicConstraints, regardless of keyUsage. */
+  /** True if basicConstraints mark a CA, regardless of keyUsage. */
   readonly isCA: boolean;
   readonly pathLength: number | undefined;
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { ResponseParser, type ResponseEvents } from './response-parser.ts';
 
 export interface ResponseHandler extends ResponseEvents {
-  /** Handles a missing or incomplete response. `isSent`: the request may have been processed. */
+  /** Handles a missing or incomplete response. `isSent` is true if the request may have been processed. */
   onError(error: Error, isSent: boolean): void;
 }
 

@@ -89,7 +89,7 @@ class Indenter {
   #depth = 0;
   #inString = false;
   #isEscaped = false;
-  /** The previous token opened an object or array, which may be empty. */
+  /** True if the previous token opened an object or array, which may be empty. */
   #isOpen = false;
 
   /**

@@ -81,7 +81,7 @@ export async function writeList(req: Request, res: Response, response: ListRespo
 /** Returns true if no response can be written, for example because the deadline has already written a response. */
 const isWritten = (res: Response): boolean => res.headersSent || res.writableEnded || res.destroyed;
 
-/** Sets the headers. `isLarge`: the body may be compressed. */
+/** Sets the headers. `isLarge` is true if the body may be compressed. */
 function begin(
   res: Response,
   { status = 200, contentType, headers = {} }: Omit<WholeResponse, 'body'>,

@@ -25,7 +25,7 @@ export class YAMLFormatter {
   readonly blocks = new Blocks();
   /** The open objects and arrays, by their first byte. */
   readonly #open: number[] = [];
-  /** The previous token opened an object or array, which may be empty. */
+  /** True if the previous token opened an object or array, which may be empty. */
   #isOpen = false;
   #isAfterColon = false;
   #isInString = false;

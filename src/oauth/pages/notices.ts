@@ -14,7 +14,7 @@ interface LogoutPage {
   readonly redirectURI: string | undefined;
 }
 
-/** Shows who is logged in, and a button to log out. */
+/** Shows the user who is logged in, and a button to log out. */
 export function logoutPage({ req, res }: PageExchange, page: LogoutPage): void {
   const { title, action, username, query, redirectURI } = page;
   const content = html`<p>You are logged in as <strong>${username}</strong>.</p>

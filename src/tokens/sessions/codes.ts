@@ -60,8 +60,8 @@ export class Codes {
   }
 
   /**
-   * Returns a code that starts a session within `life` milliseconds. `refreshable`: the session has the lifetime of a
-   * session with a refresh token. `name` is the name of the session.
+   * Returns a code that starts a session within `life` milliseconds. If `refreshable` is true, the session has the
+   * lifetime of a session with a refresh token. `name` is the name of the session.
    */
   async create(
     { code, ...spec }: PendingSession,
@@ -88,7 +88,7 @@ export class Codes {
 
   /**
    * Finds the session of a code of this client. Does not redeem the code, but a reused authorization code revokes its
-   * session (RFC 6749 section 4.1.2). `isRetry`: another request changed the session.
+   * session (RFC 6749 section 4.1.2). `isRetry` is true if another request changed the session.
    */
   async find(code: string, clientID: string, isRetry: boolean): Promise<FoundCode | Unredeemed> {
     const sid = this.#tokens.sessionOf(code);

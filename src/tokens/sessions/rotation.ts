@@ -52,7 +52,7 @@ export class Rotation {
 
   /**
    * Finds the session of a refresh token (RFC 6749 section 6) of this client. Does not rotate the token, but a reused
-   * token revokes its session. `isRetry`: another request changed the session.
+   * token revokes its session. `isRetry` is true if another request changed the session.
    */
   async find(
     token: string,
