@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 /**
- * Runs the server, or the command that is the first argument (cli/help.ts). Exit codes: 0 success, 1 failure, 2 wrong command line.
+ * Runs the server, or the command named by the first argument (cli/help.ts). Exit codes: 0 success, 1 failure, 2 wrong
+ * command line.
  *
- * Other modules are imported after the signal handlers are set: the first process of a container receives only signals that it handles,
- * and a signal that arrives while modules are imported must not be lost.
+ * Other modules are imported after the signal handlers are set, so that no signal is lost during the import. The first
+ * process of a container receives only signals that it handles.
  */
 const ended = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
@@ -31,7 +32,8 @@ async function run(argv: readonly string[]): Promise<number> {
     (await import('./cli/help.ts')).rejectUnknownCommand(argv);
     return await (await import('./cli/serve.ts')).serve(argv, ended.signal);
   }
-  // Commands need no orderly shutdown: the first signal ends them, also while they wait for input or their modules are imported.
+  // Commands need no orderly shutdown. The first signal ends a command, even while it waits for input or its modules
+  // are imported.
   if (ended.signal.aborted) process.exit(1);
   ended.signal.addEventListener('abort', () => process.exit(1));
   return await tool(rest);
@@ -46,7 +48,7 @@ const tools: ReadonlyMap<string, (argv: readonly string[]) => Promise<number>> =
 
 try {
   process.exitCode = await run(process.argv.slice(2));
-  // After an orderly end, only keep-alive sockets can keep the event loop alive.
+  // After an orderly shutdown, only keep-alive sockets could keep the event loop running.
   process.exit();
 } catch (error) {
   const { UsageError } = await import('./config/flags.ts');

@@ -1,5 +1,6 @@
 /**
- * Builds the server: all components in order of dependency, then routes and listeners. The only file that knows all of them.
+ * Builds the server: all components in order of dependency, then routes and listeners. No other file knows all
+ * components.
  */
 import { buildAccounts, type AccountParts } from './accounts/build.ts';
 import { buildAudit } from './audit/build.ts';
@@ -51,7 +52,10 @@ export interface RunningServer {
   stop(times: StopTimes): Promise<void>;
 }
 
-/** Starts the server. Throws if that fails. `signal` aborts the start. Tests replace `connect` with an in-memory cluster. */
+/**
+ * Starts the server. Throws if the start fails. `signal` aborts the start. Tests replace `connect` with an in-memory
+ * cluster.
+ */
 export async function startServer(
   flags: Flags,
   log: Logger,
@@ -102,7 +106,7 @@ function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   return { ...cluster, ...tokens, ...accounts, ...auth, ...reading, ...own };
 }
 
-/** Builds the open streams, which are closed when their session is revoked or their user loses access. */
+/** Builds the registry of open streams. A stream is closed when its session is revoked or its user loses access. */
 function buildStreams({ sessions, directory }: AccountParts): OpenStreams {
   const openStreams = new OpenStreams();
   sessions.ended.subscribe((sid) => openStreams.endSession(sid));

@@ -50,7 +50,7 @@ export function buildAccounts(
   lifecycle.add('admin-secret', {
     start: () => ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log }),
   });
-  // Just before the directory, so that configured users are known before the first User is indexed.
+  // Starts just before the directory, so that configured users are known before the first User is indexed.
   const users = lifecycle.add('users', new Users({ client, namespace, clock, log }));
   const shared = { client, namespace, config: live, secrets, users, passwords, clock, log };
   const directory = lifecycle.add('directory', new Directory(shared));
@@ -112,7 +112,7 @@ function buildLogins(parts: LoginParts): Pick<AccountParts, 'limiter' | 'loginHi
       sharedFailures.start();
       loginHistories.start();
     },
-    // Concurrently, because each may take seconds to write its pending changes.
+    // Stops all parts concurrently, because each may take seconds to write its pending changes.
     async stop() {
       await Promise.all([sharedFailures.stop(), loginHistories.stop(), lastLogins.stop()]);
     },

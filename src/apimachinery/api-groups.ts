@@ -1,6 +1,7 @@
 /**
- * Discovery documents, by which clients find API groups and resources. They have a legacy form (metav1.APIGroupList, APIGroup,
- * APIResourceList) and an aggregated form (apidiscovery.k8s.io, k8s.io/apiserver pkg/endpoints/discovery/aggregated).
+ * Discovery documents, by which clients find API groups and resources. These documents have a legacy form
+ * (metav1.APIGroupList, APIGroup, APIResourceList) and an aggregated form (apidiscovery.k8s.io, k8s.io/apiserver
+ * pkg/endpoints/discovery/aggregated).
  */
 import { createHash } from 'node:crypto';
 import { isKnown, negotiate } from '../http/request/negotiate.ts';
@@ -15,7 +16,7 @@ import type { ApiResource, ResourceDefinition } from '../cluster/catalogue/resou
 export interface ApiGroupVersion {
   readonly group: string;
   readonly version: string;
-  /** A new array whenever the resources change. */
+  /** The resources; a new array whenever they change. */
   readonly resources: readonly ApiResource[];
 }
 
@@ -76,7 +77,7 @@ const versionOf = ({ group, version }: ApiGroupVersion): { groupVersion: string;
   version,
 });
 
-/** Returns the versions of one group. The first one is preferred. */
+/** Returns the versions of one group. The first version is preferred. */
 function apiGroup(members: readonly [ApiGroupVersion, ...ApiGroupVersion[]]): TypeOf<typeof groupSchema> {
   const versions = members.map(versionOf);
   return { name: members[0].group, versions, preferredVersion: versionOf(members[0]) };
@@ -121,7 +122,10 @@ const legacy =
       as === undefined || as === '' ? () => writeJson(req, res, document()) : undefined,
     )();
 
-/** Serves both forms. Clients request the aggregated form by parameters of the media type; it supports If-None-Match. */
+/**
+ * Serves both forms. Clients request the aggregated form, which supports If-None-Match, by parameters of the media
+ * type.
+ */
 function legacyOrAggregated(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Serve {
   const make = (): Readonly<Record<string, { value: object; etag: string }>> =>
     Object.fromEntries(

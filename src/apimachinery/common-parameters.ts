@@ -6,7 +6,7 @@ import { described, text } from '../http/schema.ts';
 
 export const commonShape = {
   pretty: described('Return indented JSON', flagParameter.default(false)),
-  // Applied by http/filters/deadline.ts.
+  // http/filters/deadline.ts applies this parameter.
   timeout: described(
     'Duration, such as "32s", after which the request is aborted',
     text.meta({ pattern: durationPattern, maxLength: maxDurationLength }).transform(validTimeout).optional(),

@@ -10,7 +10,7 @@ import { upstreamIdentityOf, type UserInfo } from '../auth/user.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { asUser } from '../cluster/client/impersonation.ts';
 
-/** Returns a client that impersonates the caller at kube-apiserver. Throws 401 if there is no caller. */
+/** Returns a client that impersonates the caller at kube-apiserver. Throws 401 if the request is not authenticated. */
 export function asCaller(client: Pick<KubeClient, 'stream'>, user: UserInfo | undefined): Pick<KubeClient, 'stream'> {
   if (user === undefined) throw unauthorized();
   return asUser(client, upstreamIdentityOf(user));
@@ -31,7 +31,9 @@ export async function assertUnderlyingAllowed<F>(
   await assertAllowed(authorizer, user, { verb, group, resource, namespace, name });
 }
 
-/** Throws 403 unless the caller is still allowed to make the request, which a filter has authorized when it started. */
+/**
+ * Throws 403 unless the caller is still allowed to make the request. A filter authorized the request when it started.
+ */
 export async function assertStillAllowed(authorizer: Authorizer, { user, info }: RequestContext): Promise<void> {
   if (user === undefined) throw unauthorized();
   const { verb, group, resource, subresource, namespace, name } = info;

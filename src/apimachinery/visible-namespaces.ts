@@ -18,9 +18,9 @@ export interface ReadAccess {
 /** Names of the visible namespaces; undefined if everything in the scope of the request is visible. */
 export type Visible = ReadonlySet<string> | undefined;
 
-/** Concurrent reviews of one request. */
+/** Maximum concurrent reviews per request. */
 const concurrency = 32;
-/** Maximum number of reviews of one request. */
+/** Maximum number of reviews per request. */
 const maxCandidates = 1_000;
 
 /**
@@ -36,7 +36,7 @@ export async function visibleNamespaces(
   if (user === undefined) throw unauthorized();
   const { verb, namespace, name } = info;
   const attributes = { verb, group, resource, namespace, name };
-  // Callers who are allowed to get a namespace by a role in it see it in lists of namespaces.
+  // Lists of namespaces show the namespaces that a role in them allows the caller to get.
   const areNamespaces = group === '' && resource === 'namespaces';
   if (!(namespaced || areNamespaces) || namespace !== '' || verb === 'get') {
     await assertAllowed(authorizer, user, attributes);
@@ -61,7 +61,10 @@ export async function visibleNamespaces(
   return visible;
 }
 
-/** Returns the namespaces in which the caller is allowed to do what `attributes` describes. Each is reviewed. */
+/**
+ * Returns the namespaces in which the caller is allowed to do what `attributes` describes. Reviews the access to each
+ * namespace.
+ */
 export async function allowedIn(
   authorizer: Authorizer,
   user: UserInfo,

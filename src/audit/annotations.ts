@@ -5,9 +5,11 @@ export const annotations = {
   grantType: 'oauth.platform.io/grant-type',
   /** The session that was created or used. */
   session: 'oauth.platform.io/session',
-  /** The user who logs in, if there is one of this name. */
+  /** Name of the user who logs in, if such a user exists. */
   username: 'oauth.platform.io/username',
-  /** The decision of the user, now or earlier, whether the client is allowed to act for them: Allowed or Refused. */
+  /**
+   * Current or earlier decision of the user whether the client is allowed to act on their behalf: Allowed or Refused.
+   */
   authorization: 'oauth.platform.io/authorization',
   /** Result of a login: a value of the label `outcome` of the metric `logins_total`. */
   login: 'oauth.platform.io/login',

@@ -7,7 +7,7 @@ import { isSensitive } from './body-level.ts';
  * Maximum bytes of a body that is shown. Parsing and redacting more would block the event loop for longer than 10 ms.
  */
 export const maxShown = 64 * 1024;
-/** Maximum bytes of a response in which the name of the created object is searched. */
+/** Maximum bytes of a response that is searched for the name of the created object. */
 export const maxNaming = 512 * 1024;
 /** Maximum bytes of all bodies that are in memory. */
 const maxTotal = 64 * 1024 * 1024;
@@ -70,8 +70,8 @@ export class AuditBody {
   }
 
   /**
-   * Doubles the buffer or more, so that each byte is copied about once more. Returns false if there is not enough
-   * memory.
+   * At least doubles the buffer, so that growing copies each byte about once on average. Returns false if there is not
+   * enough memory.
    */
   #grow(minSize: number): boolean {
     const size = Math.min(this.#maxSize, Math.max(minSize, this.#bytes.length * 2, 4096));
@@ -105,7 +105,7 @@ export class AuditBody {
       if (this.#problem !== undefined) return { reason: this.#problem };
       const object = JSON.parse(bytes.toString('utf8')) as unknown;
       if (isSensitive(object)) return { reason: 'contains data that is never shown' };
-      // Inside `try`, because redacting throws for objects that are nested too deeply.
+      // This statement is inside `try`, because redaction throws for objects that are nested too deeply.
       return { text: redactedJSON(omitManagedFields ? withoutManagedFields(object) : object) };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') this.discard(tooLarge);

@@ -8,15 +8,16 @@ const sensitive: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   // The configuration of this server is a ConfigMap.
   ['', new Set(['secrets', 'configmaps', 'serviceaccounts/token'])],
   ['authentication.k8s.io', new Set(['tokenreviews'])],
-  // This group serves all resources of the cluster, also under names such as secrets.v1 and sessions.iam.platform.io.
+  // This group serves all resources of the cluster, including names such as secrets.v1 and sessions.iam.platform.io.
   [resourcesGroup, new Set(['secrets', 'configmaps', 'sessions', 'tokenreviews'])],
   [iamGroup, new Set(['users/password', 'sessions', 'users/sessions'])],
   [configGroup, new Set(['kubeconfig'])],
 ]);
 
 /**
- * Returns the level of an event, which is at most Metadata for requests whose bodies must not be shown: sensitive resources, non-resource
- * requests such as /oauth/token, and streams, which include proxied servers behind kube-apiserver.
+ * Returns the level of an event. The level is at most Metadata for requests whose bodies must not be shown: sensitive
+ * resources, non-resource requests such as /oauth/token, and streams. Streams include requests that kube-apiserver
+ * proxies to other servers.
  */
 export function effectiveLevel(level: AuditLevel, { info }: Audited): AuditLevel {
   if (level !== 'Request' && level !== 'RequestResponse') return level;
@@ -35,7 +36,10 @@ interface KubeObject {
   readonly items?: unknown;
 }
 
-/** Returns true for an object of a sensitive kind, or a list with one, whatever resource the request names. */
+/**
+ * Returns true for an object of a sensitive kind, or a list that contains such an object, regardless of the resource in
+ * the request.
+ */
 export function isSensitive(object: unknown): boolean {
   if (Array.isArray(object)) return object.some(isSensitive);
   if (typeof object !== 'object' || object === null) return false;

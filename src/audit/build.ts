@@ -4,7 +4,7 @@ import { auditEventsDropped } from '../runtime/metrics/definitions.ts';
 import { createAuditor, type Auditor } from './auditor.ts';
 import { Sinks } from './sinks.ts';
 
-/** Milliseconds for requests that were cut off during shutdown to write their events. */
+/** Maximum milliseconds to wait for the events of requests that were aborted during shutdown. */
 const maxDrain = 1_000;
 
 export function buildAudit({ live, secrets, lifecycle, log }: ClusterParts): Auditor {

@@ -3,7 +3,7 @@ import { quoted, redactedJSON } from '../runtime/redaction.ts';
 import { rfc3339 } from '../runtime/time.ts';
 import type { AuditLevel, AuditStage } from '../config/audit.ts';
 
-/** A user as an event names them. */
+/** A user in an event. */
 export interface AuditedUser {
   readonly username: string;
   readonly uid?: string | undefined;
@@ -73,9 +73,9 @@ function objectRef({ info }: Audited, created: string): string {
 }
 
 /**
- * Returns the start of an Event as JSON, with the fields that all stages of a request have in common. It is joined as
- * text, because the bodies of `endEvent` are JSON already. `received`: milliseconds since the epoch. `created`: name of
- * the created object, if it is known.
+ * Returns the start of an Event as JSON, with the fields that all stages of a request have in common. The event is
+ * joined as text, because the bodies of `endEvent` are already JSON. `received`: milliseconds since the epoch.
+ * `created`: name of the created object, if it is known.
  */
 export function beginEvent(
   request: Audited,

@@ -47,7 +47,7 @@ export class FileSink implements Sink {
   #waiting: string[] = [];
   #size = 0;
   #file: OpenFile | undefined;
-  /** The file may end with an incomplete line. */
+  /** True if the file may end with an incomplete line. */
   #isBroken = false;
   #writing: Promise<void> | undefined;
   #isClosing = false;

@@ -41,9 +41,9 @@ function textOf(bytes: Buffer, at: number, key: Buffer): string {
   return typeof text === 'string' ? text : '';
 }
 
-/** Reads the metadata (1) of an object, which has the name (1) for all kinds that can be created. */
+/** Reads metadata.name. In all kinds that can be created, metadata is field 1, and name is field 1 of metadata. */
 function ofProtobuf(bytes: Buffer): string {
   const { kind, raw } = unknownObject(bytes) ?? { kind: '', raw: Buffer.alloc(0) };
-  // In a Status the name is in details (5), name (1).
+  // A Status has the name in details (field 5), name (field 1).
   return field(field(raw, kind === 'Status' ? 5 : 1), 1).toString('utf8');
 }

@@ -1,5 +1,6 @@
 /**
- * Evaluates the audit policy as k8s.io/apiserver pkg/audit/policy/checker.go does: the first matching rule applies; without one, no event.
+ * Evaluates the audit policy as k8s.io/apiserver pkg/audit/policy/checker.go does: the first matching rule applies. A
+ * request without a matching rule has no event.
  */
 import type { AuditLevel, AuditPolicy, AuditStage } from '../config/audit.ts';
 import { anonymousUser, type Audited } from './event.ts';

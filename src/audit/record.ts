@@ -11,13 +11,13 @@ const noHeaders: BodyHeaders = { type: '', encoding: '' };
 export interface Outcome {
   /** The error, if any. */
   readonly failure: Failure | undefined;
-  /** The response was sent completely. */
+  /** True if the response was sent completely. */
   readonly isWhole: boolean;
 }
 
 export type Failure = Omit<ResponseStatus, 'code'>;
 
-/** Audit record of one request. It writes an event for each stage. */
+/** Audit record of one request. The record writes an event for each stage. */
 export class AuditRecord {
   readonly #request: Audited;
   readonly #decision: AuditDecision;
@@ -27,7 +27,7 @@ export class AuditRecord {
   readonly #received: number;
   #requestBody: AuditBody | undefined;
   readonly #responseBody: AuditBody | undefined;
-  /** The response contains the name of the created object. */
+  /** True if the response contains the name of the created object. */
   readonly #isCreation: boolean;
   #annotations: Record<string, string> | undefined;
   #requestHeaders = noHeaders;
@@ -76,7 +76,7 @@ export class AuditRecord {
     this.#responseHeaders = headers;
   }
 
-  /** Sets the user who is known only later, by a login. */
+  /** Sets the user of a login, who is unknown when the request starts. */
   identify(user: AuditedUser): void {
     this.#user = user;
   }

@@ -33,8 +33,8 @@ interface ConfiguredSink {
 }
 
 /**
- * Returns the old sink if its settings are unchanged. Otherwise creates a new one, and the old one still delivers its
- * events.
+ * Returns the old sink if its settings are unchanged. Otherwise creates a new sink, while the old sink delivers its
+ * remaining events.
  */
 function updated(old: ConfiguredSink | undefined, next: unknown, make: () => Sink | undefined): ConfiguredSink {
   const settings = JSON.stringify(next);

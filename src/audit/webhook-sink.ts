@@ -25,12 +25,12 @@ export interface WebhookSinkOptions {
   readonly firstPause?: number;
 }
 
-/** Maximum characters of waiting events, whatever their number. */
+/** Maximum characters of all waiting events, regardless of their number. */
 const maxWaiting = 64 * 1024 * 1024;
 const maxAttempts = 5;
 /** Milliseconds. */
 const requestTimeout = 10_000;
-/** Bytes of a response, of which only the status matters. */
+/** Maximum bytes of a response. Only its status is used. */
 const maxResponse = 1024 * 1024;
 
 export class WebhookSink implements Sink {

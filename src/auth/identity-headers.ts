@@ -33,8 +33,8 @@ export function identityText(header: string, value: string): string {
 const isASCII = (text: string): boolean => /^[ -~]*$/.test(text);
 
 /**
- * Decodes the key of an extra from the rest of its header's name. A key with invalid percent-encoding is kept as received, as in
- * unescapeExtraKey of k8s.io/apiserver. Throws 400 for invalid UTF-8.
+ * Decodes the key of an extra field from the rest of the header name. A key with invalid percent-encoding is kept as
+ * received, as in unescapeExtraKey of k8s.io/apiserver. Throws 400 for invalid UTF-8.
  */
 export function extraKey(header: string, encoded: string): string {
   if (/%(?![0-9a-f]{2})/i.test(encoded)) return encoded;

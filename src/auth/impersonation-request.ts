@@ -28,7 +28,7 @@ function decoded(key: string): string {
   return text;
 }
 
-/** Parses the headers. Throws 400 unless they name exactly one user. */
+/** Parses the headers. Throws 400 unless the headers name exactly one user. */
 function parseHeaders(req: Pick<IncomingMessage, 'rawHeaders'>): UserInfo {
   const extra = new Map<string, string[]>();
   const found = new Map<string, string[]>();
@@ -55,7 +55,10 @@ function parseHeaders(req: Pick<IncomingMessage, 'rawHeaders'>): UserInfo {
   };
 }
 
-/** Returns the right that kube-apiserver requires for each name, in its order: a refusal names the first missing one. */
+/**
+ * Returns the right that kube-apiserver requires for each name, in the order of kube-apiserver, because a refusal names
+ * the first missing right.
+ */
 function rightsFor({
   username,
   uid,
@@ -80,11 +83,11 @@ function rightsFor({
 /** Decides which impersonations are allowed. */
 export interface ImpersonationRules {
   readonly authorizer: Authorizer;
-  /** Returns the identity of this server, which may impersonate everyone. */
+  /** Returns the identity of this server, which is allowed to impersonate everyone. */
   readonly ownIdentity: () => Promise<Identity>;
 }
 
-/** Throws 403 for the identity of this server: acting as it would give every right. */
+/** Throws 403 if the user is this server, because impersonating it would grant all rights. */
 async function assertNotOwn({ username, uid }: UserInfo, { ownIdentity }: ImpersonationRules): Promise<void> {
   const own = await ownIdentity();
   if (username === own.username)

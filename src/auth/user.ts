@@ -7,8 +7,8 @@ export interface UserInfo {
   readonly groups: readonly string[];
   readonly extra?: Readonly<Record<string, readonly string[]>>;
   /**
-   * Proof of the identity: a token of this server, kube-apiserver, or the reviewed right to impersonate it. A token never proves a
-   * `system:` name, and only tokens of this server belong to accounts.
+   * Proof of the identity: a token of this server, kube-apiserver, or the reviewed right to impersonate the user. A
+   * token never proves a `system:` name, and only tokens of this server belong to accounts.
    */
   readonly via: 'token' | 'token-review' | 'request-header' | 'impersonation';
   /** The session of a token of this server. Streams end when it is revoked. */
@@ -32,7 +32,7 @@ export function holderOf(user: Pick<UserInfo, 'username'> | undefined): string {
 }
 
 /**
- * Returns the user with the group that Kubernetes adds before it authorizes anyone, except the anonymous and the unauthenticated
+ * Returns the user with the group that Kubernetes adds to every user except anonymous and unauthenticated ones
  * (AuthenticatedGroupAdder of k8s.io/apiserver).
  */
 export const withAuthenticated = (user: UserInfo): UserInfo =>

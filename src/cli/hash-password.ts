@@ -6,14 +6,18 @@ import { createInterface } from 'node:readline';
 
 export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
-/** Prompts for a line at the terminal without echo. Returns '' after Ctrl-C and Ctrl-D, and several lines if they arrived at once. */
+/**
+ * Prompts for a line at the terminal without echo. Returns '' after Ctrl-C or Ctrl-D. Returns several lines if they
+ * arrived together.
+ */
 export async function promptSecretly(prompt: string, input: Input): Promise<string> {
   const lines: string[] = [];
-  // Without an output readline echoes nothing.
+  // Without an output, readline does not echo the input.
   const reader = createInterface({ input, terminal: true, historySize: 0 });
-  // Echo is off now, and some users type at once.
+  // The prompt is written only after echo is off, because some users type immediately.
   process.stderr.write(prompt);
-  // Pasted lines arrive at once. All are returned, so that none is lost unnoticed.
+  // Pasted lines arrive together. All of them are returned, so that the caller can reject the input instead of losing
+  // lines.
   reader.on('line', (line) => {
     lines.push(line);
     setImmediate(() => reader.close());

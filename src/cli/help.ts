@@ -76,7 +76,7 @@ ${table(flagsTable())}
 "${program} COMMAND --help" describes a command.`;
 }
 
-/** Returns two columns. Descriptions are wrapped; those beside a long term start on the next line. */
+/** Returns two columns. Descriptions are wrapped. The description of a long term starts on the next line. */
 function table(rows: readonly Row[]): string {
   const indent = 24;
   const margin = ' '.repeat(indent);

@@ -3,8 +3,8 @@ import { parseConfiguration, yamlProblem, type Parsed } from '../config/parse.ts
 import { readYAML } from '../config/yaml.ts';
 
 /**
- * Parses a configuration file, or a file with a ConfigMap that contains the configuration, alone or among other documents. For a file of
- * another kind it returns one problem instead of one for each key.
+ * Parses a configuration file, or a file with a ConfigMap that contains the configuration, alone or among other
+ * documents. Returns a single problem for a file of another kind, instead of a problem for each key.
  */
 export function parseWrapped(text: string): Parsed {
   const documents = documentsOf(text).map(readYAML);
@@ -34,7 +34,10 @@ function parseInner(configuration: string): Parsed {
 const isConfiguration = (content: Readonly<Record<string, unknown>>): boolean =>
   content['kind'] === 'PlatformConfiguration' || 'authentication' in content;
 
-/** Splits a YAML stream. Each document starts with as many empty lines as there are lines before it, so that positions are those of the file. */
+/**
+ * Splits a YAML stream. Each document starts with as many empty lines as there are lines before it, so that reported
+ * positions refer to the file.
+ */
 function documentsOf(text: string): string[] {
   const documents: string[] = [];
   let lines = 0;

@@ -1,4 +1,7 @@
-/** Builds the components that all others depend on: the Kubernetes client, the configuration, its Secrets and the lease. */
+/**
+ * Builds the components on which all other components depend: the Kubernetes client, the configuration, its Secrets and
+ * the lease.
+ */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { ConfigurationFile } from '../config/file-source.ts';

@@ -1,6 +1,7 @@
 /**
- * Loads the configuration from its ConfigMap and watches it: a change takes effect within a second. An invalid configuration is rejected
- * as a whole and reported by an Event. The last accepted configuration is saved, so that a restart with an invalid one can use it.
+ * Loads the configuration from its ConfigMap and watches it: a change takes effect within a second. An invalid
+ * configuration is rejected as a whole and reported by an Event. The last accepted configuration is saved, so that a
+ * restart can use it while the current configuration is invalid.
  */
 import type { LiveConfiguration } from '../config/live.ts';
 import { objectKeys, objectNames } from '../config/names.ts';
@@ -11,7 +12,7 @@ import { rfc3339, type Clock } from '../runtime/time.ts';
 import { ensureConfigMap, type ConfigMap } from './objects.ts';
 import { Informer } from './cache/informer.ts';
 
-/** Annotation of the saved configuration: the name of the ConfigMap that it was accepted from. */
+/** Annotation of the saved configuration: the name of the ConfigMap that contained it. */
 const originAnnotation = 'platform.io/accepted-from';
 /** Maximum characters of the message of an Event; kube-apiserver allows 1,024 bytes. */
 const maxEventMessage = 1_000;
@@ -58,7 +59,7 @@ export class PlatformConfigSource {
     });
   }
 
-  /** Resolves when a configuration is active. Throws if there is no valid one, not even a saved one. */
+  /** Resolves when a configuration is active. Throws if neither the current nor a saved configuration is valid. */
   async start(signal: AbortSignal): Promise<void> {
     this.#informer.start();
     await this.#informer.waitForSync(signal);

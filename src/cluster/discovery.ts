@@ -1,7 +1,7 @@
 /**
- * Resources that the cluster serves, kept current by aggregated discovery (apidiscovery.k8s.io). Names are resolved
- * like in kubectl (k8s.io/client-go restmapper): groups in the cluster's order of priority, and the preferred version
- * within each group.
+ * Resources that the cluster serves, kept current by aggregated discovery (apidiscovery.k8s.io). Names are resolved as
+ * in kubectl (k8s.io/client-go restmapper): groups in the cluster's order of priority, and the preferred version within
+ * each group.
  */
 import { Topic } from '../runtime/lifecycle.ts';
 import type { Logger } from '../runtime/logger.ts';
@@ -34,14 +34,14 @@ interface GroupVersion {
   readonly group: string;
   readonly version: string;
   readonly resources: readonly ServedResource[];
-  /** The aggregated API server of the group is unavailable. */
+  /** True if the aggregated API server of the group is unavailable. */
   readonly stale: boolean;
 }
 
 const refreshInterval = 60_000;
 /**
- * Delays in milliseconds before the refreshes after a CustomResourceDefinition or an APIService changed. There are
- * several, because kube-apiserver updates its discovery documents with a delay.
+ * Delays in milliseconds of the refreshes after a CustomResourceDefinition or an APIService has changed. Several
+ * refreshes are needed, because kube-apiserver updates its discovery documents with a delay.
  */
 const refreshDelays = [50, 250, 700, 2_000, 7_000];
 /** Milliseconds until kube-apiserver applies a changed CustomResourceDefinition. */
@@ -239,7 +239,7 @@ export class Discovery {
     this.#schedule(isRequested ? 0 : (refreshDelays[this.#step] ?? (this.#synced.done ? refreshInterval : 1_000)));
   }
 
-  /** Reads both roots; one that cannot be read keeps its last state. */
+  /** Reads both roots. A root that cannot be read keeps its last state. */
   async #readRoots(): Promise<void> {
     for (const root of roots) {
       try {

@@ -5,7 +5,7 @@ import { readBody } from '../runtime/promises.ts';
 import type { KubeClient } from './client/client.ts';
 import { KubeError } from './client/kube-error.ts';
 
-/** A value of a kind. Without members, additional members and elements it is a scalar. */
+/** A value in an object of a kind. A value without members, additional members and elements is a scalar. */
 export interface FieldSchema {
   readonly members: ReadonlyMap<string, FieldSchema>;
   /** Schema of all other members. */
@@ -20,7 +20,7 @@ interface DescribedKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
-  /** Version of its CustomResourceDefinition; '' if there is none. */
+  /** Version of the kind's CustomResourceDefinition; '' if there is none. */
   readonly revision: string;
 }
 
@@ -72,7 +72,9 @@ const isUnlimited = (schema: OpenAPISchema): boolean =>
         (schema.oneOf ?? schema.anyOf) === undefined &&
         schema['x-kubernetes-int-or-string'] !== true)));
 
-/** Returns the reference of a schema. kube-apiserver writes a reference with a default as an `allOf` of one. */
+/**
+ * Returns the reference of a schema. kube-apiserver writes a reference with a default as an `allOf` with one element.
+ */
 const referenceIn = ({ $ref, properties, allOf = [] }: OpenAPISchema): string | undefined =>
   $ref ?? (properties === undefined && allOf.length === 1 ? allOf[0]?.$ref : undefined);
 

@@ -64,7 +64,7 @@ export class Lease {
   /** Releases the Lease, so that another replica need not wait until it expires. */
   async stop(): Promise<void> {
     this.#stopped.abort();
-    // The attempt in progress may acquire the Lease, or change it between the read and the write below.
+    // The attempt in progress may acquire the Lease, or change the Lease between the read and the write below.
     await this.#trying;
     if (this.#clock.now() >= this.#validUntil) return;
     try {
@@ -72,7 +72,7 @@ export class Lease {
       const lease = await this.#leases.get(name);
       if (lease?.spec.holderIdentity === identity) await this.#leases.replace(this.#claimed(lease, ''));
     } catch {
-      // The Lease expires.
+      // If the release fails, the Lease expires.
     }
   }
 

@@ -3,7 +3,9 @@ import type { KubeClient, KubeRequest } from './client/client.ts';
 import { isKubeError } from './client/kube-error.ts';
 import { metadataHeaders, type KubeObject, type ObjectMeta } from './client/kube-object.ts';
 
-/** Milliseconds for one request. Short, so that a hanging write does not delay the next ones for long. */
+/**
+ * Timeout of one request in milliseconds. It is short, so that a hanging write does not delay the next writes for long.
+ */
 const timeout = 3_000;
 
 const mergePatch = 'application/merge-patch+json';
@@ -56,7 +58,7 @@ export class Objects<T extends KubeObject> {
     return this.#client.json<R>(`${this.#path}${path}`, { ...options, signal: AbortSignal.timeout(timeout) });
   }
 
-  /** Requests only the metadata as the response, because the rest of the object is known. */
+  /** Writes an object. Requests a response with only the metadata, because the rest of the object is known. */
   async #write(path: string, options: Omit<KubeRequest, 'signal'>): Promise<boolean> {
     try {
       await this.request(path, { headers: metadataHeaders, ...options });
@@ -69,8 +71,8 @@ export class Objects<T extends KubeObject> {
 }
 
 /**
- * Reads an object, or creates it from `make` if it does not exist. If another replica was faster (409), its object is read, so that all
- * replicas use the same one.
+ * Reads an object, or creates it from `make` if it does not exist. If another replica was faster (409), its object is
+ * read, so that all replicas use the same object.
  */
 export async function ensure<T extends KubeObject>(
   client: KubeClient,

@@ -1,14 +1,17 @@
 import type { KubeClient } from './client/client.ts';
 import type { Clock } from '../runtime/time.ts';
 
-/** Milliseconds. Rights change while the server runs, and a starting kube-apiserver does not have all roles yet. */
+/**
+ * Milliseconds for which a review is cached. Rights change while the server runs, and a starting kube-apiserver has not
+ * loaded all roles yet.
+ */
 const maxReviewAge = 5_000;
 
 /** Cluster-wide rights of this server's own ServiceAccount (SelfSubjectAccessReview), cached for 5 s. */
 export class OwnRights {
   readonly #client: Pick<KubeClient, 'json'>;
   readonly #clock: Clock;
-  /** Reviews by group and resource. The resources of the cluster limit their number. */
+  /** Reviews by group and resource. The number of resources in the cluster limits the number of reviews. */
   readonly #reviews = new Map<string, { readonly expiry: number; readonly isAllowed: Promise<boolean> }>();
 
   constructor({ client, clock }: { client: Pick<KubeClient, 'json'>; clock: Clock }) {

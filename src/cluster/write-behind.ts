@@ -1,6 +1,6 @@
 /**
- * Writes to the cluster in the background. Values for the same key are merged into one write, at most one per interval. Writes go out one
- * after the other, failed ones are retried, and the memory is bounded.
+ * Writes to the cluster in the background. Values for the same key are merged into one write per interval. Writes are
+ * sent one after the other, failed writes are retried, and the memory is bounded.
  */
 import { sleep, type Clock } from '../runtime/time.ts';
 import { KubeError } from './client/kube-error.ts';
@@ -83,7 +83,7 @@ export class WriteBehind<T extends object | string | true> {
   /** Writes each waiting key once. Returns false after the first failure that is worth a retry. */
   async #writeAll(): Promise<boolean> {
     const { write, merge, what, log } = this.#options;
-    // A snapshot: keys that are added meanwhile are written in the next pass.
+    // Iterates over a snapshot: keys added in the meantime are written in the next pass.
     const keys = [...this.#waiting.keys()];
     for (const key of keys) {
       const value = this.#waiting.get(key);
@@ -97,7 +97,7 @@ export class WriteBehind<T extends object | string | true> {
         log.warn(`writing ${what} failed`, { key, error });
         if (isPermanent(error)) continue;
         const later = this.#waiting.get(key);
-        // Moves the key to the end, so that it does not delay the others.
+        // Moves the key to the end, so that it does not delay the other keys.
         this.#waiting.delete(key);
         this.#waiting.set(key, later === undefined ? value : merge(value, later));
         return false;

@@ -1,4 +1,7 @@
-/** `audit`: which requests are recorded, and where (audit.k8s.io/v1, like --audit-policy-file of kube-apiserver). */
+/**
+ * `audit`: selects the requests to record, and the destination of their events (audit.k8s.io/v1, like
+ * --audit-policy-file of kube-apiserver).
+ */
 import { z } from 'zod';
 import { anyObject, bytes, caCertificate, duration, secretKeyRef } from './fields.ts';
 import { isHTTPURL } from './https-url.ts';

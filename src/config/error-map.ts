@@ -53,7 +53,10 @@ function unknownKey(key: string, known: readonly string[]): string {
   return `is not a known key${near === undefined ? '' : `; did you mean "${near}"?`}`;
 }
 
-/** Returns the message of an issue, or undefined for zod's own message. Unknown keys have one line each, in their order. */
+/**
+ * Returns the message of an issue, or undefined for zod's own message. Each unknown key has its own line, in the order
+ * of the keys.
+ */
 export function errorMap(issue: Issue): string | undefined {
   const { input } = issue;
   switch (issue.code) {

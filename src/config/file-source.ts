@@ -6,7 +6,7 @@ import { formatProblem, parseConfiguration } from './parse.ts';
 
 const pollInterval = 1_000;
 
-/** Applies the configuration of a file, and each later version of it. */
+/** Applies the configuration in a file, and each later version of the file. */
 export class ConfigurationFile {
   readonly #file: string;
   readonly #live: LiveConfiguration;

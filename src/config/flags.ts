@@ -124,7 +124,7 @@ const tableOf = (described: Readonly<Record<string, FlagOption>>): [string, stri
 export const flagsTable = (): [string, string][] => tableOf(options);
 export const credentialFlagsTable = (): [string, string][] => tableOf(credentialOptions);
 
-/** Calls parseArgs, and throws UsageError, which names the closest flag for an unknown one. */
+/** Calls parseArgs. Throws UsageError, whose message names the closest flag for an unknown flag. */
 function parseStrictly<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config);
@@ -177,7 +177,9 @@ export function parseCredentialFlags(argv: readonly string[]): CredentialFlags {
   return { server, caFile: values['ca-file'], login, username, audience, logout };
 }
 
-/** Throws UsageError that names the flag. Reads only POD_NAMESPACE from `environment`. */
+/**
+ * Parses the flags of the server. Throws a UsageError that names the flag. Reads only POD_NAMESPACE from `environment`.
+ */
 export function parseFlags(argv: readonly string[], environment: Readonly<Record<string, string | undefined>>): Flags {
   const { values } = parseStrictly({ args: [...argv], options, strict: true, allowPositionals: false });
   const port = (flag: 'http-port' | 'https-port' | 'aggregated-port'): number => {

@@ -1,7 +1,7 @@
 /** Algorithm and cost of a password hash: `bcrypt:12`, `argon2id:19456:2:1` (memory in KiB, passes, lanes). */
 export type HashParameters = string;
 
-/** Maximum costs: with higher ones a single login would take up the server's memory or CPU. */
+/** Maximum costs. With higher costs, a single login would exhaust the server's memory or CPU. */
 const maxBcryptCost = 16;
 const maxArgon2 = { memory: 256 * 1024, passes: 16, lanes: 16 } as const;
 

@@ -3,7 +3,10 @@ import { z } from 'zod';
 import { anyList, anyObject, caCertificate, duration, secretKeyRef, unique } from './fields.ts';
 import { httpsURLExpected, isHTTPSURL } from './https-url.ts';
 
-/** The name prefixes the provider's groups. These prefixes are reserved for the platform and Kubernetes. */
+/**
+ * Reserved names of providers. The name is the prefix of a provider's groups, and these prefixes belong to the platform
+ * and Kubernetes.
+ */
 const reserved: readonly string[] = ['platform', 'system'];
 
 const name = z

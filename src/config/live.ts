@@ -2,7 +2,10 @@ import { Topic } from '../runtime/lifecycle.ts';
 import type { Problem } from './parse.ts';
 import type { PlatformConfiguration } from './schema.ts';
 
-/** The current configuration. It is replaced as a whole. A rejected configuration leaves the last valid one in use. */
+/**
+ * The current configuration, which is replaced as a whole. A rejected configuration leaves the last valid configuration
+ * in use.
+ */
 export class LiveConfiguration {
   /** All warnings, published when they change. */
   readonly warned = new Topic<readonly Problem[]>();
@@ -12,7 +15,7 @@ export class LiveConfiguration {
   #published = '[]';
   readonly #replaced = new Topic<PlatformConfiguration>();
 
-  /** Throws before the first `accept`. No requests are served until then. */
+  /** Configuration in use. Throws before the first `accept`. No requests are served until then. */
   get value(): PlatformConfiguration {
     if (this.#value === undefined) throw new Error('no configuration has been accepted yet');
     return this.#value;
@@ -22,7 +25,7 @@ export class LiveConfiguration {
     return this.#value !== undefined;
   }
 
-  /** Problems of the newest configuration. Empty if it is in use. */
+  /** Problems of the newest configuration. Empty if that configuration is in use. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
@@ -30,7 +33,7 @@ export class LiveConfiguration {
   accept(value: PlatformConfiguration): void {
     this.#value = value;
     this.#problems = [];
-    // They belong to the previous configuration.
+    // The warnings belong to the previous configuration.
     this.#warnings.clear();
     this.#replaced.publish(value);
   }
@@ -39,7 +42,7 @@ export class LiveConfiguration {
     this.#problems = problems;
   }
 
-  /** Calls `listener` now if a configuration is in use, and for each later one. */
+  /** Calls `listener` now if a configuration is in use, and for each later configuration. */
   subscribe(listener: (value: PlatformConfiguration) => void): void {
     this.#replaced.subscribe(listener);
     if (this.#value !== undefined) listener(this.#value);

@@ -45,7 +45,7 @@ export const isSubdomain = (name: string): boolean =>
 export const kubernetesAudience = 'kubernetes';
 
 /**
- * Audience of access tokens of users who must change their password. Only this server enforces that limit, so no other server that accepts
- * its tokens may accept these.
+ * Audience of access tokens of users who must change their password. Only this server enforces the restriction, so no
+ * other server is allowed to accept these tokens.
  */
 export const passwordChangeAudience = 'password-change';

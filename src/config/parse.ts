@@ -39,7 +39,7 @@ export const yamlProblem = ({ position, message }: YAMLProblem): Problem => ({
   message: `is not valid YAML: ${message}`,
 });
 
-/** Returns a path whose list indexes are followed by the name of the entry, which is easier to find. */
+/** Returns a path whose list indexes are followed by the name of the entry, because a name is easier to find. */
 export function pathOf(path: readonly PropertyKey[], content: unknown): string {
   let text = '';
   let here = content;

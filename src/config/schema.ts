@@ -1,6 +1,6 @@
 /**
- * Schema of the cluster configuration object, `platform.yaml`, with defaults and descriptions. The reference documentation is generated
- * from it, so describe a key here before writing the code that reads it.
+ * Schema of the cluster configuration object, `platform.yaml`, with defaults and descriptions. The reference
+ * documentation is generated from this schema, so describe a key here before you write the code that reads it.
  */
 import { configGroup, kubernetesAudience, passwordChangeAudience } from './names.ts';
 import { isIP } from 'node:net';
@@ -23,7 +23,7 @@ const username = z
     'must consist of lower-case letters, digits, "-" and ".", and start and end with a letter or digit',
   );
 
-/** The same rules as in the CustomResourceDefinition of users. */
+/** These rules are the same as in the CustomResourceDefinition of users. */
 const group = z
   .string()
   .max(253)
@@ -66,9 +66,12 @@ const user = z
 
 interface GrantRules {
   readonly grantType: string;
-  /** Allowed for clients whose configuration lists no grants, and for the client whose secret is public. */
+  /**
+   * True if the grant is allowed for clients whose configuration lists no grants, and for the client whose secret is
+   * public.
+   */
   readonly isDefault?: true;
-  /** Allowed for public clients, which cannot authenticate. A user approves each login. */
+  /** True if the grant is allowed for public clients, which cannot authenticate. A user approves each login. */
   readonly isPublic?: true;
   readonly needsRedirectURI?: true;
   /** Subject of the sessions that the grant creates. Undefined for users. */
@@ -91,7 +94,10 @@ export const publicGrantTypes = typesOf(grants.filter(({ isPublic }) => isPublic
 const defaultGrantTypes = typesOf(grants.filter(({ isDefault }) => isDefault));
 const redirectGrantTypes = typesOf(grants.filter(({ needsRedirectURI }) => needsRedirectURI));
 
-/** Returns the grants that create sessions for a kind of subject. A client that loses all of them loses those sessions. */
+/**
+ * Returns the grants that create sessions for a kind of subject. These sessions are revoked when the client loses all
+ * of these grants.
+ */
 export const grantTypesFor = (kind: GrantRules['subjectKind']): readonly string[] =>
   typesOf(grants.filter(({ subjectKind }) => subjectKind === kind));
 
@@ -101,7 +107,7 @@ export const signingAlgorithms = ['RS256', 'ES256'] as const;
 /** Supported scopes. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
 
-/** The default client. Its secret is public unless another one is configured. */
+/** The default client. Its secret is public unless another secret is configured. */
 export const wellKnownClient = 'platform';
 export const wellKnownSecret = 'platform';
 
@@ -153,7 +159,10 @@ const redirectURIs = z
   .max(100)
   .default([]);
 
-/** Checks that a client has exactly one secret, or is public and has only what public clients may have. */
+/**
+ * Checks that a client has exactly one secret, or is public and has only the settings that are allowed for public
+ * clients.
+ */
 function checkAuthentication(
   value:
     | Partial<
@@ -176,7 +185,10 @@ function checkAuthentication(
   if (value.introspection === true) refuse(['introspection'], 'is not allowed for a public client');
 }
 
-/** RFC 7519 section 4.1.3: the name is the audience of id_tokens, so it must not be that of access tokens. An issuer is a URL. */
+/**
+ * RFC 7519 section 4.1.3: the name is the audience of id_tokens, so it must differ from the audience of access tokens.
+ * The issuer needs no check, because it is a URL.
+ */
 const clientName = z
   .string()
   .regex(

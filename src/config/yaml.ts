@@ -1,6 +1,6 @@
 /**
- * Reads YAML. The library's messages quote the text, which may contain a secret. These messages have only a position
- * and a kind.
+ * Reads YAML. The library's messages quote the text, which may contain a secret. The messages of this module contain
+ * only a position and the kind of problem.
  */
 import { CST, Lexer, LineCounter, parseDocument, visit, type Document, type ErrorCode, stringify } from 'yaml';
 
@@ -10,7 +10,7 @@ export const toYAML = (value: unknown): string => stringify(value, { lineWidth: 
 export interface YAMLProblem {
   /** Position, such as `line 3, column 9`. */
   readonly position: string;
-  /** Follows the position. */
+  /** Text after the position. */
   readonly message: string;
 }
 
@@ -46,7 +46,7 @@ const messages: Readonly<Record<ErrorCode, string>> = {
 };
 
 export interface YAMLToken {
-  /** Type of the library; null for text that is no YAML. */
+  /** Token type in the library; null for text that is not YAML. */
   readonly type: CST.TokenType | null;
   readonly source: string;
   readonly offset: number;
@@ -59,7 +59,7 @@ export function* tokensOf(text: string): Generator<YAMLToken> {
   for (const source of new Lexer().lex(text)) {
     const type = isScalar ? 'scalar' : CST.tokenType(source);
     isScalar = source === CST.SCALAR;
-    // These lexemes of the library are not in the text.
+    // These tokens of the library do not occur in the text.
     if (isScalar || source === CST.DOCUMENT || source === CST.FLOW_END) continue;
     yield { type, source, offset };
     offset += source.length;
@@ -94,8 +94,8 @@ export function readYAML(text: string): YAML {
 }
 
 /**
- * Calls the function without collecting stacks. The library creates an Error for each problem, and stacks that nobody
- * reads would take most of its time.
+ * Calls the function without collecting stack traces. The library creates an Error for each problem, and unused stack
+ * traces would take most of the time.
  */
 function withoutStacks<T>(parse: () => T): T {
   const { stackTraceLimit } = Error;

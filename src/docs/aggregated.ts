@@ -1,6 +1,6 @@
 /**
  * `/openapi/v2` and `/openapi/v3` of the aggregated API (k8s.io/kube-openapi pkg/handler and handler3): kube-apiserver
- * merges the first and proxies the second, and kubectl explain reads them.
+ * merges `v2` and proxies `v3`; kubectl explain reads both.
  */
 import { createHash } from 'node:crypto';
 import { StatusError } from '../runtime/errors.ts';
@@ -63,7 +63,7 @@ const groupPathOf = (one: { readonly group: string; readonly version: string }):
 
 /** Builds the documents from the cluster's schemas, and rebuilds them when the schemas change. */
 class OpenapiDocuments {
-  /** Each group and version has its own document. */
+  /** Paths of groups with versions, each of which has its own document. */
   readonly groupPaths: readonly string[];
   readonly #options: OpenapiOptions;
   readonly #kinds: readonly DescribedKind[];
@@ -77,7 +77,7 @@ class OpenapiDocuments {
     this.groupPaths = [...new Set([...options.resources, ...this.#kinds].map(groupPathOf))];
   }
 
-  /** Returns the documents at once if there are any, and refreshes them in the background. */
+  /** Returns existing documents at once, and refreshes them in the background. */
   async current(): Promise<Documents> {
     if (Date.now() >= this.#fetchAfter)
       this.#fetching ??= this.#fetch().then((found) => {
@@ -146,8 +146,8 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       }
       const { body, hash } = choose(await documents.current());
       const etag = `"${hash}"`;
-      // A different hash comes from another replica or an older document. kube-apiserver would turn a redirect to the
-      // current one into a 502.
+      // A different hash belongs to another replica or an older document. kube-apiserver would turn a redirect to the
+      // current document into a 502.
       const isImmutable = hashed && query.get('hash') === hash;
       const headers = {
         ETag: etag,

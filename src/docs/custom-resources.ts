@@ -100,7 +100,7 @@ class CustomResourceDocuments {
     const document = (form: DocumentForm): PreparedDocument =>
       new PreparedDocument(documentOf(form, described, { version, issuer: issuer(), maxBytes }));
     this.#built = {
-      // No key matches '': a failed read is retried.
+      // No key equals '', so a failed read is retried.
       key: problem === undefined ? this.#keyOf(revisions) : '',
       documents: { v2: document('v2'), v3: document('v3') },
     };
@@ -117,7 +117,7 @@ class CustomResourceDocuments {
       );
       const failed = results.filter((one) => one.status === 'rejected');
       problem = failed[0]?.reason ?? problem;
-      // If all fail, the others probably fail too.
+      // If all reads of a batch fail, the other reads will probably fail too.
       if (failed.length === results.length) break;
     }
     return problem;

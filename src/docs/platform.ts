@@ -1,6 +1,6 @@
 /**
- * `/swagger/platform.json` and `/swagger/platform.v3.json`: the platform's own APIs in Swagger 2.0 and OpenAPI 3.1. They are
- * built from the routes on the first request.
+ * `/swagger/platform.json` and `/swagger/platform.v3.json`: the platform's own APIs in Swagger 2.0 and OpenAPI 3.1. The
+ * documents are built from the routes on the first request.
  */
 import { anonymous } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
@@ -11,7 +11,10 @@ import { openapi31 } from './openapi/openapi31.ts';
 import { operationOf, tagsOf } from './openapi/operations.ts';
 import { swagger20 } from './openapi/swagger20.ts';
 
-/** Returns a getter that caches `build(issuer)`. It builds on first use, and again when the issuer changes. */
+/**
+ * Returns a getter that caches `build(issuer)`. The getter calls `build` on first use, and again when the issuer
+ * changes.
+ */
 export function byIssuer<T>(issuer: () => string, build: (issuer: string) => T): () => T {
   let built: { readonly issuer: string; readonly value: T } | undefined;
   return () => {
@@ -24,7 +27,7 @@ export function byIssuer<T>(issuer: () => string, build: (issuer: string) => T):
 interface PlatformOptions {
   /** Version of this server. */
   readonly version: string;
-  /** All gateway routes except those of these documents. */
+  /** All gateway routes except those that serve these documents. */
   readonly routes: readonly Route[];
   readonly issuer: () => string;
 }

@@ -1,7 +1,7 @@
 /** Headers that the gateway forwards in each direction. Lists alternate names and values, as in `rawHeaders`. */
 
 /**
- * Hop-by-hop headers of RFC 9110 section 7.6.1 and their older forms: they apply to one connection and are never
+ * Hop-by-hop headers of RFC 9110 section 7.6.1 and their older forms. They apply to one connection and are never
  * forwarded.
  */
 const hopByHop = [
@@ -20,14 +20,14 @@ const hopByHop = [
 const blockedUp = new Set([
   ...hopByHop,
   'host',
-  // The request upstream has its own framing.
+  // The forwarded request has its own framing.
   'content-length',
-  // This server responds to it.
+  // This server handles the expectation.
   'expect',
-  // Credentials for this server must not reach another one.
+  // Credentials for this server must not reach another server.
   'authorization',
   'cookie',
-  // Replaced by values of this server, which kube-apiserver writes to its audit log.
+  // This server replaces the values, because kube-apiserver writes them to its audit log.
   'audit-id',
   'x-forwarded-for',
   'x-real-ip',
@@ -42,7 +42,7 @@ const blockedDown = new Set([
   'set-cookie',
   // gateway.strictTransportSecurity alone determines the policy of this host.
   'strict-transport-security',
-  // It would direct clients around this server.
+  // The header would make clients bypass this server.
   'alt-svc',
 ]);
 /** CORS headers: only `corsAllowedOrigins` determines which origins may read responses. */

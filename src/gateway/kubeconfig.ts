@@ -121,7 +121,10 @@ const plugin = {
   },
 };
 
-/** Returns a kubeconfig. Its names contain the host, so that kubeconfigs of several platforms can be merged. */
+/**
+ * Returns a kubeconfig. Names in the kubeconfig contain the host, so that kubeconfigs of several platforms can be
+ * merged.
+ */
 function kubeconfigOf(
   server: string,
   authority: string | undefined,

@@ -1,4 +1,4 @@
-/** Streams a request to kube-apiserver and its response back, each at the pace of its reader. */
+/** Streams a request to kube-apiserver and the response back to the caller, each at the pace of its reader. */
 import type { Request, Response } from 'express';
 import { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
@@ -23,7 +23,7 @@ import type { UpstreamIdentity } from '../cluster/client/impersonation.ts';
 /** Identities with which requests are forwarded. */
 const known = new WeakMap<UserInfo, UpstreamIdentity>();
 
-/** Returns the identity of the caller, or the one that the caller impersonates. */
+/** Returns the identity of the caller, or of the user whom the caller impersonates. */
 export function callerOf({ user, impersonated = user }: RequestContext): UpstreamIdentity {
   if (impersonated === undefined) throw unauthorized();
   let caller = known.get(impersonated);
@@ -52,8 +52,8 @@ export const requestAborted = (request: Pick<Request, 'method'>): StatusError =>
     : serviceUnavailable('this request was aborted; try again', 1);
 
 /**
- * Forwards a request. `buffered` is its body, if that was already read. Resolves at the end of the response. Throws
- * StatusError if kube-apiserver does not respond.
+ * Forwards a request. `buffered` is the request body, if it was already read. Resolves at the end of the response.
+ * Throws StatusError if kube-apiserver does not respond.
  */
 export function forward(
   upstream: Upstream,
@@ -141,7 +141,7 @@ class ResponseForwarder implements ResponseHandler {
     context.signal.addEventListener('abort', () => this.#abort());
   }
 
-  /** Records that the request is sent. */
+  /** Records that the request was sent. */
   started(flow: ResponseFlow): void {
     this.#flow = flow;
     if (this.#isOver) flow.abort();
@@ -216,7 +216,7 @@ class ResponseForwarder implements ResponseHandler {
   }
 
   /**
-   * Ends a watch normally, because its client starts another one. Any other response is cut off, so that it does not
+   * Ends a watch normally, because its client starts another watch. Any other response is cut off, so that it does not
    * look complete.
    */
   #abort(): void {
@@ -234,13 +234,13 @@ class ResponseForwarder implements ResponseHandler {
  * credential.
  */
 export function ownRefusal(upstream: Upstream, status: number, { info }: RequestContext): StatusError | undefined {
-  // A proxy subresource leads to another server, which may request its own credentials.
+  // The subresource `proxy` leads to another server, which may request its own credentials.
   if (status !== 401 || info.subresource === 'proxy') return undefined;
   upstream.renewCredential();
   return serviceUnavailable("kube-apiserver does not accept this server's credentials", 1);
 }
 
-/** Headers that may have only one value in HTTP/2: Node rejects the whole response otherwise. */
+/** Headers that may have only one value in HTTP/2. Node rejects a response with more values. */
 const single = new Set([
   'age',
   'content-encoding',
@@ -259,7 +259,7 @@ const single = new Set([
   'retry-after',
   'tk',
   'x-content-type-options',
-  // Request headers.
+  // These are request headers.
   'authorization',
   'from',
   'host',
@@ -286,17 +286,17 @@ function pairsOf(headers: readonly string[]): [string, string[]][] {
   return [...values];
 }
 
-/** Characters of a reason phrase (RFC 9112 section 4). Node reads others, but does not write them. */
+/** Characters of a reason phrase (RFC 9112 section 4). Node reads other characters, but does not write them. */
 const phrase = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Writes the response head of kube-apiserver instead of the prepared one. Throws StatusError 502 if it cannot be
+ * Writes the response head of kube-apiserver instead of the prepared head. Throws StatusError 502 if it cannot be
  * written.
  */
 export function writeHead(res: Response, status: number, message: string | undefined, headers: string[]): void {
   for (const name of ['Cache-Control', 'X-Content-Type-Options']) res.removeHeader(name);
   try {
-    // HTTP/2 has no message, and Node would keep one value of each name.
+    // HTTP/2 has no reason phrase, and Node would keep only one value of each header.
     if (res instanceof ServerResponse)
       res.writeHead(status, message !== undefined && phrase.test(message) ? message : undefined, headers);
     else {

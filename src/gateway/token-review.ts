@@ -1,6 +1,6 @@
 /**
- * Responds to TokenReviews of access tokens of this server, which kube-apiserver does not know, so that components with delegated
- * authentication work at the gateway. All other reviews are forwarded.
+ * Responds to TokenReviews of access tokens of this server, so that components with delegated authentication work at
+ * the gateway. kube-apiserver cannot validate these tokens. All other reviews are forwarded.
  */
 import type { Request, Response } from 'express';
 import type { AccessTokens } from '../auth/authenticators/access-tokens.ts';
@@ -86,7 +86,7 @@ function specOf(contentType = 'application/json', body: Buffer): Spec | undefine
 function ofJSON(value: unknown): Spec | undefined {
   const review = recordOf(value);
   const { token, audiences: given } = recordOf(review?.['spec']) ?? {};
-  // For Kubernetes null is the same as no value.
+  // Kubernetes treats null like a missing value.
   const audiences = given ?? [];
   const isReview = review?.['apiVersion'] === apiVersion && review['kind'] === kind;
   const areTexts = Array.isArray(audiences) && audiences.every((one) => typeof one === 'string');
@@ -104,7 +104,10 @@ function ofProtobuf(body: Buffer): Spec | undefined {
   };
 }
 
-/** Returns the status for a valid access token of this server and an accepted audience. Undefined for any other. */
+/**
+ * Returns the status for a valid access token of this server and an accepted audience. Returns undefined for any other
+ * token or audience.
+ */
 async function statusOf({ token, audiences }: Spec, { accessTokens, issuer }: TokenReviewParts) {
   if (audiences.length > 0 && !audiences.includes(issuer())) return undefined;
   const valid = await accessTokens.validate(token);

@@ -1,6 +1,7 @@
 /**
- * Protocol upgrades, such as exec, attach and port-forward. Bytes are forwarded in both directions only after kube-apiserver has accepted
- * the upgrade. If it does not, neither connection is ever used again (CVE-2018-1002105).
+ * Protocol upgrades, such as exec, attach and port-forward. Bytes are forwarded in both directions only after
+ * kube-apiserver has accepted the upgrade. After a refused upgrade, neither connection is used again
+ * (CVE-2018-1002105).
  */
 import type { Request, Response } from 'express';
 import type { IncomingMessage } from 'node:http';
@@ -74,7 +75,10 @@ async function whileOpen<T>(client: Socket, response: Promise<T>): Promise<T> {
   }
 }
 
-/** Returns a response that does not upgrade. Both connections end with it: neither may be reused after a refused upgrade. */
+/**
+ * Returns a response that does not upgrade. Both connections end with this response, because neither may be reused
+ * after a refused upgrade.
+ */
 async function returnRefusal(
   response: IncomingMessage,
   upstream: Upstream,
@@ -104,7 +108,10 @@ async function* chunksOf(response: IncomingMessage, mayEnd: () => boolean): Asyn
   }
 }
 
-/** Forwards data and the end of each side to the other, and closes both together. Resolves when kube-apiserver's connection is closed. */
+/**
+ * Forwards data and the end of each side to the other side, and closes both connections together. Resolves when
+ * kube-apiserver's connection is closed.
+ */
 async function join(res: Response, { connection, first }: UpgradedConnection, over: AbortSignal): Promise<void> {
   const closed = new Promise((resolve) => connection.once('close', resolve));
   if (first.length > 0) connection.unshift(first);

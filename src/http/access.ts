@@ -1,23 +1,28 @@
-/** The identity and rights that a route requires. Filters enforce it, and API descriptions derive `security` and errors from it. */
+/**
+ * The authentication and rights that a route requires. Filters enforce them, and API descriptions derive `security` and
+ * errors from them.
+ */
 export type Access =
   /** Filters read no credentials. A handler may read some, such as the cookie of a page. */
   | { readonly kind: 'anonymous' }
   /**
-   * Authenticated only if the query has `parameter`. Valid credentials then need the right to the path; invalid ones are ignored.
+   * The caller is authenticated only if the query has `parameter`. A caller with valid credentials then needs the right
+   * to the path; invalid credentials are ignored.
    */
   | { readonly kind: 'optional'; readonly parameter: string }
   /** OAuth: the handler authenticates the client or the token and reports failures as OAuth errors. */
   | { readonly kind: 'client'; readonly schemes: readonly ('bearer' | 'client')[] }
   /**
-   * Any identity. `rights` names what checks further rights: the route's `authorize`, or its handler if they depend on the parsed query or
-   * kube-apiserver decides. `passwordChange` also admits users who must change their password, unless the path names another user.
+   * Authentication is required. `rights` names the function that checks further rights: the route's `authorize`, or its
+   * handler if the rights depend on the parsed query or kube-apiserver decides. `passwordChange` also allows users who
+   * must change their password, unless the path names another user.
    */
   | {
       readonly kind: 'authenticated';
       readonly rights: 'none' | 'authorize' | 'handler';
       readonly passwordChange?: boolean;
     }
-  /** An identity that has the right to the path, or to the resource that the path names. */
+  /** The caller must be authenticated and have the right to the path, or to the resource that the path names. */
   | { readonly kind: 'authorized'; readonly rights: 'path' | 'resource' };
 
 export const anonymous = { kind: 'anonymous' } as const satisfies Access;

@@ -1,7 +1,7 @@
 /**
- * Runs every request through the filters, in this order. The order matters for security: routing comes first, because the route's
- * `access` decides what is required; authentication precedes the in-flight limits and authorization; the limits precede the handler.
- * Authentication has its own limits.
+ * Runs every request through the filters, in this order. The order matters for security: routing comes first, because
+ * the route's `access` states the required authentication and rights; authentication precedes the in-flight limits and
+ * authorization; the limits precede the handler. Authentication has its own limits.
  */
 import type { Request, Response } from 'express';
 import type { Auditor } from '../audit/auditor.ts';
@@ -70,7 +70,8 @@ export function createHttpHandler(routes: readonly Route[], options: ChainOption
     authentication(options.authenticator, awaitingAuthentication(requests)),
     audit(options.auditor),
     inFlight(requests),
-    // Before the rights are reviewed: from here on a stream ends when its identity is revoked.
+    // This filter precedes the review of rights. From here on, a stream ends when the identity that opened it is
+    // revoked.
     options.openStreams.filter(options.authenticator),
     impersonation(options.authorizer, options.gateway),
     authorization(options.authorizer),
@@ -96,6 +97,6 @@ export function createHttpHandler(routes: readonly Route[], options: ChainOption
       countLogin(exchange);
     }
   }
-  // Only Express' router is used: requests and responses lack the methods that an Express application adds.
+  // Only the router of Express is used, so requests and responses lack the methods that an Express application adds.
   return (req, res) => void serve(new Exchange(normalized(req) as Request, res as Response, options.log));
 }

@@ -1,6 +1,6 @@
 /**
- * Defines a route in one place: its schemas describe and parse the request and type the handler. A request is
- * authorized before any of it is parsed.
+ * Defines a route in one place: its schemas describe and parse the request and provide the types of the handler. A
+ * request is authorized before its body and parameters are parsed.
  */
 import type { Request, Response } from 'express';
 import type { UserInfo } from '../auth/user.ts';
@@ -49,7 +49,7 @@ export interface RouteDefinition<P extends string, A extends Access, Q, B, G> ex
   'method' | 'summary' | 'hot' | 'removed' | 'writtenAt' | 'isPage'
 > {
   readonly path: P;
-  /** Markdown that states the required right and what the caller has to know. */
+  /** Markdown that states the required right and other facts for callers. */
   readonly description: string;
   readonly access: A;
   /** Descriptions by name. */
@@ -98,7 +98,7 @@ export function defineRoute<
     async handler(req, res, context) {
       // The cast is safe: the filters have enforced `access`, and the router has matched `path`.
       const request = { req, res, context, path: req.params } as unknown as RouteRequest<P, A>;
-      // Skips needless awaits, which hot routes would notice.
+      // Skips needless awaits, which would slow down hot routes.
       const granted = (authorize && (await authorize(request))) as G;
       await handler({
         ...request,

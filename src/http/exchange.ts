@@ -17,7 +17,7 @@ import { UnreadResponses } from './unread-responses.ts';
 /** Shared reason of all aborts: Node would create a DOMException with a stack for each. */
 const requestOver = Object.assign(new Error('the request is over'), { name: 'AbortError' });
 
-/** Milliseconds for the rest of a request whose response is sent, and for the reset of a stream. */
+/** Milliseconds to wait for the rest of a request after its response is sent, and for the reset of a stream. */
 const linger = 500;
 /** Maximum bytes of a small response, which fits into the buffer of its stream. */
 const maxSmallResponse = 16 * 1024;
@@ -30,7 +30,7 @@ const documents = new UnreadResponses(1_000);
 /** Route before the request is matched. */
 const unmatched = noRoute(authorizedByPath);
 
-/** State of one request. Filters fill it in, and handlers see it as a RequestContext. */
+/** State of one request. Filters set its properties, and handlers see it as a RequestContext. */
 export class Exchange implements RequestContext {
   readonly req: Request;
   readonly res: Response;
@@ -53,7 +53,7 @@ export class Exchange implements RequestContext {
   arrival: Arrival | undefined;
   /** Collects the request body for the audit event; undefined if the policy shows no bodies. */
   requestBody: AuditBody | undefined;
-  /** The error that the request ended with. */
+  /** The error with which the request ended. */
   failure: Failure | undefined;
   readonly #url: string;
   #shownURL: string | undefined;
@@ -132,8 +132,8 @@ export class Exchange implements RequestContext {
   }
 
   /**
-   * Runs `release` when the response is written, before the client has read it. For shared resources such as slots, which a client that
-   * does not read would otherwise hold for as long as it likes.
+   * Runs `release` when the response is written, before the client has read it. Use it for shared resources such as
+   * slots. Otherwise a client that does not read could hold them indefinitely.
    */
   onResponseWritten(release: () => void): void {
     if (this.#ended) release();
@@ -141,7 +141,8 @@ export class Exchange implements RequestContext {
   }
 
   /**
-   * Reports that the server has written the response. A large one, which is held in memory, keeps its slots until the client has read it.
+   * Reports that the server has written the response. A large response is held in memory, and keeps its slots until the
+   * client has read it.
    */
   responseWritten(): void {
     const { writableEnded, writableLength } = this.res;
@@ -196,12 +197,12 @@ export class Exchange implements RequestContext {
     return this.res.headersSent || this.res.writableFinished ? this.res.statusCode : 499;
   }
 
-  /** True once the response is handed to the network, or the client has disconnected. */
+  /** True once the response was handed to the network, or the client has disconnected. */
   get hasEnded(): boolean {
     return this.#ended;
   }
 
-  /** True once the request is aborted or has ended: nothing waits for a response. */
+  /** True once the request is aborted or has ended, so that no client waits for a response. */
   get isOver(): boolean {
     return this.#over;
   }
@@ -213,8 +214,9 @@ export class Exchange implements RequestContext {
   }
 
   /**
-   * Ends the response in a way that shows the client that it is incomplete. Ends the connection of an HTTP/1.1 client.
-   * Also ends that of an HTTP/2 client that does not read from TCP, because the reset cannot be sent.
+   * Ends the response in a way that shows the client that the response is incomplete. Ends the connection of an
+   * HTTP/1.1 client. Also ends the connection of an HTTP/2 client that does not read from TCP, because the reset cannot
+   * be sent.
    */
   cut(): void {
     const { req, res } = this;
@@ -222,7 +224,7 @@ export class Exchange implements RequestContext {
     if (stream === undefined) cutConnection(req.httpVersion, this.#socket);
     else {
       const { session } = stream;
-      // Not CANCEL, for the reason given at cutOff.
+      // CANCEL is not used, for the reason given at cutOff.
       stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       const late = setTimeout(() => {
         if (!stream.destroyed) session?.destroy();
@@ -231,7 +233,10 @@ export class Exchange implements RequestContext {
     }
   }
 
-  /** Detects the end of the response. `close` alone is not enough: a client that never ends its request would delay it indefinitely. */
+  /**
+   * Detects the end of the response. The event `close` alone is not enough: a client that never ends its request would
+   * delay the event indefinitely.
+   */
   #watch(): void {
     const { res } = this;
     const end = (): void => this.#end();
@@ -264,11 +269,11 @@ export class Exchange implements RequestContext {
       try {
         cleanup();
       } catch (error) {
-        // The remaining cleanups must still release what they hold.
+        // The remaining cleanups must still run.
         this.log.error('request cleanup failed', { auditID: this.auditID, error });
       }
   }
 }
 
-/** A step that every request passes. It throws to refuse the request. */
+/** A step that every request passes. A filter throws to refuse the request. */
 export type RequestFilter = (exchange: Exchange) => void | Promise<void>;

@@ -98,7 +98,9 @@ function routesOf(path: string, description: string, checks: Checks): Route[] {
   ];
 }
 
-/** Writes the results. Names and reasons are only for authenticated callers, because they would help an attacker to time an attack. */
+/**
+ * Writes the results. Only authenticated callers see names and reasons, which would help an attacker to time an attack.
+ */
 function respond(probe: string, checks: readonly HealthCheck[], res: Response, isVerbose: boolean): void {
   const results = checks.map((check) => ({ name: check.name, problem: check.problem(), warning: check.warning() }));
   const failed = results.some(({ problem }) => problem !== '');

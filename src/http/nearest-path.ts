@@ -1,4 +1,7 @@
-/** Suggests a path for one that no route has. Only route paths and the requested path itself are used, never objects. */
+/**
+ * Suggests a path for a requested path that no route serves. Only route paths and the requested path itself are used,
+ * never objects.
+ */
 import { editsBetween, maxEdits } from '../config/error-map.ts';
 import type { Route } from './route.ts';
 
@@ -20,8 +23,8 @@ const isPrefix = (path: readonly string[], route: readonly string[]): boolean =>
   route.length < path.length && route.every((segment, at) => isParameter(segment) || segment === path[at]);
 
 /**
- * Returns a function that describes the nearest path: a route whose segments differ by likely typos, otherwise the longest route that the
- * path continues. It returns '' if there is none.
+ * Returns a function that describes the nearest path: a route whose segments differ by likely typos, otherwise the
+ * longest route that the path continues. The function returns '' if there is no such route.
  */
 export function nearestPath(routes: readonly Pick<Route, 'path' | 'removed'>[]): (path: string) => string {
   const known = [...new Set(routes.filter(({ removed }) => removed !== true).map(({ path }) => path))]

@@ -14,7 +14,8 @@ interface OpenStream {
 }
 
 /**
- * The open watches and streams. One ends when the identity that opened it is revoked or loses its rights, and when the server drains.
+ * The open watches and streams. A stream ends when the identity that opened it is revoked or loses its rights, and when
+ * the server drains.
  */
 export class OpenStreams {
   readonly #open = new Map<Exchange, OpenStream>();
@@ -48,8 +49,9 @@ export class OpenStreams {
   }
 
   /**
-   * Authenticates all streams again after users or clients changed. A stream ends if its credential is no longer valid; if the groups of
-   * its user changed, its rights are reviewed at once. A stream goes on if it cannot be authenticated now.
+   * Authenticates all streams again after users or clients changed. A stream ends if its credential is no longer valid;
+   * if the groups of its user changed, its rights are reviewed at once. A stream continues if it cannot be
+   * authenticated now.
    */
   async recheck(): Promise<void> {
     const slice = new Slice();

@@ -43,7 +43,7 @@ export const inQuery = (name: string, description: string, schema: Schema = text
 });
 
 /**
- * A path segment as filters/request-info.ts accepts it: neither `.` nor `..`. The pattern uses only syntax that Go's
+ * A path segment that filters/request-info.ts accepts: neither `.` nor `..`. The pattern uses only syntax that Go's
  * regexp supports.
  */
 const segment = text.regex(
@@ -104,8 +104,8 @@ export interface RequestInfo {
   readonly subresource: string;
   readonly name: string;
   /**
-   * A watch, a log stream, or a stream to or from a pod. It has its own limits and no deadline (longRunningRequestCheck
-   * of k8s.io/apiserver).
+   * True for a watch, a log stream, or a stream to or from a pod. Such requests have their own limits and no deadline
+   * (longRunningRequestCheck of k8s.io/apiserver).
    */
   readonly isLongRunning: boolean;
 }
@@ -130,7 +130,7 @@ export interface RequestContext {
   readonly log: Logger;
   /** Signal that is aborted when the client disconnects, when the deadline passes and when the server drains. */
   readonly signal: AbortSignal;
-  /** Caller, undefined only if `access` of the route requires no identity. */
+  /** Caller, undefined only if `access` of the route requires no authentication. */
   readonly user: UserInfo | undefined;
   /** The impersonated user. The caller is allowed to impersonate this user. */
   readonly impersonated: UserInfo | undefined;
@@ -141,7 +141,7 @@ export interface RequestContext {
   freeSlots(): void;
   /**
    * Runs `cleanup` when the response is handed to the network or the client has disconnected; at once if that has
-   * happened.
+   * already happened.
    */
   onEnd(cleanup: () => void): void;
   /** Slots of a login; undefined for other requests. */
@@ -153,7 +153,7 @@ export interface RequestContext {
   onUserChange(listener: () => void): void;
   /**
    * Guards an open stream: calls `check` every 10 s and when `user` changes, and `refuse` with a StatusError 4xx that
-   * `check` throws. The stream goes on while there is no decision.
+   * `check` throws. The stream continues while there is no decision.
    */
   onRecheck(check: () => Promise<void>, refuse: (error: StatusError) => void): void;
 }
@@ -169,7 +169,7 @@ export interface Route {
   /** Markdown. */
   readonly description?: string;
   readonly access: Access;
-  /** A GET that is matched before all other routes and without Express, because it is requested often. */
+  /** True for a frequent GET, which is matched before all other routes and without Express. */
   readonly hot?: boolean;
   readonly parameters?: readonly ParameterDescription[];
   readonly body?: BodyDescription;
@@ -178,11 +178,11 @@ export interface Route {
   readonly writtenAt?: (context: RequestContext) => string | undefined | Promise<string | undefined>;
   /** Error statuses in addition to those that docs/openapi/error-responses.ts derives from the route. */
   readonly errors?: readonly number[];
-  /** The route is removed and only names its replacement. */
+  /** True if the route was removed and only names its replacement. */
   readonly removed?: boolean;
-  /** A page for people. Browsers that open it over plain HTTP are redirected to HTTPS. */
+  /** True for a page for people. Browsers that open the page over plain HTTP are redirected to HTTPS. */
   readonly isPage?: boolean;
-  /** The page is 404 over plain HTTP. */
+  /** True if the page returns 404 over plain HTTP. */
   readonly isTLSOnly?: boolean;
   /** The token endpoint, whose results are counted. */
   readonly issuesTokens?: boolean;
@@ -200,9 +200,12 @@ export const noRoute = (access: Access, hintFor?: (path: string) => string): Mat
   },
 });
 
-/** Serves all paths below these prefixes without authorization here: kube-apiserver authorizes the caller. */
+/** Serves all paths below these prefixes. This server does not authorize the caller, because kube-apiserver does. */
 export interface Gateway extends MatchedRoute {
   readonly prefixes: ReadonlySet<string>;
-  /** Returns the identity with which requests are forwarded. Nobody may impersonate it. Throws KubeError. */
+  /**
+   * Returns the identity with which requests are forwarded. Nobody is allowed to impersonate this identity. Throws
+   * KubeError.
+   */
   readonly ownIdentity: () => Promise<Identity>;
 }

@@ -45,7 +45,7 @@ export function createMatch(routes: readonly Route[]): Match {
 
 const writes: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** Matches paths that need no decoding and do not end in a slash. Express' router serves the others. */
+/** Matches paths that need no decoding and do not end in a slash. The router of Express serves all other paths. */
 const hotPattern = ({ path }: Route): RegExp =>
   new RegExp(`^${path.replaceAll('.', String.raw`\.`).replaceAll(/:(\w+)/g, String.raw`(?<$1>[\w.-]+)`)}$`);
 

@@ -1,6 +1,6 @@
 /**
- * zod schemas of requests and responses. They parse, provide the TypeScript types and generate the API descriptions (docs/openapi), so
- * they use only what Swagger 2.0 can express.
+ * zod schemas of requests and responses. The schemas parse values, provide the TypeScript types and generate the API
+ * descriptions (docs/openapi). They therefore use only features that Swagger 2.0 can express.
  */
 import { z } from 'zod';
 
@@ -31,7 +31,10 @@ export const anything = z.unknown();
 export const anyObject = z.record(text, anything);
 
 export const oneOf = <const T extends string>(...values: readonly T[]) => z.enum(values);
-/** One of the values, or the empty string for none. Only described here: another server or parser validates it. */
+/**
+ * One of the values, or the empty string for none. The schema only describes the values; another server or parser
+ * validates them.
+ */
 export const oneOrNone = (...values: readonly string[]) => text.meta({ pattern: `^(?:${values.join('|')})?$` });
 export const list = <S extends z.ZodType>(items: S) => z.array(items);
 export const mapOf = <S extends z.ZodType>(values: S) => z.record(text, values);
@@ -63,7 +66,10 @@ export const others = (schema: z.ZodObject) => schema.catchall(text);
 
 export const notEmpty = (schema: Schema): Schema => (schema instanceof z.ZodString ? schema.min(1) : schema);
 
-/** Removes the default of a parameter that depends on another one: clients that send defaults would send it alone. */
+/**
+ * Removes the default of a parameter that depends on another parameter. Clients that send defaults would otherwise send
+ * the parameter alone.
+ */
 export const withoutDefault = (schema: Schema): Schema =>
   schema instanceof z.ZodDefault ? (schema.unwrap() as Schema) : schema;
 

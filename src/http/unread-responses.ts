@@ -6,8 +6,8 @@ interface UnreadResponse {
 }
 
 /**
- * Responses that hold no slot while their clients read them. Above `max`, the address or IPv6 /48 with the most responses loses its oldest
- * one: a client that does not read loses its own responses before those of others.
+ * Responses that hold no slot while their clients read them. Above `max`, the address or IPv6 /48 with the most
+ * responses loses its oldest one. A client that does not read therefore loses its own responses before those of others.
  */
 export class UnreadResponses {
   readonly #max: number;

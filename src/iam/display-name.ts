@@ -1,6 +1,6 @@
 /**
- * Recognizes a change of only the displayName, which users may make to their own User by PUT, merge patch or JSON
- * patch.
+ * Recognizes a change of only the displayName. Users are allowed to make this change to their own User by PUT, merge
+ * patch or JSON patch.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { User } from '../accounts/directory/users.ts';
@@ -40,8 +40,8 @@ export function displayNameIn({ contentType, value }: JSONValue, current: User):
 }
 
 /**
- * Compares the object with that of a PUT. Ignores fields that kube-apiserver sets, and the status, which PUT does not
- * write.
+ * Compares the current object with the object in a PUT. Ignores fields that kube-apiserver sets, and the status, which
+ * PUT does not write.
  */
 function isUnchanged(
   { metadata, spec = {} }: User,

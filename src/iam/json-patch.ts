@@ -5,8 +5,8 @@ import { recordOf } from '../http/request/json-body.ts';
 const isPointer = (value: unknown): boolean => typeof value === 'string' && /^(?:\/|$)/.test(value);
 
 /**
- * Validates a JSON patch (RFC 6902 section 4). Throws 400 naming the invalid operation. This cannot be left to kube-apiserver, which closes
- * the connection without a response if a patch replaces the whole object without a value.
+ * Validates a JSON patch (RFC 6902 section 4). Throws 400 naming the invalid operation. kube-apiserver cannot perform
+ * this validation: it closes the connection without a response if a patch replaces the whole object without a value.
  */
 export function assertJsonPatch(value: unknown): void {
   if (!Array.isArray(value)) throw badRequest('a JSON patch must be a list of operations (RFC 6902)');

@@ -36,8 +36,8 @@ export interface Release {
 }
 
 /**
- * Returns the root-equivalent rights that common roles grant. Each one is reviewed separately, because other authorizers than RBAC do not
- * list the rights that they grant (rules.ts).
+ * Returns the root-equivalent rights that common roles grant. Each right is reviewed separately, because authorizers
+ * other than RBAC do not list the rights that they grant (rules.ts).
  */
 function rootRightsOf({ namespace, configMap }: Release): readonly ResourceAttributes[] {
   const write = ['create', 'update', 'patch'];
@@ -90,9 +90,9 @@ export const resourcePath = ({ resource, subresource }: ResourceAttributes): str
 const batchSize = 50;
 
 /**
- * Returns a root-equivalent right that the account has by its name alone and the caller does not have; undefined if there is none.
- * Root-equivalent are those of `rootRightsOf`, and every right at cluster scope, in kube-system and in the release's namespace that allows
- * more than reading. Throws 503 when kube-apiserver cannot be reached.
+ * Returns a root-equivalent right that the account has by its name alone and the caller does not have; undefined if
+ * there is none. Root-equivalent rights are those of `rootRightsOf`, and all rights beyond reading at cluster scope, in
+ * kube-system and in the release's namespace. Throws 503 when kube-apiserver cannot be reached.
  */
 export async function missingRootRight(
   { authorizer, client, release }: { authorizer: Authorizer; client: Pick<KubeClient, 'stream'>; release: Release },
@@ -106,7 +106,8 @@ export async function missingRootRight(
   const rights = [...rootRightsOf(release)];
   for (const namespace of new Set([system, release.namespace]))
     for (const right of await rightsOf(client, byName, namespace)) {
-      // A rule does not show whether a RoleBinding grants it or a ClusterRoleBinding, which applies in all namespaces and at cluster scope.
+      // A rule may come from a RoleBinding, or from a ClusterRoleBinding, which applies in all namespaces and at
+      // cluster scope. The response does not show the kind of binding.
       const { namespace: _, ...everywhere } = right;
       rights.push(everywhere, right);
     }

@@ -14,10 +14,10 @@ interface Rule {
 }
 
 const reviews = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
-/** Maximum bytes of a response: several times the largest object in etcd. */
+/** Maximum bytes of a response, which is several times the largest object in etcd. */
 const maxBytes = 8 * 1024 * 1024;
 
-/** Reads that neither reveal credentials nor reach processes. */
+/** Returns whether the right allows only reads that neither reveal credentials nor reach processes. */
 const isPlainRead = ({ verb, resource, subresource }: ResourceAttributes): boolean =>
   ['get', 'list', 'watch'].includes(verb) &&
   !['secrets', '*'].includes(resource) &&
@@ -39,9 +39,10 @@ const rightsIn = (
   );
 
 /**
- * Returns the rights beyond plain reads that RBAC grants the user in the namespace, including those of ClusterRoleBindings. They come
- * from a SelfSubjectRulesReview that impersonates the user. Throws 503 if it fails. `incomplete` is ignored, because it is always true
- * with a webhook authorizer; rights that a webhook can grant are reviewed separately (root-rights.ts).
+ * Returns the rights beyond plain reads that RBAC grants the user in the namespace, including those of
+ * ClusterRoleBindings. The rights are read by a SelfSubjectRulesReview that impersonates the user. Throws 503 if the
+ * review fails. `incomplete` is ignored, because it is always true with a webhook authorizer; rights that a webhook can
+ * grant are reviewed separately (root-rights.ts).
  */
 export async function rightsOf(
   client: Pick<KubeClient, 'stream'>,

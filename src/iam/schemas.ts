@@ -55,7 +55,7 @@ const userFields = {
   identities: described('Identities with which the user logs in at identity providers', list(identity)),
 };
 
-/** Matches manifests/crds, with which kube-apiserver validates. */
+/** Matches the CustomResourceDefinition in manifests/crds, by which kube-apiserver validates users. */
 const userSpec = named('UserSpec', object({}, userFields));
 
 const userStatus = named('UserStatus', object({}, { conditions: list(condition), lastLoginTime: time }));

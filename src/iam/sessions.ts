@@ -1,4 +1,4 @@
-/** `users/{u}/sessions`: lists and revokes the sessions of a user. Users need no right for their own. */
+/** `users/{u}/sessions`: lists and revokes the sessions of a user. Users need no right for their own sessions. */
 import { iamAPIVersion, iamGroup } from '../config/names.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { loginOf, loginsOf } from '../accounts/directory/subjects.ts';
@@ -101,7 +101,7 @@ function logRevocation({ log, auditID, user }: RequestContext, username: string,
   log.info('sessions revoked', { auditID, user: username, by: user?.username, sessions: count });
 }
 
-/** Returns the public properties of a session, without those that could be used to take it over. */
+/** Returns the public properties of a session, without those that could be used to take over the session. */
 function shown({ metadata, spec, status }: Session, current: string | undefined): ShownSession {
   const { name, creationTimestamp } = metadata;
   const { userName, clientID, scope, sourceIP, userAgent, createdAt, expiresAt } = spec;
@@ -109,7 +109,8 @@ function shown({ metadata, spec, status }: Session, current: string | undefined)
     kind: 'Session',
     apiVersion: iamAPIVersion,
     metadata: { name, creationTimestamp },
-    // For a device login, the address of the device is more useful than that of the browser that approved it.
+    // For a device login, the address of the device is more useful than the address of the browser that approved the
+    // device.
     spec: { userName, clientID, scope, sourceIP: spec.code?.sourceIP ?? sourceIP, userAgent, createdAt, expiresAt },
     status: { phase: status.phase, lastUsedAt: status.lastUsedAt },
     current: name === current,

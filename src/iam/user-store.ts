@@ -1,4 +1,4 @@
-/** Users of the cluster and of the configuration, in one store for the list language. */
+/** Users of the cluster and of the configuration, in one store for list queries. */
 import { iamAPIVersion, iamGroup, iamVersion } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
@@ -45,7 +45,7 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
   statusOf: ({ fields }) => fields.state,
   filters: {
     group: inGroup,
-    // As in ks-apiserver.
+    // ks-apiserver has the same parameter.
     ingroup: { ...inGroup, description: 'Same as group' },
     email: {
       description: 'E-mail address of the user, ignoring case',
@@ -55,8 +55,8 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
 };
 
 /**
- * Returns a configured user as a User object. It is not stored in the cluster, so it has no version and no creation
- * time.
+ * Returns a configured user as a User object. A configured user is not stored in the cluster, so the object has no
+ * version and no creation time.
  */
 export function objectOf(account: Account): User {
   const { username: name, uid, displayName, email, groups, active, passwordChangeRequired } = account;
@@ -93,7 +93,7 @@ export class UserStore {
     return user && this.#store(user, () => user);
   }
 
-  /** Returns the same store until the users change. */
+  /** The store of the current users; the same object until the users change. */
   get store(): Store<UserFields> {
     const configured = [...this.#directory.configuredAccounts()];
     const users = this.#users.list().filter(({ metadata }) => this.#directory.configured(metadata.name) === undefined);

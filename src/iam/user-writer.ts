@@ -19,7 +19,7 @@ import { assertJsonPatch } from './json-patch.ts';
 
 export type UserRequest = Pick<RouteRequest<string, typeof authorizedByRoute>, 'req' | 'res' | 'context'>;
 
-/** `isAllowed`: the caller has the right by RBAC, not only as the user in the path. */
+/** `isAllowed` is true if the caller has the right by RBAC, and not only because they are the user in the path. */
 export type Granted = TargetUser & { readonly isAllowed: boolean };
 
 /** Parsed parameters: `pretty` applies to the response of this server, and kube-apiserver receives the others. */
@@ -67,7 +67,7 @@ export class UserWriter {
       signal,
     });
     const text = (await readBody(body)).toString('utf8');
-    // kube-apiserver responds to such a patch with an internal error.
+    // kube-apiserver responds with an internal error to a patch that removes apiVersion.
     if (status === 500 && text.includes("Object 'apiVersion' is missing"))
       throw badRequest('the patch removes apiVersion, which every object must have');
     if (status < 200 || status > 299) throw KubeError.from(status, text).toStatusError();
@@ -106,7 +106,10 @@ export class UserWriter {
     await this.forward(request, username, request.query, { method, body: body.value, contentType: body.contentType });
   }
 
-  /** Throws 403 for a user of the configuration. Called after authorization, so that other callers do not learn of it. */
+  /**
+   * Throws 403 for a user of the configuration. Called after authorization, so that other callers do not learn whether
+   * such a user exists.
+   */
   assertStored(username: string): void {
     if (this.#parts.directory.configured(username) !== undefined) throw isConfigured(username);
   }

@@ -1,6 +1,6 @@
 /**
  * `users` of iam.platform.io: reads come from the cache. Writes are sent as the caller, so that kube-apiserver
- * authorizes and audits the person. Users are allowed to read their own user and change its displayName, which is
+ * authorizes and audits the caller. Users are allowed to read their own user and change its displayName, which is
  * written as this server.
  */
 import type { Directory } from '../accounts/directory/directory.ts';
@@ -105,7 +105,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       errors: [422],
       async authorize(request) {
         const granted = await authorizeOn(parts)(request);
-        // Parsing the query may reject the parameters of a watch for other reasons, so this comes first.
+        // This check precedes the parsing of the query, which may reject the parameters of a watch for other reasons.
         if (request.context.info.verb === 'watch')
           throw badRequest(
             'watch is not supported on this path; watch User objects at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io',
@@ -159,7 +159,7 @@ const createRoute = (parts: UsersParts, writer: UserWriter): Route =>
     async handler(request) {
       const { value } = request.body;
       const { name, resourceVersion = '' } = recordOf(recordOf(value)?.['metadata']) ?? {};
-      // kube-apiserver responds to this with 500.
+      // kube-apiserver would respond with 500.
       if (resourceVersion !== '') throw badRequest('metadata.resourceVersion must not be set on a new object');
       const username = typeof name === 'string' ? name : '';
       if (parts.directory.configured(username) !== undefined) throw alreadyExists(usersResource, username);

@@ -9,7 +9,7 @@ import type { LogRecord, LogStore, Selection } from './stores/log-store.ts';
 export interface Exporting {
   readonly store: Pick<LogStore, 'export'>;
   readonly selection: Selection;
-  /** Throws the reason to end the export if the caller's rights have changed. */
+  /** Authorizes the caller again. Throws the reason to end the export if the caller's rights have changed. */
   readonly recheck: () => Promise<void>;
   /** Signal that is aborted with the reason when the timeout expires. */
   readonly ended: AbortSignal;
@@ -17,7 +17,7 @@ export interface Exporting {
 
 export const exportType = 'text/plain';
 
-/** Maximum bytes per write; for a slow client they stay in memory in addition to the records. */
+/** Maximum bytes per write. While a slow client reads, these bytes stay in memory in addition to the records. */
 const maxWrite = 256 * 1024;
 
 function* linesOf(records: readonly LogRecord[]): Generator<Buffer> {

@@ -1,4 +1,4 @@
-/** Streams new records; each record is a line of JSON or a server-sent event. */
+/** Streams new records. Each record is a line of JSON or a server-sent event. */
 import { once } from 'node:events';
 import { internalError, StatusError } from '../runtime/errors.ts';
 import { untilAborted } from '../runtime/promises.ts';
@@ -16,7 +16,7 @@ export interface Following {
   readonly mediaType: string;
   readonly store: Pick<LogStore, 'query' | 'follow'>;
   readonly selection: Selection;
-  /** Throws the reason to end the tail if the caller's rights have changed. */
+  /** Authorizes the caller again. Throws the reason to end the tail if the caller's rights have changed. */
   readonly recheck: () => Promise<void>;
   /** Signal that is aborted with the reason when the timeout expires or the configured store changes. */
   readonly ended: AbortSignal;
@@ -52,8 +52,8 @@ function newRecords(
 }
 
 /**
- * Yields nothing until aborted, for callers who are not allowed to see anything. If the tail ended at once, clients would
- * keep requesting it.
+ * Yields nothing until aborted, for callers who are not allowed to see anything. If the tail ended at once, clients
+ * would request it repeatedly.
  */
 // oxlint-disable-next-line require-yield -- there are no records
 async function* emptyTail(signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {

@@ -1,5 +1,5 @@
 /**
- * Serves log queries: restricts each one to the logs that the caller is allowed to see, and reads them from the
+ * Serves log queries. Restricts each query to the logs that the caller is allowed to see, and reads these logs from the
  * configured store.
  */
 import type { Request, Response } from 'express';

@@ -73,7 +73,7 @@ export const aggregatedLoggingRoutes = (parts: LogsParts): Route[] => [
     ...common,
     path: `/apis/${group}/${version}/logs`,
     access: authorizedByResource,
-    // Parsing the query would reject `limit` without this hint, so this comes first.
+    // This check precedes the parsing of the query, which would reject `limit` without this hint.
     authorize: assertNoList,
     handler: logsHandler(parts, { kind, apiVersion: `${group}/${version}` }),
   }),

@@ -5,8 +5,8 @@
 import { HolderSlots, Slots } from '../runtime/slots.ts';
 
 /**
- * Maximum concurrent queries, queries waiting for a slot, and exports and tails (`streams`). Exports and tails take
- * long, so they do not wait for a slot. LogsBounds limits them per user.
+ * Maximum numbers of concurrent queries, of queries waiting for a slot, and of exports and tails (`streams`). Exports
+ * and tails take long and therefore never wait for a slot. LogsBounds limits them per user.
  */
 export const storeLimits = { queries: 16, queriesPerUser: 8, waiting: 200, waitingPerUser: 50, streams: 64 };
 
@@ -14,12 +14,15 @@ export const storeLimits = { queries: 16, queriesPerUser: 8, waiting: 200, waiti
 const maxStreamsPerUser = 16;
 
 const mebi = 1024 * 1024;
-/** Responses up to this many bytes are not counted; `requests.maxInFlight` limits them. */
+/** Responses of at most this many bytes are not counted here; `requests.maxInFlight` limits them. */
 export const smallResponse = 256 * 1024;
 
 /** Limits on the streams and memory of callers, for /kapis and /apis together. */
 export class LogsBounds {
-  /** Memory for unread responses, in bytes, so that clients that read slowly or not at all cannot occupy all memory. */
+  /**
+   * Memory for unread responses in bytes. The limit prevents clients that read slowly or not at all from occupying all
+   * memory.
+   */
   readonly responses = new Slots({
     what: 'bytes of unread log responses',
     total: 128 * mebi,

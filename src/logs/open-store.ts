@@ -1,4 +1,4 @@
-/** Log store that the configuration selects. A change of its section replaces it without a restart. */
+/** Log store that the configuration selects. A change of the store's section replaces the store without a restart. */
 import { serviceUnavailable, timeout } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Caller, StoreFor } from './stores/log-store.ts';
@@ -14,7 +14,7 @@ export interface LogsOptions {
   readonly timeout?: number;
 }
 
-/** Use of a store, which stays open until `release` is called. */
+/** A store in use, which stays open until `release` is called. */
 export interface StoreUse {
   readonly storeFor: StoreFor;
   /** Signal that is aborted when the configuration selects another store. */
@@ -23,7 +23,7 @@ export interface StoreUse {
 }
 
 const checkInterval = 30_000;
-/** Interval while the store is unavailable. */
+/** Milliseconds between checks while the store is unavailable. */
 const retryInterval = 5_000;
 const checkTimeout = 5_000;
 

@@ -12,8 +12,9 @@ import { audienceOf, grantScope, resourceParameter, scopeParameter } from './sco
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
 
 /**
- * Returns whether a redirect URI is registered. URIs are compared character by character (RFC 6749 section 3.1.2.3); on loopback addresses
- * any port is accepted (RFC 8252 section 7.3). The URI must be valid, because the pages parse it.
+ * Returns whether a redirect URI is registered. URIs are compared character by character (RFC 6749 section 3.1.2.3); on
+ * loopback addresses any port is accepted (RFC 8252 section 7.3). The URI must be valid, because the pages of this
+ * server parse it.
  */
 export const isRegistered = (registered: readonly string[], given: string): boolean =>
   URL.canParse(given) &&
@@ -24,7 +25,7 @@ export const isRegistered = (registered: readonly string[], given: string): bool
 /** Returns whether another program can receive the response at the URI (RFC 8252 section 8.6). */
 export const canBeIntercepted = (uri: string): boolean => !uri.startsWith('https:');
 
-/** Adds parameters to the URI; those without a value are left out (RFC 6749 section 3.1). */
+/** Adds parameters to the URI. Parameters without a value are omitted (RFC 6749 section 3.1). */
 export function withParameters(uri: string, parameters: Readonly<Record<string, string | undefined>>): string {
   const given = Object.entries(parameters).filter((pair): pair is [string, string] => (pair[1] ?? '') !== '');
   if (given.length === 0) return uri;
@@ -85,12 +86,15 @@ export const authorizationParameters = oauthParameters(shape, {
   code_challenge: `PKCE is required (${pkceSettings})`,
 });
 
-/** `scope`: the granted part. */
+/** A parsed authorization request. `scope` is the granted part of the requested scope. */
 export type AuthorizationRequest = Destination & ReturnType<typeof authorizationParameters.parse>;
 
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
-/** Finds the client and its redirect URI. Errors are for the user: they cannot be redirected to the client (RFC 6749 section 4.1.2.1). */
+/**
+ * Finds the client and its redirect URI. Errors are shown to the user, because they cannot be redirected to the client
+ * (RFC 6749 section 4.1.2.1).
+ */
 export function destinationOf(query: URLSearchParams, directory: Directory): Destination {
   for (const name of ['client_id', 'redirect_uri'])
     if (query.getAll(name).length > 1) throw invalid(`the parameter "${name}" is repeated`);
@@ -102,7 +106,7 @@ export function destinationOf(query: URLSearchParams, directory: Directory): Des
   return { client, redirectURI };
 }
 
-/** Parses the request. Errors are for the client. */
+/** Parses the request. Errors are redirected to the client. */
 export function parseAuthorization(
   query: URLSearchParams,
   destination: Destination,
@@ -114,7 +118,7 @@ export function parseAuthorization(
   if (given.has('request_uri')) throw new OAuthError('request_uri_not_supported', 'request_uri is not supported');
   assertGrantAllowed(client, authorizationCodeGrantType);
   const parameters = authorizationParameters.parse(given);
-  // The token request names the resource again (RFC 8707 section 2.2), so only errors matter here.
+  // The token request names the resource again (RFC 8707 section 2.2), so the audience is only validated here.
   audienceOf({ resource: parameters.resource }, client, issuer);
   return { ...parameters, ...destination, scope: grantScope(parameters.scope, client.scopes) };
 }

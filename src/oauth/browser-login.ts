@@ -17,8 +17,8 @@ export interface BrowserLogin {
 }
 
 /**
- * Returns the login of this browser, and identifies its user in the audit event. Undefined also if the user must change the password.
- * Throws 503 if the session cannot be read.
+ * Returns the login of this browser, and identifies its user in the audit event. Returns undefined if there is none, or
+ * if the user must change the password. Throws 503 if the session cannot be read.
  */
 export async function browserLogin(
   { req, context }: Pick<PageRequest, 'req' | 'context'>,
@@ -51,7 +51,7 @@ export function assertOwnPage(next: string): void {
 /** Returns the query of a path. */
 export const queryOf = (next: string): URLSearchParams => new URLSearchParams(next.split('?')[1]);
 
-/** Redirects to the request that required the login, without the parameters that would require it again. */
+/** Redirects to the request that required the login, without the parameters that would require another login. */
 export function resume(res: Response, next: string): void {
   const [path = ''] = next.split('?');
   const query = queryOf(next);
@@ -63,7 +63,7 @@ export function resume(res: Response, next: string): void {
   seeOther(res, query.size === 0 ? path : `${path}?${query.toString()}`);
 }
 
-/** Logs a verified user in at this browser, and revokes the previous login of the browser. */
+/** Logs a verified user in to this browser, and revokes the previous login of the browser. */
 export async function logInBrowser(
   { login, sessions, directory }: BrowserLoginParts,
   { req, res, context }: PageRequest,

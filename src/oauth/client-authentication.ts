@@ -15,7 +15,7 @@ const invalidClient = (description: string): OAuthError => new OAuthError('inval
 
 interface Credentials {
   readonly id: string;
-  /** The secret; both readings if it can be read as form-encoded or not. */
+  /** Possible secrets: the secret as sent, and form-decoded if that differs. */
   readonly secrets: readonly string[];
 }
 
@@ -35,8 +35,8 @@ function basic(header: string): Credentials {
 }
 
 /**
- * Returns the secret decoded and as sent, because many clients do not encode it. The number of readings depends only on
- * the text that was sent, so it reveals nothing about the right secret.
+ * Returns the secret decoded and as sent, because many clients do not encode it. The number of results depends only on
+ * the text that was sent, so it reveals nothing about the correct secret.
  */
 function readingsOf(secret: string): readonly string[] {
   try {
@@ -55,8 +55,8 @@ export interface ClientAuthentication {
 
 /**
  * Authenticates a client by HTTP Basic, or by client_id and client_secret in the form. Throws 400 for both at once (RFC
- * 6749 section 2.3). An unknown client and a wrong secret get the same 401 after the same work, and 429 after too many
- * attempts.
+ * 6749 section 2.3). Responds to an unknown client and a wrong secret with the same 401 after the same work, and with
+ * 429 after too many attempts.
  */
 export async function authenticateClient(
   req: Request,
@@ -88,7 +88,8 @@ export async function authenticateClient(
   // Some libraries send an empty secret for public clients by HTTP Basic.
   if (mayBePublic && client?.isPublic === true && credentials.secrets[0] === '') return client;
   if (client?.hasKnownSecret !== true) return await limited(credentials, context, { directory, limiter });
-  // Guesses at a well-known secret gain nothing and cost no hash. A limit would only lock out everyone.
+  // Guesses at a well-known secret are not limited: they gain nothing and cost no hash. A limit would only lock out
+  // everyone.
   if (!(await directory.clients.authenticate(client.name, credentials.secrets, context.sourceIP))) throw wrong();
   return client;
 }
@@ -98,7 +99,7 @@ const maxLoggedName = 253;
 
 const wrong = (): OAuthError => invalidClient('unknown client or incorrect secret');
 
-/** Limits concurrent guesses like consecutive ones, as with passwords. */
+/** Limits concurrent guesses like consecutive ones, as for passwords. */
 async function limited(
   { id, secrets }: Credentials,
   { sourceIP, auditID, log }: RequestContext,

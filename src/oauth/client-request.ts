@@ -11,8 +11,8 @@ import { formBody, type Form } from './form.ts';
 import { oauthParameters, optional } from './parameters.ts';
 
 /**
- * Returns whether the client is allowed to inspect or revoke a token: its own, or any with `introspection: true` in the
- * configuration.
+ * Returns whether the client is allowed to inspect or revoke a token. Clients with `introspection: true` in the
+ * configuration are allowed to inspect and revoke all tokens, other clients only their own.
  */
 export const canInspect = (client: Client, clientID: string): boolean =>
   client.introspection || client.name === clientID;
@@ -31,7 +31,7 @@ interface ClientRoute<S extends Shape>
   /** Name of the schema of the form. */
   readonly formName: string;
   readonly fields: S;
-  /** Fields that are described as optional. The handler parses the ones that it needs. */
+  /** Fields that are described as optional. The handler parses the fields that it needs. */
   readonly furtherFields?: Shape;
   readonly responses: ResponseDescriptions;
   readonly handler: (request: ClientRequest<Values<S>>) => Promise<void>;
@@ -61,8 +61,8 @@ export const queryOfClients = (descriptions: readonly ParameterDescription[] = [
 });
 
 /**
- * Serves forms of clients: 1 reject parameters in the URL, 2 read the form, 3 authenticate the client, 4 parse the
- * fields.
+ * Serves forms of clients in four steps: 1 reject parameters in the URL, 2 read the form, 3 authenticate the client, 4
+ * parse the fields.
  */
 export function clientRoute<const S extends Shape>({
   path,

@@ -7,7 +7,7 @@ import { named } from '../http/schema.ts';
 import { maxParameters } from '../runtime/redaction.ts';
 import { readParameters, type OAuthParameters } from './parameters.ts';
 
-/** Fields of a form by name; a field without a value is left out. */
+/** Fields of a form by name. A field without a value is omitted. */
 export type Form = ReadonlyMap<string, string>;
 
 const formType = 'application/x-www-form-urlencoded';

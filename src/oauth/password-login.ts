@@ -19,7 +19,7 @@ import { durationText } from '../runtime/duration.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { NotChanged } from '../accounts/passwords/own.ts';
 
-/** Converts the reason why a password was not changed into an error for the pages. */
+/** Converts the reason why a password was not changed to an error for the pages. */
 export function passwordRefusal(refused: NotChanged): OAuthError {
   const message = `${refused.reason === 'unfit' ? 'the new password ' : ''}${refused.message}`;
   if (refused.reason !== 'limited') return new OAuthError('invalid_request', message);
@@ -44,7 +44,7 @@ export interface PasswordLoginParts {
 interface Credentials {
   readonly username: string;
   readonly password: string;
-  /** Name of the OAuth client that sent them. */
+  /** Name of the OAuth client that sent the credentials. */
   readonly client: string;
   readonly context: RequestContext;
 }
@@ -52,7 +52,7 @@ interface Credentials {
 /** An authenticated user. */
 export interface Verified {
   readonly account: Account;
-  /** The user at the identity provider, if that authenticated them. */
+  /** The person at the identity provider, if a provider authenticated the user. */
   readonly person?: Person;
 }
 
@@ -68,7 +68,9 @@ interface Target {
 }
 
 interface ProviderResult extends Target {
-  /** Identity at the provider, undefined if no provider that is allowed to get the password knows the name. */
+  /**
+   * Identity at the provider; undefined if the name is unknown to every provider that is allowed to get the password.
+   */
   readonly identity?: Identity | undefined;
   /** Person, undefined for a wrong password. */
   readonly person?: Person | undefined;
@@ -80,7 +82,7 @@ const refusalOf = (account: Account, isElsewhere: boolean): LoginOutcome => {
   return account.passwordHash === undefined && !isElsewhere ? 'NoPassword' : 'WrongPassword';
 };
 
-/** Password logins of the grant and of the login page. */
+/** Authenticates users by password, for the password grant and for the login page. */
 export class PasswordLogin {
   readonly #parts: PasswordLoginParts;
 
@@ -89,20 +91,20 @@ export class PasswordLogin {
   }
 
   /**
-   * Authenticates a user. An unknown user, a wrong password and a disabled user get the same response after the same
-   * work: one verification of a hash, then the same requests to every identity provider. The right password of a local
-   * user needs no provider. Concurrent guesses are limited like consecutive ones.
+   * Authenticates a user. An unknown user, a wrong password and a disabled user cause the same response and the same
+   * work: one verification of a hash, then the same requests to every identity provider. The correct password of a
+   * local user causes no requests to providers. Concurrent guesses are limited like consecutive ones.
    */
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
     const { directory, limiter } = this.#parts;
     // Until the outcome is known.
     context.annotate(annotations.login, 'Unavailable');
-    // No user has a name that is too long. All such names are counted together with the empty name.
+    // No user has a longer name. All longer names are counted together with the empty name.
     const username = typed.username.length > maxNameLength ? '' : typed.username;
     const credentials = { ...typed, username };
     const named = directory.named(username);
-    // Unknown e-mail addresses are counted like known ones. No username contains a space, so the key is unique.
+    // Unknown e-mail addresses are counted like known addresses. No username contains a space, so the key is unique.
     const account = username.includes('@') ? (named?.username ?? `unknown ${normalizedLogin(username)}`) : undefined;
     const attempt: LoginAttempt = {
       guesses: 'password',
@@ -152,7 +154,7 @@ export class PasswordLogin {
     const isRight = await passwords.verify(named?.passwordHash, password, { active: named?.active, source: sourceIP });
     const result: ProviderResult = isRight ? entered : await this.#authenticateElsewhere(credentials, entered);
     const { attempt, identity, person, outage } = result;
-    // Other attempts may have failed meanwhile. For a wrong password, nothing is awaited between this check and
+    // Other attempts may have failed in the meantime. For a wrong password, no other code runs between this check and
     // `failed`.
     if (identity !== undefined) this.#checkLimit(result, credentials);
     const account = person === undefined ? result.account : await linking.accountOf(person).catch(asRefusal);
@@ -206,12 +208,12 @@ export class PasswordLogin {
   }
 
   /**
-   * Returns which providers are allowed to get the password: none for a local user, and only linked ones for any other
-   * user.
+   * Returns a function that decides whether a provider is allowed to get the password: no provider for a local user,
+   * only linked providers for any other user.
    */
   #allowedProviders(username: string, named: Account | undefined): (provider: string) => boolean {
     const { directory } = this.#parts;
-    // Providers ignore case, so a name that differs from a local user's only in case belongs to that user.
+    // Providers ignore case, so a name that differs from the name of a local user only in case belongs to that user.
     const owner = named ?? directory.account(username.toLowerCase());
     const isLocal = owner === undefined ? directory.withEmail(username).length > 0 : owner.passwordHash !== undefined;
     if (isLocal) return () => false;
@@ -219,8 +221,8 @@ export class PasswordLogin {
   }
 
   /**
-   * Starts a session for a verified user. Revokes the user's other sessions before it returns if the configuration
-   * allows only one.
+   * Starts a session for a verified user. If the configuration allows only one session per user, revokes the user's
+   * other sessions before it returns.
    */
   async startSession(
     { account, person }: Verified,
@@ -265,8 +267,8 @@ export class PasswordLogin {
 }
 
 /**
- * Converts the refusal of a person who has authenticated. The reason is disclosed, because the person has proven who
- * they are.
+ * Converts the refusal of a person who has authenticated. The reason is disclosed, because the person has
+ * authenticated.
  */
 function asRefusal(error: unknown): never {
   throw error instanceof PersonRefused ? new OAuthError('invalid_grant', error.message) : error;

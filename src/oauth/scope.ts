@@ -12,8 +12,9 @@ export const resourceParameter = described(
 );
 
 /**
- * Returns the audience of a token: kube-apiserver by `audience` (RFC 8693 section 2.1), a resource server of the client by `resource`
- * (RFC 8707 section 2), or this server if the request names none. Throws invalid_target for any other.
+ * Returns the audience of a token: kube-apiserver by `audience` (RFC 8693 section 2.1), a resource server of the client
+ * by `resource` (RFC 8707 section 2), or this server if the request names none. Throws invalid_target for any other
+ * audience.
  */
 export function audienceOf(
   requested: { readonly audience?: string | undefined; readonly resource?: string | undefined },
@@ -32,7 +33,10 @@ export function audienceOf(
   return audience;
 }
 
-/** Throws invalid_target for other audiences while the user must change the password, which only this server enforces. */
+/**
+ * Throws invalid_target for other audiences while the user must change the password, because only this server enforces
+ * the change.
+ */
 export function assertAudience({ passwordChangeRequired }: Subject, audience: string, issuer: string): void {
   if (passwordChangeRequired === true && audience !== issuer)
     throw new OAuthError(
@@ -54,8 +58,9 @@ export const programScopeParameter = described(
 const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
 /**
- * Returns the granted part of a requested scope (RFC 6749 section 3.3); undefined if none was requested. Throws invalid_scope if the scope
- * is malformed or no part is granted: a scope cannot be empty, and a response without a scope would grant everything (section 5.1).
+ * Returns the granted part of a requested scope (RFC 6749 section 3.3); undefined if none was requested. Throws
+ * invalid_scope if the scope is malformed or no part of it is granted. A scope cannot be empty, and a response without
+ * a scope would grant everything (section 5.1).
  */
 export function grantScope(
   requested: string | undefined,
@@ -80,7 +85,10 @@ export const programScope = (requested: string | undefined, allowed: readonly st
     allowed.filter((one) => one !== 'openid' && one !== 'offline_access'),
   );
 
-/** Returns the scope of a refresh: the granted scope or a part of it (RFC 6749 section 6). Throws invalid_scope for a wider one. */
+/**
+ * Returns the scope of a refresh: the granted scope or a part of it (RFC 6749 section 6). Throws invalid_scope for a
+ * wider scope.
+ */
 export function narrowScope(requested: string | undefined, granted: string | undefined): string | undefined {
   if (requested === undefined) return granted;
   const allowed = new Set(granted?.split(' '));

@@ -1,6 +1,9 @@
 import { randomInt } from 'node:crypto';
 
-/** RFC 8628 section 6.1: no vowels, which could form words, and no letters that look alike. There are 20^8 codes. */
+/**
+ * Letters of RFC 8628 section 6.1. Vowels are excluded, because they could form words, and so are letters that look
+ * alike. There are 20^8 codes.
+ */
 const letters = 'BCDFGHJKLMNPQRSTVWXZ';
 const length = 8;
 

@@ -42,13 +42,16 @@ const tooOldContinue =
 
 /** State of the objects from which a list is created. */
 interface Snapshot<F> {
-  /** Earlier objects sorted by name; undefined: the current ones. */
+  /** Objects of an earlier version, sorted by name; undefined for the current objects. */
   readonly historical?: { readonly objects: readonly StoredObject<F>[]; readonly resourceVersion: number };
-  /** First name in the list; '' for the first of all. */
+  /** Smallest name in the list; '' for no limit. */
   readonly start: string;
 }
 
-/** Objects of a page, and one more if there are more pages. `left`: number of objects from the first one on. */
+/**
+ * Objects of a page, and one more if there are more pages. `left`: number of objects from the first object of the page
+ * on.
+ */
 interface Part<F> {
   readonly found: readonly StoredObject<F>[];
   readonly left: number;
@@ -63,7 +66,7 @@ async function objectsAt<F>(
   version: number,
   context: RequestContext,
 ): Promise<readonly StoredObject<F>[] | undefined> {
-  // If another replica returned the version, the cache of this one may be behind, or may have started later.
+  // If another replica returned the version, the cache of this replica may be behind, or may have started later.
   await waitForVersion(resource, version, context);
   await waitForHistory(resource, version, context);
   return resource.store.at(version);
@@ -101,7 +104,7 @@ async function snapshotOf<F>(
 
 type ApisRequest = Pick<RouteRequest<string, typeof authorizedByResource>, 'req' | 'res' | 'context'>;
 
-/** Serves requests, which must also be authorized for the underlying resource. */
+/** Serves requests. The caller must also have the right to the underlying resource. */
 export class ApisHandlers<F> {
   readonly #resource: Resource<F>;
   readonly #recheckAuthorizer: Authorizer;
@@ -167,7 +170,7 @@ export class ApisHandlers<F> {
     limit: number,
     context: RequestContext,
   ): Promise<Part<F>> {
-    // One object more than the page shows whether there are more pages.
+    // One more object than fits on the page is read, to find out whether there are more pages.
     const max = limit === 0 ? Infinity : limit + 1;
     const part = (selected: readonly StoredObject<F>[], resourceVersion: number): Part<F> => {
       const first = firstFrom(selected, start);

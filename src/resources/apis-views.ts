@@ -39,7 +39,7 @@ export function targetOf(req: Request, mediaTypes = offered): Target {
   );
 }
 
-/** Throws 406 for the metadata of an object as representation of a list, and vice versa. */
+/** Throws 406 if a list is requested as the metadata of an object, or an object as the metadata of a list. */
 export function checkTarget({ kind }: Target, isList: boolean, what: string): void {
   const wrong = isList ? 'PartialObjectMetadata' : 'PartialObjectMetadataList';
   if (kind === wrong)
@@ -59,7 +59,7 @@ function includeObject(query: URLSearchParams): TableOptions['includeObject'] {
   return text;
 }
 
-/** Shares views, so that watches share frames and lists share prepared responses. */
+/** Views that requests share, so that watches share frames and lists share prepared responses. */
 export class Views<F> {
   readonly #definition: ResourceDefinition<F>;
   readonly #views = new Map<string, View<F>>();

@@ -1,4 +1,4 @@
-/** Serves cached resources at /kapis (docs/reference/api.md). UncachedReads serves the others. */
+/** Serves cached resources at /kapis (docs/reference/api.md). UncachedReads serves all other resources. */
 import type { Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { copied } from '../runtime/bounded-cache.ts';
@@ -31,7 +31,7 @@ function scopeFilters<F>(
   info: Pick<RequestContext['info'], 'namespace' | 'name'>,
   visible: Visible,
 ): readonly ObjectFilter<F>[] {
-  // Selections are cached; a substring would keep the whole URL in memory.
+  // The name is copied, because selections are cached and a substring would keep the whole URL in memory.
   const namespace = copied(info.namespace);
   const name = copied(info.name);
   const filters: ObjectFilter<F>[] = [];
@@ -56,8 +56,8 @@ function onClosed(res: Response, release: () => void): void {
 }
 
 /**
- * Follows the objects that select those of the request, such as a Service. `outdated` is aborted when the selection
- * changes; `check` checks it now.
+ * Follows the objects, such as a Service, that select the objects of the request. `outdated` is aborted when the
+ * selection changes; `check` compares the selection now.
  */
 async function followSelection(
   access: ReadAccess,
@@ -102,8 +102,8 @@ export class CachedReads<F> implements ReadHandlers {
     const query = this.#queries.list.parse(context.query);
     await this.#synced(context);
     await waitForVersion(this.#resource, query.oldest, context);
-    // A list of one name requires only the right to that name. The selector is part of the query, so the scope has no
-    // name.
+    // A list that is limited to one name requires only the right to that name. The selector is part of the query, so
+    // the scope has no name.
     const scope = [...scopeFilters(definition, { ...context.info, name: '' }, granted.visible), ...granted.selected];
     const scoped = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
     await this.#responses.list(req, res, context, scoped, { store, lasting: true });
@@ -116,7 +116,7 @@ export class CachedReads<F> implements ReadHandlers {
     const query = kapisObjectParameters.parse(context.query);
     await this.#synced(context);
     const { namespace, name } = context.info;
-    // For namespaces, the request info contains the name as the namespace too (requestinfo.go).
+    // For namespaces, the request info contains the name also as the namespace (requestinfo.go).
     const object = store.get(definition.namespaced ? namespace : '', name);
     if (object === undefined) throw notFound(definition.underlying, name);
     await this.#responses.object(req, res, context, query, object);
@@ -159,7 +159,7 @@ export class CachedReads<F> implements ReadHandlers {
     });
   }
 
-  /** Returns the start of a watch and its first events. Throws if the watch cannot start there. */
+  /** Returns the start of a watch and its first events. Throws if the watch cannot start at the requested version. */
   async #startOf(
     { req, context, granted: { mediaType } }: ReadRequest,
     { resourceVersion, sendInitialEvents, allowWatchBookmarks }: WatchOptions,

@@ -1,7 +1,7 @@
 /**
- * Components of the platform and their health. They are the Deployments, StatefulSets and DaemonSets in the release's
- * namespace and kube-system that are labelled as part of the platform, and the cluster's add-ons in kube-system.
- * Callers see only the kinds that they are allowed to list in each namespace.
+ * Components of the platform and their health. Components are the Deployments, StatefulSets and DaemonSets with the
+ * platform's label in the release's namespace and kube-system, and the cluster's add-ons in kube-system. Callers see
+ * only the kinds that they are allowed to list in each namespace.
  */
 import { assertAllowed, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
@@ -100,8 +100,8 @@ class ComponentReader {
   }
 
   /**
-   * Returns components sorted by namespace, that of the release first, then by name. Throws 403 if the caller is
-   * allowed to list none of the kinds.
+   * Returns components sorted by namespace and name. The namespace of the release comes first. Throws 403 if the caller
+   * is allowed to list none of the kinds.
    */
   async list(context: RequestContext, hidden: string[] = []): Promise<PlatformComponent[]> {
     const { authorizer, namespace } = this.#deps;
@@ -138,7 +138,7 @@ class ComponentReader {
 
   /**
    * Returns the objects that the caller is allowed to list in these namespaces, or at cluster scope (''); undefined if
-   * the caller has none of the rights. Adds the missing rights to `hidden`.
+   * the caller has none of these rights. Adds the missing rights to `hidden`.
    */
   async #read(
     name: string,

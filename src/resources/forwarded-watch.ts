@@ -28,7 +28,7 @@ const forwarded = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourc
 /** Parameters that a forwarded watch accepts. */
 const accepted = new Set(['label', ...Object.keys(forwardableShape)]);
 
-/** Milliseconds after its duration until this server ends a watch. */
+/** Milliseconds between the requested end of a watch and its end by this server. */
 const grace = 2_000;
 /** Maximum delay of setTimeout in milliseconds. */
 const maxTimer = 2 ** 31 - 1;
@@ -40,7 +40,7 @@ const joined = (selectors: readonly string[]): string | undefined =>
 const nameSelector = (name: string): string =>
   name === '' ? '' : `metadata.name=${name.replaceAll(/[\\,=]/g, String.raw`\$&`)}`;
 
-/** Removes leading dots from paths, which kube-apiserver rejects. */
+/** Removes leading dots from paths, because kube-apiserver rejects them. */
 const withoutLeadingDots = (selector: string): string =>
   splitAtCommas(selector)
     .map((term) => term.replace(/^\./, ''))
@@ -59,7 +59,7 @@ function assertForwardable(definition: ResourceDefinition<unknown>, query: URLSe
     );
 }
 
-/** Returns the query for kube-apiserver. `resumed`: the version of the last event that the client has. */
+/** Returns the query for kube-apiserver. `resumed`: the version of the last event that the client received. */
 function upstreamQuery(
   { query, info }: RequestContext,
   { allowWatchBookmarks }: WatchOptions,
@@ -177,7 +177,7 @@ export async function forwardWatch(
   });
   // kube-apiserver authorized the watch only for the user who started it.
   context.onUserChange(() => ended.abort());
-  // kube-apiserver ends the watch, but a client that does not read would keep it open.
+  // kube-apiserver ends the watch, but a client that does not read would keep the response open.
   const overdue = setTimeout(() => ended.abort(), Math.min(duration + grace, maxTimer));
   try {
     const show = (event: UpstreamEvent): ReturnType<typeof shown> => shown(event, view, resource);

@@ -56,7 +56,8 @@ function checkPath({ definition, discovered }: CatalogueEntry, info: RequestInfo
   const { namespaced } = definition;
   const { namespace, resource, name, verb } = info;
   const object = what === 'object' ? '/{name}' : '';
-  // A right in a namespace covers the Namespace of that name (requestinfo.go), and no other object at cluster scope.
+  // A right in a namespace covers the Namespace object of that name (requestinfo.go), but no other object at cluster
+  // scope.
   const isItself = resource === 'namespaces' && what === 'object' && name === namespace;
   if (!namespaced && namespace !== '' && !isItself)
     throw noSuchPath(`${resource} are not namespaced: use …/${resource}${object}`);
@@ -68,7 +69,7 @@ function checkPath({ definition, discovered }: CatalogueEntry, info: RequestInfo
     });
 }
 
-/** Maximum milliseconds that an error waits for the resources of the cluster. */
+/** Maximum milliseconds that an error response waits for discovery. */
 const maxHintWait = 1_000;
 
 interface GenericGrant {
@@ -105,8 +106,8 @@ class GenericReads {
   }
 
   /**
-   * Returns the path of kube-apiserver that accepts the method, and never throws: without a path, the error only names
-   * the allowed methods.
+   * Returns the path of kube-apiserver that accepts the method. Never throws: without a path, the error only names the
+   * allowed methods.
    */
   async writtenAt({ info, signal }: RequestContext): Promise<string | undefined> {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(maxHintWait)]);
@@ -133,7 +134,7 @@ class GenericReads {
       release();
       throw error;
     }
-    // A watch is still open.
+    // A watch is still open and releases the cache when it closes.
     if (res.writableEnded || res.closed) release();
     else res.once('close', release);
   }
@@ -154,7 +155,7 @@ export function genericRoutes(parts: GenericParts, access: ReadAccess, lanes: La
     list: list.descriptions,
     watch: watch.descriptions,
     schemas: anySchemas,
-    // Verbs that the server of the resource does not support, and its invalid responses.
+    // 405 for verbs that the server of the resource does not support, and 502 for its invalid responses.
     errors: [405, 502],
     authorize: reads.authorize.bind(reads),
     serve: reads.serve.bind(reads),

@@ -22,7 +22,7 @@ export function lastEventID({ headers }: Request): number | undefined {
   throw badRequest('Last-Event-ID must be the id of an event of this watch, which is a resourceVersion');
 }
 
-/** Result of the authorization of a read, which comes before the query is parsed. */
+/** Result of the authorization of a read. Authorization precedes the parsing of the query. */
 export interface ReadGrant {
   readonly mediaType: string;
   /** Namespaces whose objects the caller is allowed to see. */
@@ -38,8 +38,9 @@ export interface ReadRequest<G = ReadGrant> extends AuthenticatedRequest {
 }
 
 /**
- * Returns the path of kube-apiserver that accepts a write, with placeholders for the parts that the request does not name; undefined if the
- * resource does not support the verb, and for the deprecated paths of watches, whose verb is always `watch`.
+ * Returns the path of kube-apiserver that accepts a write, with placeholders for the parts that the request does not
+ * name; undefined if the resource does not support the verb, and for the deprecated watch paths, whose verb is always
+ * `watch`.
  */
 export function writePath(
   { underlying, namespaced }: Pick<ResourceDefinition<never>, 'underlying' | 'namespaced'>,
@@ -62,7 +63,10 @@ export interface ReadHandlers {
   object(request: ReadRequest): Promise<void>;
 }
 
-/** Authorizes a read before anything else of the request is parsed. Throws 403, then 406. */
+/**
+ * Authorizes a read before the rest of the request is parsed. Throws 403, or 406 for an authorized request that accepts
+ * no supported media type.
+ */
 export async function authorizeRead(
   access: ReadAccess,
   definition: ResourceDefinition<unknown>,

@@ -21,7 +21,10 @@ interface ReadSchemas {
   readonly object: Schema;
 }
 
-/** Returns the schema of an object. `kind`: if it is known. Only properties that remain with the parameter `fields` are required. */
+/**
+ * Returns the schema of an object. `kind` is undefined if it is unknown. Only properties that remain with the parameter
+ * `fields` are required.
+ */
 const objectSchema = (name: string, kind?: string, parts: Readonly<Record<string, Schema>> = {}) =>
   named(
     name,
@@ -58,7 +61,7 @@ export interface ReadRoutes<G> {
   readonly writtenAt: NonNullable<Route['writtenAt']>;
 }
 
-/** Versions and tokens that are too old, and contradictory options. */
+/** 410 for versions and tokens that are too old, and 422 for contradictory options. */
 const commonErrors = [410, 422];
 
 const lastEventIDHeader = inHeader('Last-Event-ID', 'Resumes a watch by server-sent events after this event');

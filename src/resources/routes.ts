@@ -52,7 +52,10 @@ function cacheLast<A, B>(make: (argument: A) => B): (argument: A) => B {
 function groupsOf({ resources, catalogue }: KapisDeps): readonly ApiGroupVersion[] {
   const own = groupVersionsOf(resources.map(({ definition }) => definition));
   const always = [...(own.find(isReadingGroup)?.resources ?? []), ...componentResources];
-  /** Adds the own resources of the group to those of the cluster. `apiResources` returns another array after each change. */
+  /**
+   * Adds the resources of the reading group itself to those of the cluster. `apiResources` returns another array after
+   * each change.
+   */
   const named = cacheLast((found: readonly ApiResource[]) => {
     const names = new Set(found.map(({ name }) => name));
     return [...found, ...always.filter(({ name }) => !names.has(name))];

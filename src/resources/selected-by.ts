@@ -11,8 +11,9 @@ import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-name
 type Labels = readonly (readonly [string, string])[];
 
 /**
- * Returns filters for the selecting objects that the query names. They are looked up in the namespaces in which the
- * caller is allowed to list them. Throws 403 if there are none. An object that does not exist selects nothing.
+ * Returns filters for the selecting objects that the query names. Selecting objects are looked up in the namespaces in
+ * which the caller is allowed to list them. Throws 403 if there are no such namespaces. An object that does not exist
+ * selects nothing.
  */
 export async function selectedBy(
   access: ReadAccess,
@@ -22,7 +23,7 @@ export async function selectedBy(
   const filters: ObjectFilter<unknown>[] = [];
   for (const [parameter, by] of Object.entries(all)) {
     const name = context.query.get(parameter);
-    // The filter may be cached; a substring would keep the whole URL in memory.
+    // The name is copied, because the filter may be cached and a substring would keep the whole URL in memory.
     if (name !== null) filters.push(await filterBy(access, by, copied(name), context));
   }
   return filters;
@@ -67,8 +68,8 @@ function selecting(selectors: ReadonlyMap<string, Labels>): ObjectFilter<unknown
 }
 
 /**
- * Calls `changed` when a selecting object that the query names changes its selector, in any namespace, and `lost` when
- * it can no longer be followed. The returned function stops this.
+ * Follows the selecting objects that the query names, in all namespaces. Calls `changed` when one of them changes its
+ * selector, and `lost` when they can no longer be followed. The returned function stops this.
  */
 export async function followSelecting(
   { catalogue }: ReadAccess,

@@ -1,6 +1,6 @@
 /**
- * Serves resources that are not cached at /kapis (docs/reference/api.md). Each request reads them from kube-apiserver as the caller, and filters,
- * sorts and pages them with the same list language. Watches are forwarded.
+ * Serves uncached resources at /kapis (docs/reference/api.md). Each request reads them from kube-apiserver as the
+ * caller, and supports the same filters, orders and pages. Watches are forwarded.
  */
 import { holderOf } from '../auth/user.ts';
 import { Slots } from '../runtime/slots.ts';
@@ -17,7 +17,7 @@ import type { ReadHandlers, ReadRequest } from './read-request.ts';
 import { forwardWatch } from './forwarded-watch.ts';
 import { UncachedResource } from './uncached-resource.ts';
 
-/** Limits forwarded watches, each of which has its own connection to kube-apiserver. */
+/** Returns the slots of forwarded watches, each of which has its own connection to kube-apiserver. */
 export const forwardedWatchSlots = (): Slots =>
   new Slots({ what: 'watches of resources that are not cached', total: 100, perUser: 25 });
 

@@ -18,7 +18,7 @@ const pageSize = 500;
 /** Maximum concurrent lists of single namespaces. */
 const maxConcurrent = 8;
 /**
- * Maximum bytes of an object. Objects in etcd have at most 1.5 MiB; only those that another server generates are
+ * Maximum bytes of an object. Objects in etcd have at most 1.5 MiB; only objects that another server generates are
  * larger.
  */
 const maxObjectBytes = 16 * 1024 * 1024;
@@ -90,7 +90,7 @@ export class UncachedResource {
     return this.stored(JSON.parse(bytes.toString('utf8')) as KubeObject, bytes);
   }
 
-  /** Opens a watch at kube-apiserver, which `signal` ends. */
+  /** Opens a watch at kube-apiserver. `signal` ends the watch. */
   async watch(
     { user, info }: RequestContext,
     query: NonNullable<KubeRequest['query']>,
@@ -167,7 +167,7 @@ export class UncachedResource {
     return { objects, metadata };
   }
 
-  /** Returns a response of 200. Throws StatusError for others. */
+  /** Returns a response with status 200. Throws StatusError for any other response. */
   async #request(
     user: RequestContext['user'],
     namespace: string,

@@ -1,22 +1,24 @@
 /**
- * Collections for values whose keys come from requests. Callers choose these keys, so their length and number must not use unlimited
- * memory: long keys are stored as digests, and no key keeps the text alive that it was cut from.
+ * Collections for values whose keys come from requests. Callers choose these keys, so their length and number must not
+ * use unlimited memory. Long keys are stored as digests, and no key keeps in memory the text from which it was cut.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 
 /** Length of a SHA-256 digest in hex. Keys of this length or more are replaced by their digest, so no short key equals a digest. */
 const digestLength = 64;
-/** Bytes of an entry without its key and value. */
+/** Approximate bytes of an entry in addition to its key and value. */
 const entryOverhead = 128;
 
-/** Hashes the key as JSON, because UTF-8 would map two keys that differ only in lone surrogates to one. */
+/** Hashes the key as JSON, because two keys that differ only in lone surrogates are the same in UTF-8. */
 const keyOf = (key: string): string => (key.length < digestLength ? key : hash('sha256', JSON.stringify(key), 'hex'));
 
 /** Length from which V8 creates slices; it copies shorter ones. */
 const shortestSlice = 13;
 
-/** Copies the text into its own memory: a slice, such as a URL parameter, keeps the whole text alive that it was cut from. */
+/**
+ * Copies the text into its own memory. A slice, such as a URL parameter, would keep the whole original text in memory.
+ */
 export const copied = (text: string): string =>
   text.length < shortestSlice ? text : Buffer.from(text, 'utf16le').toString('utf16le');
 
@@ -47,7 +49,7 @@ interface Counted extends Figures {
   readonly name: string;
 }
 
-/** All collections that exist. Weak, because the store of an uncached list has caches for a single request. */
+/** All collections. The references are weak, because the store of an uncached list has caches for a single request. */
 const all = new Set<WeakRef<Counted>>();
 const dropped = new FinalizationRegistry<WeakRef<Counted>>((reference) => all.delete(reference));
 
@@ -80,14 +82,14 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     this.name = name;
     this.#maxEntries = maxEntries;
     this.#ttl = ttl;
-    // With `max`, lru-cache would allocate the memory for all entries at once.
+    // The option `max` is not used, because lru-cache would then allocate the memory for all entries at once.
     this.#cache = new LRUCache({
       maxSize: maxBytes,
       sizeCalculation: (value, key) => bytesOf(key) + sizeOf(value),
       ttl,
       ttlResolution: 0,
       perf: { now: clock },
-      // Otherwise iterators skip the entries to purge.
+      // Otherwise iterators would skip the entries to purge.
       allowStale: true,
     });
     register(this);
@@ -105,7 +107,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     return this.#cache.get(keyOf(key), { allowStale: false });
   }
 
-  /** Returns the value without counting as a use. */
+  /** Returns the value without marking the entry as used. */
   peek(key: string): V | undefined {
     return this.#cache.peek(keyOf(key), { allowStale: false });
   }
@@ -159,8 +161,8 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
 }
 
 /**
- * Map of values that exist while something is in progress: the code that adds a value also deletes it. The requests in flight limit their
- * number. No value is evicted, because limits depend on them.
+ * Map of values that exist while a task is in progress. The code that adds a value also deletes it, so the requests in
+ * flight limit the number of values. No value is evicted, because limits depend on the values.
  */
 export class InProgress<V> implements Counted {
   readonly name: string;

@@ -1,5 +1,5 @@
 /**
- * The two kinds of API errors: metav1.Status and OAuth errors. The caller receives `message` and `details`; `cause` is
+ * Both kinds of API errors: metav1.Status and OAuth errors. The caller receives `message` and `details`; `cause` is
  * only for the log. `http/response/write-error.ts` is the only place that serializes them.
  */
 
@@ -84,7 +84,7 @@ const shortenedCause = ({ field, message, ...cause }: StatusCause): StatusCause 
   ...(message === undefined ? {} : { message: shortened(message, maxMessage / 2) }),
 });
 
-/** Error that is returned as a metav1.Status. The functions below create one for each reason. */
+/** Error that is returned as a metav1.Status. The functions below create the errors, one function for each reason. */
 export class StatusError extends Error {
   readonly reason: StatusReason;
   readonly code: number;
@@ -137,20 +137,23 @@ export const badRequest = (message: string, options?: StatusOptions): StatusErro
 const issuer = 'POST /oauth/token of this server issues access tokens';
 const usage = `send "Authorization: Bearer <access token>"; ${issuer}`;
 
-/** Returns 401 for malformed or missing credentials. `problem` describes them without any part of them. */
+/** Returns 401 for malformed or missing credentials. `problem` describes the credentials without quoting them. */
 export const unauthorized = (problem = 'the request has no credentials'): StatusError =>
   new StatusError('Unauthorized', 401, `${problem}: ${usage}`, {
     headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
   });
 
-/** Returns 401. The challenge names the error only if the request has a token (RFC 6750 section 3). */
+/** Returns 401 for a bad token. The challenge names the error only if the request has a token (RFC 6750 section 3). */
 const tokenError = (message: string, problem?: string): StatusError => {
   const description = problem === undefined ? '' : `, error_description="${describable(problem)}"`;
   const challenge = `Bearer realm="platform", error="invalid_token"${description}`;
   return new StatusError('Unauthorized', 401, message, { headers: { 'WWW-Authenticate': challenge } });
 };
 
-/** Returns 401 for a malformed Authorization header. `problem` describes why it or the token in it is malformed. */
+/**
+ * Returns 401 for a malformed Authorization header. `problem` describes why the header, or the token in it, is
+ * malformed.
+ */
 export const malformedCredentials = (problem: string): StatusError => tokenError(`${problem}: ${usage}`, problem);
 
 /**
@@ -160,7 +163,7 @@ export const malformedCredentials = (problem: string): StatusError => tokenError
 export const invalidToken = (problem?: string): StatusError =>
   tokenError(`${problem ?? 'the access token is not valid'}; ${issuer}`, problem);
 
-/** `detail` follows the resource name, as in messages of kube-apiserver. */
+/** Returns 403. `detail` follows the resource name, as in messages of kube-apiserver. */
 export const forbidden = (
   resource: GroupResource,
   name: string,
@@ -179,7 +182,7 @@ export const alreadyExists = (resource: GroupResource, name: string): StatusErro
     details: about(resource, name),
   });
 
-/** Reports that the caller is not allowed to access a non-resource URL. */
+/** Returns 403 for a non-resource URL that the caller is not allowed to access. */
 export const forbiddenPath = (detail: string): StatusError =>
   new StatusError('Forbidden', 403, `forbidden: ${detail}`, { details: {} });
 
@@ -188,14 +191,14 @@ export const notFound = (resource: GroupResource, name: string): StatusError =>
     details: about(resource, name),
   });
 
-/** Reports that no route serves the path. */
+/** Returns 404 for a path that no route serves. */
 export const noSuchPath = (message: string): StatusError => new StatusError('NotFound', 404, message);
 
-/** Reports a path that does not exist. `hint` names the nearest path. */
+/** Returns 404 for a path that does not exist. `hint` names the nearest path. */
 export const pathNotFound = (hint = ''): StatusError =>
   noSuchPath(`the server could not find the requested resource${hint}`);
 
-/** Reports a method that the path does not support. `hint` names the path that accepts it. */
+/** Returns 405 for a method that the path does not support. `hint` names the path that accepts the method. */
 export const methodNotAllowed = (allow: readonly string[], hint = ''): StatusError =>
   new StatusError(
     'MethodNotAllowed',
@@ -219,7 +222,7 @@ export const unsupportedMediaType = (offered: readonly string[]): StatusError =>
     `the body of the request was in an unknown format - accepted media types include: ${offered.join(', ')}`,
   );
 
-/** Reports an unsupported Content-Encoding or charset with 415. */
+/** Returns 415 for an unsupported Content-Encoding or charset. */
 export const unsupportedEncoding = (message: string): StatusError =>
   new StatusError('UnsupportedMediaType', 415, message);
 

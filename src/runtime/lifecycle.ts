@@ -6,21 +6,21 @@ import type { Logger } from './logger.ts';
 export interface StopTimes {
   /** Time during which the server reports that it is not ready but still accepts requests. */
   readonly announce: number;
-  /** Time that requests in flight may take after that. */
+  /** Maximum time of requests in flight after `announce`. */
   readonly grace: number;
 }
 
-/** A part of the server. Its constructor stores options and does no work. */
+/** A part of the server. The constructor of a component stores options and does no work. */
 export interface Component {
   /** Resolves once components that depend on this one can use it. */
   start?(signal: AbortSignal): Promise<void> | void;
-  /** Returns why this component makes the server unready, or ''. */
+  /** Returns the reason why this component makes the server unready; '' if there is none. */
   problem?(): string;
-  /** Returns a problem that does not make the server unready, or ''. */
+  /** Returns a problem that does not make the server unready; '' if there is none. */
   warning?(): string;
   /** Prepares for a stop of the server, which still accepts requests. */
   drain?(): void;
-  /** Stops the component, only after `start`, even if `start` failed. */
+  /** Stops the component. Called only after `start`, even if `start` failed. */
   stop?(times: StopTimes): Promise<void> | void;
 }
 
@@ -40,14 +40,17 @@ export interface HealthCheck {
 export class Lifecycle {
   readonly #log: Logger;
   readonly #components: NamedComponent[] = [];
-  /** Components whose `start` was called, last one first. */
+  /** Components whose `start` was called, the last one first. */
   readonly #started: NamedComponent[] = [];
 
   constructor(log: Logger) {
     this.#log = log;
   }
 
-  /** Adds a component, which may use only components that were added before. Its health check has the same name. */
+  /**
+   * Adds a component, which may use only components that were added before. The health check of the component has the
+   * same name.
+   */
   add<C extends Component>(name: string, component: C): C {
     this.#components.push({ name, component });
     return component;
@@ -64,7 +67,10 @@ export class Lifecycle {
       }));
   }
 
-  /** Starts one component after the other. If one fails or the signal is aborted, stops the started ones and throws. */
+  /**
+   * Starts one component after the other. If a component fails or the signal is aborted, stops the started components
+   * and throws.
+   */
   async start(signal: AbortSignal): Promise<void> {
     try {
       for (const named of this.#components) {
@@ -78,7 +84,10 @@ export class Lifecycle {
     }
   }
 
-  /** Drains every component, waits for `announce`, and stops one component after the other, even if some fail. */
+  /**
+   * Drains every component, waits for `announce`, and stops one component after the other, even if some components
+   * fail.
+   */
   async stop(times: StopTimes): Promise<void> {
     for (const named of this.#started) await this.#attempt('drain', named, () => named.component.drain?.());
     if (times.announce > 0) await sleep(times.announce);
@@ -101,7 +110,7 @@ export class Lifecycle {
 
 /**
  * Event that a component publishes. Components that are built later subscribe to it, so no component refers to a later
- * one.
+ * component.
  */
 export class Topic<T = void> {
   readonly #listeners = new Set<(value: T) => void>();

@@ -21,8 +21,8 @@ function redact(value: unknown, depth = 0): unknown {
 }
 
 /**
- * Returns true for a SyntaxError: JSON.parse quotes the text that it cannot parse, which may be a Secret or a token. Compared by name,
- * because each realm has its own class.
+ * Returns true for a SyntaxError: JSON.parse quotes the text that it cannot parse, which may be a Secret or a token.
+ * The error is compared by name, because each realm has its own class.
  */
 const isQuoting = ({ name }: Error): boolean => name === 'SyntaxError';
 
@@ -54,8 +54,8 @@ const maxBuffered = 64 * 1024;
 const flushDelay = 5;
 
 /**
- * Buffered standard output. The lines of a few milliseconds go out in one write, because a write costs more than a line. The buffer is
- * flushed when the process exits.
+ * Buffered standard output. The lines of a few milliseconds are written together, because a write costs more than a
+ * line. The buffer is flushed when the process exits.
  */
 export class StandardOutput {
   #buffer = '';
@@ -69,7 +69,7 @@ export class StandardOutput {
     process.stdout.write(text);
   };
 
-  /** Writes a line. `immediately`: flushes the buffer at once. */
+  /** Writes a line. Flushes the buffer at once if `immediately` is true. */
   write(line: string, immediately = false): void {
     this.#buffer += `${line}\n`;
     if (immediately || this.#buffer.length > maxBuffered) this.#flush();
@@ -88,7 +88,9 @@ export class StandardOutput {
   }
 }
 
-/** Ignores errors of standard output, such as EPIPE after it was closed: logging them would cause the next one. */
+/**
+ * Ignores errors of standard output, such as EPIPE after it was closed. Logging such an error would cause the next one.
+ */
 const ignore = (): void => undefined;
 
 /** Flushes warnings and errors at once. */
@@ -105,7 +107,7 @@ class OutputTransport extends Transport {
   }
 }
 
-/** Creates a logger that writes to standard output. `silent`: for tests. */
+/** Creates a logger that writes to standard output. `silent` disables the output in tests. */
 export function createLogger(options: { level?: string; silent?: boolean } = {}): Logger {
   return winston.createLogger({
     level: options.level ?? 'info',
@@ -133,8 +135,8 @@ export interface RequestLine {
 const none = (): void => undefined;
 
 /**
- * Writes the same line as `log.log(level, 'request', line)`, but without winston's formats. They take ten times as long, and every request
- * has a line (ADR 6).
+ * Writes the same line as `log.log(level, 'request', line)`, but without winston's formats. These formats take ten
+ * times as long, and every request has a line (ADR 6).
  */
 export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLine): void {
   if (log.silent || (log.levels[log.level] ?? 0) < (log.levels[level] ?? 0)) return;

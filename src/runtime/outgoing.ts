@@ -1,6 +1,7 @@
 /**
- * HTTP client for every server except kube-apiserver: log stores, the audit webhook, OpenID providers, and this server when the credential
- * plugin calls it. It uses HTTP/1.1, verifies TLS, follows no redirects and ignores the proxy variables of the environment.
+ * HTTP client for every server except kube-apiserver: log stores, the audit webhook, OpenID providers, and this server
+ * when the credential plugin calls it. The client uses HTTP/1.1, verifies TLS, follows no redirects and ignores the
+ * proxy variables of the environment.
  */
 import type { Agent, Dispatcher } from 'undici';
 import { readBody, untilAborted } from './promises.ts';
@@ -9,8 +10,9 @@ interface OutgoingOptions {
   /** The only trusted CAs, in PEM. Default: the CAs of Node. */
   readonly ca?: string | undefined;
   /**
-   * Maximum connections to each server, which are kept for later requests. A request is retried once if its kept connection ended before
-   * the response, so it must be safe to retry. Without this number each request opens its own connection.
+   * Maximum persistent connections to each server. A request on a persistent connection is retried once if the
+   * connection ended before the response, so requests must be safe to retry. If undefined, each request opens its own
+   * connection.
    */
   readonly connections?: number;
 }
@@ -19,7 +21,7 @@ interface OutgoingRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** The only deadline. It covers the connection, the head and the body. */
+  /** The only deadline. The signal covers the connection, the head and the body. */
   readonly signal: AbortSignal;
   /** Maximum bytes of the response body. */
   readonly maxBytes: number;
@@ -34,7 +36,10 @@ export interface OutgoingResponse {
 /** `unreachable`: no response started. `interrupted`: the response is incomplete. `malformed`: the response is not HTTP. */
 type OutgoingFailure = 'unreachable' | 'interrupted' | 'malformed' | 'too large';
 
-/** Failed request. Message and cause may name the server, but never the path, headers or body of the request. */
+/**
+ * Error for a failed request. The message and cause may name the server, but never the path, headers or body of the
+ * request.
+ */
 export class OutgoingError extends Error {
   readonly failure: OutgoingFailure;
   /** Error code of Node, OpenSSL or undici. */
@@ -62,7 +67,7 @@ export class OutgoingClient {
   async request(url: URL, request: OutgoingRequest): Promise<OutgoingResponse> {
     const { signal } = request;
     signal.throwIfAborted();
-    // undici aborts a request that waits for a connection only once the connection exists.
+    // undici cannot abort a request that waits for a connection before the connection exists.
     return await untilAborted(this.#sendOrRepeat(url, request), signal);
   }
 
@@ -133,11 +138,11 @@ const malformed: ReadonlySet<string> = new Set([
 function fail(failure: OutgoingFailure, cause: unknown, status?: number): never {
   if (cause instanceof OutgoingError) throw cause;
   const { name, message, code = name } = cause as NodeJS.ErrnoException;
-  // The AggregateError about several addresses has an empty message.
+  // For several addresses, the cause is an AggregateError with an empty message.
   throw new OutgoingError(malformed.has(name) ? 'malformed' : failure, message || code, cause as Error, status);
 }
 
-/** Returns true if a kept connection ended before the response. A new connection has read no bytes yet. */
+/** Returns true if a persistent connection ended before the response. A new connection has read no bytes yet. */
 function isStale(error: unknown): boolean {
   if (!(error instanceof OutgoingError) || error.failure !== 'unreachable') return false;
   const { socket } = error.cause as { socket?: { readonly bytesRead?: number } | null };

@@ -11,7 +11,7 @@ const readPackage = (): { readonly version: string; readonly engines: { readonly
 
 export const readVersion = (): string => readPackage().version;
 
-/** Returns a message if this Node.js is older than `engines` in package.json allows; undefined otherwise. */
+/** Returns a message if this Node.js version is older than `engines` in package.json allows; otherwise undefined. */
 export function nodeProblem(): string | undefined {
   const required = Number.parseInt(readPackage().engines.node.replace('>=', ''), 10);
   const { node } = process.versions;

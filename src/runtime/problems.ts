@@ -2,7 +2,7 @@
 
 /** Maximum characters of a message, which is also written to the audit log, and of all causes together. */
 export const maxMessage = 2_048;
-/** Maximum causes in a response. Nobody reads more problems than that. */
+/** Maximum causes in a response. Users rarely read more problems. */
 export const maxProblems = 20;
 
 export const shortened = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}…` : text);

@@ -1,6 +1,9 @@
 /** Helpers for promises and streams. */
 
-/** Maps the items with at most `max` calls in progress. Throws the first failure, after which no further call starts. */
+/**
+ * Maps the items with at most `max` calls in progress. Throws the first failure. No further call starts after a
+ * failure.
+ */
 export async function mapConcurrent<A, B>(
   items: readonly A[],
   max: number,
@@ -21,8 +24,9 @@ export async function mapConcurrent<A, B>(
 }
 
 /**
- * Returns a function whose callers share requests. A caller never gets the response to a request that was sent before its call, so every
- * response is current. At most one request is in flight and one waits for it to end.
+ * Returns a function whose callers share requests. A caller never gets the response to a request that was sent before
+ * its call, so every response is current. At most one request is in flight, and at most one waits for the end of that
+ * request.
  */
 export function sharedRequest<T>(send: () => Promise<T>): () => Promise<T> {
   let inFlight: Promise<T> | undefined;

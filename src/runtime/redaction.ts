@@ -11,8 +11,8 @@ const dotted = /[\w.-]+/g;
 const jwtStart = /(?<![A-Za-z0-9])eyJ[\w-]/;
 
 /**
- * Removes bearer tokens, Basic credentials and JWTs from the text. Few texts contain any, so a cheap search comes first. The time is linear
- * even for a hostile text that consists only of token starts.
+ * Removes bearer tokens, Basic credentials and JWTs from the text. Few texts contain credentials, so a cheap search
+ * comes first. The time is linear even for a hostile text that consists only of token starts.
  */
 export function redactText(text: string): string {
   let shown = text;
@@ -21,12 +21,15 @@ export function redactText(text: string): string {
   return shown;
 }
 
-/** Matches the end of a percent-encoded character, such as `%3D`, also if the percent sign is encoded in turn. */
+/** Matches the end of a percent-encoded character, such as `%3D`, even if the percent sign itself is encoded. */
 const escapeEnd = /^(?:25)*[0-9a-f]{2}/i;
 
-/** Redacts JWTs: three parts separated by dots, of which the last may be empty. Other text may precede the first part. */
+/**
+ * Redacts JWTs. A JWT has three parts separated by dots; the last part may be empty. Other text may precede the first
+ * part.
+ */
 function withoutJWTs(text: string, offset: number, whole: string): string {
-  // A token follows `%3D` if the URL of another page, such as a logout with id_token_hint, is in a query.
+  // A token may follow `%3D` if a query contains the URL of another page, such as a logout with id_token_hint.
   const [escaped = ''] = whole[offset - 1] === '%' ? (escapeEnd.exec(text) ?? []) : [];
   const parts = text.slice(escaped.length).split('.');
   const shown: string[] = [];
@@ -42,7 +45,10 @@ function withoutJWTs(text: string, offset: number, whole: string): string {
 /** Returns the redacted text as a JSON string. */
 export const quoted = (text: string): string => JSON.stringify(redactText(text));
 
-/** Password fields are redacted in every object, even in kinds that have none: people try to create users with a password. */
+/**
+ * Password fields are redacted in objects of every kind, because people try to create users with a password although
+ * the kind has no such field.
+ */
 const password = /passw(?:or)?d$/i;
 
 /** Serializes a value as JSON with credentials and passwords redacted. Throws RangeError if the value is nested too deep. */
@@ -51,7 +57,9 @@ export const redactedJSON = (value: unknown): string =>
     typeof item !== 'string' ? item : password.test(key) ? '[redacted]' : redactText(item),
   );
 
-/** Maximum parameters of a query or form. More are rejected, because each costs time on the event loop. */
+/**
+ * Maximum parameters of a query or form. Further parameters are rejected, because each costs time on the event loop.
+ */
 export const maxParameters = 1_000;
 
 /** Redacts the values of secret parameters in a path with a query. Omits a query with too many parameters. */
@@ -68,7 +76,9 @@ export function shownURL(url: string): string {
   return `${url.slice(0, at)}?${pairs.join('')}`;
 }
 
-/** Maximum characters of a URL in the logs for unauthenticated callers, because anyone could fill the disk of a node. */
+/**
+ * Maximum characters of a URL in the logs for unauthenticated callers. Otherwise anyone could fill the disk of a node.
+ */
 const maxAnonymousURL = 2_048;
 
 /** Shortens the result of `shownURL` for an unauthenticated caller. */

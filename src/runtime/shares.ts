@@ -5,13 +5,13 @@ import { InProgress } from './bounded-cache.ts';
 /** The holder of a share of a limit: a user, or the keys of an address, narrowest first. */
 export type ShareHolder = string | readonly [string, ...string[]];
 
-/** Share of a network, as a multiple of the share of one address in it. */
+/** Share of a network, as a multiple of the share of one address in the network. */
 const networkFactor = 2;
 
 export const keysOf = (holder: ShareHolder): readonly [string, ...string[]] =>
   typeof holder === 'string' ? [holder] : holder;
 
-/** Returns the share of the key at this index. `share`: that of the narrowest key. */
+/** Returns the share of the key at this index. `share`: share of the narrowest key. */
 export const shareAt = (index: number, share: number): number => (index === 0 ? share : share * networkFactor);
 
 /** Counts how much of a limited resource each holder uses. */
@@ -27,7 +27,7 @@ export class Shares {
     return this.#counts.get(key) ?? 0;
   }
 
-  /** Returns the share that `count` more would exceed; undefined if there is room. */
+  /** Returns the share that another `count` would exceed; undefined if there is room. */
   exceeded(
     holder: ShareHolder,
     count: number,

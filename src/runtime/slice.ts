@@ -4,8 +4,8 @@ import { setImmediate as immediate } from 'node:timers/promises';
 const sliceTime = 2;
 
 /**
- * Promise of the last turn. Turns are handed out one at a time, in the order of the requests. Many long tasks therefore
- * delay others no more than one does.
+ * Promise of the last turn. Turns are granted one at a time, in the order of the requests. Many long tasks therefore
+ * delay other tasks no more than a single long task does.
  */
 let lastTurn: Promise<unknown> = Promise.resolve();
 
@@ -14,7 +14,9 @@ function turn(): Promise<unknown> {
   return lastTurn;
 }
 
-/** Caller of long work, such as a request. Its signal is read, and created, only if the work takes longer than a slice. */
+/**
+ * Caller of long work, such as a request. The signal is read, and created, only if the work takes longer than a slice.
+ */
 export interface SignalSource {
   readonly signal: AbortSignal;
 }
@@ -33,7 +35,7 @@ export class Slice {
     return performance.now() - this.#start >= sliceTime;
   }
 
-  /** Yields to other tasks. Throws the signal's reason if the signal is aborted meanwhile. */
+  /** Yields to other tasks. Throws the signal's reason if the signal is aborted in the meantime. */
   async next(): Promise<void> {
     await turn();
     this.#caller?.signal.throwIfAborted();
@@ -41,7 +43,10 @@ export class Slice {
   }
 }
 
-/** Approximate milliseconds between two checks of the clock. A check costs as much as a quick visit, so not every visit has one. */
+/**
+ * Approximate milliseconds between two checks of the clock. A check costs as much as a quick visit, so the clock is not
+ * checked at every visit.
+ */
 const checkInterval = 0.2;
 /** Maximum visits between two checks. */
 const maxUnchecked = 64;

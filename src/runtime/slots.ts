@@ -3,12 +3,12 @@ import { tooManyRequests, type StatusError } from './errors.ts';
 import { keysOf, Shares, type ShareHolder } from './shares.ts';
 
 export interface SlotsOptions {
-  /** Purpose of the slots, in the plural. Refusal messages begin with it. */
+  /** Purpose of the slots, in the plural. Refusal messages begin with this text. */
   readonly what: string;
   readonly total: number;
   /** Maximum slots per user or address. Default: `total`. */
   readonly perUser?: number;
-  /** Limits of the queue; without one, `wait` fails immediately when no slot is free. */
+  /** Limits of the queue. Without a queue, `wait` fails immediately when no slot is free. */
   readonly queue?: QueueOptions;
 }
 
@@ -33,7 +33,7 @@ interface Line {
  * Slots of a limited resource, shared fairly. Each user or address holds at most `perUser` slots and has its own line
  * of waiting requests. The lines are served in turn, so a long line delays only its own holder. When the queue is over
  * its limit, the network with the most waiting requests loses the last request of its longest line. p-queue and p-limit
- * have one queue for all users and refuse no request.
+ * are not used, because they have one queue for all users and refuse no request.
  */
 export class Slots {
   readonly #options: Required<Omit<SlotsOptions, 'queue'>> & Pick<SlotsOptions, 'queue'>;
@@ -135,7 +135,7 @@ export class Slots {
     for (const [, line] of this.#lines) {
       const { holder, waiting } = line;
       if (!this.#hasRoom(holder, 1)) continue;
-      // The next turn of this line comes after those of all other lines.
+      // The next turn of this line comes after the turns of all other lines.
       const [key] = keysOf(holder);
       this.#lines.delete(key);
       this.#lines.set(key, line);
@@ -171,23 +171,23 @@ export class Slots {
 }
 
 /**
- * Slots without a total and without a queue: each `take` passes its limit per user or address, because configuration
- * can change it.
+ * Slots without a total limit and without a queue. Each `take` passes the limit per user or address, because the
+ * configuration can change it.
  */
 export class HolderSlots {
   readonly #what: string;
   readonly #setting: string | undefined;
   readonly #taken = new Shares('places_taken');
 
-  /** `setting`: the configuration key of the limit, if there is one. */
+  /** `setting`: the configuration key of the limit, if any. */
   constructor(what: string, setting?: string) {
     this.#what = what;
     this.#setting = setting;
   }
 
   /**
-   * Takes a slot and returns the function that frees it. Throws 429, with the first word of the key that has no slot
-   * left.
+   * Takes a slot and returns the function that frees it. Throws a 429 error that contains the first word of the key
+   * without a free slot.
    */
   take(holder: ShareHolder, share: number): () => void {
     const keys = keysOf(holder);
@@ -199,7 +199,7 @@ export class HolderSlots {
   }
 }
 
-/** Returns 429. `setting`: the configuration key of the limit, if there is one. */
+/** Returns 429. `setting`: the configuration key of the limit, if any. */
 export const tooManyInProgress = (what: string, setting?: string): StatusError =>
   tooManyRequests(
     `${what} are already in progress${setting === undefined ? '' : ` (${setting})`}; please try again later`,

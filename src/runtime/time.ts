@@ -45,10 +45,16 @@ export const systemClock: Clock = {
   random: () => Math.random(),
 };
 
-/** The second that was formatted last. The three times that a request writes to log and audit are usually in the same one. */
+/**
+ * The second that was formatted last. The three times that a request writes to the log and the audit log are usually in
+ * the same second.
+ */
 const last = { second: NaN, text: '' };
 
-/** Formats a time as Kubernetes does: RFC 3339, here with milliseconds. `time`: milliseconds since the epoch, rounded down. */
+/**
+ * Formats a time as RFC 3339 like Kubernetes, but with milliseconds. `time`: milliseconds since the epoch, rounded
+ * down.
+ */
 export function rfc3339(time: number): string {
   const second = Math.floor(time / 1_000);
   if (second !== last.second) {

@@ -3,7 +3,9 @@ import { Slice } from './slice.ts';
 /** Resolution in milliseconds. An entry is never called early, and at most about one step late. */
 const step = 100;
 
-/** Timer wheel: calls many entries at their own times with a single timer. Times are those of `performance.now()`. */
+/**
+ * Timer wheel, which calls many entries at their own times with a single timer. Times are those of `performance.now()`.
+ */
 export class Wheel<T> {
   readonly #call: (entry: T) => void;
   /** Entries by the step at whose end they are due. */
@@ -28,7 +30,7 @@ export class Wheel<T> {
     return at;
   }
 
-  /** Unschedules the entry. It may still be called once if it is already due. */
+  /** Unschedules the entry. An entry that is already due may still be called once. */
   remove(entry: T, at: number): void {
     const slot = this.#slots.get(at);
     slot?.delete(entry);

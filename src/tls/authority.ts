@@ -1,16 +1,17 @@
 /**
- * The certificate authority of this server: a CA and one serving certificate. The next CA is created and published long before the current
- * one expires. It signs once clients have had time to learn it, and the previous CA stays trusted until it expires.
+ * The certificate authority of this server: a CA and one serving certificate. The next CA is created and published long
+ * before the current CA expires. The next CA signs once clients have had time to learn it. The previous CA stays
+ * trusted until it expires.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 
 const day = 86_400_000;
-/** Remaining lifetime of a CA at which the next one is created. */
+/** Remaining lifetime of a CA at which the next CA is created. */
 const successorLead = 730 * day;
-/** Time for which a CA is published before it signs: people copy it to some clients. */
+/** Time for which a CA is published before it signs. The time is long, because people copy the CA to some clients. */
 const announcement = 365 * day;
-/** Remaining lifetime of a CA at which the next one signs at the latest. */
+/** Minimum remaining lifetime of a CA when the next CA starts to sign. */
 const minOverlap = 30 * day;
 
 /** PEM texts in the Secret platform-serving-cert. */
@@ -33,7 +34,7 @@ export async function newMaterial(hosts: readonly string[], now: number): Promis
   return await renew({ 'ca.crt': cert, 'ca.key': key }, hosts, now);
 }
 
-/** Issues a new serving certificate of the same CA. */
+/** Issues a new serving certificate by the same CA. */
 export async function renew(
   authority: Omit<ServingMaterial, 'tls.crt' | 'tls.key'>,
   hosts: readonly string[],
@@ -51,7 +52,7 @@ export const trustedBy = (material: ServingMaterial): string =>
     .map((cert) => cert.trim())
     .join('\n');
 
-/** Renews the CA and the serving certificate if they are due. Returns the same object if neither is. */
+/** Renews the CA and the serving certificate if they are due. Returns the same object if neither is due. */
 export async function renewIfDue(
   material: ServingMaterial,
   hosts: readonly string[],
@@ -69,7 +70,7 @@ export async function renewIfDue(
   return needsRenewal(current['tls.crt'], hosts, now) ? await renew(current, hosts, now) : current;
 }
 
-/** Returns when the next CA starts to sign. */
+/** Returns the time when the next CA starts to sign. */
 const switchTime = (cert: string, next: string): number =>
   Math.min(lifeOf(next).from + announcement, lifeOf(cert).to - minOverlap);
 
@@ -78,13 +79,13 @@ function withoutExpired(material: ServingMaterial, now: number): ServingMaterial
   return previous === undefined || now < lifeOf(previous).to ? material : rest;
 }
 
-/** Returns when a certificate is valid, in milliseconds since the epoch. */
+/** Returns the validity period of a certificate, in milliseconds since the epoch. */
 function lifeOf(cert: string): { readonly from: number; readonly to: number } {
   const { validFromDate, validToDate } = new X509Certificate(cert);
   return { from: validFromDate.getTime(), to: validToDate.getTime() };
 }
 
-/** Returns whether less than a third of the lifetime of the serving certificate is left, or one of the hosts is missing from it. */
+/** Returns whether the serving certificate has less than a third of its lifetime left, or lacks one of the hosts. */
 export function needsRenewal(cert: string, hosts: readonly string[], now: number): boolean {
   const { from, to } = lifeOf(cert);
   if (now > to - (to - from) / 3) return true;

@@ -44,7 +44,7 @@ export async function newAuthority(now: number): Promise<Pair> {
   const keys = await newPair();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
-    // The name is unique, because clients look up the issuer by name and trust two CAs during a change.
+    // The name is unique, because clients look up the issuer by name and trust two CAs during a rotation.
     name: `CN=platform-apiserver-ca@${Math.floor(now / 1_000)}`,
     notBefore: new Date(now - day),
     notAfter: new Date(now + authorityLife),

@@ -16,7 +16,10 @@ export async function publishAuthority(client: KubeClient, namespace: string, ca
   await ensureConfigMap(client, namespace, objectNames.caConfigMap, { data: { [objectKeys.ca]: ca } });
 }
 
-/** Writes the CA into the APIServices. Missing ones are skipped, because the gateway can be installed without them. */
+/**
+ * Writes the CA into the APIServices. Missing APIServices are skipped, because the gateway can be installed without
+ * them.
+ */
 export async function publishCABundle(client: KubeClient, ca: string, log: Logger): Promise<void> {
   for (const name of apiServices) await publishIn(name, client, ca, log);
 }

@@ -6,7 +6,10 @@ import { repeat, type Clock } from '../runtime/time.ts';
 import { publishAuthority, publishCABundle } from './publish.ts';
 import type { Serving, ServingSource } from './serving.ts';
 
-/** Approximate milliseconds between two reads of the certificate. Each read publishes the CA where it is missing. */
+/**
+ * Approximate milliseconds between two reads of the certificate. After each read, the CA is published where it is
+ * missing.
+ */
 const interval = 30_000;
 
 export interface ServingCertificateOptions {

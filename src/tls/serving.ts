@@ -1,7 +1,7 @@
 /**
  * The certificate of the TLS listeners. It comes from files, such as those of cert-manager, or from the Secret
  * platform-serving-cert, which all replicas share. The first replica that finds no Secret creates it, and the first
- * that finds the certificate due for renewal renews it.
+ * replica that finds the certificate due for renewal renews it.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -29,7 +29,7 @@ export type ServingSource = () => Promise<Serving>;
 
 const flags = { cert: '--tls-cert-file', key: '--tls-private-key-file' } as const;
 
-/** Returns what `parse` returns. Throws an error with the flag and the file instead of one of OpenSSL. */
+/** Returns the result of `parse`. Replaces errors of OpenSSL by an error with the flag and the file. */
 function parsePEM<T>(flag: string, file: string, what: string, parse: () => T): T {
   try {
     return parse();
@@ -39,8 +39,8 @@ function parsePEM<T>(flag: string, file: string, what: string, parse: () => T): 
 }
 
 /**
- * Reads the files at each call. The CA is `ca.crt` in the directory of the certificate, where cert-manager writes it. Throws if they contain
- * no certificate, or not its key.
+ * Reads the files at each call. The CA is `ca.crt` in the directory of the certificate, where cert-manager writes it.
+ * Throws if the files contain no certificate, or not the key of the certificate.
  */
 export const servingFromFiles =
   (certFile: string, keyFile: string): ServingSource =>
@@ -68,7 +68,10 @@ function decode({ data = {} }: Secret): ServingMaterial {
   return Object.fromEntries(parts) as ServingMaterial;
 }
 
-/** Reads the Secret, or creates or renews it. `hosts`: DNS names and addresses that the certificate must contain. */
+/**
+ * Returns the certificate in the Secret, which is created or renewed if needed. `hosts`: DNS names and addresses that
+ * the certificate must contain.
+ */
 export function servingFromSecret(options: {
   client: KubeClient;
   namespace: string;

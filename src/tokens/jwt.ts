@@ -14,7 +14,7 @@ import { parseMilliseconds, rfc3339 } from '../runtime/time.ts';
 export interface TokenSettings {
   readonly issuer: string;
   readonly signingAlgorithm: Algorithm;
-  /** Milliseconds. */
+  /** Maximum lifetime of access tokens in milliseconds. */
   readonly accessTokenMaxAge: number;
   readonly maximumClockSkew: number;
 }
@@ -71,10 +71,14 @@ interface Verified {
 /** Returns the cache key of a token: a hash, so that caches never hold the token itself. */
 export const fingerprint = (token: string): string => hash('sha256', token, 'base64');
 
-/** Maximum lifetime of a token for another audience, in milliseconds: it cannot be revoked there (docs/guides/tokens.md). */
+/**
+ * Maximum lifetime in milliseconds of a token for another audience, where it cannot be revoked (docs/guides/tokens.md).
+ */
 const maxForeignLife = 10 * 60_000;
 
-/** Maximum characters of a token. This server never signs a longer token, so longer ones are rejected before parsing. */
+/**
+ * Maximum characters of a token. This server never signs a longer token, so longer tokens are rejected before parsing.
+ */
 const maxTokenLength = 16 * 1024;
 
 /** Milliseconds for which the result of a verification is cached. */
@@ -87,7 +91,7 @@ export class Tokens {
   readonly #clock: () => number;
   readonly #verified: BoundedCache<Verified>;
 
-  /** `idTokenClients`: clients whose id_tokens are bearer tokens here. */
+  /** `idTokenClients`: clients whose id_tokens this server accepts as bearer tokens. */
   constructor(options: {
     keys: SigningKeys;
     settings: () => TokenSettings;
@@ -110,7 +114,7 @@ export class Tokens {
 
   /**
    * Issues an access token that expires no later than its session, and returns its lifetime in whole seconds. `scope`
-   * can be narrower than that of the session (RFC 6749 section 6). Tokens for other audiences live for at most ten
+   * can be narrower than the scope of the session (RFC 6749 section 6). Tokens for other audiences live for at most ten
    * minutes. A token of a user who must change their password has a dedicated audience.
    */
   issueAccess(
@@ -141,8 +145,8 @@ export class Tokens {
   }
 
   /**
-   * Issues an id_token for the client of the session, with the claims that the scope requests. It expires no later than the session,
-   * because it can be a bearer token.
+   * Issues an id_token for the client of the session, with the claims that the scope requests. The id_token expires no
+   * later than the session, because it can be a bearer token.
    */
   issueIdentity(
     session: Session,
@@ -165,15 +169,15 @@ export class Tokens {
   }
 
   /**
-   * Returns the claims of an id_token, also after it has expired (OpenID Connect RP-Initiated Logout section 4). Undefined if this server
-   * did not issue it.
+   * Returns the claims of an id_token, even after it has expired (OpenID Connect RP-Initiated Logout section 4).
+   * Returns undefined if this server did not issue the token.
    */
   readIdentity(token: string): IdentityClaims | undefined {
     const claims = this.#read(token, { ignoreExpiration: true });
     return claims?.type === 'identity' ? claims : undefined;
   }
 
-  /** Returns whether the unverified issuer of a token is this server. No other authenticator gets such a token. */
+  /** Returns whether the unverified issuer of a token is this server. Other authenticators never see such a token. */
   isOurs(token: string): boolean {
     if (token.length > maxTokenLength) return false;
     try {
@@ -184,7 +188,10 @@ export class Tokens {
     }
   }
 
-  /** Verifies an access token (RFC 9068 section 4). Undefined unless this server issued it for itself and it is valid now. */
+  /**
+   * Verifies an access token (RFC 9068 section 4). Returns undefined unless this server issued the token for itself and
+   * the token is valid now.
+   */
   verifyAccess(token: string): AccessClaims | undefined {
     const claims = this.verifyForAny(token);
     return claims !== undefined && this.#isOwn(claims) ? claims : undefined;
@@ -196,7 +203,7 @@ export class Tokens {
     return claims !== undefined && (claims.aud === kubernetesAudience || this.#isOwn(claims)) ? claims : undefined;
   }
 
-  /** Verifies an access token of any audience, also one for a resource server elsewhere. */
+  /** Verifies an access token of any audience, including other resource servers. */
   verifyForAny(token: string): AccessClaims | undefined {
     const claims = this.#verify(token);
     return claims?.type === 'access' ? claims : undefined;
@@ -215,8 +222,8 @@ export class Tokens {
   }
 
   /**
-   * Describes why a refused token that this server signed is not a valid bearer token. Undefined for every other token, so that nobody
-   * learns anything from a forged one.
+   * Describes why a refused token that this server signed is not a valid bearer token. Returns undefined for every
+   * other token, so that forged tokens reveal nothing.
    */
   problemOf(token: string): string | undefined {
     const claims = this.#read(token, { ignoreExpiration: true });
@@ -228,7 +235,9 @@ export class Tokens {
       : `the token expired at ${rfc3339(claims.exp * 1_000)}`;
   }
 
-  /** Describes why these claims are not those of a bearer token of this server; undefined if they are. */
+  /**
+   * Describes why a token with these claims is not a bearer token for this server; undefined if it is a bearer token.
+   */
   #misuseOf(claims: TokenClaims): string | undefined {
     const { type, aud } = claims;
     if (type === 'access')
@@ -281,7 +290,7 @@ export class Tokens {
         issuer,
         complete: true,
       });
-      // RFC 7515 section 4.1.11: no extension is supported, and this server issues no token that requires one.
+      // RFC 7515 section 4.1.11: no extension is supported, and no token of this server requires an extension.
       return header.crit === undefined && typeof payload === 'object' ? claimsOf(header.typ, payload) : undefined;
     } catch {
       return undefined;
@@ -301,8 +310,9 @@ function claimsOf(typ: string | undefined, payload: JwtPayload): TokenClaims | u
 }
 
 /**
- * Returns the claims about a user that the scopes allow (OpenID Connect Core section 5.4). `email_verified` is always true: users cannot
- * set their own e-mail address. It comes from an administrator, a company directory, or a provider that has verified it.
+ * Returns the claims about a user that the scopes allow (OpenID Connect Core section 5.4). `email_verified` is always
+ * true: users cannot set their own e-mail address. The address comes from an administrator, a company directory, or a
+ * provider that has verified it.
  */
 export const identityOf = (subject: Subject, scopes: ReadonlySet<string>): Record<string, unknown> => ({
   ...(scopes.has('profile')

@@ -1,7 +1,8 @@
 /**
  * Rotates the signing keys. The next keys are published before they sign, so that every replica and every client that
- * caches the key set knows them by then. A retired key verifies until the last of its tokens has expired; only its
- * public half is kept. One replica rotates. If two try, the resourceVersion of the Secret lets only one write.
+ * caches the key set knows them in time. A retired key verifies tokens until the last of them has expired. Only its
+ * public half is kept. One replica rotates the keys. If two replicas try, only one write succeeds, because writes check
+ * the resourceVersion of the Secret.
  */
 import type { PlatformConfiguration } from '../config/schema.ts';
 import { parseMilliseconds, repeat, rfc3339, type Clock } from '../runtime/time.ts';
@@ -24,13 +25,13 @@ interface Plan {
 }
 
 /**
- * Milliseconds between publication and first use: clients cache the key set for five minutes, and a replica may lag
- * behind.
+ * Milliseconds between publication and first use of a key. Clients cache the key set for five minutes, and a replica
+ * may lag behind.
  */
 const lead = 10 * 60_000;
 /** Milliseconds for which a replica that lags behind may still sign with a retired key. */
 const margin = 5 * 60_000;
-/** Maximum retired keys: frequent rotations must not grow the Secret and the key set. */
+/** Maximum number of retired keys, so that frequent rotations do not grow the Secret and the key set indefinitely. */
 const maxRetired = 16;
 const interval = 5_000;
 

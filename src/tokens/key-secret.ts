@@ -1,6 +1,7 @@
 /**
- * A Secret with keys that all replicas share. The first replica creates it, and all replicas watch it. An administrator deletes it to
- * replace keys that may be compromised: a replica then creates new keys, which replace the old ones everywhere.
+ * A Secret with keys that all replicas share. The first replica creates it, and all replicas watch it. An administrator
+ * deletes the Secret to replace keys that may be compromised. A replica then creates new keys, which replace the old
+ * ones on all replicas.
  */
 import type { KubeClient } from '../cluster/client/client.ts';
 import { repeat, type Clock } from '../runtime/time.ts';
@@ -14,10 +15,13 @@ import type { Secret } from '../cluster/secret-refs.ts';
 /** Decoded `data` of a Secret. */
 export type KeyData = Readonly<Record<string, Buffer>>;
 
-/** Milliseconds between checks that the Secret exists. They create one that could not be created when it was deleted. */
+/**
+ * Milliseconds between checks that the Secret exists. A check creates the Secret again if that failed after its
+ * deletion.
+ */
 const interval = 60_000;
 
-/** Namespace of the shared keys, and access to it. */
+/** Namespace of the shared keys, and the client that reads and writes them. */
 export interface KeySource {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -28,7 +32,7 @@ export interface KeySource {
 export interface KeySecretOptions extends KeySource {
   readonly name: string;
   readonly make: () => KeyData | Promise<KeyData>;
-  /** Applies new keys. Throws if the data is invalid; the previous keys stay in use then. */
+  /** Applies new keys. Throws if the data is invalid. The previous keys then stay in use. */
   readonly use: (data: KeyData) => void;
 }
 
@@ -67,8 +71,8 @@ export class KeySecret {
   }
 
   /**
-   * Writes the data that `change` returns, unless it returns undefined or the Secret was changed meanwhile. This replica applies the
-   * change when its watch delivers it, like all others.
+   * Writes the data that `change` returns, unless `change` returns undefined or the Secret was changed in the meantime.
+   * Like all other replicas, this replica applies the change when its watch delivers it.
    */
   async change(change: (data: KeyData, metadata: ObjectMeta) => Promise<KeyData | undefined>): Promise<void> {
     const { client, namespace, name } = this.#options;
@@ -90,7 +94,7 @@ export class KeySecret {
 
   #use(secret: Secret): void {
     const { resourceVersion } = secret.metadata;
-    // The first list of the watch delivers what `start` has already applied.
+    // The first list of the watch delivers the data that `start` has already applied.
     if (resourceVersion === this.#used) return;
     this.#options.use(decoded(secret));
     this.#used = resourceVersion;
@@ -110,7 +114,10 @@ export class KeySecret {
     if (this.#informer.hasSynced() && this.#informer.get(namespace, name) === undefined) await this.#recreate();
   }
 
-  /** Does not apply the new keys: the watch delivers them in order, whichever replica created them. */
+  /**
+   * Creates the Secret again. Does not apply the new keys, because the watch delivers them in order, whichever replica
+   * created them.
+   */
   async #recreate(): Promise<void> {
     const { name, log } = this.#options;
     try {

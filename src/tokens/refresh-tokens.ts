@@ -1,8 +1,8 @@
 /**
  * Refresh tokens: `<sid>.<256 bits>.<seal>`, opaque to clients; only their hashes are stored. The successor of a token
- * is an HMAC of it. Every retry within the grace period therefore gets the same one on every replica, without stored
- * state. The seal is an HMAC of the rest: a token without a valid seal is rejected without a read of the cluster, and a
- * sealed token was genuine at some time.
+ * is an HMAC of the token. Every retry within the grace period therefore gets the same successor on every replica,
+ * without stored state. The seal is an HMAC of the rest of the token. A token without a valid seal is rejected without
+ * a read from the cluster. A token with a valid seal was issued by this server at some time.
  */
 import { createHash, createHmac, createSecretKey, randomBytes, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { objectNames } from '../config/names.ts';
@@ -24,7 +24,10 @@ export function sameHash(a: string, b: string | undefined): boolean {
 }
 
 export class RefreshTokens {
-  /** A KeyObject, because Node converts raw bytes for each HMAC, which costs ten times as much as the HMAC itself. */
+  /**
+   * The key is a KeyObject, because Node would convert raw bytes for each HMAC. The conversion costs ten times as much
+   * as the HMAC.
+   */
   #key: KeyObject;
   #secret: KeySecret | undefined;
 
@@ -59,7 +62,7 @@ export class RefreshTokens {
     this.#secret?.stop();
   }
 
-  /** Derives the session name from a user code. It cannot be guessed without the code. */
+  /** Derives the session name from a user code. The name cannot be guessed without the code. */
   sessionFor(userCode: string): string {
     return this.#mac(`user code ${userCode}`).toString('hex').slice(0, 32);
   }
@@ -73,18 +76,20 @@ export class RefreshTokens {
     return this.#sealed(`${this.sessionOf(token) ?? ''}.${this.#mac(token).toString('base64url')}`);
   }
 
-  /** Returns the session that a token belongs to, also if the token was used before; undefined without a valid seal. */
+  /**
+   * Returns the session to which a token belongs, even if the token was used before; undefined without a valid seal.
+   */
   sessionOf(token: string): string | undefined {
     const [, body, sid, seal] = shape.exec(token) ?? [];
     return body !== undefined && sameHash(this.#seal(body), seal) ? sid : undefined;
   }
 
-  /** Returns a keyed hash that hides the text: it may be a password that was typed into the wrong field. */
+  /** Returns a keyed hash that hides the text, which may be a password that was typed into the wrong field. */
   mark(text: string): string {
     return this.#mac(`mark ${text}`).subarray(0, 12).toString('base64url');
   }
 
-  /** Derives a secret from `text`. Only replicas, which have the key, can derive it. */
+  /** Derives a secret from `text`. The key is needed to derive the secret, and only replicas have the key. */
   derive(text: string): string {
     return this.#mac(`derived ${text}`).toString('base64url');
   }

@@ -1,6 +1,6 @@
 /**
- * The keys that sign tokens: one ES256 and one RS256 key, and during a rotation the previous and next ones (key-rotation.ts). All replicas
- * read them from the Secret platform-signing-keys.
+ * The keys that sign tokens: an ES256 key and an RS256 key. During a rotation there are also previous and next keys
+ * (key-rotation.ts). All replicas read them from the Secret platform-signing-keys.
  */
 import {
   createHash,
@@ -76,7 +76,7 @@ export const keyNames = signingAlgorithms.map(
   (alg) => ({ alg, current: `${alg}.pem`, next: `next.${alg}.pem` }) as const,
 );
 
-/** Throws unless the key fits the algorithm, so that a wrong key is reported at the start and not at the first login. */
+/** Throws unless the key fits the algorithm, so that a wrong key is reported at startup and not at the first login. */
 function checked(alg: Algorithm, name: string, read: () => KeyObject): KeyObject {
   try {
     const key = read();
@@ -170,7 +170,7 @@ export class SigningKeys {
     this.#secret.stop();
   }
 
-  /** Changes whenever a key is removed, which invalidates cached verifications. */
+  /** Number that changes whenever a key is removed. A change invalidates cached verifications. */
   get generation(): number {
     return this.#generation;
   }
@@ -190,13 +190,13 @@ export class SigningKeys {
     return this.#byKid.get(kid);
   }
 
-  /** Generates private keys under their names in the Secret. */
+  /** Generates private keys, by their names in the Secret. */
   async make(which: 'current' | 'next'): Promise<KeyData> {
     const made = keyNames.map(async (names) => [names[which], await this.#makeKey(names.alg)] as const);
     return Object.fromEntries(await Promise.all(made));
   }
 
-  /** Changes the Secret, see KeySecret. */
+  /** Changes the Secret (see KeySecret). */
   change(change: Parameters<KeySecret['change']>[0]): Promise<void> {
     return this.#secret.change(change);
   }

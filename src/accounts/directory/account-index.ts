@@ -4,7 +4,7 @@ import type { Account } from './account.ts';
 /** Returns the key of a name that a user typed. E-mail addresses and names at identity providers ignore case. */
 export const normalizedLogin = (login: string): string => login.toLowerCase();
 
-/** Keys other than the username by which accounts are found: the e-mail address and each identity. */
+/** Keys by which accounts are found besides the username: the e-mail address and each identity. */
 export const emailKey = (email: string): string => `e:${normalizedLogin(email)}`;
 export const identityKey = ({ provider, subject }: Identity): string => `i:${provider}:${subject}`;
 export const keysOf = ({ email, identities }: Account): string[] => [

@@ -28,10 +28,7 @@ export const configuredUserUID = (issuer: string, username: string): string =>
 export interface Account extends Credential {
   readonly username: string;
   readonly uid: string;
-  /**
-   * Groups of the user, also while the password must be changed, although sessions have no groups then (see
-   * `loggedIn`).
-   */
+  /** Groups of the user. Sessions have no groups while the password must be changed (see `loggedIn`). */
   readonly groups: readonly string[];
   readonly displayName: string | undefined;
   readonly email: string | undefined;
@@ -39,7 +36,7 @@ export interface Account extends Credential {
   readonly passwordChangeRequired: boolean;
   /** Place where the hash is or will be stored. Undefined if the configuration contains the hash itself. */
   readonly passwordRef: SecretKeyRef | undefined;
-  /** Changes when earlier failed logins are forgiven. */
+  /** Changes when the failed logins of the user are reset. */
   readonly unlocked: string | undefined;
   /** Identities at identity providers that may log in as this user. */
   readonly identities: readonly Identity[];
@@ -69,8 +66,8 @@ export const configuredAccounts = (
   });
 
 /**
- * Returns whether the name or a group of a User starts with `system:`. The CustomResourceDefinition rejects these too,
- * unless an administrator has changed it.
+ * Returns whether the name or a group of a User starts with `system:`. The CustomResourceDefinition rejects such names
+ * too, unless an administrator has removed that rule.
  */
 export const hasSystemName = ({ metadata, spec }: User): boolean =>
   [metadata.name, ...(spec?.groups ?? [])].some((name) => name.startsWith('system:'));

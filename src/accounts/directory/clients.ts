@@ -28,31 +28,31 @@ const publicClient: ConfiguredClient = {
   idTokenSignedResponseAlg: 'RS256',
 };
 
-/** Client for logins to the server's own pages. It gets no tokens, and configuration cannot replace it. */
+/** Client for logins to the server's own pages. This client gets no tokens. The configuration cannot replace it. */
 export const pagesClient: ConfiguredClient = { ...publicClient, name: 'platform-pages', grantTypes: [], scopes: [] };
 
 /** Clients that exist without configuration. A configured client of the same name replaces them. */
 export const builtInClients = (issuer: string): readonly ConfiguredClient[] => [
   // The credential plugin for kubectl; RFC 8252 section 7.3.
   { ...publicClient, name: 'platform-cli', redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'] },
-  // The API explorer. It is part of this server, so it needs no consent.
+  // The API explorer needs no consent, because it is part of this server.
   { ...publicClient, name: 'platform-docs', redirectURIs: [`${issuer}/docs/callback`], consent: false },
 ];
 
 export interface Client {
   readonly name: string;
   readonly grantTypes: readonly string[];
-  /** Client without a secret. */
+  /** True if the client has no secret. */
   readonly isPublic: boolean;
   readonly redirectURIs: readonly string[];
   readonly postLogoutRedirectURIs: readonly string[];
-  /** Users must consent before the client gets tokens. */
+  /** True if users must consent before the client gets tokens. */
   readonly consent: boolean;
-  /** Permission to introspect tokens of other clients. */
+  /** True if the client is allowed to introspect tokens of other clients. */
   readonly introspection: boolean;
-  /** Client whose name is public, and usually its secret too, so its authentication proves nothing. */
+  /** True if the client's name is public, and usually also its secret. Authentication as this client proves nothing. */
   readonly isWellKnown: boolean;
-  /** Client whose secret is the published default. */
+  /** True if the client's secret is the published default. */
   readonly hasKnownSecret: boolean;
   readonly scopes: readonly string[];
   /** Other resource servers for which the client is allowed to get tokens (RFC 8707). */
@@ -62,7 +62,10 @@ export interface Client {
   readonly subject: Subject;
   /** Compares the secret in constant time. Hashed secrets match only after a recent `verify`. */
   knows(secret: string): boolean;
-  /** Verifies a hashed secret. False if there is none, or its Secret is missing. `source` is the caller's address. */
+  /**
+   * Verifies the secret against the client's hash. Returns false if the client has no hash, or its Secret is missing.
+   * `source` is the caller's address.
+   */
   verify(secret: string, source: string): Promise<boolean>;
 }
 
@@ -100,8 +103,8 @@ export class Clients {
   }
 
   /**
-   * Returns the client of that name if one of `secrets` is correct. The time of a failure reveals nothing: every secret
-   * is tried, and the work is the same for all clients. `source` is the caller's address. Throws like
+   * Returns the client of that name if one of `secrets` is correct. The duration of a failure reveals nothing: every
+   * secret is tried, and the work is the same for all clients. `source` is the caller's address. Throws like
    * `Passwords.verify`.
    */
   async authenticate(name: string, secrets: readonly string[], source: string): Promise<Client | undefined> {
@@ -112,14 +115,14 @@ export class Clients {
     return (await Promise.all(tried)).includes(true) ? client : undefined;
   }
 
-  /** Does the work of a wrong secret, if any client has a hashed secret. */
+  /** Does the same work as for a wrong secret if any client has a hashed secret. */
   async #fail(secret: string, source: string): Promise<false> {
     if (this.#secretHashes.length > 0) await this.#passwords.verify(undefined, secret, { source });
     return false;
   }
 
   #client(configured: ConfiguredClient, issuer: string): Client {
-    // No configured user can have such a name.
+    // No configured user can have such a username.
     const { name, secretHash } = configured;
     const username = `platform:client:${name}`;
     const expected = configured.secret ?? (configured.secretRef && this.#secrets.read(configured.secretRef));

@@ -1,4 +1,4 @@
-/** Finds problems of a valid configuration: missing values of Secrets, and e-mail addresses that users share. */
+/** Finds problems in a valid configuration: missing values of Secrets, and e-mail addresses that users share. */
 import { parametersOf } from '../../config/hash-parameters.ts';
 import { secretOf, secretPathOf } from '../../config/identity-providers.ts';
 import { credentialsOf } from '../../config/log-stores.ts';

@@ -5,13 +5,13 @@ import { BoundedCache } from '../../runtime/bounded-cache.ts';
 
 /** Milliseconds after which a secret is hashed again. */
 const ttl = 24 * 3_600_000;
-/** Maximum clients; the secrets of the least recently used ones are hashed again. */
+/** Maximum number of clients in the cache, which drops the least recently used ones. */
 const maxEntries = 1_000;
 
 /**
- * Cache of verified client secrets, so a client that sends its secret with each request costs one hash, not one per
- * request. Entries are HMACs over client, hash and secret under a random key of this process: without the key they
- * reveal nothing.
+ * Cache of verified client secrets. A client that sends its secret with each request therefore costs only one hash.
+ * Entries are HMACs over client, hash and secret under a random key of this process: without the key they reveal
+ * nothing.
  */
 export class KnownSecrets {
   readonly #key = createSecretKey(randomBytes(32));
@@ -31,8 +31,8 @@ export class KnownSecrets {
 }
 
 /**
- * Key beside the hash of a password that was hashed again. Holds the fingerprint of the new hash and the credentialID
- * that it inherits, and applies to no other hash.
+ * Key beside a hash that replaced a weaker hash of the same password. Its value contains the fingerprint of the new
+ * hash and the inherited credentialID. The value applies to no other hash.
  */
 export const rehashedKey = (key: string): string => `${key}.rehashed`;
 /** Key beside a hash for the time at which the user chose the password. */
@@ -43,9 +43,9 @@ export const unlockedKey = (key: string): string => `${key}.unlocked`;
 export const credentialIDOf = (hash: string): string => createHash('sha256').update(hash).digest('hex').slice(0, 32);
 
 export interface Credential {
-  /** Hash, undefined while its Secret is missing; nobody can log in as this user then. */
+  /** Hash; undefined while its Secret is missing. Nobody can log in as this user without a hash. */
   readonly passwordHash: string | undefined;
-  /** Changes with the password, which revokes the sessions that were created with another one. */
+  /** Changes with the password. A change revokes the sessions that were created with another password. */
   readonly credentialID: string;
 }
 

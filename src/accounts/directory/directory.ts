@@ -1,7 +1,7 @@
 /**
  * Users and clients that are allowed to log in: those of the configuration object with its Secrets, and the User
  * objects of the cluster. Each change of the configuration rebuilds all configured accounts, so a request sees one
- * consistent state. There may be many User objects, so a change of one updates only that one.
+ * consistent state. There may be many User objects, so a changed User object updates only its own account.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
@@ -19,10 +19,10 @@ import { AccountIndex, emailKey, identityKey, keysOf } from './account-index.ts'
 import { Clients } from './clients.ts';
 import { dismissedBetween, isOutdated } from './dismissed.ts';
 
-/** Milliseconds to wait until a watch returns what this replica has written. */
+/** Maximum milliseconds to wait until a watch reports what this replica has written. */
 const maxWait = 2_000;
 
-/** An e-mail address or identity that several accounts have, although it must identify one. */
+/** An e-mail address or identity that several accounts have, although it must identify a single account. */
 export interface Shared {
   /** Description for messages. */
   readonly by: string;
@@ -52,7 +52,7 @@ export class Directory {
   readonly #objects = new AccountIndex();
   /** Display names of the identity providers, by name. */
   #providers: ReadonlyMap<string, string> = new Map();
-  /** Hash parameters of all User objects since the start, deleted ones included. */
+  /** Hash parameters of all User objects since the start, including deleted objects. */
   readonly #parameters = new Set<HashParameters>();
   readonly #clock: Clock;
 
@@ -100,7 +100,7 @@ export class Directory {
     this.#prepare();
     this.changed.publish(undefined);
     this.invalidated.publish();
-    // Before the Secrets have been read, nothing is known about them.
+    // Missing values are unknown until the Secrets have been read.
     if (this.#secrets.hasSynced()) this.#config.warn('references', warningsOf(this.#config.value, this.#secrets));
   }
 
@@ -157,8 +157,8 @@ export class Directory {
   }
 
   /**
-   * Returns the account linked to an identity, or 'several' if a mistake has linked more than one. Throws like
-   * `account`.
+   * Returns the account linked to an identity, or 'several' if more than one account is linked to it by mistake. Throws
+   * like `account`.
    */
   linked(identity: Identity): Account | 'several' | undefined {
     if (!this.#users.isCurrent()) throw unreadable();
@@ -173,7 +173,10 @@ export class Directory {
     return this.#providers.has(identity.provider) && this.linked(identity) === account;
   }
 
-  /** Returns the display names of the identity providers that keep the password of an account without a hash here. */
+  /**
+   * Returns the display names of the identity providers that keep the password of an account whose hash is not stored
+   * here.
+   */
   passwordProvidersOf({ passwordHash, identities }: Account): readonly string[] {
     if (passwordHash !== undefined) return [];
     return identities.flatMap(({ provider }) => this.#providers.get(provider) ?? []);
@@ -205,7 +208,7 @@ export class Directory {
     });
   }
 
-  /** Resolves when a write of this replica is visible here, or after two seconds. */
+  /** Resolves when this replica can read its own write, or after two seconds. */
   async waitUntil(isVisible: () => boolean): Promise<void> {
     if (isVisible()) return;
     await new Promise<void>((resolve) => {
@@ -225,20 +228,20 @@ export class Directory {
     for (const one of all) this.dismissed.publish(one);
   }
 
-  /** Returns the sessions to dismiss because a new configured user overrides a User object. */
+  /** Returns the sessions to revoke permanently because a new configured user overrides a User object. */
   #dismissedBy(before: AccountIndex, username: string): readonly Dismissed[] {
     const object = before.get(username) === undefined ? this.#objects.get(username) : undefined;
     return object === undefined ? [] : dismissedBetween(object, undefined);
   }
 
-  /** Returns whether a session is certainly dismissed. False while that is unknown. */
+  /** Returns whether a session is certainly revoked permanently; false while that is unknown. */
   isDismissed(spec: SessionSpec): boolean {
     const { subjectKind, userName, userUID, clientID, identity } = spec;
     const { value, problems } = this.#config;
-    // Other replicas may already use a newer configuration that this one has rejected.
+    // Other replicas may already use a newer configuration that this replica has rejected.
     const isNewest = problems.length === 0;
     if (isNewest && this.clients.get(clientID) === undefined) return true;
-    // The session has no user, or none yet.
+    // The session has no user, or has no user yet.
     if (subjectKind !== undefined || userUID === '') return false;
     if (isNewest && identity !== undefined && !this.#providers.has(identity.provider)) return true;
     const configured = this.configured(userName);
@@ -256,7 +259,10 @@ export class Directory {
       this.unlocked.publish(after);
   }
 
-  /** Passes on the parameters of all hashes, so that a failed login takes as long as the slowest of them. */
+  /**
+   * Reports the parameters of all hashes to the verification of passwords, so that a failed login takes as long as the
+   * slowest hash.
+   */
   #prepare(): void {
     const hashes = [
       ...[...this.#configured].map(({ passwordHash = '' }) => passwordHash),

@@ -1,9 +1,12 @@
-/** Finds sessions to revoke for good because their user, password or link is gone. If it comes back, users log in again. */
+/**
+ * Finds sessions to revoke permanently because their user, password or link was removed. Users must log in again even
+ * after the removed object is restored.
+ */
 import type { Dismissed, SessionSpec } from '../../tokens/sessions/session.ts';
 import { identityKey } from './account-index.ts';
 import type { Account } from './account.ts';
 
-/** Returns what a change of an account dismisses. A password that cannot be read dismisses nothing. */
+/** Returns the sessions that a change of an account revokes permanently; none if the password cannot be read. */
 export function dismissedBetween(before: Account, after: Account | undefined): readonly Dismissed[] {
   const { uid: userUID, credentialID, identities } = before;
   if (!before.active) return [];

@@ -7,7 +7,10 @@ import type { Sessions } from '../../tokens/sessions/sessions.ts';
 
 const grantTypes = { Client: grantTypesFor('Client'), ServiceAccount: grantTypesFor('ServiceAccount') };
 
-/** Returns the current subject of a session. Undefined once its client, account, credential or link is gone. */
+/**
+ * Returns the current subject of a session. Returns undefined once the session's client, account, credential or link
+ * was removed.
+ */
 export function subjectOf(session: Session, directory: Directory): Subject | undefined {
   const { subjectKind = 'User', userName, userUID, clientID } = session.spec;
   const client = directory.clients.get(clientID);
@@ -41,8 +44,8 @@ const limited = new WeakMap<Account, Subject>();
 const withGroups = new WeakMap<Account, WeakMap<Session['spec'], Subject>>();
 
 /**
- * Returns the account with the groups that an identity provider reported at login. It has no groups while the password must be
- * changed: nothing else is allowed then.
+ * Returns the account with the groups that an identity provider reported at login. The account has no groups while the
+ * password must be changed, because no other action is allowed until then.
  */
 export function loggedIn(account: Account, { spec }: Session): Subject {
   const { identity, groups = [] } = spec;
@@ -73,7 +76,7 @@ interface Parts {
   readonly directory: Directory;
 }
 
-/** Returns the valid sessions of an account that this replica knows, newest first. */
+/** Returns the account's valid sessions that are known to this replica, newest first. */
 export const loginsOf = (account: Account, { sessions, directory }: Parts): Session[] =>
   sessions
     .ofUser(account.uid)

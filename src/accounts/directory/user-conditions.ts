@@ -1,6 +1,6 @@
 /**
- * Reports in the status of each User whether it is allowed to log in. Every replica writes, one user at a time; the
- * first write wins, and the other replicas see it.
+ * Reports in the status of each User whether it is allowed to log in. Every replica writes, one user at a time. The
+ * first write wins, and the other replicas see the result.
  */
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -15,7 +15,9 @@ type Acceptance = Pick<Condition, 'status' | 'reason' | 'message'>;
 
 const type = 'Accepted';
 const ambiguous = 'Ambiguous';
-/** Maximum random delay in milliseconds: replicas that start together would all write the same. */
+/**
+ * Maximum random delay in milliseconds. Without a delay, replicas that start together would all write the same status.
+ */
 const maxDelay = 1_000;
 const retryAfter = 10_000;
 /** Maximum number of usernames in a message. */
@@ -47,7 +49,7 @@ export class UserConditions {
     this.#clock = options.clock;
   }
 
-  /** Checks a changed user, and those that share or shared its e-mail address or identity. */
+  /** Checks a changed user, and the users that share or shared an e-mail address or identity with that user. */
   check(username: string): void {
     const before = this.#sharing.get(username) ?? [];
     this.#checkOne(username);
@@ -65,7 +67,7 @@ export class UserConditions {
     this.#later(maxDelay * this.#clock.random());
   }
 
-  /** Checks all users, after a change of the configuration. */
+  /** Checks all users after the configuration has changed. */
   checkAll(): void {
     for (const { metadata } of this.#users.list()) this.#checkOne(metadata.name);
   }
@@ -114,7 +116,8 @@ export class UserConditions {
   #isWritten(user: User): boolean {
     const before = conditionOf(user);
     const { status, reason, message } = this.#acceptanceOf(user);
-    // Other messages may differ between versions of the server, and two versions may run at once.
+    // Only this reason compares messages: the other messages may differ between versions of the server, and two
+    // versions may run at once.
     return (
       before?.status === status && before.reason === reason && (reason !== ambiguous || before.message === message)
     );

@@ -48,7 +48,7 @@ export const passwordSecretOf = (userUID: string): SecretKeyRef => ({
   key: 'passwordHash',
 });
 
-/** Milliseconds without a sign of life after which a watch may have missed that a user was disabled. */
+/** Milliseconds without data after which a watch may have missed that a user was disabled. */
 const maxSilence = 15_000;
 const watchSeconds = 5;
 

@@ -1,7 +1,7 @@
 /**
  * Login history: successful and failed logins with time and address, in one object per user in the namespace of the
- * release. The object is named by the uid, so a later user of the same name does not inherit it. Replicas do not cache
- * it: each request reads it. A login never waits for it.
+ * release. The object is named by the uid, so a later user of the same name does not inherit the history. Replicas do
+ * not cache the history: each request reads it. A login never waits for a write of the history.
  */
 import { BoundedCache, copied } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, loginHistoriesPath } from '../../config/names.ts';
@@ -47,7 +47,7 @@ interface Unwritten {
   readonly records: readonly LoginRecord[];
 }
 
-/** Annotation with the time of the newest record, which is read without the records. */
+/** Annotation with the time of the newest record, so that the time can be read without the records. */
 const newestKey = 'iam.platform.io/newest-record';
 export const longestUserAgent = 256;
 /** Maximum bytes of the records. etcd rejects objects over 1.5 MiB. */
@@ -56,7 +56,8 @@ const attempts = 5;
 /** Maximum number of records added by small patches before the object is rewritten as a whole, which trims it. */
 const maxAppended = 16;
 /**
- * Interval in which repeated refusals by the limits are recorded once, so that a flood does not displace the history.
+ * Interval in milliseconds in which repeated refusals by the limits are recorded once, so that a flood of refusals does
+ * not displace other records.
  */
 const limitedInterval = 60_000;
 /** Milliseconds without a login after which the next write rewrites the user's object as a whole. */
@@ -118,7 +119,7 @@ export class LoginHistories {
     );
   }
 
-  /** Writes pending records first. */
+  /** Writes pending records, then stops. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#writes.stop();
@@ -158,7 +159,7 @@ export class LoginHistories {
 
   async #write(uid: string, { username, records }: Unwritten): Promise<void> {
     const appended = (this.#appended.get(uid) ?? Infinity) + records.length;
-    // A write that fails may have been done nevertheless, so the next one rewrites the object.
+    // A failed write may still have taken effect, so the next write rewrites the whole object.
     this.#appended.delete(uid);
     const isAppended = appended <= maxAppended && (await this.#append(uid, records));
     if (!isAppended) await this.#rewrite(uid, username, records);
@@ -214,7 +215,8 @@ export class LoginHistories {
   }
 
   /**
-   * Returns the records to keep, newest first. Removes duplicates, since a write whose response was lost is repeated.
+   * Returns the records to keep, newest first. Removes duplicates, because a write is repeated if its response was
+   * lost.
    */
   #kept(records: readonly LoginRecord[]): LoginRecord[] {
     const { keep, maxEntries } = this.#settings();

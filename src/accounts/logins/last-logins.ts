@@ -1,6 +1,6 @@
 /**
- * Writes the time of the last login to the status of each User, to within a minute, so that a busy user causes few
- * writes.
+ * Writes the time of the last login to the status of each User. The time is accurate to a minute, so that a busy user
+ * causes few writes.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { usersPath } from '../../config/names.ts';
@@ -57,7 +57,7 @@ export class LastLogins {
   }
 
   async #write(username: string, login: LastLogin): Promise<void> {
-    // Another replica may have written it in the meantime.
+    // Another replica may have written the time in the meantime.
     if (!this.#isDue(username, login)) return;
     const { uid, time: lastLoginTime } = login;
     await this.#objects.patch(`${username}/status`, { metadata: { uid }, status: { lastLoginTime } });

@@ -3,11 +3,11 @@
  * - a hard limit per pair of user and address,
  * - a delay per user that doubles from the third failure on,
  * - wider limits per address and per client within a sliding window.
- * Names that do not exist count like those that do. Users are counted by the typed name: a count shared by an e-mail
- * address and a username would reveal that they belong together. Failures with names other than the username also share
- * one count per account, which logins by username ignore.
- * Replicas share the first two counts (shared-failures.ts), and the addresses from which users have logged in. Failures
- * from other addresses do not delay a login from such an address. No login waits for other replicas.
+ * Nonexistent names count like existing names. Users are counted by the typed name: a count shared by an e-mail address
+ * and a username would reveal that they belong together. Failures with other names than the username also share one
+ * count per account. Logins by username ignore that count. Replicas share the first two counts (shared-failures.ts),
+ * and the addresses from which users have logged in. Failures from other addresses do not delay a login from such an
+ * address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { limitedAttempts } from '../../runtime/metrics/definitions.ts';
@@ -22,7 +22,7 @@ export interface LoginAttempt {
   readonly guesses: 'password';
   /** Name that the user typed. */
   readonly username: string;
-  /** A unique name of the account, if `username` is another name for it. */
+  /** Unique name of the account, if `username` is another name of the account. */
   readonly account?: string;
   readonly address: string;
   readonly client: string;
@@ -39,8 +39,8 @@ export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username'
 }
 
 /**
- * A guess at the code of a login at an OpenID provider. Counted per address only, since the caller chooses everything
- * else.
+ * A guess at the code of a login at an OpenID provider. Counted only per address, because the caller chooses all other
+ * values.
  */
 export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
   readonly guesses: 'provider code';
@@ -66,22 +66,22 @@ const maxEntries = 16_000;
 const maxBytes = 16 * 1024 * 1024;
 const firstDelayed = 3;
 const maxDelay = 60_000;
-/** Failures allowed in an IPv6 /48, as a multiple of `perAddress`. */
+/** Failures allowed from an IPv6 /48, as a multiple of `perAddress`. */
 const networkFactor = 5;
-/** Number of parts in which a window is counted, so that it slides with little memory. */
+/** Number of parts into which a window is divided, so that a sliding window needs little memory. */
 const parts = 10;
 const day = 24 * 3_600_000;
 /** Milliseconds for which an address counts as familiar after a user has logged in from it. */
 export const familiarFor = 30 * day;
 
-/** Failures that count until the last one is a window old. Times are milliseconds since the epoch. */
+/** Failures that count until the last of them is older than the window. Times are milliseconds since the epoch. */
 interface Failures {
   readonly first: number;
   last: number;
   count: number;
 }
 
-/** Failures of a pair or a user. Each failure extends the time for which the earlier ones count. */
+/** Failures of a pair or a user. Each failure extends the time for which earlier failures count. */
 export interface Chain {
   readonly count: number;
   /** Time of the last failure, in milliseconds since the epoch. */
@@ -95,7 +95,7 @@ interface OwnChain extends Chain {
   readonly owners: readonly string[];
 }
 
-/** A chain whose key reveals nothing without the key of `mark`. */
+/** A chain under a key made by `mark`, which reveals nothing without the secret of `mark`. */
 export interface MarkedChain extends Chain {
   readonly key: string;
 }
@@ -114,7 +114,7 @@ export class LoginLimiter {
   readonly #windows: BoundedCache<Failures[]>;
   /** Time of the last login of a pair, to within a day. */
   readonly #familiar: BoundedCache<number>;
-  /** Keys of attempts under way. They are needed several times, and `leave` must use the keys of `enter`. */
+  /** Keys of attempts under way. The keys are needed several times, and `leave` must use the same keys as `enter`. */
   readonly #keys = new WeakMap<Attempt, Keys>();
   readonly #underWay = new UnderWay();
   #changed: (what: 'failures' | 'familiar') => void = () => undefined;
@@ -170,9 +170,9 @@ export class LoginLimiter {
 
   /**
    * Returns the same as `retryAfter`, but if the result is 0 the attempt is under way until `leave`. Attempts under way
-   * count as failures, so concurrent attempts cannot exceed the limits. An attempt that exceeds them only because of
-   * others under way waits for their outcome: only failures cause a refusal. `guesses` is the number of failures that
-   * the attempt may cause.
+   * count as failures, so concurrent attempts cannot exceed the limits. An attempt that exceeds the limits only because
+   * of other attempts under way waits for their outcome, because only failures cause a refusal. `guesses` is the number
+   * of failures that the attempt may cause.
    */
   enter(attempt: Attempt, guesses = 1): number | Promise<number> {
     const outcome = this.#enter(attempt, guesses);
@@ -232,7 +232,10 @@ export class LoginLimiter {
     return { key, left: 1, until: last + Math.min(maxDelay, 1_000 * 2 ** (count - firstDelayed)) };
   }
 
-  /** Returns the state of the limit of a window, which allows attempts again when it has fewer than `max` failures. */
+  /**
+   * Returns the state of a window's limit. Attempts are allowed again when the window contains fewer than `max`
+   * failures.
+   */
   #ofWindow(key: string, max: number, now: number): Standing {
     const { within } = this.#limit();
     const failures = this.#read(key, now);
@@ -258,7 +261,10 @@ export class LoginLimiter {
     this.#changed('failures');
   }
 
-  /** Resets the failures of the user, not of the address: one valid account must not cover guesses at others. */
+  /**
+   * Resets the failures of the user but not of the address. Otherwise an attacker with one valid account could reset
+   * the count of guesses at other accounts.
+   */
   succeeded(attempt: Attempt): void {
     const { pair, owners } = this.#keysOf(attempt);
     if (pair === undefined) return;
@@ -274,8 +280,8 @@ export class LoginLimiter {
   }
 
   /**
-   * Resets the failures of a user by any name and from any address. Those of addresses and clients stay. Each replica
-   * calls this when the user is unlocked.
+   * Resets the failures of a user by any name and from any address. Failures of addresses and clients still count.
+   * Every replica calls this method when the user is unlocked.
    */
   unlock({ username, email }: Pick<Account, 'username' | 'email'>): void {
     const names = [username, ...(email === undefined ? [] : [email])];
@@ -346,7 +352,7 @@ export class LoginLimiter {
     this.#peers.delete(peer);
   }
 
-  /** Returns the failures that count, over all replicas. */
+  /** Returns the failures on all replicas that count. */
   #chain(key: string, owners: readonly string[], now: number): Chain {
     const forgiven = this.#forgiven(key, owners);
     const own = this.#own(key, owners, now);
@@ -360,7 +366,7 @@ export class LoginLimiter {
     return { count, last };
   }
 
-  /** Returns the failures that count among those of this replica. */
+  /** Returns the failures on this replica that count. */
   #own(key: string, owners: readonly string[], now: number): Chain {
     const chain = this.#chains.get(key);
     const isExpired =
@@ -368,7 +374,7 @@ export class LoginLimiter {
     return isExpired ? noFailures : chain;
   }
 
-  /** Returns the time up to which any replica has forgiven the failures. */
+  /** Returns the latest time up to which a replica has reset the failures. */
   #forgiven(key: string, owners: readonly string[]): number {
     const times = [this.#chains.get(key), ...[...this.#peers.values()].map((peer) => peer.get(key))];
     const unlocked = owners.map((owner) => this.#unlocked.get(owner) ?? 0);
@@ -455,7 +461,10 @@ interface Keys {
 const defined = (...keys: readonly (string | undefined)[]): string[] => keys.filter((key) => key !== undefined);
 const allOf = ({ pair, addresses, client, owners }: Keys): string[] => defined(pair, ...addresses, client, ...owners);
 
-/** State of the limit of a key: the attempts left, and when they are allowed (milliseconds since the epoch). */
+/**
+ * State of a key's limit: the number of attempts left, and the time at which they are allowed in milliseconds since the
+ * epoch.
+ */
 interface Standing {
   readonly key: string;
   readonly left: number;

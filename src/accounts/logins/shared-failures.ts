@@ -1,11 +1,12 @@
 /**
- * Shares failed logins between replicas, so that more replicas do not mean more guesses. Each replica writes its counts to its own
- * object and watches the objects of the others. No replica waits for another, no two write the same object, and a replica writes at
- * most once a second, however many names are guessed. Names that do not exist are shared too: otherwise the responses of other
- * replicas would reveal which names exist. An object outlives its replica until its failures are too old to count.
+ * Shares failed logins between replicas, so that more replicas do not mean more guesses. Each replica writes its counts
+ * to its own object and watches the objects of the others. No replica waits for another, no two write the same object,
+ * and a replica writes at most once a second, however many names are guessed. Names that do not exist are shared too:
+ * otherwise the responses of other replicas would reveal which names exist. An object outlives its replica until its
+ * failures are too old to count.
  *
- * Familiar addresses are in one object that all replicas write; each adds the entries that are missing. That is one small write per
- * day and pair, and the object outlives all replicas.
+ * Familiar addresses are in one object to which all replicas add missing entries. This costs one small write per day
+ * and pair. The object outlives all replicas.
  */
 import { randomUUID } from 'node:crypto';
 import { iamAPIVersion, loginFailuresPath } from '../../config/names.ts';
@@ -37,7 +38,7 @@ type Limiter = Pick<LoginLimiter, 'onChange' | 'shared' | 'setPeer' | 'removePee
 
 /** Name of the object that all replicas share. */
 const familiarName = 'familiar';
-/** Maximum number of entries in it. */
+/** Maximum number of entries in the shared object. */
 const maxFamiliar = 2_000;
 
 /** Maximum number of pairs and users in the object of a replica. */
@@ -106,7 +107,7 @@ export class SharedFailures {
     );
   }
 
-  /** Writes pending failures first. */
+  /** Writes pending failures, then stops. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#writes.stop();
@@ -124,7 +125,7 @@ export class SharedFailures {
       await this.#create(this.#name, { failures });
   }
 
-  /** Adds missing entries to the shared object, and removes those that are excess or too old. */
+  /** Adds missing entries to the shared object, and removes excess and outdated entries. */
   async #writeFamiliar(): Promise<void> {
     const before = this.#familiar;
     const all = new Map(before);

@@ -38,5 +38,5 @@ export class UnderWay {
   }
 }
 
-/** Returns the key that it still waits for, or undefined if it no longer waits. */
+/** Retries an attempt. Returns the key for which the attempt still waits, or undefined if it no longer waits. */
 type Retry = () => string | undefined;

@@ -1,6 +1,5 @@
 /**
- * Changes a user's own password. Every way to do so requires the current password: a stolen token or cookie is not
- * enough.
+ * Changes a user's own password. Every change requires the current password: a stolen token or cookie is not enough.
  */
 import { durationText } from '../../runtime/duration.ts';
 import type { Logger } from '../../runtime/logger.ts';
@@ -12,15 +11,15 @@ import { isChangeable, type Changeable, type PasswordStore } from './store.ts';
 import type { Passwords } from './passwords.ts';
 
 /**
- * Reason why a password was not changed, with a message for the user: it cannot be changed here ('unchangeable'), the
- * new password breaks a rule ('unfit'), the current password is wrong ('wrong'), or too many were wrong ('limited', for
- * `retryAfter` seconds).
+ * Reason why a password was not changed, with a message for the user. 'unchangeable': the password cannot be changed
+ * here. 'unfit': the new password breaks a rule. 'wrong': the current password is wrong. 'limited': too many attempts
+ * failed; the next one is allowed after `retryAfter` seconds.
  */
 export type NotChanged = { readonly message: string } & (
   { readonly reason: 'unchangeable' | 'unfit' | 'wrong' } | { readonly reason: 'limited'; readonly retryAfter: number }
 );
 
-/** Origin of a request to change a password. Its failures count like those of logins. */
+/** Origin of a request to change a password. Failures of the request count like failed logins. */
 export interface PasswordChangeOrigin {
   readonly client: string;
   readonly sourceIP: string;
@@ -41,7 +40,7 @@ const limited = (seconds: number): NotChanged => ({
   retryAfter: seconds,
 });
 
-/** Returns the account if its password can be changed here, or a message for the user with the reason. */
+/** Returns the account if its password can be changed here. Otherwise returns the reason as a message for the user. */
 export function changeableHere(account: Account, directory: Directory): Changeable | string {
   if (!isChangeable(account))
     return 'the hash of your password is in the cluster configuration object; change it there';

@@ -1,7 +1,7 @@
 /**
- * Hashes and verifies passwords. Native threads do the work, so the event loop never waits. Only a few run at a time,
- * so a flood of logins cannot starve reads. New hashes are argon2id with the parameters that OWASP recommends (19 MiB,
- * 2 passes, 1 lane); bcrypt is verified too.
+ * Hashes and verifies passwords. Native threads do the work, so the event loop never waits. Only a few threads run at a
+ * time, so a flood of logins cannot starve reads. New hashes are argon2id with the parameters that OWASP recommends (19
+ * MiB, 2 passes, 1 lane); bcrypt is verified too.
  */
 import { hash as argon2Hash, verify as argon2Verify } from '@node-rs/argon2';
 import bcrypt from 'bcrypt';
@@ -37,7 +37,7 @@ export const nativeHashFunctions: HashFunctions = {
     return await argon2Hash(password, { memoryCost: first, timeCost: second, parallelism: third });
   },
   async verify(hash, password) {
-    // PHP and htpasswd write $2y$ for what OpenBSD calls $2b$. The library supports only $2b$.
+    // PHP and htpasswd use the prefix $2y$ for the format that OpenBSD marks with $2b$. The library supports only $2b$.
     if (hash.startsWith('$2')) return await bcrypt.compare(password, hash.replace('$2y$', '$2b$'));
     return await argon2Verify(hash, password);
   },
@@ -66,7 +66,7 @@ export class Passwords {
     queue: { total: 256, perUser: 64, timeout: 60_000 },
   });
   readonly #decoys = new Map<HashParameters, Promise<string>>();
-  /** Running mean of the milliseconds of a verification, by its parameters. */
+  /** Running mean of the duration of a verification in milliseconds, by hash parameters. */
   readonly #costs = new Map<HashParameters, number>();
   #inUse: readonly HashParameters[] = [preferred];
 
@@ -75,7 +75,7 @@ export class Passwords {
     this.#clock = clock;
   }
 
-  /** Checks and hashes that wait for a thread. */
+  /** Number of verifications and hashes that wait for a thread. */
   get waiting(): number {
     return this.#slots.waiting;
   }
@@ -86,8 +86,8 @@ export class Passwords {
   }
 
   /**
-   * Sets the parameters in use, so that a failure never takes less time than the slowest of them. Each is measured once, on a decoy. If
-   * that fails it is measured at its first use. Never rejects.
+   * Sets the hash parameters in use, so that a failure never takes less time than a hash with the slowest parameters.
+   * Measures each once, on a decoy. If that fails, the parameters are measured at their first use. Never rejects.
    */
   async prepare(inUse: Iterable<HashParameters>): Promise<void> {
     const all = [...new Set(inUse)];
@@ -97,9 +97,9 @@ export class Passwords {
   }
 
   /**
-   * Performs exactly one verification. Without a hash (no such user) it verifies a decoy with the slowest parameters. Failures take at
-   * least as long as the slowest hash in use. Users who are not `active` always fail, and take as long. `source` is the caller's
-   * address, by which callers share the threads (Slots). Throws 429.
+   * Performs exactly one verification. If there is no hash (no such user), verifies a decoy with the slowest
+   * parameters. Failures take at least as long as the slowest hash in use. Users who are not `active` always fail,
+   * after the same time. `source` is the caller's address, by which callers share the threads (Slots). Throws 429.
    */
   async verify(
     hash: string | undefined,
@@ -144,7 +144,7 @@ export class Passwords {
     if (decoy === undefined) {
       decoy = this.#functions.hash(randomBytes(16).toString('base64'), parameters);
       this.#decoys.set(parameters, decoy);
-      // Try again next time.
+      // The next use creates the decoy again.
       decoy.catch(() => this.#decoys.delete(parameters));
     }
     await this.#measured(parameters, await decoy, password);

@@ -17,7 +17,7 @@ async function readCommon(): Promise<ReadonlySet<string>> {
   return new Set(words.dictionary['passwords-common']);
 }
 
-/** Returns which rule a new password breaks, or undefined. `current` is the current password, if known. */
+/** Returns the rule that a new password breaks, or undefined. `current` is the current password, if known. */
 export async function problemWith(
   password: string,
   { username, email, displayName }: Pick<Account, 'username' | 'email' | 'displayName'>,

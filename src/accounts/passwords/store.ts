@@ -67,8 +67,8 @@ export class PasswordStore {
   }
 
   /**
-   * Returns after the write, when this replica has seen it. `byUser`: the user has chosen the password, which completes
-   * a required change. Throws KubeError, and 503 if the outcome of the write is unknown.
+   * Resolves when this replica has seen the write. `byUser` is true if the user chose the password. The choice
+   * completes a required change. Throws KubeError, and 503 if the outcome of the write is unknown.
    */
   async change(account: Changeable, password: string, byUser: boolean): Promise<void> {
     const { username, uid, passwordRef } = account;
@@ -78,7 +78,7 @@ export class PasswordStore {
     const values: Values = {
       [key]: hash,
       [rehashedKey(key)]: null,
-      // Remove the generated password once it is no longer valid.
+      // Removes the generated password, which is no longer valid.
       ...(passwordRef.name === objectNames.adminSecret ? { [objectKeys.password]: null } : {}),
       ...(isConfigured && byUser ? { [changedKey(key)]: rfc3339(this.#clock.now()) } : {}),
     };
@@ -99,7 +99,9 @@ export class PasswordStore {
     });
   }
 
-  /** Makes every replica reset the failed logins of a user. Returns when this replica has done so. Throws KubeError. */
+  /**
+   * Makes every replica reset the failed logins of a user. Resolves when this replica has reset them. Throws KubeError.
+   */
   async unlock({ username, uid, passwordRef }: Changeable): Promise<void> {
     const unlocked = `${rfc3339(this.#clock.now())} ${randomUUID()}`;
     const isConfigured = this.#directory.configured(username) !== undefined;
@@ -122,7 +124,7 @@ export class PasswordStore {
       const rehashed = `${credentialIDOf(hash)} ${credentialID}`;
       await this.#patch(name, { [key]: hash, [rehashedKey(key)]: rehashed }, secret.metadata.resourceVersion);
     } catch (error) {
-      // Another write came first, perhaps with another password.
+      // Another write was first, perhaps with another password.
       if (!isKubeError(error, 409)) this.#log.warn('password rehash failed', { user: username, error });
     }
   }

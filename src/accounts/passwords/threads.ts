@@ -1,8 +1,8 @@
 /**
  * Hashing shares libuv's thread pool with DNS lookups, compression and file access. The pool reads its size from
- * UV_THREADPOOL_SIZE when its first task starts. Its threads get a lower priority than the event loop: otherwise 50
- * concurrent logins on few cores delay the event loop, and with it every reader. On Linux setpriority(2) sets the
- * priority of a single thread.
+ * UV_THREADPOOL_SIZE when its first task starts. The threads of the pool get a lower priority than the event loop:
+ * otherwise 50 concurrent logins on few cores delay the event loop, and with it every reader. On Linux setpriority(2)
+ * sets the priority of a single thread.
  */
 import { readFile, readdir } from 'node:fs/promises';
 import { setPriority } from 'node:os';
@@ -28,7 +28,7 @@ const reserved = 2;
 /** Each argon2id hash takes 19 MiB while it runs. */
 const maxHashes = 8;
 
-/** Returns the pool size for one hash on all cores but one, plus `reserved` threads. */
+/** Returns the pool size: one thread for each core except one, plus `reserved` threads. */
 export const poolSizeFor = (cores: number): number =>
   Math.max(defaultPoolSize, Math.min(cores - 1, maxHashes) + reserved);
 

@@ -12,7 +12,10 @@ const maxBytes = 1024 * 1024;
 /** Default timeout in milliseconds, for requests of openid-client without a deadline. */
 const timeout = 10_000;
 
-/** Returns a fetch function for openid-client that sends requests only over TLS, and trusts only this CA if there is one. */
+/**
+ * Returns a fetch function for openid-client that sends requests only over TLS. If `ca` is set, the function trusts
+ * only this CA.
+ */
 export function fetchOverTLS(ca: string | undefined) {
   const client = new OutgoingClient({ ca });
   return async (url: string, { method, headers, body, signal }: Options): Promise<Response> => {

@@ -41,8 +41,8 @@ export const fill = (filter: string, values: Readonly<Record<string, string>>): 
   });
 
 /**
- * Opens a connection, over TLS unless the configuration asks for plain text. The connection must be closed within `timeout`
- * milliseconds. A lost connection is never replaced, since the new one might not be encrypted.
+ * Opens a connection, over TLS unless the configuration requests plain text. The connection must be closed within
+ * `timeout` milliseconds. A lost connection is never replaced, because the new connection might not be encrypted.
  */
 export async function openConnection(
   settings: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate' | 'timeout'>,
@@ -56,7 +56,7 @@ export async function openConnection(
     isLate = true;
     socket.destroy(new Error('timeout'));
   }, timeout);
-  // A socket error that no code waits for must not crash the process.
+  // An unhandled socket error must not crash the process.
   socket.on('error', () => undefined);
   const close = (): void => {
     clearTimeout(timer);
@@ -81,7 +81,8 @@ async function secure(
 ): Promise<Client> {
   await once(socket, 'connect');
   if (!startTLS && new URL(url).protocol === 'ldap:') return clientOn(socket);
-  // Do not reuse this client: bytes that it has read after the response were sent before TLS, possibly by an attacker.
+  // This client must not be reused: bytes that it has read after the response were sent before TLS, possibly by an
+  // attacker.
   if (startTLS) await clientOn(socket).exop(startTLSRequest);
   const servername = isIP(host) === 0 ? host : undefined;
   const secured = connectTLS({ socket, host, servername, ca: caCertificate });
@@ -93,13 +94,13 @@ async function secure(
 function clientOn(socket: Socket): Client {
   let isUsed = false;
   return new Client({
-    // Required, but unused: the socket exists already.
+    // The client requires a URL, but does not use it, because the socket already exists.
     url: 'ldap://directory',
     createConnection: () => {
       if (isUsed) throw new Error('the connection was lost');
       isUsed = true;
       let size = 0;
-      // Count here, because the client buffers a message of any announced size until it is complete.
+      // Bytes are counted here, because the client buffers a message of any announced size until it is complete.
       socket.on('data', (chunk: Buffer) => {
         size += chunk.length;
         if (size > maxBytes) socket.destroy(new Error(`the LDAP server sent more than ${maxBytes} bytes`));

@@ -1,4 +1,7 @@
-/** Logins at an LDAP server: finds the one entry with the name, then binds as it (RFC 4513 section 5.1.3). */
+/**
+ * Authenticates users at an LDAP server: finds the single entry with the name, then binds as that entry (RFC 4513
+ * section 5.1.3).
+ */
 import type { LDAPSettings, ProviderOf } from '../../config/identity-providers.ts';
 import { fill, isRefusal, openConnection, resultOf, type LDAPClient, type Entry } from './ldap-connection.ts';
 import type { Statement } from './person.ts';
@@ -23,7 +26,7 @@ const binary = 'objectGUID';
 /** One more than the maximum, to detect a person with too many groups. */
 const maxGroups = 201;
 
-/** Looks up the entry with the name. If several entries have it, the name is unknown. */
+/** Looks up the entry with the name. A name that several entries have counts as unknown. */
 export async function lookUp(service: Service, login: string): Promise<LookUp> {
   const { settings } = service;
   const connection = await openConnection(settings);
@@ -38,7 +41,8 @@ export async function lookUp(service: Service, login: string): Promise<LookUp> {
       connection.run(async (client) => {
         // RFC 4513 section 5.1.2: a bind without a password succeeds for any entry.
         const isRight = entry !== undefined && password !== '' && (await canBind(client, entry.dn, password));
-        // Without an entry this replaces the bind as the entry, so that all failed logins send the same requests.
+        // If there is no entry, this bind replaces the bind as the entry, so that all failed logins send the same
+        // requests.
         if (entry === undefined || isRight) await bindAsService(client, service);
         return isRight ? await statementOf(client, settings, entry) : undefined;
       }),
@@ -70,7 +74,7 @@ async function bindAsService(client: LDAPClient, { settings, bindPassword }: Ser
   const { name = '', key = '' } = bindPasswordRef ?? {};
   if (bindDN !== '' && (bindPassword ?? '') === '')
     throw new Error(`the key "${key}" of the Secret "${name}" is missing or empty`);
-  // An empty name and password are an anonymous bind (RFC 4513 section 5.1.1).
+  // A bind with an empty name and password is anonymous (RFC 4513 section 5.1.1).
   try {
     await client.bind(bindDN, bindDN === '' ? '' : bindPassword);
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Finds the user of an identity at a provider (docs/guides/identity-providers.md). Only a link counts, never an equal name or e-mail address.
- * With the mapping `auto`, an identity without a user gets a new one.
+ * Finds the user of an identity at a provider (docs/guides/identity-providers.md). Only a link counts, never an equal
+ * name or e-mail address. With the mapping `auto`, an identity without a user gets a new user.
  */
 import type { LiveConfiguration } from '../../config/live.ts';
 import { iamAPIVersion, usersPath } from '../../config/names.ts';
@@ -90,7 +90,7 @@ export class Linking {
       this.#log.info('user created at first login', { user: username, ...identity });
     } catch (error) {
       if (!isKubeError(error, 409)) throw notWritten(error);
-      // Another replica may have created it.
+      // Another replica may have created the user.
       user = await this.#client.json<User>(`${usersPath}/${username}`).catch((cause: unknown) => {
         throw notWritten(cause);
       });
@@ -128,7 +128,7 @@ export class Linking {
     return now() ?? account;
   }
 
-  /** Drops an e-mail address that another user has: otherwise neither could log in with it. */
+  /** Drops an e-mail address that another user has: otherwise neither user could log in with the address. */
   #emailOf({ email }: Person, username: string): Person['email'] {
     const isTaken = typeof email === 'string' && this.#directory.withEmail(email).some((name) => name !== username);
     return isTaken ? undefined : email;

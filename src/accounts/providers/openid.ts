@@ -104,7 +104,7 @@ class OpenIDProvider implements RedirectProvider {
       {
         [client.customFetch]: fetchOverTLS(caCertificate),
         timeout,
-        // Verify the signature of the id_token too, rather than rely on TLS alone.
+        // Verifies the signature of the id_token, instead of relying on TLS alone.
         execute: [client.enableNonRepudiationChecks],
       },
     );
@@ -137,7 +137,7 @@ export function statementOf(values: Claims, { claims }: Pick<OpenIDSettings, 'cl
   return {
     subject: text('sub'),
     username: text(claims.username),
-    // An unverified address may be anybody's. Some providers send the flag as a string.
+    // An unverified address may belong to anybody. Some providers send the flag as a string.
     email: values['email_verified'] === true || values['email_verified'] === 'true' ? text(claims.email) : undefined,
     displayName: text(claims.displayName),
     groups: groups.filter((group) => typeof group === 'string'),

@@ -8,11 +8,13 @@ import type { LookUp } from './provider.ts';
 
 /** Result of looking up a name at all providers. Holds a connection until `close`. */
 export interface Candidate {
-  /** Identity at the provider, undefined if no provider that is allowed to get the password knows the name. */
+  /**
+   * Identity at the provider; undefined if the name is unknown to every provider that is allowed to get the password.
+   */
   readonly identity: Identity | undefined;
   /**
    * Returns undefined for a wrong password. Throws 503 if a provider is unavailable, and 429 if too many logins wait
-   * for one.
+   * for a provider.
    */
   authenticate(password: string): Promise<Person | undefined>;
   close(): void;
@@ -42,8 +44,9 @@ export class PasswordProviders {
   }
 
   /**
-   * Finds the first configured provider that knows the name. Only that one gets the password; the others search for a
-   * random name instead, so every failed login sends the same requests. `authenticate` throws the errors of providers.
+   * Finds the first configured provider that has the name. Only that provider gets the password. The other providers
+   * search for a random name instead, so every failed login sends the same requests. `authenticate` throws the errors
+   * of providers.
    */
   async find(login: string, { source, isAllowed }: Search): Promise<Candidate> {
     const providers = this.#providers.ofKind('password');
@@ -60,13 +63,13 @@ export class PasswordProviders {
     const decoy = (provider: IdentityProvider): Promise<void> =>
       recorded(provider, this.#lookUpAt(provider, randomUUID(), source).then(failLogin));
     const fail = (): undefined => {
-      // The configured order, so that the error does not depend on the name.
+      // Providers are checked in the configured order, so that the error does not depend on the name.
       const failed = providers.find((provider) => failures.has(provider));
       if (failed !== undefined) throw failures.get(failed);
     };
     for (const [index, provider] of order.entries()) {
       const { name } = provider;
-      // A provider that is unavailable may be the one that knows the name.
+      // An unavailable provider may be the provider that has the name.
       const getsLogin = failures.size === 0 && isAllowed(name);
       const found = await recorded(provider, this.#lookUpAt(provider, getsLogin ? login : randomUUID(), source));
       if (found === undefined) continue;

@@ -1,4 +1,4 @@
-/** Converts the data of identity providers to people as this server knows them. */
+/** Validates the data of identity providers and converts it to the `Person` type of this server. */
 import { isSubdomain } from '../../config/names.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 
@@ -6,7 +6,7 @@ export interface Person {
   readonly identity: Identity;
   /** The name from which a username is derived. */
   readonly username: string;
-  /** E-mail address: null if there is none, undefined if the provider gives no trustworthy address. */
+  /** E-mail address: null if there is none, undefined if the provider returns no trustworthy address. */
   readonly email: string | null | undefined;
   readonly displayName: string | undefined;
   /** Groups at the provider, each as `provider:group`. */
@@ -22,7 +22,7 @@ export interface Statement {
   readonly groups: readonly string[];
 }
 
-/** An authenticated person is not allowed to log in. The message is for that person. */
+/** Error for an authenticated person who is not allowed to log in. The message is for that person. */
 export class PersonRefused extends Error {
   override readonly name = 'PersonRefused';
 }
@@ -39,8 +39,8 @@ const maxDisplayName = 256;
 
 const isSystem = (text: string): boolean => text.toLowerCase().startsWith('system:');
 /**
- * Rejects replacement characters, which stand for bytes that are not UTF-8, and lone surrogates, which become
- * replacement characters: different people could end up with the same text.
+ * Rejects replacement characters, which stand for invalid UTF-8, and lone surrogates, which are encoded as replacement
+ * characters. Otherwise different people could have the same text.
  */
 const isPlain = (text: string, max: number): boolean =>
   text !== '' && text.length <= max && text.trim() === text && !/[\p{Cc}\p{Cs}\uFFFD]/u.test(text);
@@ -56,7 +56,9 @@ const shortened = (text: string | undefined, max: number): string | undefined =>
   return plain === '' ? undefined : plain;
 };
 
-/** Throws PersonRefused for data that no external user may have. */
+/**
+ * Returns the person described by a statement. Throws PersonRefused for data that is not allowed for external users.
+ */
 export function personOf(provider: string, statement: Statement): Person {
   const { subject, username = '', email, displayName, groups } = statement;
   const refuse = (problem: string): never => {
@@ -77,7 +79,10 @@ export function personOf(provider: string, statement: Statement): Person {
   };
 }
 
-/** Maximum characters of a provider's username, marks included: the expressions below take quadratic time. */
+/**
+ * Maximum number of characters of a provider's username, including combining marks. The expressions below take
+ * quadratic time.
+ */
 const maxName = 1_024;
 
 /**

@@ -6,11 +6,11 @@ import type { Statement } from './person.ts';
 
 /** Result of looking up a name at a provider. Holds a connection until `close`. */
 export interface LookUp {
-  /** Subject of the entry, undefined if the provider does not know the name. */
+  /** Subject of the entry; undefined if the provider does not have the name. */
   readonly subject: string | undefined;
-  /** Returns undefined for a wrong password. Sends the same requests if the provider does not know the name. */
+  /** Returns undefined for a wrong password. Sends the same requests if the provider does not have the name. */
   authenticate(password: string): Promise<Statement | undefined>;
-  /** Closes the connection; more than one call is allowed. */
+  /** Closes the connection. Can be called more than once. */
   close(): void;
 }
 
@@ -31,7 +31,10 @@ export interface ProviderRequest {
 
 /** A provider at which users log in, and which redirects their browser back. */
 export interface RedirectProvider {
-  /** Returns the URL at which the user logs in. `forceLogin` asks for the login even if a session exists there. */
+  /**
+   * Returns the URL at which the user logs in. `forceLogin` requires a login even if the user has a session at the
+   * provider.
+   */
   authorizationURL(request: ProviderRequest, forceLogin: boolean): Promise<string>;
   /** Validates the query of the redirect back. Throws OAuthError if the response does not match the request. */
   person(query: URLSearchParams, request: ProviderRequest): Promise<Statement>;
@@ -48,7 +51,10 @@ export type ProviderKind = keyof Providers;
 export interface ProviderParts {
   /** Value to which `secretOf` refers. Undefined while it is missing. */
   readonly secret: string | undefined;
-  /** Differs between providers, so that none gets the response of another (RFC 9700 section 4.4). */
+  /**
+   * Unique per provider, so that the response of one is never processed as the response of another (RFC 9700 section
+   * 4.4).
+   */
   readonly redirectURI: string;
   /** Milliseconds. */
   readonly clockTolerance: number;
@@ -67,8 +73,8 @@ export type ProviderType<Name extends ProviderTypeName> =
 export type ProviderTypes = { readonly [Name in ProviderTypeName]: ProviderType<Name> };
 
 /**
- * The provider rejects the credentials of this server. Nobody can log in until the configuration or its Secret is
- * fixed.
+ * Error for a provider that rejects the credentials of this server. Nobody can log in until the configuration or its
+ * Secret is fixed.
  */
 export class CredentialsRefused extends Error {
   override readonly name = 'CredentialsRefused';

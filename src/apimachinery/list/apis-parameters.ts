@@ -29,7 +29,7 @@ const int64 = (name: string) =>
     .optional();
 
 const outputShape = {
-  // Evaluated together with User-Agent by http/response/pretty.ts.
+  // http/response/pretty.ts evaluates this parameter together with User-Agent.
   pretty: described('Return indented JSON', text.meta({ type: 'boolean', default: false }).optional()),
   timeout: commonShape.timeout,
 };

@@ -2,7 +2,7 @@
 import { badRequest } from '../../runtime/errors.ts';
 
 export interface ContinueToken {
-  /** The snapshot that is paged through; -1 for the current state. */
+  /** Version of the snapshot that the pages show; -1 for the current state. */
   readonly resourceVersion: number;
   /** The smallest name that the next chunk may contain. */
   readonly start: string;
@@ -15,7 +15,7 @@ export const encodeContinue = (resourceVersion: number, start: string): string =
 
 const refuse = (reason: string): Error => badRequest(`invalid continue token: continue key is not valid: ${reason}`);
 
-/** Throws 400. */
+/** Decodes a continue token. Throws 400. */
 export function decodeContinue(token: string): ContinueToken {
   if (!/^[A-Za-z0-9_-]+$/.test(token)) throw refuse('it is not base64url');
   let decoded: { v?: unknown; rv?: unknown; start?: unknown } | null;

@@ -15,7 +15,10 @@ const foreign = /[[\]",]/;
 const name = String.raw`(?:[^.\\[\]",]|\\[\s\S])+`;
 /** Regular expression of a path, for API descriptions. */
 export const pathPattern = String.raw`${name}(?:\.${name}){0,${maxSegments - 1}}`;
-/** Regular expression of a path in a list, without a limit of its depth: Go's regexp allows at most 1,000 nested repetitions. */
+/**
+ * Regular expression of a path in a list of paths. The depth is not limited, because Go's regexp allows at most 1,000
+ * nested repetitions.
+ */
 export const listedPathPattern = String.raw`${name}(?:\.${name})*`;
 const syntax = String.raw`segments are separated by dots; escape a dot within a segment, as in .metadata.labels.kubernetes\.io/os; select an array element by its index from 0, as in .status.conditions.0.type (fields also accepts .status.conditions.type for all elements)`;
 
@@ -81,7 +84,7 @@ function decoded(text: Buffer, at: number): Scalar | undefined {
   if (first === 0x7b || first === 0x5b || first === undefined) return undefined;
   const written = text.toString('utf8', at, skipValue(text, at));
   const value = JSON.parse(written) as Scalar | null;
-  // Kubernetes integers have 64 bits. One that JavaScript cannot represent exactly stays text.
+  // Kubernetes integers have 64 bits. An integer that JavaScript cannot represent exactly stays text.
   return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(written)
     ? written
     : (value ?? undefined);

@@ -11,7 +11,7 @@ import { parsePaths } from './projection.ts';
 const maxWarnings = 8;
 const maxPathLength = 256;
 
-/** Returns the elements of an array of arrays of any depth; any other value itself. */
+/** Returns the schema of the innermost elements of nested arrays; other schemas are returned unchanged. */
 const innermost = (schema: FieldSchema): FieldSchema =>
   schema.element === undefined ? schema : innermost(schema.element);
 
@@ -60,12 +60,12 @@ function requestedPaths(query: URLSearchParams): readonly RequestedPath[] {
   ];
 }
 
-/** Returns a warning for each unknown field. Invalid values have none: the request is refused because of them. */
+/** Returns a warning for each unknown field. Invalid values cause no warning, because the request is refused. */
 export function fieldWarnings(schema: FieldSchema, query: URLSearchParams): readonly string[] {
   const warnings = new Set<string>();
   try {
     for (const { parameter, path } of requestedPaths(query)) {
-      // Each unknown field is compared with all fields of an object.
+      // Warnings are limited, because each unknown field is compared with all fields of an object.
       if (warnings.size === maxWarnings) break;
       const unknown = unknownField(schema, path, parameter === 'fields');
       if (unknown === undefined) continue;
@@ -79,7 +79,10 @@ export function fieldWarnings(schema: FieldSchema, query: URLSearchParams): read
   return [...warnings];
 }
 
-/** Warns of fields in the query that the schema of the resource does not have. `revision` is that of its CustomResourceDefinition. */
+/**
+ * Warns about fields in the query that the schema of the resource does not have. `revision` identifies the version of
+ * the CustomResourceDefinition.
+ */
 export async function warnOfFields(
   schemas: FieldSchemas,
   { kind, underlying }: Pick<ResourceDefinition<never>, 'kind' | 'underlying'>,

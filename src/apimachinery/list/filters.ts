@@ -55,7 +55,7 @@ export const ownedBy =
     ),
   ];
 
-/** Annotations with the display name of an object. Objects that KubeSphere has created have the second one. */
+/** Annotations with the display name of an object. Objects that KubeSphere has created have the second annotation. */
 export const aliasAnnotations = ['platform.io/alias-name', 'kubesphere.io/alias-name'] as const;
 const aliases = aliasAnnotations.map((annotation) => scalarAt(['metadata', 'annotations', annotation]));
 
@@ -104,7 +104,10 @@ const termSyntax = '; write each term as path=value or path!=value, as in spec.u
 export const parseFieldTerms = (text: string): readonly FieldTerm[] =>
   parseFieldSelector(text, termSyntax).map((term) => ({ ...term, path: parseFieldPath(term.path) }));
 
-/** Returns the filter of a term. A missing field equals the empty string, unless Kubernetes defines a default for it. */
+/**
+ * Returns the filter of a term. A missing field equals the empty string, unless Kubernetes defines a default for the
+ * field.
+ */
 export function fieldFilter<F>(
   { path, equals, value }: FieldTerm,
   definition: Pick<ResourceDefinition<F>, 'fieldLabels' | 'fieldLabel'>,

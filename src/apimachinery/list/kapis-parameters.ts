@@ -158,7 +158,7 @@ const watchHints = {
   ...Object.fromEntries(Object.keys(pageShape).map((name) => [name, 'not supported by a watch'])),
 };
 
-/** Returns the parameters of lists and watches, including these. */
+/** Returns the parameters of lists and watches, including `own`. */
 export function parametersWith(own: Shape) {
   const shape = { ...filterShape, ...own, ...forwardableShape };
   return { list: queryParameters({ ...pageShape, ...shape }, hints), watch: queryParameters(shape, watchHints) };
@@ -173,12 +173,13 @@ export interface KindParameters extends Parameters {
 }
 
 const generalFilters = [...Object.keys(filterShape), 'labelSelector'];
-/** Parameters of all resources without specific ones, which are most resources of a cluster. */
+/** Parameters of all resources without specific parameters. Most resources of a cluster have none. */
 let general: KindParameters | undefined;
 
 export function parametersOf<F>(definition: Definition<F>): KindParameters {
   const own = ownFilters(definition);
-  // The objects that these parameters name require rights, so they are resolved during authorization (resources/selected-by.ts).
+  // The objects named by these parameters are resolved during authorization, because reading them requires rights
+  // (resources/selected-by.ts).
   const selecting = Object.entries(definition.selectedBy ?? {}).map(
     ([name, { description }]) => [name, described(description, text.optional())] as const,
   );

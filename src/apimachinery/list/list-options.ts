@@ -24,7 +24,7 @@ export const optionsShape = <F extends AnySchema, U extends AnySchema, S extends
     oneOrNone('NotOlderThan', 'Exact').optional(),
   ),
   allowWatchBookmarks: described('Send BOOKMARK events that report the progress of the watch', unset),
-  // No default, because even false is valid only for a watch.
+  // This parameter has no default, because even false is valid only for a watch.
   sendInitialEvents: described('Start a watch with the existing objects', flag),
   timeoutSeconds: described('Duration of a watch in seconds', seconds),
 });
@@ -40,7 +40,7 @@ export interface SentOptions {
   readonly continue?: string | undefined;
 }
 
-/** Match of the version: 'latest' means that resourceVersion is unset, 'any' that it is "0". */
+/** Requested version: 'latest' means that resourceVersion is unset, 'any' that it is "0". */
 export type RequestedVersion = 'latest' | 'any' | number;
 
 export interface ListOptions {
@@ -48,7 +48,7 @@ export interface ListOptions {
   readonly resourceVersionMatch: '' | 'NotOlderThan' | 'Exact';
   /** Maximum items, 0 for no limit. */
   readonly limit: number;
-  /** '' for the first page. */
+  /** Continue token; '' for the first page. */
   readonly continue: string;
 }
 
@@ -112,8 +112,8 @@ export function listOptions(sent: SentOptions): ListOptions {
 }
 
 /**
- * Validates the options of a watch. Throws 400 for an invalid version and 422 for invalid combinations. A watch from no
- * resourceVersion or from "0" starts with the existing objects, even without sendInitialEvents
+ * Validates the options of a watch. Throws 400 for an invalid version and 422 for invalid combinations. A watch without
+ * a resourceVersion, or from "0", starts with the existing objects, even without sendInitialEvents
  * (SetListOptionsDefaults).
  */
 export function watchOptions(sent: SentOptions): WatchOptions {

@@ -4,9 +4,14 @@ import { mapConcurrent } from '../../runtime/promises.ts';
 import { Runs } from './runs.ts';
 import type { View } from './views.ts';
 
-/** Bytes of objects that are deflated together. When one of them changes, only its group is deflated again. */
+/**
+ * Number of bytes of objects that are deflated together. When one of them changes, only its group is deflated again.
+ */
 const groupSize = 64 * 1024;
-/** Deflated bytes that are joined into one piece: a list of few pieces is built and sent fast, and leaves little garbage. */
+/**
+ * Deflated bytes that are joined into one piece: a list in few pieces is built and sent fast, and leaves little
+ * garbage.
+ */
 const pieceSize = 64 * 1024;
 /** Groups of one list that are deflated concurrently, each in a thread. */
 const concurrency = 3;
@@ -18,8 +23,8 @@ interface Group<F> {
 }
 
 /**
- * Builds gzipped lists of all objects in one order from cached fragments. A fragment is cached until one of its objects changes, so a list
- * costs only what has changed since the last one.
+ * Builds gzipped lists of all objects in one order from cached fragments. A fragment is cached until one of its objects
+ * changes, so a list costs only the work for objects that have changed since the last list.
  */
 export class PreparedLists<F> {
   readonly #view: View<F>;
@@ -59,7 +64,7 @@ export class PreparedLists<F> {
     try {
       group.fragment = await deflateFragment(Buffer.concat(this.#view.items.bytesOf(group.objects)));
     } finally {
-      // After a failure the next list tries again.
+      // The next list tries again after a failure.
       group.deflating = undefined;
     }
   }

@@ -22,7 +22,7 @@ export type ShownQuery = Pick<ReturnType<typeof getParameters.parse>, 'managedFi
 type WatchValues = ReturnType<KindParameters['watch']['parse']>;
 
 interface Filtered<F> {
-  /** An object must pass all of them. */
+  /** Filters, all of which an object must pass. */
   readonly filters: readonly ObjectFilter<F>[];
 }
 
@@ -86,7 +86,7 @@ function oldestOf(sent: SentOptions): RequestedVersion {
   return resourceVersion;
 }
 
-/** Returns the filters of a query. Those that search the bytes of objects come last, because they cost most. */
+/** Returns the filters of a query. Filters that search the bytes of objects come last, because they cost most. */
 function filtersOf<F>(
   values: WatchValues,
   names: readonly string[],
@@ -101,7 +101,7 @@ function filtersOf<F>(
   return filters.toSorted((a, b) => Number(a.isLookUp ?? false) - Number(b.isLookUp ?? false));
 }
 
-/** Returns the objects that pass all filters. It selects from a copy, because the store may change meanwhile. */
+/** Returns the objects that pass all filters. Selects from a copy, because the store may change in the meantime. */
 export async function select<F>(
   objects: readonly StoredObject<F>[],
   filters: readonly ObjectFilter<F>[],
@@ -124,7 +124,9 @@ export interface ListPage<F> {
   readonly resourceVersion: number;
 }
 
-/** Returns the requested page. If the selection is cached, this only slices it, whatever the number of objects. */
+/**
+ * Returns the requested page. A cached selection is only sliced, so the cost does not depend on the number of objects.
+ */
 export const pageOf = <F>(store: Store<F>, query: ListQuery<F>, waiting: SignalSource): Promise<ListPage<F>> =>
   store.select(query.filters, query.order, waiting, (objects, resourceVersion) => ({
     objects: partOf(objects, query),

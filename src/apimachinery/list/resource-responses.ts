@@ -27,7 +27,7 @@ export const assertAcceptsObjects = (req: Pick<Request, 'headers'>): void => voi
 /** Returns the media type of an accepted request. */
 const negotiated = (req: Request): string => (prefersYAML(req.headers.accept) ? yaml : json);
 
-/** Writes the responses with objects of one resource, from whatever store they come. */
+/** Writes the responses with objects of one resource, from any store. */
 export class ResourceResponses<F> {
   readonly #plain: View<F>;
   readonly #full: View<F>;
@@ -44,7 +44,10 @@ export class ResourceResponses<F> {
     return fields === undefined ? view : projected(view, fields);
   }
 
-  /** Writes a list. `lasting`: the store outlives the request, so preparing a compressed list is worthwhile. */
+  /**
+   * Writes a list. `lasting` is true if the store outlives the request, so that it is worthwhile to prepare a
+   * compressed list.
+   */
   async list(
     req: Request,
     res: Response,

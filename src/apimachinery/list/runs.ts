@@ -11,8 +11,8 @@ interface CachedRun<Item, Run> {
 }
 
 /**
- * Cuts sequences of items into runs and caches the result of `make` for each run. A run stays cached as long as its items are unchanged and
- * consecutive, whatever changes before and after them.
+ * Cuts sequences of items into runs and caches the result of `make` for each run. A run stays cached as long as its
+ * items are unchanged and consecutive, regardless of changes before and after them.
  */
 export class Runs<Item extends object, Run> {
   readonly #options: RunsOptions<Item, Run>;
@@ -34,7 +34,7 @@ export class Runs<Item extends object, Run> {
     return runs;
   }
 
-  /** Returns the cached run that starts there, if its items are unchanged. */
+  /** Returns the cached run that begins at `start`, if its items are unchanged. */
   #find(items: readonly Item[], start: number, end: number): CachedRun<Item, Run> | undefined {
     const cached = this.#cached.get(items[start] as Item);
     if (cached === undefined || start + cached.items.length > end) return undefined;

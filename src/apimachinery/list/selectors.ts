@@ -16,7 +16,10 @@ export interface LabelRequirement {
   readonly values: readonly string[];
 }
 
-/** Limits, because each requirement is tested on every object, and fields are searched in its bytes: more would delay all callers. */
+/**
+ * Limits, because each requirement is tested on every object, and each field is searched in the object's bytes. More
+ * would delay all callers.
+ */
 const maxRequirements = 64;
 const maxTerms = 32;
 const maxSelectorLength = 8 * 1024;
@@ -107,7 +110,7 @@ export function parseLabelSelector(selector: string, anyValue = false): readonly
     return checkValue(key, value.text);
   }
 
-  /** Parses `(a,b)`. Two consecutive commas, and one at either end, denote the empty value. */
+  /** Parses `(a,b)`. Two consecutive commas, or a comma at either end, denote the empty value. */
   function valueList(key: string): readonly string[] {
     const open = next();
     if (!isSymbol(open, '(')) fail(open, "'('");

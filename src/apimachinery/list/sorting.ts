@@ -1,4 +1,4 @@
-/** Order of a list on /kapis: one that the store maintains, or by the value at a path. */
+/** Order of a list on /kapis: an order that the store maintains, or an order by the value at a path. */
 import { badRequest } from '../../runtime/errors.ts';
 import { compareTimes, parseTime, type Time } from '../../runtime/time.ts';
 import type { OrderName } from '../../cluster/cache/order.ts';
@@ -8,7 +8,7 @@ import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 
 export interface Sorting {
   readonly order: OrderName | ObjectOrder<unknown>;
-  /** Reverses `order`. */
+  /** True if `order` is reversed. */
   readonly reversed: boolean;
 }
 

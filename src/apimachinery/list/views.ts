@@ -1,6 +1,4 @@
-/**
- * Views turn stored objects into documents and watch frames. They pass bytes on without decoding them.
- */
+/** Views turn stored objects into documents and watch frames. They copy bytes without decoding them. */
 import { lengthOf, type Streamed } from '../../http/response/write.ts';
 import { gather, type StoredObject } from '../../cluster/cache/stored-object.ts';
 import { Slice, type SignalSource } from '../../runtime/slice.ts';
@@ -23,9 +21,12 @@ export interface Items<F> {
 }
 
 export interface View<F> {
-  /** The view belongs to one request, so its results are not cached. */
+  /** True if the view belongs to one request, so that its results are not cached. */
   readonly own?: true;
-  /** The lasting view from which this one was derived, and how: views with the same `view` and `key` show the same. */
+  /**
+   * Lasting view from which this one was derived, and the key of the derivation. Views with the same `view` and `key`
+   * show the same content.
+   */
   readonly origin?: { readonly view: View<F>; readonly key: string };
   /** Encodes a single object as a document. */
   object(object: StoredObject<F>): Buffer[];
@@ -44,7 +45,10 @@ const endOfList = Buffer.from(']}');
 /** Number of items that are encoded at a time. */
 const chunk = 256;
 
-/** Encodes a list as a document. Its parts are produced in time slices; iterating over them throws the signal's reason. */
+/**
+ * Encodes a list as a document. Its parts are produced in time slices; the iteration throws the signal's reason if the
+ * signal is aborted.
+ */
 export function listOf<F>(
   view: View<F>,
   objects: readonly StoredObject<F>[],
@@ -172,7 +176,7 @@ export function partialView(version: MetaVersion): View<unknown> {
 export interface TableOptions {
   readonly version: MetaVersion;
   readonly includeObject: 'None' | 'Metadata' | 'Object';
-  /** Omits columnDefinitions, as in all frames of a watch except the first. */
+  /** True to omit columnDefinitions, as in all frames of a watch except the first. */
   readonly noHeaders: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

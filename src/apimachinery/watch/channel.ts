@@ -20,7 +20,7 @@ export interface ChannelOptions<F> {
 export class Channel<F> {
   readonly options: ChannelOptions<F>;
   readonly watches: Set<Watch<F>> = new Set();
-  /** The channel encodes nothing: its watches work in the lanes of their users. */
+  /** True if the watches encode changes in the lanes of their users. The channel then encodes nothing. */
   readonly isInLanes: boolean;
   /** Returns true if the watches see the object in this state. */
   readonly passes: (object: StoredObject<F>) => boolean;

@@ -21,15 +21,15 @@ const tail = Buffer.from('}\n');
 const eventTail = Buffer.from('}\n\n');
 
 /**
- * Returns one frame in pieces. `id` is the resourceVersion from which a client of server-sent events resumes; without it, the client keeps
- * the previous one.
+ * Returns one frame in pieces. `id` is the resourceVersion from which a client of server-sent events resumes; without
+ * `id`, the client keeps the previous id.
  */
 export function frame(format: Format, type: EventType, object: readonly Buffer[], id?: number): Buffer[] {
   if (format !== 'server-sent events') {
     const line = [heads[type], ...object, tail];
     return format === 'lines' ? line : [textHead(line.reduce((sum, { length }) => sum + length, 0)), ...line];
   }
-  // An empty id makes the client reconnect without the id that was refused, that is, from the start.
+  // An empty id makes the client reconnect without the refused id, and therefore from the start.
   const field = type === 'ERROR' ? 'id:\n' : id === undefined ? '' : `id: ${id}\n`;
   return [Buffer.from(`${field}data: `), heads[type], ...object, eventTail];
 }
@@ -39,7 +39,7 @@ export const idFrame = (id: number): Buffer => Buffer.from(`id: ${id}\n\n`);
 
 /** Milliseconds of silence after which server-sent events get a comment, so that clients and proxies keep the connection open. */
 export const keepAliveInterval = 15_000;
-/** Returns a comment, and the id if all changes up to it have been sent. */
+/** Returns a comment. Contains the id if all changes up to that version have been sent. */
 export const keepAliveFrame = (id?: number): Buffer =>
   Buffer.from(`: keep-alive\n${id === undefined ? '' : `id: ${id}\n`}\n`);
 

@@ -1,4 +1,7 @@
-/** Schedules watches whose filters search the bytes of objects. They are limited per user, and users rather than watches take turns. */
+/**
+ * Schedules watches whose filters search the bytes of objects. These watches are limited per user, and users rather
+ * than watches take turns.
+ */
 import { InProgress } from '../../runtime/bounded-cache.ts';
 import { Slice } from '../../runtime/slice.ts';
 import { Slots } from '../../runtime/slots.ts';
@@ -11,7 +14,7 @@ const maxLookUps = 1_000;
 
 interface Lane {
   readonly user: string;
-  /** Steps in the order in which they wait; at least one. */
+  /** Waiting steps in order; at least one. */
   readonly steps: Set<Step>;
 }
 

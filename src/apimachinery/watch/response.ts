@@ -17,7 +17,10 @@ export interface WatchResponse {
   readonly body: StreamedBody;
 }
 
-/** Writes the headers of a watch, or accepts its WebSocket, which always has messages whatever the Accept header requests. */
+/**
+ * Writes the headers of a watch, or accepts its WebSocket. The Accept header does not apply to a WebSocket, which
+ * always carries messages.
+ */
 export function beginWatch(req: Request, res: Response, serverSentEvents = false): WatchResponse {
   if (isHandshake(res)) {
     accept(req, res);

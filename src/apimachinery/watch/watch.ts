@@ -17,11 +17,13 @@ export interface WatchRequest<F> {
   readonly initialEvents: boolean;
   /** Marks the end of the initial events by a BOOKMARK. */
   readonly initialEventsEnd: boolean;
-  /** Sends a BOOKMARK each minute, and one before the end. */
+  /** Sends a BOOKMARK each minute and before the end. */
   readonly bookmarks: boolean;
   /** Sends server-sent events (HTML, section 9.2), whose id is the resourceVersion from which the client resumes. */
   readonly serverSentEvents?: boolean;
-  /** `from` is the last id that the client received, not a parameter of the URL, which the client would repeat. */
+  /**
+   * True if `from` is the last id that the client received, not a URL parameter. The client would repeat a parameter.
+   */
   readonly isResumed?: boolean;
   /** Milliseconds after which the server ends the watch. */
   readonly duration: number;
@@ -31,7 +33,7 @@ export interface WatchRequest<F> {
   readonly view: View<F>;
   /** View of the first frame: only the first Table has column definitions. */
   readonly firstView: View<F>;
-  /** Throws StatusError when the caller is no longer allowed to watch the same. */
+  /** Authorizes the watch again. Throws StatusError if the caller is no longer allowed to watch. */
   readonly recheck: () => Promise<void>;
   readonly onRecheck: RequestContext['onRecheck'];
   /** Signal that is aborted with a StatusError when the events no longer match the request. */
@@ -60,14 +62,14 @@ interface Part {
 const minute = 60_000;
 /** Milliseconds between the last BOOKMARK and the end of the watch. */
 const lastBookmark = 2_000;
-/** Approximate bytes of a part that is encoded for one watch. A part is smaller if the time slice ends before. */
+/** Approximate bytes of a part that is encoded for one watch. A part is smaller if the time slice ends earlier. */
 const partSize = 64 * 1024;
 const nothing = Buffer.alloc(0);
 
 /**
- * One open watch. As long as its client keeps up, it writes the parts that its channel has encoded for all watches. It
- * encodes events that only this watch needs (existing objects, history, changes that the client was too slow for) from
- * the store, at the client's pace. It remembers a position in the history and never has a queue.
+ * One open watch. As long as its client keeps up, the watch writes the parts that its channel has encoded for all
+ * watches. The watch itself encodes events that only it needs (existing objects, history, changes that the client was
+ * too slow for) from the store, at the client's pace. The watch stores a position in the history and never has a queue.
  */
 export class Watch<F> {
   readonly channel: Channel<F>;
@@ -85,7 +87,7 @@ export class Watch<F> {
   /** Changes up to this resourceVersion are not sent: the watch may start ahead of this replica's cache. */
   #after: number;
   #bookmarkIsDue = false;
-  /** True if the next part of the channel is the one that this watch needs. */
+  /** True if this watch needs the next part of the channel. */
   #follows = false;
   #isCatchingUp = false;
   #isOver = false;
@@ -179,7 +181,7 @@ export class Watch<F> {
     const { history, resourceVersion } = this.#store;
     const isCurrent = this.#isUpToDate && this.#position === history.position && resourceVersion >= this.#after;
     const { framing } = this.channel.options;
-    // A full body means that the client has unread data, so it needs no comment.
+    // A full body means that the client has unread data, so no keep-alive comment is needed.
     const part = this.#body.isFull
       ? nothing
       : framed(framing, [keepAliveFrame(isCurrent ? resourceVersion : undefined)]);
@@ -207,7 +209,7 @@ export class Watch<F> {
     this.end();
   }
 
-  /** Sends from the store what the client has not received, unless that is in progress. */
+  /** Sends from the store the changes that the client has not received, unless that is already in progress. */
   catchUp(): void {
     if (this.#isCatchingUp || this.#isOver) return;
     this.#isCatchingUp = true;
@@ -249,8 +251,8 @@ export class Watch<F> {
   };
 
   /**
-   * Applies the filters one by one to the next object states. Returns false if the time slice ends before all are
-   * decided.
+   * Applies the filters one by one to the next object states. Returns false if the time slice ends before all filters
+   * are applied.
    */
   #decide(slice: Slice): boolean {
     const { filters } = this.channel.options;
@@ -283,7 +285,7 @@ export class Watch<F> {
       if (this.#body.isFull) await this.#body.drained();
       else if (slice.isOver) await slice.next();
       else {
-        // Nothing may be awaited between finding no more changes and setting #follows.
+        // This code must not await anything between finding no more changes and setting #follows.
         const part = this.#next(slice);
         if (part === undefined) break;
         if (part.length > 0) this.#write(part);

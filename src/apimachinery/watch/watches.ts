@@ -1,6 +1,6 @@
 /**
  * Serves the watches of a resource (k8s.io/apiserver pkg/endpoints/handlers/watch.go and pkg/storage/cacher). Changes
- * that the store receives in one turn of the event loop are encoded once for all watches that see the same. They are
+ * that the store receives in one turn of the event loop are encoded once for all watches that see the same changes, and
  * then written to each connection.
  */
 import type { Request, Response } from 'express';
@@ -39,7 +39,7 @@ export class Watches<F> {
   /** Position of the first pending change in the store's history. */
   #position = 0;
   #isSending = false;
-  /** Arrivals of the pending changes, by `performance.now()`. */
+  /** Arrival times of the pending changes, by `performance.now()`. */
   #arrivals: number[] = [];
   #unsubscribe: (() => void) | undefined;
 
@@ -53,7 +53,7 @@ export class Watches<F> {
     const { from, serverSentEvents, isResumed } = request;
     const position = from === undefined ? store.history.position : store.history.positionAfter(from);
     const tooOld = (): StatusError => expired(`too old resource version: ${from} (${store.history.since})`);
-    // After status 200, a client of server-sent events would repeat the same request forever.
+    // If the status were 200, a client of server-sent events would repeat the same request forever.
     if (position === undefined && serverSentEvents === true && isResumed !== true && !isHandshake(res)) throw tooOld();
     const response = beginWatch(req, res, serverSentEvents);
     const { format, body } = response;
@@ -126,11 +126,11 @@ export class Watches<F> {
     if (!watch.isOver) this.#open.set(watch, this.#wheel.put(watch, watch.due));
   }
 
-  /** Sends pending changes a turn of the event loop later, so that all changes of one turn are sent together. */
+  /** Sends pending changes in the next turn of the event loop, so that all changes of one turn are sent together. */
   async #sendPending(): Promise<void> {
     this.#isSending = true;
     while (this.#pending.length > 0) {
-      // Waiting between two parts lets a client that keeps up read one part before the next one is written.
+      // Waiting between two parts lets a client that keeps up read a part before the next part is written.
       await turn();
       const changes = this.#takePending();
       const [oldest] = this.#arrivals.splice(0, changes.length);
@@ -156,12 +156,12 @@ export class Watches<F> {
     return this.#pending.splice(0, count);
   }
 
-  /** Sends changes to all watches. It pauses for single turns, so that it gets every other turn while other work is running. */
+  /** Sends changes to all watches. The loop pauses for single turns, so that other work gets every other turn. */
   async #send(changes: readonly Change<F>[], start: number): Promise<void> {
     const end = start + changes.length;
     let slice = new Slice();
     for (const channel of this.#channels) {
-      // The watches of a channel in lanes encode changes in the lanes of their users.
+      // If a channel is in lanes, its watches encode changes in the lanes of their users.
       const part = channel.isInLanes ? undefined : this.#partOf(channel, changes);
       for (const watch of channel.watches) {
         if (slice.isOver) {

@@ -40,13 +40,16 @@ export class AccessTokens {
     return this.#validate(this.#tokens.verifyForCluster(token));
   }
 
-  /** Validates a bearer token: an access token or an id_token, also of a user who must change their password first. */
+  /**
+   * Validates a bearer token: an access token or an id_token. The token is also valid for a user who must change their
+   * password first.
+   */
   async validateBearer(token: string): Promise<ValidToken<TokenClaims> | undefined> {
     const claims = this.#tokens.verifyBearer(token);
     return claims && this.#find(claims, await this.#sessions.active(claims.sid));
   }
 
-  /** Validates a bearer token by its fingerprint from caches alone. Returns undefined also if that needs any request. */
+  /** Validates a bearer token by its fingerprint from caches alone. Returns undefined if that would need a request. */
   known(fingerprint: string): ValidToken<TokenClaims> | undefined {
     const claims = this.#tokens.known(fingerprint);
     return claims && withoutPasswordChange(this.#find(claims, this.#sessions.known(claims.sid)));

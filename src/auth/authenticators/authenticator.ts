@@ -12,12 +12,12 @@ export type Source = string | { readonly streamsOf: string };
  */
 export type Authenticator = (request: Request, source: Source) => UserInfo | undefined | Promise<UserInfo | undefined>;
 
-/** Authenticates a bearer token that was extracted from a request, like Authenticator. */
+/** Like Authenticator, for a bearer token that was extracted from a request. */
 export interface TokenAuthenticator {
   (token: string, source: Source): Promise<UserInfo | undefined>;
   /**
-   * Returns the user of a cached token by its fingerprint. Returns undefined if anything must be requested or refused: the token is then
-   * authenticated in full.
+   * Returns the user of a cached token by its fingerprint. Returns undefined if that would need a request, or if the
+   * token must be refused. The token is then authenticated in full.
    */
   readonly known?: (fingerprint: string) => UserInfo | undefined;
 }

@@ -7,7 +7,10 @@ const scheme = /^bearer +(.*)$/i;
 /** Returns whether a text is a token68 (RFC 6750 section 2.1). */
 export const isBearerToken = (text: string): boolean => /^[A-Za-z0-9\-._~+/]+=*$/.test(text);
 
-/** Returns what follows the scheme Bearer in a header Authorization, token or not; undefined for another scheme. */
+/**
+ * Returns the text after the scheme Bearer in an Authorization header, whether or not it is a token; undefined for
+ * another scheme.
+ */
 export const bearerCredentials = (header: string | undefined): string | undefined => scheme.exec(header ?? '')?.[1];
 
 const isAuthorization = (name: string | undefined): boolean =>

@@ -1,15 +1,14 @@
 /**
- * Verifies the certificate of a TLS client as kube-apiserver does: x509.Certificate.Verify of Go with the other
- * certificates that the client presented as intermediates, and ExtKeyUsageClientAuth (k8s.io/apiserver
+ * Verifies the certificate of a TLS client like kube-apiserver: x509.Certificate.Verify of Go with
+ * ExtKeyUsageClientAuth, and with the other certificates of the client as intermediates (k8s.io/apiserver
  * pkg/authentication/request/x509). Node's own verification is not used: it follows OpenSSL's rules, runs only once per
- * handshake, and tries only one issuer of a name (ADR 10).
- * This is stricter than Go: a CA cannot be a client, the issuer must be the one that authorityKeyIdentifier names, and
- * a CA with name constraints is refused.
+ * handshake, and tries only one issuer per name (ADR 10). The rules here are stricter than those of Go: a CA cannot be
+ * a client, authorityKeyIdentifier must identify the issuer, and a CA with name constraints is refused.
  */
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 
-/** A DER element (ITU-T X.690). The parser supports only what certificates need that OpenSSL has already parsed. */
+/** A DER element (ITU-T X.690). The parser supports only elements of certificates that OpenSSL has already parsed. */
 interface Element {
   readonly tag: number;
   readonly content: Buffer;
@@ -64,7 +63,10 @@ export function verifiedUntil(
 ): number | undefined {
   let signatures = 0;
 
-  /** Extends the chain, which starts with the leaf, to a trusted authority. Returns the time until which it is valid, if it can. */
+  /**
+   * Extends the chain, which starts with the leaf, to a trusted authority. Returns the time until which the chain is
+   * valid; undefined if it cannot be extended.
+   */
   function search(chain: readonly X509Certificate[], until: number): number | undefined {
     const child = chain.at(-1) as X509Certificate;
     if (authorities.some((authority) => isSame(authority, child))) return until;
@@ -100,7 +102,7 @@ function mayIssue(certificate: X509Certificate, below: number, now: number): boo
 const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyExtendedKeyUsage = '2.5.29.37.0';
 
-/** Checks that apply to every certificate of a chain, the authority included. */
+/** Returns whether a certificate passes the checks for every certificate of a chain, including the authority. */
 function mayBeIn(certificate: X509Certificate, now: number): boolean {
   const { validFromDate, validToDate, keyUsage: usages } = certificate;
   if (now < validFromDate.getTime() || now > validToDate.getTime()) return false;
@@ -109,11 +111,11 @@ function mayBeIn(certificate: X509Certificate, now: number): boolean {
 }
 
 interface Details {
-  /** The signature uses MD5 or SHA-1. */
+  /** True if the signature uses MD5 or SHA-1. */
   readonly isWeaklySigned: boolean;
   /** True if there are no name constraints, and all critical extensions are among the understood ones. */
   readonly isUnderstood: boolean;
-  /** According to basicConstraints, regardless of keyUsage. */
+  /** True if basicConstraints mark a CA, regardless of keyUsage. */
   readonly isCA: boolean;
   readonly pathLength: number | undefined;
 }

@@ -21,7 +21,10 @@ const limits = { maxEntries: 10_000, maxBytes: 16 * 1024 * 1024 };
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
 const queue = { total: 2_000, perUser: 400, timeout: 5_000 };
-/** Queue of the rechecks of streams. All streams of a user, at most 1,000, are rechecked together, and each may have its own token. */
+/**
+ * Limits of the queue for rechecks of streams. All streams of a user, at most 1,000, are rechecked together, and each
+ * may have its own token.
+ */
 const recheckQueue = { total: 10_000, perUser: 1_000, timeout: 10_000 };
 const maxTokenLength = 16 * 1024;
 
@@ -84,13 +87,13 @@ async function requestReview(
 }
 
 /**
- * Authenticates ServiceAccount tokens, and all others that kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Only JWTs are
- * reviewed, and they must be valid for one of the `audiences`.
+ * Authenticates ServiceAccount tokens, and all other tokens that kube-apiserver accepts, by TokenReview
+ * (authentication.k8s.io/v1). Only JWTs are reviewed, and they must be valid for one of the `audiences`.
  *
- * - Results are cached for seconds. Refusals have a separate cache, so that forged tokens do not evict valid ones.
- * - Each address holds only a few slots, so that reviews for others stay fast.
+ * - Results are cached for seconds. Refusals have a separate cache, so that forged tokens do not evict valid tokens.
+ * - Each address holds only a few slots, so that reviews for other addresses stay fast.
  * - Rechecks of open streams have their own slots, which forged tokens cannot fill.
- * - All issuers except that of this server's own ServiceAccount token share few slots.
+ * - All issuers except the issuer of this server's own ServiceAccount token share few slots.
  */
 export function tokenReview(
   client: KubeClient,
@@ -121,7 +124,7 @@ export function tokenReview(
       const slots = typeof source === 'string' ? await slotsFor(issuer) : rechecks;
       const holder = sourceHolder(source);
       return await slots.run(holder, async () => {
-        // While this review waited, that of another holder may have completed.
+        // While this review waited, the review for another holder may have completed.
         const known = accepted.get(key);
         if (known !== undefined || refused.has(key)) return known;
         const user = await requestReview(client, token, await audiences());
@@ -135,7 +138,7 @@ export function tokenReview(
     }
   }
 
-  /** Joins a review in progress of the same holder only, so that no holder waits for the slots of another one. */
+  /** Joins a review in progress of the same holder only, so that no holder waits for the slots of another holder. */
   async function review(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
     const key = `${fingerprint(token)} ${keysOf(sourceHolder(source))[0]}`;
     let reviewed = inProgress.get(key);

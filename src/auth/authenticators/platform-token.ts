@@ -32,7 +32,10 @@ export class PasswordChangeRequired extends StatusError {
 
 /** Authenticates access tokens of this server, and id_tokens of the clients that `gateway.idTokenClients` lists. */
 export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
-  /** Users by subject and session ID. Each object is reused, because the gateway caches impersonation headers by it. */
+  /**
+   * Users by subject and session ID. Each object is reused, because it is the key of the gateway's cache of
+   * impersonation headers.
+   */
   const users = new WeakMap<object, Map<string, UserInfo>>();
 
   function userOf({ subject, session, claims: { sid } }: ValidToken<TokenClaims>): UserInfo {

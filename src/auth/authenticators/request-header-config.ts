@@ -1,6 +1,6 @@
 /**
  * Reads how the aggregator authenticates itself from the ConfigMap kube-system/extension-apiserver-authentication,
- * which kube-apiserver writes. It is watched, because the CAs rotate (k8s.io/apiserver
+ * which kube-apiserver writes. The ConfigMap is watched, because the CAs rotate (k8s.io/apiserver
  * pkg/authentication/request/headerrequest).
  */
 import { X509Certificate } from 'node:crypto';
@@ -108,7 +108,7 @@ export class RequestHeaderSource {
     this.#informer.stop();
   }
 
-  /** The configuration in force; undefined if no headers are trusted. */
+  /** Configuration in force; undefined if no headers are trusted. */
   get value(): RequestHeaderConfig | undefined {
     return this.#value?.refused === undefined ? this.#value : undefined;
   }

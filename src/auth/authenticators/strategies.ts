@@ -1,6 +1,6 @@
 /**
- * passport strategies, one for each way in which a request carries an identity. A strategy that finds no credential of its kind fails, and
- * passport tries the next one. The first credential found decides.
+ * passport strategies, one for each way in which a request carries credentials. A strategy that finds no credential of
+ * its kind fails, and passport tries the next strategy. The first credential found decides.
  */
 import type { Request } from 'express';
 import passport, { type AuthenticateOptions, type Strategy, type StrategyCreatedStatic } from 'passport';
@@ -16,7 +16,10 @@ interface Options extends AuthenticateOptions {
   readonly source: Source;
 }
 
-/** Authenticates by a bearer token (RFC 6750). `find` returns the text in place of the token, valid or not; undefined if there is none. */
+/**
+ * Authenticates by a bearer token (RFC 6750). `find` returns the text at the position of the token, valid or not;
+ * undefined if there is none.
+ */
 class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
   declare fail: StrategyCreatedStatic['fail'];
   declare readonly error: StrategyCreatedStatic['error'];
@@ -36,7 +39,8 @@ class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
       const problem = malformedToken(token);
       this.error(problem === undefined ? invalidToken() : malformedCredentials(problem));
     };
-    // The base class accepts one space after the scheme, RFC 9110 section 11.4 several. Tokens in body and query are not passed to it.
+    // RFC 9110 section 11.4 allows several spaces after the scheme, but the base class accepts only one. The base class
+    // does not see tokens in the body or the query.
     super.authenticate({ headers: { authorization: `Bearer ${token}` }, source } as unknown as Request);
   }
 }

@@ -26,7 +26,10 @@ export const isWebSocketRequest = ({ method, httpVersion, headers }: WebSocketRe
   method === 'GET' &&
   httpVersion === '1.1';
 
-/** Returns the first offered subprotocol that is not a token; undefined if there is none. The response must select one that was offered. */
+/**
+ * Returns the first offered subprotocol that is not a token; undefined if there is none. The response must select an
+ * offered subprotocol.
+ */
 export const subprotocolOf = ({ headers }: WebSocketRequest): string | undefined =>
   listed(headers['sec-websocket-protocol']).find((protocol) => !protocol.startsWith(bearerPrefix));
 

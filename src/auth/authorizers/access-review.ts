@@ -13,7 +13,7 @@ interface SubjectAccessReview {
 
 /** Milliseconds. */
 const maxDecisionAge = 10_000;
-/** Limits of concurrent reviews. One request may need a thousand, which wait in the queue of its user. */
+/** Limits of concurrent reviews. A single request may need a thousand reviews, which wait in the queue of its user. */
 const reviewSlots = {
   total: laneSizes.reviews,
   perUser: laneSizes.reviews / 2,

@@ -33,10 +33,16 @@ export interface Authorizer {
   authorize(user: UserInfo, attributes: Attributes, maxAge?: number): Promise<Decision>;
 }
 
-/** Maximum age of a decision in a recheck, in milliseconds, so that the streams of a user, which are rechecked together, share it. */
+/**
+ * Maximum age of a decision in a recheck, in milliseconds. The streams of a user are rechecked together and share the
+ * decision.
+ */
 const recheckAge = 1_000;
 
-/** Returns an authorizer for rechecks of open streams: decisions are new, and the streams of a user share them. */
+/**
+ * Returns an authorizer for rechecks of open streams. Decisions are at most `recheckAge` old, so the streams of a user
+ * share them.
+ */
 export const rechecking = (authorizer: Authorizer): Authorizer => ({
   authorize: (user, attributes) => authorizer.authorize(user, attributes, recheckAge),
 });

@@ -1,4 +1,7 @@
-/** OAuth client for the platform, with only what the plugin needs: kubectl waits for it at every call. */
+/**
+ * OAuth client for the platform, with only the functions that the plugin needs. kubectl waits for the plugin at every
+ * call.
+ */
 import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
 import { OutgoingClient, OutgoingError } from '../../runtime/outgoing.ts';
 import type { TokenServerResponse } from './responses.ts';

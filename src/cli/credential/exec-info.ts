@@ -4,7 +4,7 @@ import { UsageError } from '../../config/flags.ts';
 const apiVersion = 'client.authentication.k8s.io/v1';
 
 export interface ExecInfo {
-  /** A user is at the terminal. */
+  /** True if a user is at the terminal. */
   readonly interactive: boolean;
   /** URL of kubectl's cluster. */
   readonly server: string | undefined;
@@ -12,7 +12,7 @@ export interface ExecInfo {
   readonly ca: string | undefined;
 }
 
-/** Parses KUBERNETES_EXEC_INFO. If it is not set, a user has called the plugin by hand. Throws UsageError. */
+/** Parses KUBERNETES_EXEC_INFO. If the variable is not set, a user has called the plugin by hand. Throws UsageError. */
 export function execInfoOf(text: string | undefined): ExecInfo {
   if (text === undefined) return { interactive: true, server: undefined, ca: undefined };
   let info: { apiVersion?: unknown; spec?: { interactive?: unknown; cluster?: Record<string, unknown> } };

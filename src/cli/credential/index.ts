@@ -1,6 +1,6 @@
 /**
- * `platform-apiserver credential`: credential plugin for kubectl (client.authentication.k8s.io/v1). Prints a valid token. Refreshes an
- * expired one, or lets the user log in.
+ * `platform-apiserver credential`: credential plugin for kubectl (client.authentication.k8s.io/v1). Prints a valid
+ * token. Refreshes an expired token, or lets the user log in.
  */
 import { iamAPIVersion } from '../../config/names.ts';
 import { readFlagFile } from '../../config/flag-file.ts';
@@ -11,11 +11,11 @@ import { execCredential, execInfoOf, type ExecInfo } from './exec-info.ts';
 import { logins, type TerminalLogin } from './logins.ts';
 import { cacheFile, forgetTokens, readTokens, writeTokens, type CachedTokens } from './token-cache.ts';
 
-/** Milliseconds before its expiry at which a token is refreshed. */
+/** Minimum remaining milliseconds of a token; it is refreshed before use if fewer remain. */
 const minLife = 30_000;
 /**
- * Milliseconds for which a cached token is used without a refresh. Its session may have been revoked in the meantime: kubectl would
- * send the token until it expires, and the user would not be asked to log in.
+ * Milliseconds for which a cached token is used without a refresh. The session of the token may have been revoked in
+ * the meantime. Without this limit, kubectl would send the token until its expiry, and never prompt the user to log in.
  */
 const maxUnchecked = 60_000;
 /** Prints the CA that kubectl passes to the plugin. */
@@ -107,7 +107,7 @@ class Plugin {
       return await this.#refresh({ grant_type: 'refresh_token', refresh_token: cached.refreshToken });
     } catch (error) {
       if (error instanceof OAuthRefusal && error.error === 'invalid_grant') return undefined;
-      // The platform cannot be reached, but the API server that accepts its tokens may be.
+      // The API server that accepts the tokens of the platform may be reachable although the platform is not.
       if (isValid) return cached;
       throw error;
     }
@@ -125,10 +125,10 @@ class Plugin {
       : await this.#refresh({ grant_type: 'refresh_token', refresh_token: String(response['refresh_token']) });
   }
 
-  /** Throws if the user must change the password first, which the terminal login does not support. */
+  /** Throws if the user must change the password first. The terminal login does not support that. */
   async #assertPasswordChanged({ accessToken }: CachedTokens): Promise<void> {
     if (this.#flags.login !== 'password') return;
-    // If the request fails, continue: a user without rights gets an error from the next request.
+    // A failure is ignored: a user without rights gets an error from the next request.
     const { spec } = await this.#server.get(`/kapis/${iamAPIVersion}/users/~`, accessToken).catch(() => nothing);
     if ((spec as { passwordChangeRequired?: unknown } | undefined)?.passwordChangeRequired === true)
       throw new Error(`change your password in a browser first: ${new URL('/oauth/login', this.#url).href}`);
@@ -155,7 +155,7 @@ class Plugin {
   /** Returns the command with which a user can log in for the next calls. */
   get #command(): string {
     const { caFile, login, username, audience } = this.#flags;
-    // At a terminal kubectl does not pass the CA of its cluster.
+    // At a terminal, kubectl does not pass the CA of its cluster to the command.
     const isClusters = caFile === undefined && this.#hasCA;
     const values = { server: this.#url, 'ca-file': isClusters ? 'FILE' : caFile, login, username, audience };
     const given = Object.entries(values).flatMap(([name, value]) =>

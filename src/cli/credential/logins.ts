@@ -1,4 +1,4 @@
-/** Logins at the terminal. Each returns the response of the token endpoint. */
+/** Logins at the terminal. Each login returns the response of the token endpoint. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promptSecretly } from '../hash-password.ts';
 import { deviceOf, maxInterval, type TokenServerResponse, terminalSafe } from './responses.ts';

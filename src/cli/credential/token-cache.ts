@@ -1,6 +1,6 @@
 /**
- * Caches tokens between calls in a file that only its owner can read. Needs no lock: two calls that refresh at once get the same
- * successor from the server, so both write the same content.
+ * Caches tokens between calls in a file that only its owner can read. No lock is needed: two calls that refresh at the
+ * same time get the same new token from the server, so both write the same content.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { chmod, constants, lstat, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
@@ -10,13 +10,13 @@ import { tokensIn } from './responses.ts';
 
 export interface CachedTokens {
   readonly accessToken: string;
-  /** Milliseconds since the epoch, as is `expiresAt`. */
+  /** Milliseconds since the epoch, like `expiresAt`. */
   readonly obtainedAt: number;
   readonly expiresAt: number;
   readonly refreshToken: string;
 }
 
-/** Returns the path of the file. `parts` identify what the tokens are for. */
+/** Returns the path of the file. `parts` identify the purpose of the tokens. */
 export const cacheFile = (parts: readonly string[], home: string = homedir()): string => {
   const name = createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
   return join(home, '.kube/cache/platform-apiserver', `${name}.json`);

@@ -1,7 +1,7 @@
 /**
- * Stores the bytes of objects contiguously in slabs outside the V8 heap. A list is written from few pieces, without
- * copying, where its order is the order of the bytes; `tidy` establishes that order. Objects beyond the limit of the
- * arena are packed.
+ * Stores the bytes of objects contiguously in slabs outside the V8 heap. If the order of a list is the order of the
+ * bytes, the list is written in few pieces, without copying. `tidy` establishes that order. Objects beyond the limit of
+ * the arena are packed.
  */
 import { Packer, packTogether } from './packed.ts';
 import { Slice, type SignalSource } from '../../runtime/slice.ts';
@@ -9,7 +9,7 @@ import type { Slab, StoredObject } from './stored-object.ts';
 
 const slabSize = 128 * 1024;
 const smallestSlab = 8 * 1024;
-/** Contiguous objects of at least this many bytes are not moved next to others. */
+/** Contiguous objects of at least this many bytes are not moved next to other objects. */
 const longRun = slabSize / 4;
 /** Bytes of replaced states that stay unpacked: watches read a replaced state immediately, if at all. */
 const maxFresh = 4 * 1024 * 1024;
@@ -46,7 +46,7 @@ export class Arena {
   /** Replaced states that are not packed yet, oldest first. */
   #fresh: StoredObject<unknown>[] = [];
   #freshBytes = 0;
-  /** Number of times that an object was moved into a slab, now and when `tidy` last finished. */
+  /** Number of moves of objects into a slab, now and when `tidy` last finished. */
   #moves = 0;
   #tidyMoves = 0;
 
@@ -55,7 +55,7 @@ export class Arena {
     this.#limit = limit;
   }
 
-  /** Bytes of the objects: slabs outside the V8 heap, and packed bytes, some of which are in it. */
+  /** Bytes of the objects: those in slabs outside the V8 heap, and packed bytes, some of which are in the heap. */
   get bytes(): number {
     return this.#slabBytes + this.#packedBytes;
   }
@@ -81,7 +81,7 @@ export class Arena {
     if (this.#freshBytes > maxFresh) this.#packOldest();
   }
 
-  /** Removes all other objects. */
+  /** Removes all objects except these. */
   retain(objects: ReadonlySet<StoredObject<unknown>>): void {
     this.#packedBytes = 0;
     for (const object of objects) this.#packedBytes += object.packedSize;
@@ -135,7 +135,7 @@ export class Arena {
     this.#tidyMoves = moves;
   }
 
-  /** Packs the oldest replaced states, together at least `runSize` bytes. */
+  /** Packs the oldest replaced states, at least `runSize` bytes together. */
   #packOldest(): void {
     const run: StoredObject<unknown>[] = [];
     let bytes = 0;
@@ -169,7 +169,7 @@ export class Arena {
 
   #settle(object: StoredObject<unknown>): void {
     this.#moves += 1;
-    // Small slabs, so that a small store wastes little.
+    // Slabs are small at first, so that a small store wastes little memory.
     const size = Math.min(slabSize, Math.max(smallestSlab, this.#slabBytes));
     if (object.length * 2 > size) return this.#newSlab(object.length).add(object);
     const full = this.#open;
@@ -188,7 +188,10 @@ export class Arena {
     return slab;
   }
 
-  /** Records that bytes of a slab are unused, and moves the other objects out of it once it is more than half empty. */
+  /**
+   * Records that bytes of a slab are unused, and moves the other objects out of the slab once it is more than half
+   * empty.
+   */
   #leave(slab: SharedSlab, bytes: number): void {
     slab.live -= bytes;
     if (slab === this.#open || slab.live * 2 > slab.used || !this.#slabs.has(slab)) return;
@@ -201,7 +204,7 @@ export class Arena {
     this.#slabBytes -= slab.memory.length;
   }
 
-  /** Packs the objects of the oldest slabs until the others fit into the limit. */
+  /** Packs the objects of the oldest slabs until the remaining slabs fit into the limit. */
   #makeRoom(): void {
     if (this.#slabBytes <= this.#limit) return;
     for (const slab of this.#slabs) {

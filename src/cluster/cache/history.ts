@@ -32,8 +32,8 @@ export class History<F> {
   /** The history contains every change after this resourceVersion. */
   #since = 0;
   /**
-   * The history misses changes after any older resourceVersion. Between this and `#since` it is unknown whether it
-   * does.
+   * The history misses changes after any older resourceVersion. For versions between this one and `#since`, it is
+   * unknown whether changes are missing.
    */
   #floor = 1;
 
@@ -46,7 +46,10 @@ export class History<F> {
     return resourceVersion >= this.#floor && resourceVersion < this.#since;
   }
 
-  /** Applies information that was requested at `oldestPosition`. Ignores it if changes have been removed since. */
+  /**
+   * Applies information that was requested at `oldestPosition`. Ignores the information if changes were removed in the
+   * meantime.
+   */
   recall(oldestPosition: number, { floor, since }: Recalled): void {
     if (oldestPosition !== this.oldestPosition) return;
     this.#floor = Math.max(this.#floor, floor);

@@ -10,11 +10,17 @@ type ChangeListener<T> = (type: ChangeType, object: T) => void;
 export interface InformerOptions extends Collection {
   readonly log: Logger;
   readonly clock: Clock;
-  /** See ReflectorOptions. A short time keeps `lastSignOfLife` more recent than the minute between two bookmarks. */
+  /**
+   * See ReflectorOptions. A short duration keeps `lastSignOfLife` more recent than bookmarks do, which arrive about
+   * each minute.
+   */
   readonly watchSeconds?: number;
 }
 
-/** Cache of the decoded objects of a small resource, updated by a watch (client-go's SharedInformer). Callers must not modify them. */
+/**
+ * Cache of the decoded objects of a small resource, updated by a watch (client-go's SharedInformer). Callers must not
+ * modify the objects.
+ */
 export class Informer<T extends KubeObject> {
   readonly #options: InformerOptions;
   readonly #objects = new Map<string, T>();
@@ -64,8 +70,9 @@ export class Informer<T extends KubeObject> {
   }
 
   /**
-   * Calls the listener for each change, including the objects of the first list (ADDED) and the differences found by a later list.
-   * A DELETED object has its last known state. If a listener throws, the error is logged and the others are still called.
+   * Calls the listener for each change, including the objects of the first list (ADDED) and the differences found by a
+   * later list. A DELETED object has its last known state. If a listener throws, the error is logged and the other
+   * listeners are still called.
    */
   onChange(listener: ChangeListener<T>): void {
     this.#listeners.push(listener);

@@ -1,6 +1,7 @@
 /**
- * Finds the byte offsets of parts of a JSON text without decoding it, because objects are returned as kube-apiserver wrote them. The text
- * must be valid JSON, as kube-apiserver's is; the functions throw if it is truncated.
+ * Finds the byte offsets of parts of a JSON text without decoding it, because objects are returned as kube-apiserver
+ * wrote them. The text must be valid JSON, like all responses of kube-apiserver. The functions throw if the text is
+ * truncated.
  */
 
 const quote = 0x22;
@@ -12,7 +13,10 @@ const closeBracket = 0x5d;
 const comma = 0x2c;
 const colon = 0x3a;
 
-/** kube-apiserver sent an unexpected response. Messages do not quote it, so they are logged, unlike those of a SyntaxError. */
+/**
+ * Error for an unexpected response of kube-apiserver. Messages do not quote the response and can therefore be logged,
+ * unlike those of a SyntaxError.
+ */
 export class MalformedResponseError extends Error {
   override readonly name = 'MalformedResponseError';
 }
@@ -87,13 +91,16 @@ function valueAfter(text: Buffer, keyEnd: number): number {
   return skipSpace(text, separator + 1);
 }
 
-/** Returns the offset of the next member or element, or of the closing bracket, after one that ends at `end`. */
+/**
+ * Returns the offset of the next member or element, or of the closing bracket. The previous member or element ends at
+ * `end`.
+ */
 function nextAfter(text: Buffer, end: number): number {
   const i = skipSpace(text, end);
   return text[i] === comma ? skipSpace(text, i + 1) : i;
 }
 
-/** Returns the members of the object whose brace is at `at`, in order. `until`: the key of the last member to return. */
+/** Returns the members of the object whose brace is at `at`, in order. Stops after the member with the key `until`. */
 export function membersOf(text: Buffer, at: number, until?: string): Member[] {
   if (text[at] !== openBrace) throw new MalformedResponseError(`no JSON object at byte ${at}`);
   const found: Member[] = [];
@@ -153,13 +160,16 @@ export function elementsOf(text: Buffer, at: number): Buffer[] {
 
 const metadataKey = Buffer.from('"metadata":{');
 
-/** Decodes an object, or an event with an object, without metadata.managedFields: a third of the text, and never used decoded. */
+/**
+ * Decodes an object, or an event with an object, without metadata.managedFields. These are a third of the text, and no
+ * code uses them in decoded form.
+ */
 export function decodeWithoutManagedFields(text: Buffer): unknown {
   const metadata = text.indexOf(metadataKey);
   const found = metadata === -1 ? [] : membersOf(text, metadata + metadataKey.length - 1, 'managedFields');
   const last = found.at(-1);
   if (last?.key !== 'managedFields') return JSON.parse(text.toString('utf8'));
-  // Removes the comma before managedFields, or the one after it if it is the first member.
+  // Removes the comma before managedFields, or the comma after managedFields if that is the first member.
   const from = found.length === 1 ? last.start : (found.at(-2) as Member).end;
   const to = found.length === 1 && text[last.end] === comma ? last.end + 1 : last.end;
   return JSON.parse(text.toString('utf8', 0, from) + text.toString('utf8', to));

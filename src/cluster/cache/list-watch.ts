@@ -12,7 +12,7 @@ export interface Collection {
   /** Path of the collection, such as /api/v1/nodes. */
   readonly path: string;
   readonly fieldSelector?: string;
-  /** Requests metav1.PartialObjectMetadata. */
+  /** True to request metav1.PartialObjectMetadata. */
   readonly metadataOnly?: boolean;
 }
 

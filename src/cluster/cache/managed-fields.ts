@@ -1,13 +1,13 @@
 /**
- * Stores the managedFields of many objects. They record who manages which fields, so objects from the same source differ only in times,
- * addresses and uids: the text that they share is stored once, as a template.
+ * Stores the managedFields of many objects. managedFields record who manages which fields. Those of objects from the
+ * same source differ only in times, addresses and uids, so their common text is stored once, as a template.
  */
 import { LRUCache } from 'lru-cache';
 import { Packer, type Packed } from './packed.ts';
 
 /** Values that differ between objects: times of writes, and list keys that are addresses or uids. */
 const ownValues = /("time":"|\\"(?:ip|uid)\\":\\")([^"\\]*)/g;
-/** Replaces an own value in a template. JSON texts do not contain it. */
+/** Replaces an object's own value in a template. JSON texts do not contain it. */
 const placeholder = '\0';
 /** Maximum characters of all templates, including unused ones. */
 const maxTemplates = 2 * 1024 * 1024;
@@ -47,7 +47,7 @@ export class ManagedFields {
   });
   readonly #packer = new Packer();
 
-  /** Returns the packed bytes: own values if their template is known, else the deflated text. */
+  /** Returns the packed bytes: only the object's own values if the template is known, otherwise the deflated text. */
   pack(bytes: Buffer): Packed {
     if (bytes.includes(placeholder)) return this.#packer.pack(bytes);
     const values: string[] = [];

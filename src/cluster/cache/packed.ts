@@ -9,10 +9,11 @@ const maxTextLength = 4096;
 /** Minimum bytes that are compressed. */
 const minLength = 256;
 /**
- * zlib clears its memory for each call. This amount suffices for an object, and compresses it in a third of the time.
+ * zlib clears its memory for each call. This memory level suffices for an object, and compression takes a third of the
+ * time.
  */
 const deflation = { level: 3, memLevel: 5, windowBits: 14 };
-/** Maximum replacements of the dictionary by one that is more similar to the bytes. */
+/** Maximum number of times that the dictionary is replaced by a more similar one. */
 const maxDictionaries = 8;
 
 /** Bytes in a compressed form. */
@@ -67,10 +68,12 @@ export class Packer {
   }
 }
 
-/** Options for similar bytes, whose repetitions level 1 finds too. */
+/** Options for similar bytes. Level 1 finds their repetitions too. */
 const runDeflation = { level: 1 };
 
-/** Packs similar bytes together, which takes a fifth of the time. Reading them in order is fast. */
+/**
+ * Packs similar bytes together, in a fifth of the time that packing one by one takes. Reading them in order is fast.
+ */
 export function packTogether(all: readonly Buffer[]): readonly Packed[] {
   const whole = Buffer.concat(all);
   const run = new Run(deflateRawSync(whole, runDeflation), whole.length);
@@ -96,7 +99,9 @@ class Run {
     return this.#deflated.length / this.#length;
   }
 
-  /** Original bytes of all parts. They are weakly cached, because a reader of one part usually reads the next. */
+  /**
+   * Original bytes of all parts. The bytes are weakly cached, because a reader of one part usually reads the next part.
+   */
   get memory(): Buffer {
     let memory = this.#inflated?.deref();
     if (memory === undefined) {

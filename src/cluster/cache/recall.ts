@@ -1,7 +1,8 @@
 /**
- * Finds out whether a history is complete for resourceVersions before its first list. A resourceVersion counts the changes of every
- * resource, and the cache of a quiet resource may be at an older one in another replica. A client that comes from there has missed
- * nothing. kube-apiserver knows this: a watch from that resourceVersion reports the changes.
+ * Finds out whether a history is complete for resourceVersions before its first list. A resourceVersion counts the
+ * changes of every resource, so the cache of a quiet resource in another replica may have an older resourceVersion. A
+ * client of that replica has missed nothing. A watch of kube-apiserver from that resourceVersion shows whether there
+ * were changes.
  */
 import type { Logger } from '../../runtime/logger.ts';
 import type { KubeClient } from '../client/client.ts';
@@ -17,7 +18,10 @@ export interface RecallOptions {
   /** Path of the collection, such as /api/v1/nodes. */
   readonly path: string;
   readonly history: Pick<History<unknown>, 'oldestPosition' | 'since' | 'isInDoubt' | 'recall'>;
-  /** Makes kube-apiserver fetch the latest resourceVersion, because bookmarks only report the one that it knows. */
+  /**
+   * Makes kube-apiserver fetch the latest resourceVersion, because bookmarks report only the version known to its own
+   * cache.
+   */
   readonly latest: () => Promise<unknown>;
   readonly log: Logger;
   readonly clock: Clock;
@@ -27,8 +31,9 @@ export interface RecallOptions {
 const maxWait = 4_000;
 
 /**
- * Returns a function that finds out whether the history is complete after a resourceVersion. It queries kube-apiserver
- * until it has the result, a request fails, or the signal is aborted. All callers share one request at a time.
+ * Returns a function that finds out whether the history is complete after a resourceVersion. The function queries
+ * kube-apiserver until the result is known, a request fails, or the signal is aborted. Callers share requests, of which
+ * one is in flight at a time.
  */
 export function createRecall({
   client,
@@ -42,7 +47,10 @@ export function createRecall({
   /** Oldest resourceVersion of the callers that arrived during the request. */
   let oldest = Infinity;
 
-  /** Returns the information on the changes after `from` up to `start`, the start of the history; undefined if there is none. */
+  /**
+   * Returns information about the changes after `from` up to `start`, the start of the history; undefined if no
+   * information is available.
+   */
   async function changesAfter(from: number, start: number, signal: AbortSignal): Promise<Recalled | undefined> {
     let floor = 0;
     try {

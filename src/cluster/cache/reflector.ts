@@ -1,6 +1,7 @@
 /**
  * Keeps a cache of one resource current: lists, then watches from the resourceVersion of the list, and repeats
- * (k8s.io/client-go tools/cache/reflector.go). Each object is passed on as the bytes of kube-apiserver and decoded.
+ * (k8s.io/client-go tools/cache/reflector.go). Receivers get each object both as the bytes from kube-apiserver and
+ * decoded.
  */
 import type { Logger } from '../../runtime/logger.ts';
 import { lists, watchEvents } from '../../runtime/metrics/definitions.ts';
@@ -15,8 +16,9 @@ export interface ReflectorOptions<T> extends Collection {
   readonly log: Logger;
   readonly clock: Clock;
   /**
-   * Duration of a watch in seconds, after which it is resumed. This proves that no change was missed: `lastSignOfLife` is never older
-   * while kube-apiserver is healthy, and is soon recent again after an outage. Default: 5 to 10 minutes, with a bookmark about each minute.
+   * Duration of a watch in seconds, after which the watch is resumed. A resumed watch proves that no change was missed.
+   * While kube-apiserver is healthy, `lastSignOfLife` is therefore never older than this duration. Default: 5 to 10
+   * minutes, with a bookmark about each minute.
    */
   readonly watchSeconds?: number;
   /**
@@ -33,8 +35,9 @@ export interface ReflectorOptions<T> extends Collection {
 }
 
 /**
- * The request in flight, or the next one. A streaming list is a watch whose first events are all objects; it becomes `watch` when these
- * are complete. A paged list that expires between two pages is repeated as one whole page.
+ * The request in flight, or the next one. A streaming list is a watch whose first events are all existing objects. The
+ * state becomes `watch` when these are complete. A paged list that expires between two pages is repeated as one whole
+ * page.
  */
 type State = 'streaming list' | 'paged list' | 'whole list' | 'watch';
 
@@ -43,20 +46,26 @@ const minDelay = 500;
 const maxDelay = 30_000;
 /**
  * Milliseconds without data after which a request is interrupted. kube-apiserver sends a bookmark about each minute
- * (bookmarkFrequency), unless nothing ever changed.
+ * (bookmarkFrequency), unless the resource has never changed.
  */
 const maxSilence = 75_000;
-/** Duration of a watch whose bookmark comes after one second: kube-apiserver sends the last one 2 s before the end. */
+/**
+ * Duration in seconds of a watch that gets a bookmark after one second: kube-apiserver sends the last bookmark 2 s
+ * before the end.
+ */
 export const hurriedSeconds = 3;
 
 /** Returns true for 410: kube-apiserver no longer has the resourceVersion, or the list that was read in pages. */
 const isExpired = (error: unknown): boolean =>
   error instanceof KubeError && (error.code === 410 || error.reason === 'Expired');
 
-/** Returns true if the cluster has no streaming lists: it rejects their parameters, as invalid or as forbidden for watch. */
+/**
+ * Returns true if the cluster does not support streaming lists and rejects their parameters, as invalid or as forbidden
+ * for a watch.
+ */
 const isRefused = (error: unknown): boolean => error instanceof KubeError && (error.code === 400 || error.code === 422);
 
-/** An event could not be applied, so the change is missing from the cache. */
+/** Error for an event that could not be applied, so that the change is missing from the cache. */
 class LostEvent extends Error {}
 
 export class Reflector<T> {
@@ -229,7 +238,7 @@ export class Reflector<T> {
     log.info('listed', { path, items: items.length, resourceVersion });
   }
 
-  /** Chooses the next request after an error. Returns the milliseconds until it. */
+  /** Chooses the next request after an error. Returns the milliseconds until that request. */
   #recover(error: unknown): number {
     const { log, path } = this.#options;
     // kube-apiserver may send nothing while nothing changes: the next watch shows whether it is healthy.
@@ -241,11 +250,11 @@ export class Reflector<T> {
       return 0;
     }
     const expired = isExpired(error);
-    // If kube-apiserver refuses to resume a watch, it can list, whatever failed before.
+    // If kube-apiserver refuses to resume a watch, a list succeeds, so earlier failures cause no delay.
     const delay = expired && (this.#state === 'watch' || this.#failures === 0) ? 0 : this.#backoff();
     this.#failures += 1;
     this.#state = this.#stateAfter(error);
-    // 429: the storage of a new CustomResourceDefinition is being prepared.
+    // 429 means that the storage of a new CustomResourceDefinition is being prepared.
     const level = error instanceof KubeError && error.code === 429 ? 'info' : 'warn';
     log.log(level, expired ? 'resourceVersion expired, listing again' : 'list or watch failed', { path, error, delay });
     return delay;

@@ -1,11 +1,14 @@
-/** Selections of lists. They are cached in their order and updated by every change, so that the next identical request needs no search. */
+/**
+ * Selections of lists. A selection is cached in its order and updated by every change, so that the next identical
+ * request needs no search.
+ */
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import type { Change } from './history.ts';
 import { byName, follow, stateAfter, type Compare } from './order.ts';
 import { sortInSlices, visitInSlices, type SignalSource } from '../../runtime/slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
-/** Condition on objects. It must be deterministic. */
+/** Condition on objects. The condition must be deterministic. */
 export interface ObjectFilter<F> {
   (object: StoredObject<F>): boolean;
   /** Full description of the condition. A selection without it is not cached. */
@@ -26,7 +29,10 @@ export interface ObjectOrder<F> {
   readonly sort?: (objects: readonly Stored[], waiting: SignalSource) => Promise<Stored[]>;
 }
 
-/** Orders by a value of each object, then by name. Finds each value once per sort, because an object memoizes only few values. */
+/**
+ * Orders by a value of each object, then by name. Computes each value once per sort, because an object memoizes only
+ * few values.
+ */
 export function orderByValue<V>(
   key: string,
   find: (object: Stored) => V,
@@ -72,7 +78,7 @@ interface Selection {
   readonly objects: Stored[];
 }
 
-/** Combines conditions. Returns a single one as it is, because it is evaluated for every object. */
+/** Combines conditions. Returns a single condition unchanged, because a wrapper would be called for every object. */
 export function all<T>(conditions: readonly ((object: T) => boolean)[]): (object: T) => boolean {
   const [first, second] = conditions;
   if (first === undefined) return () => true;
@@ -139,7 +145,7 @@ export class Selections {
     const cached = key === undefined ? undefined : this.#cached.get(key);
     if (cached !== undefined) return use(cached.objects);
     if (key !== undefined) {
-      // Concurrent identical requests wait for the first.
+      // Concurrent identical requests wait for the first request.
       const inProgress = this.#inProgress.get(key);
       if (inProgress !== undefined) {
         await inProgress;
@@ -167,7 +173,7 @@ export class Selections {
 
   change(change: Change<unknown>): void {
     let bytes = 0;
-    // The cache only has the sizes at which the selections were added.
+    // The cache knows only the sizes that the selections had when they were added.
     this.#cached.retain((selection) => {
       followChange(selection, change);
       bytes += pointerSize * selection.objects.length;
@@ -220,7 +226,7 @@ export class Selections {
     }
   }
 
-  /** Returns all objects in the order, if that is maintained or cached. */
+  /** Returns all objects in the order, if that order is maintained or cached. */
   #ordered(order: ObjectOrder<unknown>): readonly Stored[] | undefined {
     const maintained = this.#source.ordered(order.key);
     if (maintained !== undefined) return maintained;
@@ -235,7 +241,7 @@ export class Selections {
     for (const { indexed } of filters) {
       if (indexed === undefined) continue;
       const index = this.#indexes.get(indexed.index);
-      // Other requests may have evicted it meanwhile.
+      // Other requests may have evicted the index in the meantime.
       if (index === undefined) continue;
       const sets = [...new Set(indexed.values)].flatMap((value) => index.get(value) ?? []);
       const size = sets.reduce((sum, set) => sum + set.size, 0);

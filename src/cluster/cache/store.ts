@@ -1,6 +1,6 @@
 /**
- * Cached objects of one resource, which a reflector updates: by key, in the orders of lists, and with the last changes,
- * so that a watch can start at an earlier resourceVersion (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
+ * Cached objects of one resource, by key and in the orders of lists. A reflector updates them. The last changes are
+ * kept, so that a watch can start at an earlier resourceVersion (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
 import { History, maxChanges, type Change } from './history.ts';
@@ -22,8 +22,8 @@ const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key
 /** Maximum bytes of unpacked objects. */
 const maxPlainBytes = 256 * 1024 * 1024;
 /**
- * Maximum changes of a list that are applied to the orders one by one: a single one moves all objects behind it in an
- * array.
+ * Maximum changes of a list that are applied to the orders one by one, because each change moves all later objects of
+ * an array.
  */
 const maxSingleChanges = 100;
 /** Approximate bytes of an object in the V8 heap. */
@@ -123,7 +123,8 @@ export class Store<F> {
   }
 
   /**
-   * Returns all objects by name at a resourceVersion; undefined if its history is incomplete or it is not reached yet.
+   * Returns all objects by name at a resourceVersion; undefined if the history is incomplete or the store has not
+   * reached that version.
    */
   at(resourceVersion: number): readonly StoredObject<F>[] | undefined {
     const changes = resourceVersion > this.#resourceVersion ? undefined : this.#history.after(resourceVersion);
@@ -189,7 +190,7 @@ export class Store<F> {
       } else if (previous.resourceVersion !== version)
         changes.push({ type: 'MODIFIED', resourceVersion: version, object, previous });
     }
-    // The history could not contain them all.
+    // The history could not contain all the changes.
     if (changes.length + removed.length > maxChanges) return this.#reset(items, resourceVersion);
     const all = changes
       .concat(deletions(removed, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))))
@@ -219,8 +220,8 @@ export class Store<F> {
   }
 
   /**
-   * Replaces everything: after the first list, one with an older resourceVersion (etcd restored from a backup) or too
-   * many changes.
+   * Replaces all objects: after the first list, after a list with an older resourceVersion (etcd restored from a
+   * backup), or after too many changes.
    */
   #reset(items: readonly StoredObject<F>[], resourceVersion: number): void {
     this.#objects.clear();
@@ -246,8 +247,8 @@ export class Store<F> {
   }
 
   /**
-   * Records the changes of a list. An object has at most two: its deletion and the addition of another one with its
-   * name.
+   * Records the changes of a list. An object has at most two: its deletion and the addition of another object with the
+   * same name.
    */
   #recordAll(changes: readonly Change<F>[]): void {
     for (const change of changes) this.#keep(change);
@@ -285,8 +286,8 @@ interface Removed<F> {
 }
 
 /**
- * Returns the deletions of objects that a list no longer contains. Their resourceVersions after `since` are unknown, so
- * each gets a different unused one: then a watch can resume after any of them.
+ * Returns the deletions of objects that a list no longer contains. Their resourceVersions after `since` are unknown.
+ * Each deletion gets a different unused version, so that a watch can resume after any of them.
  */
 function deletions<F>(removed: readonly Removed<F>[], since: number, used: ReadonlySet<number>): Change<F>[] {
   let unused = Infinity;

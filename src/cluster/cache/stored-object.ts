@@ -53,7 +53,10 @@ const memoKeys = new BoundedCache<number>({
 });
 let memoKeyCount = 0;
 
-/** Returns the key under which objects memoize the described value. An evicted description gets a new key, and is computed again. */
+/**
+ * Returns the key under which objects memoize the described value. An evicted description gets a new key, and its value
+ * is computed again.
+ */
 export function memoKeyOf(description: string): number {
   let key = memoKeys.get(description);
   if (key === undefined) memoKeys.set(description, (key = memoKeyCount += 1));
@@ -61,14 +64,14 @@ export function memoKeyOf(description: string): number {
 }
 
 /**
- * One state of an object: its bytes, outside the V8 heap, and the values by which lists filter and sort. The content is immutable; the
- * location of the bytes may change.
+ * One state of an object: its bytes, outside the V8 heap, and the values by which lists filter and sort. The content is
+ * immutable; the location of the bytes may change.
  *
- * `bytes` is the object as kube-apiserver wrote it, except that kind, apiVersion and metadata come first, metadata.selfLink is added,
- * managedFields is removed, and the comma that follows it in a list is appended:
+ * `bytes` is the object as kube-apiserver wrote it, except that kind, apiVersion and metadata come first,
+ * metadata.selfLink is added, managedFields is removed, and a comma is appended for use in a list:
  *
- *     {"kind":"Node","apiVersion":"v1","metadata":{"selfLink":"/api/v1/nodes/n1","name":"n1",…},"spec":…},
- *                                      ↑ metadata                  ends here ↑           ↑ metadataEnd
+ *     {"kind":"Node","apiVersion":"v1","metadata":{"selfLink":"/api/v1/nodes/n1","name":"n1",…},"spec":…}, ↑ metadata
+ * ends here ↑ ↑ metadataEnd
  */
 export class StoredObject<F> implements Indexed<F>, Layout {
   readonly name: string;
@@ -156,7 +159,7 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     this.#content = packed;
   }
 
-  /** Returns the memoized value of the key, which is computed at the first call. */
+  /** Returns the memoized value of the key. The first call computes the value. */
   memoize<T>(key: number, find: (object: StoredObject<unknown>) => T): T {
     const known = this.#memo?.get(key);
     if (known !== undefined || this.#memo?.has(key) === true) return known as T;

@@ -25,7 +25,10 @@ export interface CacheOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Receives the bytes in use, also while a list arrives. An error that it throws interrupts the list or watch. */
+  /**
+   * Receives the bytes in use, including those of a list that is still arriving. An error that it throws interrupts the
+   * list or watch.
+   */
   readonly hold?: (bytes: number) => void;
   /**
    * Handles the case that the cluster forbids the first list or watch, does not serve the resource, or sends malformed
@@ -41,7 +44,7 @@ export interface CacheOptions {
   readonly accepted?: () => void;
 }
 
-/** Milliseconds in which a change surely arrives in the cache after kube-apiserver has reported it elsewhere. */
+/** Milliseconds within which a change arrives in the cache after kube-apiserver has reported it in another response. */
 const settleTime = 50;
 const maxSettles = 200;
 const never = new AbortController().signal;
@@ -133,7 +136,7 @@ export class CachedResource<F> implements Resource<F> {
     return { objects, bytes, lastSignOfLife: this.#reflector.lastSignOfLife() };
   }
 
-  /** Sends a request of the reflector. Reports refusals, which retries do not change: a missing right or resource. */
+  /** Sends a request of the reflector. Reports refusals that a retry does not change: a missing right or resource. */
   async #stream(path: string, request: KubeRequest = {}): Promise<KubeResponse> {
     const { client, accepted, forbidden, refused } = this.#options;
     const { query = {} } = request;
@@ -182,9 +185,9 @@ export class CachedResource<F> implements Resource<F> {
   }
 
   /**
-   * Waits until the cache has reached the resourceVersion of the cluster. That number counts the changes of every
-   * resource. The cache of a quiet resource therefore reaches it only with the next bookmark, up to a minute later. An
-   * open watch that has received nothing for `settleTime` therefore suffices too.
+   * Waits until the cache has reached the resourceVersion of the cluster. A resourceVersion counts the changes of every
+   * resource, so the cache of a quiet resource reaches it only with the next bookmark, up to a minute later. An open
+   * watch that has received nothing for `settleTime` therefore suffices too.
    */
   async #confirm(): Promise<void> {
     const version = await this.#versions.ofCollection();
@@ -199,7 +202,7 @@ export class CachedResource<F> implements Resource<F> {
       throw unreachable(new Error(`the watch of ${this.#path} was interrupted`));
   }
 
-  /** Resolves when the cache has reached a resourceVersion, or after a time. */
+  /** Resolves when the cache has reached a resourceVersion, or when the time is over. */
   async #waitUpTo(resourceVersion: number, milliseconds: number): Promise<void> {
     const limit = new AbortController();
     const cancel = this.#clock.after(milliseconds, () => limit.abort());
@@ -209,8 +212,8 @@ export class CachedResource<F> implements Resource<F> {
 
   /**
    * Requests a bookmark if the cluster has reached a resourceVersion that a client received from another replica or the
-   * core API: only the watch proves that the cache has reached it. The first request makes kube-apiserver fetch the
-   * latest resourceVersion.
+   * core API. Only the watch can prove that the cache has reached that version. The first request makes kube-apiserver
+   * fetch the latest resourceVersion.
    */
   async #requestBookmark(resourceVersion: number): Promise<void> {
     if ((await this.#versions.ofCollection()) < resourceVersion) return;

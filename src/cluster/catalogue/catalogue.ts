@@ -1,7 +1,7 @@
 /**
  * Resources that the cluster serves, by name, and their caches. A cache exists from the first request for its resource
- * until it has been unused for some time. It also ends when the CustomResourceDefinition of the resource changes or is
- * deleted.
+ * until it has been unused for some time. The cache also ends when the CustomResourceDefinition of the resource changes
+ * or is deleted.
  */
 import { nearest } from '../../config/error-map.ts';
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';
@@ -27,8 +27,8 @@ export interface CatalogueOptions {
   readonly limits: () => { readonly maxBytes: number; readonly idle: number };
   readonly kinds: readonly Kind<unknown>[];
   /**
-   * Registers the name of each cached resource, which may become a metric label: their number is limited by the
-   * cluster.
+   * Registers the name of each cached resource as an allowed metric label. The resources of the cluster limit the
+   * number of names.
    */
   readonly registerResource: (resource: string) => void;
   readonly log: Logger;
@@ -41,7 +41,7 @@ export interface CatalogueEntry {
   readonly definition: ResourceDefinition<unknown>;
 }
 
-/** Cache that a request uses. It is not removed for being unused until `release` is called. */
+/** Cache that a request uses. It does not count as unused until `release` is called. */
 export interface CacheHandle {
   readonly resource: Resource<unknown>;
   release(): void;
@@ -53,7 +53,10 @@ const sweepInterval = 30_000;
 /** Milliseconds until a resource is tried again after the cluster refused to list or watch it. */
 const refusalDuration = 5_000;
 
-/** Returns true for API groups of this server. It reads them as the caller, so they are not cached. */
+/**
+ * Returns true for API groups of this server. Their resources are read with the caller's rights and therefore not
+ * cached.
+ */
 const isOwn = (group: string): boolean => group === 'platform.io' || group.endsWith('.platform.io');
 
 /** Resources that are never cached, by resource and group. */
@@ -125,7 +128,7 @@ export class Catalogue {
     return cached;
   }
 
-  /** Returns the resource of a name. Throws 404 if the cluster does not serve it. */
+  /** Returns the resource with this name. Throws 404 if the cluster does not serve it. */
   async find(name: string, signal: AbortSignal): Promise<CatalogueEntry> {
     const { discovery, kinds } = this.#options;
     if (!discovery.hasSynced()) {
@@ -148,7 +151,8 @@ export class Catalogue {
   }
 
   /**
-   * Returns the cache of a resource; undefined if it must not be cached. Throws 503 if it does not fit into the memory.
+   * Returns the cache of a resource; undefined if the resource must not be cached. Throws 503 if it does not fit into
+   * the memory.
    */
   async acquire({ discovered, definition }: CatalogueEntry): Promise<CacheHandle | undefined> {
     const { discovery, rights, limits } = this.#options;
@@ -194,7 +198,7 @@ export class Catalogue {
     return figures;
   }
 
-  /** Returns the name of a resource that is given by its kind, singular or short name. */
+  /** Returns the plural name of a resource for its kind, singular name or short name. */
   #suggestion(name: string): string | undefined {
     const { discovery } = this.#options;
     const wanted = name.toLowerCase();
@@ -216,7 +220,7 @@ export class Catalogue {
     return discovery.resources.flatMap((discovered) => {
       const { resource, group, singular, namespaced, kind, shortNames, verbs } = discovered;
       const readable = ['get', 'list', 'watch'].filter((verb) => verbs.includes(verb));
-      // Only the preferred version, which comes first, is listed.
+      // The preferred version comes first. Other versions are not listed.
       if (readable.length === 0 || versions.has(idOf(discovered))) return [];
       versions.add(idOf(discovered));
       const isFirst = discovery.resolve(resource) === discovered;
@@ -287,8 +291,8 @@ export class Catalogue {
   }
 
   /**
-   * Stops a cache and prevents a restart for some time: `acquire` throws `error`, or returns undefined if there is
-   * none.
+   * Stops a cache and prevents a restart for some time. In that time `acquire` throws `error`, or returns undefined
+   * without an `error`.
    */
   #refuse(key: string, reason: Error, error: Error | undefined): void {
     const { maxBytes } = this.#options.limits();

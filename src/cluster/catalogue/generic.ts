@@ -13,7 +13,10 @@ const plain: Omit<Kind<unknown>, 'group' | 'resource'> = {
   filters: {},
 };
 
-/** Tables and field labels are empty: they belong to /apis, which serves only resources with their own definition. */
+/**
+ * Tables and field labels are empty, because only /apis uses them, and /apis serves only resources with their own
+ * definition.
+ */
 export function genericDefinition(
   { group, version, resource, kind, singular, shortNames, namespaced }: DiscoveredResource,
   kinds: readonly Kind<unknown>[],

@@ -1,4 +1,7 @@
-/** Memory for lists of resources that are not cached. It is separate from the memory of the caches, so such a list evicts no cache. */
+/**
+ * Memory for lists of resources that are not cached. This memory is separate from that of the caches, so such a list
+ * evicts no cache.
+ */
 import { serviceUnavailable, tooManyRequests } from '../../runtime/errors.ts';
 import { Shares } from '../../runtime/shares.ts';
 import { mebibytes, memoryShare, retryAfter, type MemoryShare } from './memory-limit.ts';
@@ -10,7 +13,7 @@ export class ListMemory {
   readonly #byHolder = new Shares('list_memory');
   #held = 0;
 
-  /** `cacheSize` returns cache.maxBytes. All lists together use at most half as much. */
+  /** `cacheSize` returns cache.maxBytes. All lists together use at most half of that. */
   constructor(cacheSize: () => number) {
     this.#cacheSize = cacheSize;
   }
@@ -20,8 +23,9 @@ export class ListMemory {
   }
 
   /**
-   * Returns the share of one list, until its reader has read it. A holder (holderOf) can use at most half of the memory; `hold` throws 429
-   * beyond that, and 503 if the list alone or all lists together are too large.
+   * Returns the memory share of one list, which lasts until its reader has read the list. A holder (holderOf) can use
+   * at most half of the memory: beyond that, `hold` throws 429. `hold` throws 503 if the list alone or all lists
+   * together are too large.
    */
   share(holder: string, name: string): MemoryShare {
     const assertRoom = (bytes: number, own: () => number): void =>

@@ -1,7 +1,7 @@
 /** Limit of the memory of all caches together (`cache.maxBytes`). */
 import { serviceUnavailable, type StatusError } from '../../runtime/errors.ts';
 
-/** Share of the memory, such as that of one cache. */
+/** Share of the memory, such as the share of one cache. */
 export interface MemoryShare {
   /** Name for messages. */
   readonly name: string;
@@ -22,8 +22,8 @@ export const retryAfter = 30;
 export const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
 /**
- * Creates a share of a limit. `assertRoom` throws if the share cannot grow from `own()` to `bytes`. It may release
- * shares to make room, including this one. `add` adds a difference to the total.
+ * Creates a share of a limit. `assertRoom` throws if the share cannot grow from `own()` to `bytes`. `assertRoom` may
+ * release shares to make room, including this one. `add` adds a difference to the total.
  */
 export function memoryShare(
   name: string,

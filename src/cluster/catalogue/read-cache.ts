@@ -40,6 +40,6 @@ export async function readFromCache<T>(
   }
 }
 
-/** Decodes an object. The last byte is the comma that follows it in a list. */
+/** Decodes an object. The last byte is the comma that follows the object in a list. */
 export const decodeObject = ({ bytes }: StoredObject<unknown>): KubeObject =>
   JSON.parse(bytes.toString('utf8', 0, bytes.length - 1)) as KubeObject;

@@ -57,7 +57,7 @@ export interface ResourceDefinition<F> {
   /** Names under which kubectl lists this resource together with others. */
   readonly categories?: readonly string[];
   readonly namespaced: boolean;
-  /** Resource that is read, and that a caller must be allowed to read. /kapis returns its objects unchanged. */
+  /** Resource that is read. Callers need the right to read it. /kapis returns its objects unchanged. */
   readonly underlying: GroupVersionResource;
   /** Name on /kapis and /apis. On /apis the objects have this apiVersion. */
   readonly served: GroupVersionResource;
@@ -70,7 +70,7 @@ export interface ResourceDefinition<F> {
   /** Field labels that /apis supports: those of Kubernetes for the kind. */
   readonly fieldLabels: readonly string[];
   fieldLabel(object: StoredObject<F>, label: string): string;
-  /** Values of the `status` parameter of /kapis. If there are none, there is no such parameter. */
+  /** Values of the `status` parameter of /kapis. The parameter does not exist if there are none. */
   readonly statuses: readonly string[];
   /** Returns the status of an object, or several. */
   statusOf(object: StoredObject<F>): string | readonly string[];
@@ -103,8 +103,8 @@ export interface Resource<F> {
   /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;
   /**
-   * Resolves when it is known whether the history of the store is complete after a resourceVersion. Also resolves if
-   * kube-apiserver does not report that within seconds, and when the signal is aborted.
+   * Resolves when it is known whether the history of the store is complete after a resourceVersion. Also resolves when
+   * the signal is aborted, or if kube-apiserver does not respond within seconds.
    */
   recall(resourceVersion: number, signal: AbortSignal): Promise<void>;
   /**
@@ -117,8 +117,8 @@ export interface Resource<F> {
 }
 
 /**
- * Returns the path of a collection, in one namespace if that is not ''. The namespace is encoded, so that text from a
- * caller is always a single segment.
+ * Returns the path of a collection. The path is limited to the namespace unless that is ''. The namespace is encoded,
+ * so that text from a caller is always a single segment.
  */
 export const collectionPath = ({ group, version, resource }: GroupVersionResource, namespace = ''): string =>
   `${group === '' ? `/api/${version}` : `/apis/${group}/${version}`}/${namespace === '' ? '' : `namespaces/${encodeURIComponent(namespace)}/`}${resource}`;

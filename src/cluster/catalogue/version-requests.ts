@@ -11,8 +11,8 @@ interface ObjectRequest {
 }
 
 /**
- * Requests the current resourceVersion of a collection or an object. Callers share a request that is sent after their calls. All methods
- * throw KubeError.
+ * Requests the current resourceVersion of a collection or an object. Concurrent callers share a request. A call never
+ * joins a request that was sent before the call. All methods throw KubeError.
  */
 export class VersionRequests {
   readonly #client: Pick<KubeClient, 'stream'>;

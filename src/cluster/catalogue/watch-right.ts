@@ -9,23 +9,23 @@ export interface WatchRightOptions {
   readonly clock: Clock;
   /** Ends the reviews. */
   readonly signal: AbortSignal;
-  /** Handles a right that was revoked, as a review shows. */
+  /** Handles a revoked right, which a review has confirmed. */
   readonly revoked: () => void;
   /** Handles a watch that is refused although a review allowed it. */
   readonly contradicted: () => void;
 }
 
-/** Time in which a kube-apiserver that has started learns RBAC. */
+/** Milliseconds in which a starting kube-apiserver loads RBAC. */
 const reviewDelay = 2_000;
 /**
- * A 403 within this time after a review that allowed the watch is not due to a start: a reflector tries again after 30
- * s at most.
+ * Milliseconds after a review that allowed the watch. A 403 within this time is not due to a starting kube-apiserver,
+ * because a reflector retries after at most 30 s.
  */
 const startTime = 60_000;
 
 /**
- * Reviews the right to watch a resource when kube-apiserver refuses the watch, as it refuses everything while it
- * starts.
+ * Reviews the right to watch a resource when kube-apiserver refuses the watch. The review is needed because a starting
+ * kube-apiserver refuses every request.
  */
 export class WatchRight {
   readonly #options: WatchRightOptions;
@@ -39,7 +39,7 @@ export class WatchRight {
     this.#options = options;
   }
 
-  /** Records that kube-apiserver accepted a watch. If it refuses the next one, it has started again. */
+  /** Records that kube-apiserver accepted a watch. If it refuses the next watch, it has restarted. */
   accept(): void {
     this.#isRefused = false;
     this.#allowedAt = -Infinity;
@@ -58,7 +58,7 @@ export class WatchRight {
     await sleep(clock, reviewDelay, signal);
     if (signal.aborted) return;
     rights.forget(resource);
-    // Without a decision the next 403 starts another review.
+    // If the review fails, the next 403 starts another review.
     const isAllowed = await rights.mayListAndWatch(resource).catch(() => undefined);
     this.#isReviewing = false;
     if (isAllowed === true && this.#isRefused) this.#allowedAt = clock.now();

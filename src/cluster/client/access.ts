@@ -75,7 +75,7 @@ export function fileAccess(file: string): ClusterAccess {
     throw new Error(
       `the kubeconfig ${file} sets "${impersonation}" for the user "${user.name}", but this server impersonates its callers and cannot itself be impersonated; remove "${impersonation}" and use the credentials of a user with the rights of the chart's ClusterRole`,
     );
-  // client-node ignores tokenFile, which kubectl supports. Without it requests would be anonymous.
+  // client-node ignores tokenFile, which kubectl supports. Without the token, requests would be anonymous.
   const { tokenFile } = authInfo;
   const absolute = (path: string | undefined): string | undefined => path && resolve(folder, path);
   return access(
@@ -117,7 +117,7 @@ async function authenticatorOf(user: User): Promise<Authenticator | undefined> {
   const authenticator = [new ExecAuth(), new FileAuth()].find((candidate) => candidate.isAuthProvider(user));
   if (authenticator !== undefined || !user.authProvider) return authenticator;
   const { name } = user.authProvider as { readonly name?: string };
-  // Loaded only on demand: its libraries are large, and servers rarely use it.
+  // The module is loaded on demand, because its libraries are large and servers rarely use OIDC.
   if (name === 'oidc') return new (await import('@kubernetes/client-node/dist/oidc_auth.js')).OpenIDConnectAuth();
   throw new Error(
     `the user "${user.name}" of the kubeconfig has the auth-provider "${name}", which Kubernetes no longer supports; use exec, a token or a certificate`,

@@ -107,7 +107,9 @@ class Credential {
     this.address = addressOf(access.server, tls);
   }
 
-  /** Keeps the last credential if the files cannot be read, for instance when only half of a new pair is written. */
+  /**
+   * Keeps the last credential if the files cannot be read, for example while only one file of a new pair is written.
+   */
   async headers(): Promise<Record<string, string>> {
     const last = this.#read;
     const now = this.#clock.monotonic();
@@ -149,8 +151,8 @@ class ApiserverClient {
   readonly #lanes: Readonly<Record<Lane, Connections>>;
   readonly #callers = new Slots(callerSlots);
   /**
-   * Connections of watches, without a limit, because a watch occupies its connection until it ends and a request behind
-   * it would wait forever. Callers limit the watches.
+   * Connections of watches. They are unlimited, because a watch occupies its connection until it ends, and a request
+   * that waited for the connection could wait forever. Callers limit the number of watches.
    */
   readonly #watches: Connections;
   #identity: { readonly credential: object; readonly review: Promise<Identity> } | undefined;
@@ -199,8 +201,8 @@ class ApiserverClient {
   }
 
   /**
-   * Returns this server's own identity (SelfSubjectReview). It is read again whenever the credential is. Throws
-   * KubeError.
+   * Returns this server's own identity (SelfSubjectReview). The identity is read again whenever the credential is read
+   * again. Throws KubeError.
    */
   async identity(): Promise<Identity> {
     const credential = await this.#credential.headers();
@@ -232,7 +234,7 @@ class ApiserverClient {
 
   /** Retries a request once with a fresh credential if kube-apiserver rejects the credential. */
   async #sendWithRetry<Body>(send: Send<Body>, path: string, options: KubeRequest): Promise<UpstreamResponse<Body>> {
-    // Encoded here, so that an encoding error is not reported as a failure of kube-apiserver.
+    // The body is encoded here, so that an encoding error is not reported as a failure of kube-apiserver.
     const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
     const response = await this.#send(send, path, options, body);
     if (response.status !== 401) return response;
@@ -274,7 +276,7 @@ class ApiserverClient {
       { accept: 'application/json', 'user-agent': 'platform-apiserver' },
       body === undefined ? {} : { 'content-type': contentType },
       options.headers ?? {},
-      // The last layer, so that no other header replaces the credential.
+      // The credential is the last layer, so that no other header replaces it.
       await this.#credential.headers(),
     );
     const length = body?.length;

@@ -1,6 +1,6 @@
 /**
- * Requests to kube-apiserver as the caller (k8s.io/apiserver pkg/endpoints/filters/impersonation). The right to impersonate is
- * root-equivalent, so it must be impossible to send a request without an identity.
+ * Requests to kube-apiserver as the caller (k8s.io/apiserver pkg/endpoints/filters/impersonation). The right to
+ * impersonate is root-equivalent, so it must be impossible to send a request that impersonates nobody.
  */
 import { badRequest, forbidden } from '../../runtime/errors.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from './client.ts';
@@ -24,9 +24,10 @@ const anonymous = 'system:anonymous';
 const serviceAccount = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
 
 /**
- * Returns the groups to send, without those that kube-apiserver adds by itself (impersonation.go), because it authorizes each group that is
- * sent. It appends `system:authenticated` if other groups are sent and the user is not anonymous, and the groups of a ServiceAccount if no
- * group is sent. The order of the groups stays the same.
+ * Returns the groups to send, without those that kube-apiserver adds by itself (impersonation.go), because it
+ * authorizes each group that is sent. The API server appends `system:authenticated` if other groups are sent and the
+ * user is not anonymous, and the groups of a ServiceAccount if no group is sent. The order of the groups stays the
+ * same.
  */
 function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[] {
   const others = groups.at(-1) === authenticated ? groups.slice(0, -1) : groups;
@@ -45,7 +46,7 @@ function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[]
 
 /**
  * Returns whether a header can carry the value. Headers lose leading and trailing white space, so such a name would
- * become that of another user.
+ * become the name of another user.
  */
 const isTransmittable = (value: string): boolean => !/[\p{Cc}]|^ | $/u.test(value);
 
@@ -57,8 +58,8 @@ function headerValue(what: string, value: string): string {
 }
 
 /**
- * Encodes the key of an extra like headerKeyEscape of k8s.io/client-go transport. Also encodes capitals, because
- * kube-apiserver lowercases unencoded ones.
+ * Encodes the key of an extra field like headerKeyEscape of k8s.io/client-go transport. Also encodes capitals, because
+ * kube-apiserver converts unencoded capitals to lower case.
  */
 const extraKey = (key: string): string =>
   [...Buffer.from(key, 'utf8')]
@@ -93,7 +94,10 @@ export function impersonationHeaders(user: UpstreamIdentity): Readonly<Record<st
   };
 }
 
-/** Returns a client that impersonates the user in every request. Its `stream` throws if the request already has an identity. */
+/**
+ * Returns a client that impersonates the user in every request. Its `stream` throws if the request already impersonates
+ * a user.
+ */
 export function asUser(client: Pick<KubeClient, 'stream'>, user: UpstreamIdentity): Pick<KubeClient, 'stream'> {
   const identity = impersonationHeaders(user);
   return {

@@ -25,7 +25,7 @@ export class KubeError extends Error {
       const status = JSON.parse(body) as Partial<Status>;
       if (status.kind === 'Status') return new KubeError(code, status);
     } catch {
-      // The body is not a Status; its text becomes the message.
+      // The body is not a Status, so its text becomes the message.
     }
     return new KubeError(code, { message: body.slice(0, 500) || `kube-apiserver returned ${code}` });
   }
@@ -47,8 +47,8 @@ export class KubeError extends Error {
   }
 
   /**
-   * Converts the error of a request that this server sent as itself. A 403 becomes 503, because it is not the caller's
-   * fault: a starting kube-apiserver refuses every request.
+   * Converts the error of a request that this server sent as itself. A 403 becomes 503, because the caller did not
+   * cause it. A starting kube-apiserver refuses every request.
    */
   toOwnStatusError(): StatusError {
     return this.code === 403

@@ -1,6 +1,6 @@
 /**
  * Forwards the requests of callers to kube-apiserver unchanged, streaming in both directions over persistent
- * connections. The right to impersonate is root-equivalent, so requests without an identity are rejected.
+ * connections. The right to impersonate is root-equivalent, so requests that impersonate nobody are rejected.
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
@@ -63,17 +63,17 @@ export interface UpstreamOptions {
 }
 
 /**
- * Milliseconds for a response, longer than the 60 s limit of kube-apiserver for short requests, because its own error
- * message is better.
+ * Timeout of a response in milliseconds. It exceeds the 60 s limit of kube-apiserver for short requests, whose error
+ * message is better than that of this server.
  */
 const shortRequestTimeout = 65_000;
-/** Milliseconds for the response to an upgrade, for which kube-apiserver contacts a kubelet first. */
+/** Timeout of the response to an upgrade in milliseconds. kube-apiserver contacts a kubelet before it responds. */
 const handshakeTimeout = 60_000;
 const maxHeaderSize = 256 * 1024;
 
 const identities = new WeakMap<UpstreamIdentity, readonly string[]>();
 
-/** Returns the impersonation headers of a caller. They are built once per caller. */
+/** Returns the impersonation headers of a caller, which are built once per caller. */
 export function identityOf(user: UpstreamIdentity): readonly string[] {
   let headers = identities.get(user);
   if (headers === undefined) {
@@ -86,8 +86,8 @@ export function identityOf(user: UpstreamIdentity): readonly string[] {
 export function createUpstream({ address, credential }: UpstreamOptions): Upstream {
   const { url, hostname, prefix } = address;
   const { host, port, protocol } = url;
-  // Unlimited: a request that waited for a connection would wait for clients that read slowly. The filters limit the
-  // requests.
+  // The number is unlimited: otherwise requests would wait for clients that read slowly. The filters limit the number
+  // of requests.
   const connections = new Connections(address, Infinity);
 
   async function headersOf({ headers, user }: ForwardedRequest): Promise<string[]> {
@@ -123,8 +123,8 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
         agent: false,
         method: request.method,
         path: `${prefix}${request.target}`,
-        // Without a length Node ends the empty body of a POST with a chunk, which would be read as data of the new
-        // protocol.
+        // Without a Content-Length, Node ends the empty body of a POST with a chunk. kube-apiserver would read that
+        // chunk as data of the new protocol.
         headers: [
           'Host',
           host,
@@ -152,7 +152,9 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
   };
 }
 
-/** Appends the credential and the identity. Throws unless the request impersonates exactly one user, the given one. */
+/**
+ * Appends the credential and the impersonation headers. Throws unless the request impersonates exactly the given user.
+ */
 function withIdentity(
   headers: readonly string[],
   authorization: string | undefined,

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { ResponseParser, type ResponseEvents } from './response-parser.ts';
 
 export interface ResponseHandler extends ResponseEvents {
-  /** Handles a missing or incomplete response. `isSent`: the request may have been processed. */
+  /** Handles a missing or incomplete response. `isSent` is true if the request may have been processed. */
   onError(error: Error, isSent: boolean): void;
 }
 
@@ -59,7 +59,10 @@ export interface ConnectionOwner {
   /** Handles a connection that can be reused. */
   onFree(connection: UpstreamConnection): void;
   onClose(connection: UpstreamConnection): void;
-  /** Handles a request whose reused connection closed before the response. It can be retried on another connection. */
+  /**
+   * Handles a request whose reused connection closed before the response. The request can be retried on another
+   * connection.
+   */
   onStale(pending: PendingRequest): void;
   /** Handles a request that no longer waits for a connection. */
   onAbort(pending: PendingRequest): void;
@@ -70,7 +73,10 @@ export class ResponseTimeout extends Error {}
 const responseTimeout = (): ResponseTimeout => new ResponseTimeout('no response within the timeout');
 
 const connectTimeout = 5_000;
-/** Idle timeout, less than kube-apiserver's 90 s, which would close a connection just as it is used. */
+/**
+ * Idle timeout in milliseconds. It is shorter than the 90 s of kube-apiserver, which could otherwise close a connection
+ * just when it is used.
+ */
 const idleTimeout = 60_000;
 
 /** Read buffer that all connections share. Its content is copied immediately. */
@@ -211,8 +217,8 @@ export class UpstreamConnection implements ResponseEvents {
     this.#isBodySent = false;
     let sent = 0;
     try {
-      // Sends the head together with the first chunk if that is available. It may not be: the sender may wait for the
-      // response first.
+      // Sends the head together with the first chunk if that is available. The first chunk may be missing, because the
+      // sender may wait for the response.
       socket.cork();
       socket.write(head, 'latin1');
       setImmediate(uncork, socket);
@@ -239,8 +245,7 @@ export class UpstreamConnection implements ResponseEvents {
   #read(chunk: Buffer): void {
     this.#hasReceived = true;
     try {
-      // Throws for bytes behind the end of a response, so that the next request does not take them for its own
-      // response.
+      // Throws for bytes behind the end of a response, so that they do not become the response to the next request.
       this.#parser.read(chunk);
       if (this.#parser.isIdle) this.#release();
       else if (this.#parser.awaitsHead && this.#isBodySent && performance.now() > this.#headUntil)
@@ -252,7 +257,7 @@ export class UpstreamConnection implements ResponseEvents {
 
   #release(): void {
     this.#resumeReading();
-    // The rest of an unsent body would be taken for the next request.
+    // kube-apiserver would read the rest of an unsent body as the next request.
     if (this.#parser.isReusable && this.#isBodySent && !this.#isRetired && !this.isClosed) {
       this.#hasServed = true;
       this.#socket.setTimeout(idleTimeout);
@@ -294,7 +299,7 @@ function drained(socket: Socket): Promise<void> {
   });
 }
 
-/** Writes a chunk, but not an empty one, which would end the body (RFC 9112 section 7.1). */
+/** Writes a chunk. Skips an empty chunk, which would end the body (RFC 9112 section 7.1). */
 function writeChunk(socket: Socket, chunk: Buffer): boolean {
   if (chunk.length === 0) return !socket.writableNeedDrain;
   socket.cork();

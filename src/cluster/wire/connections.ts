@@ -22,7 +22,7 @@ export interface Address {
   readonly tls: ConnectionOptions;
 }
 
-/** Creates the secure context once, because each connection would otherwise create its own one of 30 KB. */
+/** Creates the secure context once, because each connection would otherwise create its own of 30 KB. */
 export const connectionOptions = ({ ca, cert, key, ...checks }: TLSOptions): ConnectionOptions => ({
   ...checks,
   secureContext: createSecureContext({ ca, cert, key }),
@@ -106,7 +106,7 @@ export class Connections implements ConnectionOwner {
     this.#all.delete(connection);
     const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
-    // A connection whose request is retried has been replaced already.
+    // A connection whose request is retried has already been replaced.
     const next = this.#all.size < this.#max ? this.#next() : undefined;
     if (next !== undefined) this.#add().send(next);
   }
@@ -120,7 +120,9 @@ export class Connections implements ConnectionOwner {
     else this.#add().send(pending);
   }
 
-  /** Returns an idle connection. Skips closed ones, which remain in the list until their socket emits `close`. */
+  /**
+   * Returns an idle connection. Skips closed connections, which remain in the list until their socket emits `close`.
+   */
   #takeIdle(): UpstreamConnection | undefined {
     let connection = this.#idle.pop();
     while (connection?.isClosed === true) connection = this.#idle.pop();
@@ -151,8 +153,8 @@ export class Connections implements ConnectionOwner {
     const tls = this.#tls;
     const socket = connectTLS({
       ...options,
-      // Servers for several clusters need SNI, which Node does not send by default. RFC 6066 section 3 forbids
-      // addresses.
+      // Servers for several clusters need SNI, which Node does not send by default. RFC 6066 section 3 forbids IP
+      // addresses in SNI.
       ...(isIP(host) === 0 ? { servername: host } : {}),
       ...tls,
       ALPNProtocols: ['http/1.1'],

@@ -38,8 +38,8 @@ const identity = /^(?:authorization$|impersonate-)/i;
 const single = new Set(['authorization', 'impersonate-user', 'impersonate-uid']);
 
 /**
- * Throws if kube-apiserver could read more than one identity from the headers: it takes the first of several `Impersonate-User` headers,
- * and ignores an empty one. The right to impersonate is root-equivalent.
+ * Throws if the headers are ambiguous about the impersonated user: kube-apiserver uses the first of several
+ * `Impersonate-User` headers, and ignores an empty one. The right to impersonate is root-equivalent.
  */
 export function assertOneIdentity(headers: readonly string[]): void {
   const seen = new Set<string>();
@@ -56,7 +56,7 @@ export function assertOneIdentity(headers: readonly string[]): void {
     throw new Error('a request to kube-apiserver has impersonation headers without impersonate-user');
 }
 
-/** Returns the head of a request. Throws StatusError for characters that would change its meaning. */
+/** Returns the head of a request. Throws StatusError for characters that would change the meaning of the head. */
 export function headOf({ method, target, host, headers, length, hasBody }: RequestHead): string {
   if (!token.test(method)) throw badRequest('the method of the request is malformed');
   if (/[^\x21-\xff]/.test(target)) throw badRequest('the path has a character that must be percent-encoded');

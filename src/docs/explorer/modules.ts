@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 
-/** In a build, all files of the server are in one folder, and so is this one. */
+/** A build has all files of the server, including this folder, in one folder. */
 const folder = new URL('browser/', import.meta.url);
 
 /** Returns the modules of the page by file name: the bundle of a build, or sources with their types stripped. */

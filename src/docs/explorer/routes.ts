@@ -1,6 +1,6 @@
 /**
- * `/docs`: a page to read and try the operations of the API descriptions. It is the same for everyone and contains no
- * user data: its script logs in and sends requests like any other client.
+ * `/docs`: a page to read and try the operations of the API descriptions. The page is the same for everyone and
+ * contains no user data. Its script logs in and sends requests like any other client.
  */
 import { createHash } from 'node:crypto';
 import { pathNotFound } from '../../runtime/errors.ts';
@@ -117,7 +117,7 @@ interface Assets {
 const isMain = (name: string): boolean => name.startsWith('main.');
 
 /**
- * Reads the assets. They are in one folder named after their digest, so that modules import modules of the same
+ * Reads the assets. Assets are in a folder named after their digest, so that modules import modules of the same
  * version.
  */
 function loadAssets(): Assets {

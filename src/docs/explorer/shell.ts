@@ -10,7 +10,10 @@ interface Shell {
   readonly modules: readonly string[];
 }
 
-/** Writes the page as shown until its script runs. Links are relative, because a proxy may add a prefix to the path. */
+/**
+ * Returns the page that is shown until its script runs. Links are relative, because a proxy may add a prefix to the
+ * path.
+ */
 export const shell = ({ issuer, toDocs, toRoot, style, modules }: Shell): string =>
   html`<!doctype html>
     <html lang="en">

@@ -59,8 +59,9 @@ export const schemaName = ({ group, version, kind }: DescribedResource, suffix =
   `${packageOf(group, version)}.${kind}${suffix}`;
 
 /**
- * Returns the schemas of the resource and its list, and all schemas they refer to. They are renamed into the package of
- * this server, so that no name of Kubernetes is defined twice. Returns undefined if the cluster does not have them.
+ * Returns the schemas of the resource and its list, and all schemas they refer to. The schemas are renamed into the
+ * package of this server, so that no Kubernetes name is defined twice. Returns undefined if the cluster does not have
+ * them.
  */
 export function ownSchemas(cluster: ClusterSchemas, resource: DescribedResource): ClusterSchemas | undefined {
   const { group, version, kind, source } = resource;
@@ -130,8 +131,8 @@ export function unknownSchemas(resource: DescribedResource): ClusterSchemas {
 export type Properties = Readonly<Record<string, ClusterSchema>>;
 
 /**
- * Merges the alternatives of `anyOf`, which Swagger 2.0 does not have, into one object with the properties of all. A property that two
- * alternatives define differently accepts any value.
+ * Merges the alternatives of `anyOf`, which Swagger 2.0 does not have, into one object with the properties of all
+ * alternatives. A property that two alternatives define differently accepts any value.
  */
 export function merged(schema: ClusterSchema): ClusterSchema {
   const { anyOf, ...rest } = schema;
@@ -159,7 +160,7 @@ export const asSwagger2 = (value: unknown): unknown =>
       ...rest,
       ...(isReference ? only : {}),
       ...(preset === undefined || isReference ? {} : { default: preset }),
-      // A number or a string: Swagger 2.0 describes IntOrString and Quantity as strings.
+      // IntOrString and Quantity accept a number or a string. Swagger 2.0 describes them as strings.
       ...(oneOf === undefined && anyOf === undefined ? {} : { type: 'string' }),
     };
   });

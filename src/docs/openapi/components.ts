@@ -15,7 +15,10 @@ export class Components {
   readonly #translate: (schema: JSONSchema) => JSONSchema;
   readonly #schemas = new Map<string, { readonly source: JSONSchema; written: unknown }>();
 
-  /** `prefix`: prefix of references, such as `#/definitions/`. `translate` converts a schema to the dialect of the document, before the schemas inside it. */
+  /**
+   * `prefix`: prefix of references, such as `#/definitions/`. `translate` converts a schema to the dialect of the
+   * document. Schemas inside another schema are converted after it.
+   */
   constructor(prefix: string, translate: (schema: JSONSchema) => JSONSchema = (schema) => schema) {
     this.#prefix = prefix;
     this.#translate = translate;
@@ -26,7 +29,10 @@ export class Components {
     return sorted(new Map([...this.#schemas].map(([name, { written }]) => [name, written])));
   }
 
-  /** Returns the schema, or a reference to it, for the document. Throws if a different schema has the same name. */
+  /**
+   * Returns the schema in the dialect of the document, or a reference to the schema. Throws if a different schema has
+   * the same name.
+   */
   write(schema: JSONSchema): unknown {
     const name = nameOf(schema);
     if (name === undefined) return this.#whole(schema);

@@ -1,5 +1,5 @@
 /**
- * Assembles the documents of custom resources from fragments. Each definition has its own, which stay valid until the
+ * Assembles the documents of custom resources from fragments. The fragments of a definition stay valid until the
  * definition changes.
  */
 import { operationsOf, tagOf, type Definition } from './custom-resource.ts';
@@ -70,8 +70,8 @@ interface DocumentOptions {
 }
 
 /**
- * Returns the document in pieces. Definitions are added in the given order; from the first that exceeds `maxBytes` on,
- * they are omitted.
+ * Returns the document in pieces. Definitions are added in the given order. The first definition that would exceed
+ * `maxBytes` and all later definitions are omitted.
  */
 export function documentOf(
   form: DocumentForm,

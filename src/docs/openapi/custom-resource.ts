@@ -83,7 +83,7 @@ const commonErrorStatuses = [400, 401, 403, 406, 429, 500, 503, 504];
 function objectSchema(name: string, { spec: { group, names } }: Definition, version: Version): JSONSchema {
   const given = version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const properties = given['properties'] as Readonly<Record<string, JSONSchema>> | undefined;
-  // Kinds contain no dots, so no kind can have these names.
+  // Names of kinds contain no dots, so no kind can have the names of these parts.
   const parts = ['spec', 'status'].flatMap((part) => {
     const schema = properties?.[part];
     return schema?.['properties'] === undefined ? [] : [[part, withName(`${name}.${part}`, schema)]];
@@ -131,7 +131,7 @@ const errorsOf = (action: Action): OperationDescription['errors'] =>
       .map((code) => [code, errorResponse(code, { 'application/json': status })]),
   );
 
-/** Describes the responses to an action. `of`: schema of the object, or of the list for the action `list`. */
+/** Describes the responses to an action. `of`: schema of the object or, for the action `list`, of the list. */
 function responsesOf(action: Action, of: JSONSchema): ResponseDescriptions<JSONSchema> {
   const ok = { description: 'The object', content: contentOf(of) };
   const created = { 201: { ...ok, description: 'The object was created' } };

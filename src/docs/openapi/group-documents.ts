@@ -69,13 +69,16 @@ function extensions({ action = 'get', resource, kind: described }: Operation): R
   return { 'x-kubernetes-action': action, 'x-kubernetes-group-version-kind': { group, version, kind } };
 }
 
-/** Returns the name of the schema of the response. The events of a watch have none. */
+/** Returns the name of the schema of the response. The events of a watch have no such schema. */
 const responseSchemaName = ({ action, resource }: Operation): string | undefined =>
   resource === undefined || action === 'watch' || action === 'watchlist'
     ? undefined
     : schemaName(resource, action === 'list' ? 'List' : '');
 
-/** Returns the schema of the response, inlined: kube-apiserver merges the document with others, where its name could be taken. */
+/**
+ * Returns the schema of the response, inlined: kube-apiserver merges the document with others, which may already use
+ * the name of the schema.
+ */
 function inlineResponseSchema({ responses }: Route): ClusterSchema | undefined {
   const schema = responses?.[200]?.content?.['application/json'];
   return schema && jsonSchemaOf(schema);

@@ -12,7 +12,7 @@ const name = Symbol('name');
 
 export type JSONSchema = Readonly<Record<string, unknown>> & { readonly [name]?: string };
 
-/** Names the schema: documents define it once, under this name. */
+/** Names the schema. Documents define a named schema once, under this name. */
 export const withName = (of: string, schema: JSONSchema): JSONSchema => ({ ...schema, [name]: of });
 
 export const nameOf = (schema: JSONSchema): string | undefined => schema[name];
@@ -36,7 +36,7 @@ export function jsonSchemaOf(schema: z.ZodType): JSONSchema {
   return found;
 }
 
-/** Describes a codec by its decoded value; in a query, the value is text. */
+/** Describes a codec by its decoded value, although the value is text in a query. */
 function override({
   zodSchema,
   jsonSchema,
@@ -71,7 +71,7 @@ function simplified(value: unknown, defs: Readonly<Record<string, unknown>>): un
     const of = $ref.slice(refPrefix.length);
     return withName(of, { ...(simplified(defs[of], defs) as JSONSchema), ...schema });
   }
-  // `nullable` as in Kubernetes and OpenAPI 3.0; each writer translates it.
+  // Uses `nullable` as in Kubernetes and OpenAPI 3.0. Each writer translates it.
   const { anyOf, type } = schema;
   if (Array.isArray(type)) return { ...schema, type: type[0] as unknown, nullable: true };
   if (!Array.isArray(anyOf) || !anyOf.some(isNull)) return schema;

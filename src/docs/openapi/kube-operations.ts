@@ -39,7 +39,7 @@ const listMeta = named(
   ),
 );
 
-/** An error, or a success without an object. */
+/** Schema of an error, or of a success without an object. */
 export const status = jsonSchemaOf(
   named(
     'Status',
@@ -84,7 +84,7 @@ const deleteOptions = named(
 );
 export const deleteBody = bodyOf(jsonSchemaOf(deleteOptions), false);
 
-/** meta/v1 Patch in its media types. */
+/** Schema of meta/v1 Patch in each of its media types. */
 const patch = named('Patch', described('Fields to change', anyObject));
 export const patchBody = describedBody({
   required: true,

@@ -7,7 +7,9 @@ import { headOf, type DocumentDescription, type DocumentHead, type OperationDesc
 import { security31 } from './security.ts';
 import { Writer } from './writer.ts';
 
-/** Writes an enumeration with one value as `const`: generators would create a type for the enumeration. */
+/**
+ * Writes an enumeration with one value as `const`, because client generators would create a type for the enumeration.
+ */
 function withConst(schema: JSONSchema): JSONSchema {
   const { enum: values, ...rest } = schema;
   return Array.isArray(values) && values.length === 1 ? { ...rest, const: values[0] as unknown } : schema;
@@ -71,7 +73,9 @@ export class Writer31 extends Writer {
   }
 }
 
-/** Returns the document without paths and components, and the security schemes, which belong to the components. */
+/**
+ * Returns the document without paths and components. Also returns the security schemes, which belong to the components.
+ */
 export function head31(
   { info, ...tags }: DocumentHead,
   issuer: string,

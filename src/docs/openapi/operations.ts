@@ -117,7 +117,7 @@ export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>):
   if (prefix !== 'kapis' || rest.length === 0) return method + subjectOf(path.slice(1).split('/'));
   const isList = method === 'get' && rest.at(-1)?.endsWith('s') === true && rest.at(-1) !== 'logs';
   const verb = method === 'get' ? (isList ? 'list' : 'get') : verbs[method];
-  // A version parameter: the route serves all versions.
+  // A route with a version parameter serves all versions.
   const hasVersionParameter = version?.startsWith(':') === true;
   const about = hasVersionParameter ? rest.filter((one) => one !== version) : rest;
   const [ofGroup = ''] = group.split('.');

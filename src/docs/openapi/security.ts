@@ -17,7 +17,10 @@ const clientText = 'Name and secret of an OAuth client';
 
 export type Security = readonly Readonly<Record<string, readonly string[]>>[];
 
-/** Returns undefined for the default. The empty requirement covers clients that send their secret in the form, and public clients. */
+/**
+ * Returns the security requirement of a route; undefined for the default. The empty requirement covers clients that
+ * send their secret in the form, and public clients.
+ */
 export function securityOf({ access }: Route): Security | undefined {
   if (needsIdentity(access)) return undefined;
   if (access.kind !== 'client') return [];
@@ -38,7 +41,10 @@ export function security31(issuer: string): { readonly security: Security; reado
   };
 }
 
-/** Returns the same for Swagger 2.0, where a scheme has one flow, and a bearer token is described as a header. */
+/**
+ * Returns the default requirement and the schemes for Swagger 2.0. There, a scheme has only one flow, and a bearer
+ * token is described as a header.
+ */
 export function security20(issuer: string): { readonly security: Security; readonly securityDefinitions: object } {
   const flow = { type: 'oauth2', tokenUrl: `${issuer}/oauth/token`, scopes };
   return {

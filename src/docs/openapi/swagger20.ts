@@ -15,11 +15,11 @@ function asSwagger(schema: JSONSchema): JSONSchema {
   const { nullable, not: _not, oneOf: _oneOf, anyOf, ...rest } = schema;
   if (nullable === true) return rest['description'] === undefined ? {} : { description: rest['description'] };
   const areObjects = Array.isArray(anyOf) && anyOf.every((one: JSONSchema) => one['properties'] !== undefined);
-  // Next to `properties`, alternatives only constrain the same properties.
+  // Alternatives in a schema with `properties` only constrain those properties.
   return areObjects && rest['properties'] === undefined ? merged(schema) : rest;
 }
 
-/** Writes the schema of a parameter next to its name. Array parameters are repeated. */
+/** Writes the schema keywords into the parameter itself. Array parameters are repeated. */
 const parameterOf = ({ schema, ...parameter }: ParameterDescription<JSONSchema>): object => ({
   ...parameter,
   ...(schema as object),
@@ -46,7 +46,7 @@ export class Writer20 extends Writer {
     return { description, type: 'string' };
   }
 
-  /** Writes the one schema that a response has for all media types. */
+  /** Writes the schema of a response, which is the same for all media types. */
   protected override content(content: ContentDescription<JSONSchema> = {}, example?: Example['response']): object {
     const [schema] = Object.values(content);
     return {

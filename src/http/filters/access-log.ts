@@ -8,7 +8,10 @@ export const probes: ReadonlySet<string> = new Set(['/healthz', '/livez', '/read
 
 const always = (): number => 1;
 
-/** Counts each request when its response has ended, and writes a line for the fraction `sampling` of them and for each that failed. */
+/**
+ * Counts each request when its response has ended. Writes a log line for each failed request, and for the fraction
+ * `sampling` of the others.
+ */
 export const accessLog =
   (sampling = always): RequestFilter =>
   (exchange) => {

@@ -6,7 +6,7 @@ import type { AuditBody, BodyHeaders } from '../../audit/bodies.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import { randomUUID } from 'node:crypto';
 
-/** Takes a well-formed Audit-Id from the request or creates one. Every response and log line carries it. */
+/** Takes a well-formed Audit-Id from the request, or creates an Audit-Id. Every response and log line carries it. */
 export const auditID: RequestFilter = (exchange) => {
   const given = exchange.req.headers['audit-id'];
   exchange.auditID = typeof given === 'string' && /^[A-Za-z0-9-]{8,64}$/.test(given) ? given : randomUUID();
@@ -20,8 +20,8 @@ function text(value: unknown): string {
 }
 
 /**
- * Completes the audit event when the request ends, also for requests that are refused before authentication. It collects the request
- * body: until something reads the body, no more of it arrives than the stream buffers.
+ * Completes the audit event when the request ends, even if it was refused before authentication. Collects the request
+ * body. Until the body is read, the client can send only as much as the stream buffers.
  */
 export const auditEnd =
   (auditor: Auditor): RequestFilter =>
@@ -67,7 +67,7 @@ export const audit =
 const begin = (auditor: Auditor, exchange: Exchange): ReturnType<Auditor['begin']> =>
   auditor.begin(exchange, Date.now() - (performance.now() - exchange.started));
 
-/** Copies the request body as it arrives, whatever reads it and at whatever pace. */
+/** Copies the request body as it arrives, independently of its reader. */
 function tapRequest({ req }: Exchange, body: AuditBody): void {
   const push = req.push.bind(req);
   req.push = (chunk: unknown, encoding?: BufferEncoding) => {

@@ -9,13 +9,14 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 const readsIdentity = (access: Access, query: URLSearchParams): boolean =>
   needsIdentity(access) || (access.kind === 'optional' && query.has(access.parameter));
 
-/** Returns true if the route accepts a user who must change their password, because the path names that user or no user. */
+/** Returns true if the route accepts a user who must change their password, and the path names that user or no user. */
 const acceptsPasswordChange = ({ route: { access }, info: { name } }: Exchange, { username }: UserInfo): boolean =>
   access.kind === 'authenticated' && access.passwordChange === true && ['', '~', username].includes(name);
 
 /**
- * Authenticates the caller as `access` of the route requires. `awaiting` limits the requests that wait for authentication: it returns the
- * function that ends the wait, or throws 429, even if the identity is optional.
+ * Authenticates the caller as `access` of the route requires. `awaiting` limits the requests that wait for
+ * authentication. `awaiting` returns the function that ends the wait, or throws 429, even if authentication is
+ * optional.
  */
 export const authentication =
   (authenticate: Authenticator, awaiting: (exchange: Exchange) => () => void): RequestFilter =>
@@ -45,7 +46,7 @@ export const authentication =
     } catch (error) {
       return refuse(error);
     }
-    // If the limit refuses the request, nothing else handles a rejection.
+    // If the limit refuses the request, no other code handles a rejection of `pending`.
     pending.catch(() => undefined);
     const leave = awaiting(exchange);
     return pending.then(accept, refuse).finally(leave);

@@ -23,8 +23,9 @@ export const authorization =
   };
 
 /**
- * Requires the right to the path. Callers who are allowed to `get` the path pass with every method, so that they learn which methods exist;
- * routes that are protected this way write nothing. A refusal names the method, as kube-apiserver's does.
+ * Requires the right to the path. Callers who are allowed to `get` the path pass with every method, so that they learn
+ * which methods exist. Routes with this protection write nothing. A refusal names the method, like that of
+ * kube-apiserver.
  */
 async function assertPathAllowed({ req, path }: Exchange, user: UserInfo, authorizer: Authorizer): Promise<void> {
   const verb = req.method.toLowerCase();
@@ -47,8 +48,9 @@ function guardStream(exchange: Exchange, authorizer: Authorizer): void {
   const mayNeedCreate = isConnection(exchange.info);
   let needsCreate = false;
   // kube-apiserver 1.35 and later also require `create` for a WebSocket into a pod (feature gate
-  // AuthorizePodWebsocketUpgradeCreatePermission); earlier versions do not. So `create` is required only after a review has allowed it.
-  // A denial proves nothing: kube-apiserver may start the stream by a right that is granted after the review.
+  // AuthorizePodWebsocketUpgradeCreatePermission); earlier versions do not. This filter therefore requires `create`
+  // only after a review has allowed it. A denied review has no effect, because kube-apiserver may start the stream by a
+  // right that is granted after the review.
   const reviewCreate = async (by: Authorizer, user: UserInfo | undefined, maxAge?: number): Promise<void> => {
     if (!mayNeedCreate || needsCreate || user === undefined) return;
     const { allowed } = await by.authorize(user, create, maxAge);

@@ -6,8 +6,8 @@ import { OAuthError } from '../../runtime/errors.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 
 /**
- * Sends Strict-Transport-Security (RFC 6797), only at the host of gateway.externalURL: a browser applies the policy to every port of a
- * host, and the host name of the Service serves plain HTTP at port 80.
+ * Sends Strict-Transport-Security (RFC 6797), only at the host of gateway.externalURL. Browsers apply the policy to
+ * every port of a host, and the host name of the Service serves plain HTTP at port 80.
  */
 export function strictTransportSecurity(gateway: () => PlatformConfiguration['gateway']): RequestFilter {
   let own: { readonly externalURL: string; readonly hostname: string | undefined } | undefined;
@@ -22,7 +22,10 @@ export function strictTransportSecurity(gateway: () => PlatformConfiguration['ga
 
 const hostnameOf = (url: string): string | undefined => URL.parse(url)?.hostname;
 
-/** Path that RFC 9700 section 2.6 excludes from CORS: browsers are redirected to it, and scripts must not read it. */
+/**
+ * Path that RFC 9700 section 2.6 excludes from CORS. Browsers are redirected to this path, and scripts must not read
+ * its responses.
+ */
 const withoutCORS = '/oauth/authorize';
 
 /** Sets security headers, which handlers may override. CORS is allowed only for configured origins, and never with credentials. */
@@ -39,7 +42,7 @@ export const securityHeaders =
     res.setHeader('Access-Control-Allow-Headers', 'Authorization, Content-Type, Accept');
     res.setHeader('Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE');
     res.setHeader('Access-Control-Expose-Headers', 'Audit-Id, Retry-After, Warning');
-    // A preflight carries no identity (Fetch standard, section 3.2.2) and needs only these headers.
+    // A preflight carries no credentials (Fetch standard, section 3.2.2) and needs only these headers.
     if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) return;
     res.setHeader('Access-Control-Max-Age', '600');
     res.statusCode = 204;
@@ -54,9 +57,10 @@ export interface PageOptions {
 }
 
 /**
- * Redirects browsers that open `/` to the home page, and browsers that open a page over plain HTTP to the same page over HTTPS. Other
- * clients get the list of paths at `/`, and 404 with the URL for pages that require TLS. The target comes from the configuration only: Host and X-Forwarded-Host are chosen by the client,
- * so they would make this an open redirect.
+ * Redirects browsers that open `/` to the home page, and browsers that open a page over plain HTTP to the same page
+ * over HTTPS. Other clients get the list of paths at `/`, and 404 with the URL for pages that require TLS. The target
+ * comes only from the configuration. The client chooses Host and X-Forwarded-Host, so using them would create an open
+ * redirect.
  */
 export const pageRedirect =
   ({ home, publicURL }: PageOptions): RequestFilter =>
@@ -71,7 +75,7 @@ export const pageRedirect =
       if (route.isTLSOnly === true && !secure) throw tlsRequired(base && `${base}${path}`, isProxied);
       return;
     }
-    // Temporary: the configuration may change.
+    // The redirect is temporary, because the configuration may change.
     res.statusCode = secure ? 303 : 307;
     res.setHeader('Location', `${base}${isHome ? home : req.url}`);
     res.appendHeader('Vary', 'Accept');

@@ -7,8 +7,8 @@ const maxDuration = 60_000;
 const maxProxiedDuration = 65_000;
 
 /**
- * Ends requests after 60 s, or after `?timeout=32s` (sent by kubectl) if that is less. Watches and streams have no deadline here.
- * `writeError` writes the response in place of the handler.
+ * Ends requests after 60 s, or after a shorter `?timeout=32s` (sent by kubectl). Watches and streams have no deadline
+ * here. `writeError` writes the error response instead of the handler.
  */
 export const deadline =
   (writeError: (exchange: Exchange, error: Error) => void): RequestFilter =>
@@ -20,11 +20,11 @@ export const deadline =
     const expire = (): void => {
       const { res } = exchange;
       const isWritten = res.writableEnded;
-      // A pipelined response waits for the one before it, so its client is not late yet.
+      // A pipelined response waits for the previous response, so its client is not late yet.
       if (isWritten && res.socket === null) return void res.once('socket', () => timer.refresh());
       const error = timeout('the request exceeded its deadline');
       exchange.abort(error);
-      // A client that does not read its response must not keep the memory that it holds.
+      // A client that does not read its response must not occupy the memory of the response.
       if (isWritten) exchange.cut();
       else writeError(exchange, error);
     };

@@ -7,8 +7,8 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { Gateway } from '../route.ts';
 
 /**
- * Maximum concurrent access reviews for the impersonations of one user. Without it, many watches of one user would
- * start one review each at the same time.
+ * Maximum concurrent access reviews for the impersonations of one user. Without this limit, many watches of one user
+ * would each start a review at the same time.
  */
 const maxReviewsPerUser = 50;
 
@@ -22,8 +22,8 @@ const extra = { group: authentication, resource: 'userextras' };
 
 /**
  * Handles kube-apiserver's Impersonate-* headers. Proxied requests act as the impersonated user if the caller is
- * allowed to impersonate. Other requests are refused, because ignoring the headers would return what the caller is
- * allowed to see instead of what the impersonated user may see. The aggregator removes these headers.
+ * allowed to impersonate. Other requests are refused, because a response without impersonation would contain data that
+ * the impersonated user is not allowed to see. The aggregator removes these headers.
  */
 export const impersonation = (authorizer: Authorizer, gateway: Gateway | undefined): RequestFilter => {
   const reviews = new HolderSlots('impersonations');

@@ -14,9 +14,9 @@ type Kind = 'login' | 'read' | 'change' | 'anonymous';
 type PoolKind = Kind | 'body' | 'authentication';
 
 /**
- * Returns the kind that a request is counted as. Reads must not wait for changes, which go to etcd, nor for logins,
- * which compute a hash; clients may also send the bodies of both slowly. Anonymous requests are counted separately,
- * because they get documents that users do not need.
+ * Returns the kind by which a request is counted. Reads must not wait for changes, which are written to etcd, nor for
+ * logins, which compute a hash. Clients may also send the bodies of changes and logins slowly. Anonymous requests are
+ * counted separately, because users do not need the documents that anonymous clients get.
  */
 function kindOf({ req: { method }, info, user }: Exchange): Kind {
   if (info.prefix === 'oauth') return 'login';
@@ -25,8 +25,8 @@ function kindOf({ req: { method }, info, user }: Exchange): Kind {
 }
 
 /**
- * Limits the requests of each kind in total and per user or address, and watches and streams only per user. Probes are not limited. The
- * filter comes after authentication, so that anonymous requests use no slots of users.
+ * Limits the requests of each kind in total and per user or address, and watches and streams only per user. Probes are
+ * not limited. The filter runs after authentication, so that anonymous requests use no slots of users.
  */
 export function inFlight(limits: () => Limits): RequestFilter {
   const kinds: Readonly<Record<Kind, Pool>> = {

@@ -3,7 +3,7 @@ import { badRequest } from '../../runtime/errors.ts';
 import type { RequestFilter } from '../exchange.ts';
 import { checkHandshake, isHandshake } from '../listeners/web-socket.ts';
 
-/** Checks WebSocket handshakes, after authorization so that unauthorized callers get 401 or 403. */
+/** Checks WebSocket handshakes. This filter runs after authorization, so that unauthorized callers get 401 or 403. */
 export const webSocket: RequestFilter = ({ req, res, info, isProxied }) => {
   if (!isHandshake(res) || isProxied) return;
   if (info.verb !== 'watch') throw badRequest('WebSockets are supported only for watches: add watch=true');
@@ -24,9 +24,12 @@ export const expectation: RequestFilter = ({ req, res }) => {
 
 const methods = new Set(METHODS);
 
-/** Checks what Node's parsers do not: the method over HTTP/2 (RFC 9110 section 9.1), and RFC 9112 sections 2.3, 3.2 and 6.1. */
+/**
+ * Checks rules that Node's parsers do not check: the method over HTTP/2 (RFC 9110 section 9.1), and RFC 9112 sections
+ * 2.3, 3.2 and 6.1.
+ */
 export const protocol: RequestFilter = ({ req, res }) => {
-  // The router would match `post` to a POST route, but its verb would not be `create` in the review.
+  // The router would match `post` to a POST route, but the verb of the request would not be `create` in the review.
   if (!methods.has(req.method)) throw badRequest('unknown method: methods are case-sensitive, such as GET and POST');
   if (!(req instanceof IncomingMessage)) return;
   if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0')

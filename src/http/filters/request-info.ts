@@ -4,7 +4,10 @@ import type { RequestInfo } from '../route.ts';
 import { maxParameters } from '../../runtime/redaction.ts';
 import type { RequestFilter } from '../exchange.ts';
 
-/** Limits the number of parameters before anything parses the query: 60 KiB of `a&` took the event loop 16 ms for 30,000 parameters. */
+/**
+ * Limits the number of parameters before the query is parsed. Parsing 60 KiB of `a&`, which are 30,000 parameters,
+ * blocked the event loop for 16 ms.
+ */
 export const parameterLimit: RequestFilter = ({ search }) => {
   if (search.length > maxParameters && search.split('&', maxParameters + 1).length > maxParameters)
     throw badRequest(`the query has more than ${maxParameters} parameters`);
@@ -67,12 +70,12 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
 const unreadable = /;|%(?![0-9a-f]{2})/i;
 
 /**
- * Parses a query as kube-apiserver does (ParseQuery of Go's net/url), which ignores pairs that it cannot parse. Otherwise a request that is
- * a watch here and a list there would be a list without a limit.
+ * Parses a query as kube-apiserver does (ParseQuery of Go's net/url), which ignores pairs that it cannot parse.
+ * Otherwise a request that this server treats as a watch and kube-apiserver as a list would be an unlimited list.
  */
 export function parseQueryAsGo(search: string): URLSearchParams {
   const pairs = search.split('&').filter((pair) => !unreadable.test(pair));
-  // With the leading ampersand, URLSearchParams keeps a question mark as part of the first name.
+  // The leading ampersand makes URLSearchParams keep a question mark as part of the first name.
   return new URLSearchParams(`&${pairs.join('&')}`);
 }
 
@@ -100,8 +103,8 @@ const nothing = {
 };
 
 /**
- * Returns the verb. The path of one object can be watched on /kapis and in the legacy form; kube-apiserver treats others as a get. In the
- * legacy form the verb does not depend on the method.
+ * Returns the verb. The path of one object can be watched on /kapis and in the legacy form; kube-apiserver treats other
+ * watches of one object as a get. In the legacy form the verb does not depend on the method.
  */
 function verbOf(method: string, name: string, isLegacyWatch: boolean, prefix: string, query: URLSearchParams): string {
   if (isLegacyWatch) return 'watch';
@@ -113,8 +116,8 @@ function verbOf(method: string, name: string, isLegacyWatch: boolean, prefix: st
 }
 
 /**
- * Returns the name to which a field selector limits a list or watch, which then needs only the right to that name. On /kapis, paths may
- * start with a dot, which kube-apiserver does not accept.
+ * Returns the name to which a field selector limits a list or watch. Such a request needs only the right to that name.
+ * On /kapis, paths may start with a dot, which kube-apiserver does not accept.
  */
 function selectedName(query: URLSearchParams, prefix: string): string {
   const [, dot = '', name = ''] =
@@ -124,7 +127,7 @@ function selectedName(query: URLSearchParams, prefix: string): string {
 
 /** Matches paths that need no decoding and have no invalid segments. */
 const plain = /^(?:\/[\w:-][\w.:-]*)+$/;
-/** Splits the path at a proxied server, whose own path may have empty segments. */
+/** Separates the path of this server from the path at a proxied server, which may have empty segments. */
 const behindProxy = /^(\/api\/v1\/(?:namespaces\/[^/]+\/)?(?:nodes|pods|services)\/[^/]+\/proxy)(\/.*)$/;
 
 function segmentsOf(path: string): string[] {
@@ -139,7 +142,7 @@ function segmentsOf(path: string): string[] {
 
 function namesIn(path: string): string[] {
   const segments = path.slice(1).split('/');
-  // One trailing slash is accepted, as by kube-apiserver.
+  // One trailing slash is accepted, as in kube-apiserver.
   if (segments.length > 1 && segments.at(-1) === '') segments.pop();
   return segments.map((segment) => {
     const text = decoded(segment);

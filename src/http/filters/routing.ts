@@ -17,7 +17,7 @@ export function routing(routes: readonly Route[], gateway: Gateway | undefined):
     exchange.isProxied = true;
     exchange.route = gateway;
     if (search !== '') exchange.info = requestInfo(req.method, path, parseQueryAsGo(search));
-    // A WebSocket to an aggregated API, such as a console, is a stream whatever its subresource is called.
+    // A WebSocket to an aggregated API, such as a console, is a stream regardless of its subresource.
     if (isHandshake(res)) exchange.info = { ...exchange.info, isLongRunning: true };
   };
 }

@@ -6,15 +6,15 @@ import type { TLSSocket } from 'node:tls';
 export const isSecure = ({ httpVersionMajor, socket }: Pick<IncomingMessage, 'httpVersionMajor' | 'socket'>): boolean =>
   httpVersionMajor >= 2 || (socket as Partial<TLSSocket>).encrypted === true;
 
-/** Serves a request of either server. */
+/** Serves a request of an HTTP/1.1 or HTTP/2 server. */
 export type HttpHandler = (
   req: IncomingMessage | Http2ServerRequest,
   res: ServerResponse | Http2ServerResponse,
 ) => void;
 
 /**
- * Returns the request target as a path. RFC 9112 section 3.2.2 requires servers to accept an absolute URL too, and Express' router would
- * find no path in some of them.
+ * Returns the request target as a path. RFC 9112 section 3.2.2 requires servers to accept an absolute URL too, and the
+ * router of Express finds no path in some absolute URLs.
  */
 function originForm(target: string): string {
   const [, rest = target] = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\\]*(.*)$/is.exec(target) ?? [];
@@ -24,7 +24,7 @@ function originForm(target: string): string {
 /** Rewrites the URL as a path, and sets Host from the authority of HTTP/2. */
 export function normalized<R extends IncomingMessage | Http2ServerRequest>(req: R): R {
   if (req.url?.startsWith('/') !== true) req.url = originForm(req.url ?? '');
-  // Not by httpVersion: the HTTP/1.1 parser accepts any version number.
+  // httpVersion is not used, because the HTTP/1.1 parser accepts any version number.
   if (req instanceof http2.Http2ServerRequest) req.headers.host ??= req.authority;
   return req;
 }

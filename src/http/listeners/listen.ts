@@ -1,4 +1,6 @@
-/** Listeners: plain HTTP/1.1, and TLS with HTTP/2 and HTTP/1.1 on one port. They limit slow and greedy clients. */
+/**
+ * Listeners: plain HTTP/1.1, and TLS with HTTP/2 and HTTP/1.1 on one port. The listeners limit slow and greedy clients.
+ */
 import http, { type Server, type ServerOptions } from 'node:http';
 import http2, {
   constants,
@@ -27,10 +29,13 @@ const http1 = {
   requestTimeout: 30_000,
   keepAliveTimeout: 75_000,
   connectionsCheckingInterval: 2_000,
-  // A filter checks Host, so that the error is a Status.
+  // A filter checks Host instead, so that the error is a Status.
   requireHostHeader: false,
 } satisfies ServerOptions;
-/** Milliseconds between two closes of idle connections during shutdown: a connection becomes idle when its last response ends. */
+/**
+ * Interval in milliseconds at which idle connections are closed during shutdown. A connection becomes idle when its
+ * last response ends.
+ */
 const idleInterval = 50;
 /** Milliseconds between two checks for HTTP/2 sessions without streams, which Node never closes. */
 const streamlessInterval = 15_000;
@@ -38,7 +43,7 @@ const maxConnections = 20_000;
 const maxStreams = 1_000;
 /** Milliseconds for the client to read the response before the connection is cut. */
 const linger = 2_000;
-/** Bytes of a malformed request in which the method and the path are searched. */
+/** Maximum bytes of a malformed request that are searched for the method and the path. */
 const maxRequestLine = 512;
 
 /** Writes the error of a request for which Node has created no response. `path` is '' if it is unknown. */
@@ -64,7 +69,7 @@ function writeRawError(socket: Duplex, status: number, problem: StatusError, pat
   socket.once('close', () => clearTimeout(cut));
 }
 
-/** Returns the path in the last packet, if that starts with a request. */
+/** Returns the path in the last packet, if the packet starts with a request. */
 const pathOf = ({ rawPacket }: { readonly rawPacket?: Buffer }): string | undefined =>
   /^[A-Z]+ (\/[^ ?]*)/.exec(rawPacket?.toString('latin1', 0, maxRequestLine) ?? '')?.[1];
 
@@ -76,7 +81,7 @@ function responseOn(socket: Duplex): http.ServerResponse | undefined {
 
 /** Handles a request that Node's parser refused. */
 function refuse(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
-  // An error must not be written into the middle of another response.
+  // This error must not be written into the middle of another response.
   if (error.code === 'ECONNRESET' || !socket.writable || responseOn(socket)?.headersSent === true) socket.destroy();
   else if (error.code === 'HPE_HEADER_OVERFLOW') writeRawError(socket, 431, headersTooLarge());
   else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
@@ -84,7 +89,10 @@ function refuse(error: Error & { code?: string; rawPacket?: Buffer }, socket: Du
   else writeRawError(socket, 400, badRequest('the request is not well-formed HTTP'), pathOf(error));
 }
 
-/** Ends a connection without TLS. Plain HTTP gets a response, as in Go; Node has closed the TLS socket, but not yet the one below it. */
+/**
+ * Ends a connection without TLS. A plain HTTP request gets a response, as in Go: Node has closed the TLS socket, but
+ * not yet the TCP socket.
+ */
 function refuseHandshake(error: Error & { code?: string }, socket: Socket & { readonly _parent?: Socket }): void {
   const { _parent: plain } = socket;
   if (error.code === 'ERR_SSL_HTTP_REQUEST' && plain?.writable === true)
@@ -102,7 +110,10 @@ function refuseTunnel(_req: unknown, peer: Duplex | Http2ServerResponse): void {
       .end();
 }
 
-/** Closes the connection after the response unless a filter sends 100 Continue: without it, the next bytes may be the body. */
+/**
+ * Closes the connection after the response unless a filter sends 100 Continue. Without 100 Continue, the next bytes may
+ * be the body.
+ */
 const expectsContinue =
   (handle: HttpHandler): HttpHandler =>
   (req, res) => {
@@ -111,10 +122,10 @@ const expectsContinue =
   };
 
 export interface Listener {
-  /** The port that is bound, also if port 0 was requested. */
+  /** The bound port, even if port 0 was requested. */
   readonly port: number;
   readonly sockets: { readonly open: ReadonlySet<Socket>; readonly sentBytes: number };
-  /** Sets the certificate of new connections. Open connections keep the old one. */
+  /** Sets the certificate of new connections. Open connections keep the previous certificate. */
   setCertificate(certificate: Certificate): void;
   /** Stops accepting connections, lets requests in flight end, and closes the remaining connections after `grace` milliseconds. */
   close(grace: number): Promise<void>;
@@ -133,7 +144,7 @@ interface Address {
 /** Open sockets. Unlike the server's own count, they include upgraded connections. */
 class Sockets {
   readonly open: Set<Socket> = new Set();
-  /** Bytes that were sent over sockets that are closed. */
+  /** Bytes that were sent over sockets that are now closed. */
   #sent = 0;
 
   constructor(server: Server | Http2SecureServer) {
@@ -146,7 +157,7 @@ class Sockets {
     });
   }
 
-  /** Bytes sent over all sockets, with the bytes of TLS. */
+  /** Bytes sent over all sockets, including TLS overhead. */
   get sentBytes(): number {
     let sum = this.#sent;
     for (const { bytesWritten } of this.open) sum += bytesWritten;
@@ -169,8 +180,8 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
 const resetTime = 500;
 
 /**
- * Closes the session when it has no streams for as long as HTTP/1.1 connections are kept alive: pings and settings would keep it open.
- * Returns the open streams.
+ * Closes the session when it has had no streams for the keep-alive time of HTTP/1.1 connections. Pings and settings
+ * would otherwise keep the session open. Returns the open streams.
  */
 function closeStreamless(session: ServerHttp2Session): ReadonlySet<ServerHttp2Stream> {
   const streams = new Set<ServerHttp2Stream>();
@@ -237,9 +248,10 @@ export async function listenTLS(
     ...http1,
     handshakeTimeout: http1.headersTimeout,
     allowHTTP1: true,
-    // The default of node:http: pieces of a response must not wait for each other's acknowledgement.
+    // This is the default of node:http. Pieces of a response must not wait until earlier pieces are acknowledged.
     noDelay: true,
-    // Otherwise Node drops header values that start or end with white space; impersonating ` bob` must be refused, not ignored.
+    // Otherwise Node drops headers whose values start or end with white space. Impersonation of ` bob` must be refused,
+    // not ignored.
     strictFieldWhitespaceValidation: false,
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: http1.maxHeaderSize },
     ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false } : {}),
@@ -276,8 +288,8 @@ export async function listenTLS(
       for (const session of sessions.keys()) session.close();
       const idle = setInterval(() => (server as unknown as Partial<Server>).closeIdleConnections?.(), idleInterval);
       const cut = setTimeout(() => {
-        // Resets each stream: `session.destroy` sends only the first reset, and clients would treat the other streams as complete
-        // (http/response/cut-off.ts). The session ends with its last stream, when the resets are sent.
+        // Resets each stream: `session.destroy` sends only the first reset, and clients would treat the other streams
+        // as complete (http/response/cut-off.ts). The session ends with its last stream, after the resets were sent.
         for (const streams of sessions.values())
           for (const stream of streams) if (!stream.writableFinished) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       }, grace);

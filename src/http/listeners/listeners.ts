@@ -25,7 +25,7 @@ export type Ports = Readonly<Record<Name, number>>;
 export interface ListenerFigures {
   readonly listener: Name;
   readonly connections: number;
-  /** Bytes sent since the start, those of TLS included. */
+  /** Bytes sent since the start, including TLS overhead. */
   readonly sentBytes: number;
 }
 

@@ -34,7 +34,7 @@ const control = (opcode: number, payload: Buffer): Buffer =>
 
 export const closing = (code: number): Buffer => control(opcodes.close, Buffer.from([code >>> 8, code & 0xff]));
 
-/** A frame to send in reply to one of the client. Nothing may follow it if `isLast`. */
+/** A frame to send in reply to a frame of the client. No frame may follow if `isLast` is true. */
 export interface Reply {
   readonly frame: Buffer;
   readonly isLast: boolean;
@@ -61,7 +61,7 @@ export class ClientFrames {
       if (read === 0) break;
       bytes = bytes.subarray(read);
     }
-    // A copy, because a slice would keep the whole chunk in memory.
+    // The bytes are copied, because a slice would keep the whole chunk in memory.
     this.#incomplete = this.#isOver ? nothing : Buffer.from(bytes);
     return replies;
   }

@@ -1,7 +1,7 @@
 /**
- * WebSockets (RFC 6455). A handshake passes the filters like any other request. It is refused by an ordinary response, after which the
- * connection is closed, and accepted by its handler. Origin is not checked, because browsers never add credentials of this server by
- * themselves.
+ * WebSockets (RFC 6455). A handshake passes the filters like any other request. A refused handshake gets an ordinary
+ * response, after which the connection is closed. The handler accepts the handshake. Origin is not checked, because
+ * browsers never add credentials of this server by themselves.
  */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';
@@ -46,13 +46,13 @@ const isSPDYRequest = ({ httpVersion, headers }: IncomingMessage): boolean =>
   /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '') &&
   httpVersion === '1.1';
 
-/** Returns true if the request has a body: then it is unclear where the new protocol starts. */
+/** Returns true if the request has a body, which would make the start of the new protocol unclear. */
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 
 /**
- * Passes handshakes to `handle`. All other upgrades are ignored, as RFC 9110 section 7.8 allows, and served as ordinary requests; so are
- * upgrades on a connection that is still writing another response.
+ * Passes handshakes to `handle`. All other upgrades are ignored, as RFC 9110 section 7.8 allows, and served as ordinary
+ * requests. Upgrades on a connection that is still writing another response are ignored too.
  */
 export function serveHandshakes(server: object, handle: HttpHandler): void {
   const upgrading = server as Upgrading;
@@ -64,7 +64,7 @@ export function serveHandshakes(server: object, handle: HttpHandler): void {
     if (head.length > 0) socket.unshift(head);
     const res = Object.assign(new ServerResponse(req), { [mark]: true, shouldKeepAlive: false });
     res.assignSocket(socket as Socket);
-    // Node does this only for connections that are not upgraded.
+    // Node forwards this event only for connections that are not upgraded.
     socket.on('drain', () => res.emit('drain'));
     res.once('finish', () => {
       const cut = setTimeout(() => socket.destroy(), linger);
@@ -99,13 +99,14 @@ export function accept(req: Request, res: Response): void {
   const frames = new ClientFrames();
   socket.on('data', (chunk: Buffer) => {
     for (const { frame, isLast } of frames.replies(chunk)) {
-      // Nothing follows our own close, to which the client's close is the reply.
+      // No frame follows the close frame of this server. The client's close is the reply to that frame.
       if (!res.writableEnded && (isLast || socket.writableLength < maxWaiting)) socket.write(frame);
       if (!isLast) continue;
       res.end();
       socket.end();
     }
   });
-  // The client has ended the connection: without a close frame the response is aborted, unless we have closed it already.
+  // If the client ends the connection without a close frame, the response is aborted, unless this server has already
+  // closed it.
   socket.once('end', () => (res.writableEnded ? socket.end() : res.destroy()));
 }

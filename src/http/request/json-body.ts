@@ -20,7 +20,7 @@ export interface RequestBody<B> {
 }
 
 export interface JSONValue {
-  /** Media type in lower case, without parameters; the first of the accepted types if the value was sent as YAML. */
+  /** Media type in lower case, without parameters. If the value was sent as YAML, this is the first accepted type. */
   readonly contentType: string;
   /** Value, undefined if there is no body. */
   readonly value: unknown;
@@ -53,8 +53,8 @@ export const unparsedBody = (content: BodyDescription['content'], required = tru
 });
 
 /**
- * Reads JSON, or YAML, of one of these media types, by default of the first. Messages name unknown keys, but never
- * quote a value, which may be a password. The deadline of the request limits how long the body may take to arrive.
+ * Reads JSON or YAML of one of these media types. The default is the first one. Messages name unknown keys, but never
+ * quote a value, which may be a password. The deadline of the request also limits the time until the body has arrived.
  */
 async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JSONValue> {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');

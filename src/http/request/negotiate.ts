@@ -14,9 +14,15 @@ export interface AcceptClause {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** Maximum elements of a list in a header; further ones are ignored. 60 KiB of clauses took the event loop 14 ms. */
+/**
+ * Maximum elements of a list in a header; further ones are ignored. Parsing 60 KiB of clauses blocked the event loop
+ * for 14 ms.
+ */
 const maxElements = 100;
-/** Maximum parameters of an element; further ones are ignored. 60 KiB of semicolons took the event loop 7 ms each time they were parsed. */
+/**
+ * Maximum parameters of an element; further ones are ignored. Parsing 60 KiB of semicolons blocked the event loop for 7
+ * ms each time.
+ */
 const maxParameters = 20;
 
 const anything: AcceptClause = { type: '*', subtype: '*', q: 1, parameters: {} };
@@ -64,7 +70,7 @@ export function acceptsMediaType({ type, subtype }: AcceptClause, mediaType: str
 
 /**
  * Returns the first result of `choose`, in the order of the caller's preference and then of the offered media types.
- * Throws 406 that lists `accepted`.
+ * Throws a 406 error that lists `accepted`.
  */
 export function negotiate<T>(
   header: string | undefined,
@@ -82,7 +88,7 @@ export function negotiate<T>(
 
 /**
  * Returns true if the caller prefers YAML to JSON. Other representations of an object, such as
- * `application/yaml;as=Table`, are not available as YAML. Parses the header only if it names YAML.
+ * `application/yaml;as=Table`, are not available as YAML. Parses the header only if it contains the text `yaml`.
  */
 export const prefersYAML = (header: string | undefined): boolean =>
   header !== undefined &&

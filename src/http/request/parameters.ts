@@ -1,4 +1,4 @@
-/** Query parameters: one schema describes and parses them and provides their types. */
+/** Query parameters: one schema describes the parameters, parses them and provides their types. */
 import { z } from 'zod';
 import { errorMap, issuesOf, nearest } from '../../config/error-map.ts';
 import { badRequest, StatusError, type StatusCause } from '../../runtime/errors.ts';
@@ -12,14 +12,14 @@ export interface QueryParameters<Q> {
   parse(query: URLSearchParams): Q;
 }
 
-/** Schemas by parameter name. Each has a description. */
+/** Schemas by parameter name. Each schema has a description. */
 export type Shape = Readonly<Record<string, z.ZodType>>;
 export type Values<S extends Shape> = Immutable<z.output<z.ZodObject<S, z.core.$strict>>>;
 
 /** Maximum characters of a value in a message. */
 const maxShown = 64;
 
-/** Returns a value as messages quote it. */
+/** Returns a value in quotes for messages. */
 export const shown = (value: string): string =>
   JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value);
 
@@ -70,7 +70,10 @@ const isListSchema = (schema: z.ZodType): boolean =>
   schema instanceof z.ZodArray ||
   ((schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) && schema.unwrap() instanceof z.ZodArray);
 
-/** Returns the schemas by name. `isList`: the parameter may be repeated. It is computed once, because instanceof is slow for schemas. */
+/**
+ * Returns the schemas by name. `isList` is true if the parameter may be repeated. `isList` is computed once, because
+ * instanceof is slow for schemas.
+ */
 const knownIn = (shape: Shape) =>
   new Map(Object.entries(shape).map(([name, schema]) => [name, { schema, isList: isListSchema(schema) }]));
 
@@ -97,7 +100,7 @@ function parametersOf<const S extends Shape>(shape: S, read: Read): QueryParamet
 }
 
 /**
- * Parses a query strictly: unknown parameters are refused, and so is a repeated parameter unless it is a list. If a schema throws a
+ * Parses a query strictly: refuses unknown parameters, and repeated parameters that are not lists. If a schema throws a
  * StatusError, its message becomes that of the parameter.
  */
 export function queryParameters<const S extends Shape>(shape: S, hints: Hints = {}): QueryParameters<Values<S>> {
@@ -108,7 +111,7 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
     for (const [name, given] of query) {
       const parameter = known.get(name);
       if (parameter === undefined && seen.has(name)) continue;
-      // Only this many problems are shown, and finding the closest match takes time.
+      // Further problems are not shown, and finding the closest match takes time.
       if (parameter === undefined)
         problems.set(name, problems.size < maxProblems ? unknownParameter(name, Object.keys(shape), hints) : '');
       else if (!seen.has(name))
@@ -121,8 +124,8 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
 }
 
 /**
- * Parses the query of a standard path, to which clients send further parameters: unknown parameters and repetitions are ignored. The
- * schemas must accept any text or throw StatusErrors.
+ * Parses the query of a standard path. Unknown parameters and repetitions are ignored, because clients send further
+ * parameters to such paths. The schemas must accept any text or throw StatusErrors.
  */
 export function lenientParameters<const S extends Shape>(shape: S): QueryParameters<Values<S>> {
   const known = knownIn(shape);
@@ -204,7 +207,7 @@ function unknownParameter(name: string, known: readonly string[], hints: Hints):
   return `unknown parameter; known parameters ${known.length > maxListed ? 'include' : 'are'} ${listed}`;
 }
 
-/** Returns the problems of a JSON body. `body` is the field of problems of the body as a whole. */
+/** Returns the problems of a JSON body. Problems of the body as a whole have the field `body`. */
 export const bodyProblems = (error: z.ZodError): readonly StatusCause[] =>
   issuesOf(error).map(({ path, message }) => invalidParameter(path.join('.') || 'body', message));
 

@@ -1,11 +1,15 @@
 /**
- * Parses YAML sent by a caller. The library takes up to 6 µs for a token, 20 µs within nested brackets, and compares each key with all
- * others: 64 KiB block the event loop for 400 ms. Its lexer is fast, so the tokens are checked and counted first.
+ * Parses YAML sent by a caller. The library takes up to 6 µs for a token, 20 µs within nested brackets, and compares
+ * each key with all others: 64 KiB block the event loop for 400 ms. The lexer of the library is fast, so the tokens are
+ * checked and counted first.
  */
 import { readYAML, tokensOf, type YAMLToken } from '../../config/yaml.ts';
 import { decodeUTF8, maxDepth, parseJSON } from './parse-json.ts';
 
-/** Maximum number of tokens. A line `key: value` has six, with its indentation; a text of several lines has one per line. */
+/**
+ * Maximum number of tokens. A line `key: value` has six tokens including its indentation. A text of several lines has
+ * one token per line.
+ */
 const maxTokens = 1_000;
 
 /** Features of YAML that can multiply a text, or that mean something else in the YAML 1.1 of kubectl. */
@@ -29,8 +33,8 @@ class YAMLError extends SyntaxError {
 }
 
 /**
- * Returns the value of one YAML document that only uses what JSON can express. Throws SyntaxError with a message that continues "the body"
- * and never quotes it, because it may contain a password.
+ * Returns the value of one YAML document that uses only features that JSON can express. Throws SyntaxError with a
+ * message that continues "the body" and never quotes it, because it may contain a password.
  */
 export function parseYAML(bytes: Buffer): unknown {
   const text = decodeUTF8(bytes);

@@ -10,7 +10,7 @@ export function validTimeout(given: string): string {
 }
 
 /**
- * Returns the milliseconds of `?timeout=32s`; 0 if there is none or it is invalid, which the schema of the query reports after
- * authorization.
+ * Returns the milliseconds of `?timeout=32s`; 0 if it is missing or invalid. The schema of the query reports an invalid
+ * value after authorization.
  */
 export const requestTimeout = (query: URLSearchParams): number => parseDuration(query.get('timeout') ?? '') ?? 0;

@@ -40,7 +40,7 @@ export function cutConnection(httpVersion: string, socket: Socket): void {
 export function cutOff(res: Response): void {
   const stream = http2StreamOf(res);
   if (stream !== undefined) return void stream.destroy(new Error('the response is incomplete'));
-  // A pipelined response must not cut the one before it.
+  // A pipelined response must not cut the previous response.
   if (res.socket === null) res.once('socket', (socket: Socket) => socket.destroy());
   else if (res.req.httpVersion === '1.0') cutConnection(res.req.httpVersion, res.socket);
   res.destroy();

@@ -1,6 +1,7 @@
 /**
- * Builds a gzip member (RFC 1952) from fragments that were deflated separately in advance. A fragment ends on a byte boundary and refers to
- * nothing before it, so fragments can be joined in any order; their checksums are combined arithmetically.
+ * Builds a gzip member (RFC 1952) from fragments that were deflated separately in advance. A fragment ends on a byte
+ * boundary and contains no references to earlier data, so fragments can be joined in any order. Their checksums are
+ * combined arithmetically.
  */
 import { constants, crc32, deflateRaw } from 'node:zlib';
 import { promisify } from 'node:util';
@@ -29,9 +30,9 @@ function multiply(a: number, b: number): number {
   return product >>> 0;
 }
 
-/** Returns x^(8 × bytes). Multiplying a checksum by it has the effect of appending as many zero bytes. */
+/** Returns x^(8 × bytes). Multiplying a checksum by this power has the effect of appending `bytes` zero bytes. */
 function shiftOver(bytes: number): number {
-  // x^8, x^16, x^32, …: one power for each bit of `bytes`.
+  // The powers are x^8, x^16, x^32 and so on, one for each bit of `bytes`.
   let power = one >>> 8;
   let shift = one;
   for (let rest = bytes; rest > 0; rest = Math.floor(rest / 2)) {
@@ -47,7 +48,7 @@ const level = 1;
 /** Deflates in a thread, not on the event loop. */
 export async function deflateFragment(bytes: Buffer): Promise<Fragment> {
   const deflated = await deflate(bytes, { level, finishFlush: constants.Z_SYNC_FLUSH });
-  // A copy, because zlib returns a slice of a larger buffer.
+  // The data is copied, because zlib returns a slice of a larger buffer.
   return { deflated: Buffer.from(deflated), crc: crc32(bytes), length: bytes.length, shift: shiftOver(bytes.length) };
 }
 

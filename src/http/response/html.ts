@@ -1,4 +1,4 @@
-/** HTML that is safe to send: `html` escapes everything else. */
+/** HTML that is safe to send. `html` escapes all other values. */
 export class Html {
   readonly text: string;
 
@@ -25,6 +25,9 @@ function textOf(part: Part): string {
   return typeof part === 'object' ? part.map(({ text }) => text).join('') : escaped(String(part));
 }
 
-/** Template tag. Values may be text and quoted attribute values, which are escaped; undefined is left out. */
+/**
+ * Template tag. Values can be used as text and as quoted attribute values, and are escaped. Undefined values are
+ * omitted.
+ */
 export const html = (strings: TemplateStringsArray, ...parts: readonly Part[]): Html =>
   new Html(strings.map((text, at) => text + textOf(parts[at])).join(''));

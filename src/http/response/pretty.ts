@@ -26,7 +26,9 @@ interface Document {
 
 const yaml = 'application/yaml';
 
-/** Writes a document, in YAML if `contentType` is that of YAML, else indented if `pretty`. */
+/**
+ * Writes a document, as YAML if `contentType` is a YAML type, otherwise as JSON, which is indented if `pretty` is set.
+ */
 export async function writeDocument(
   req: Request,
   res: Response,
@@ -44,8 +46,9 @@ export const writeObject: typeof writeJson = (req, res, value, response) =>
     : writeJson(req, res, value, response);
 
 /**
- * Returns the JSON as YAML, or indented by two spaces as Go's json.MarshalIndent does. All but the first block is formatted in time slices
- * while the client reads. The result has a length only if it fits into one block. Throws the signal's reason.
+ * Returns the JSON as YAML, or indented by two spaces as Go's json.MarshalIndent does. Blocks after the first are
+ * formatted in time slices while the client reads. The result has a length only if it fits into one block. Throws the
+ * signal's reason.
  */
 export async function formatted(
   parts: Streamed['parts'],
@@ -86,10 +89,12 @@ class Indenter {
   #depth = 0;
   #inString = false;
   #isEscaped = false;
-  /** The previous token opened an object or array, which may be empty. */
+  /** True if the previous token opened an object or array, which may be empty. */
   #isOpen = false;
 
-  /** Returns the number of consumed bytes. It stops when a block is full, because deeply nested text grows a thousandfold. */
+  /**
+   * Returns the number of consumed bytes. Stops when a block is full, because deeply nested text grows a thousandfold.
+   */
   push(text: Buffer): number {
     let taken = 0;
     for (const byte of text) {
@@ -116,7 +121,7 @@ class Indenter {
   }
 
   end(): void {
-    // A JSON document may end anywhere.
+    // Indented JSON needs no work at the end of the document.
   }
 }
 

@@ -8,7 +8,7 @@ export type Framing = 'plain' | 'chunked';
 
 const lineEnd = Buffer.from('\r\n');
 
-/** Bytes that may wait for the client before the body is full; one more part may exceed them. */
+/** Bytes that may wait for the client before the body counts as full. One more part may exceed this limit. */
 const maxWaiting = 16 * 1024;
 
 /** Returns the pieces as one part of a body with this framing. */
@@ -43,14 +43,14 @@ export class StreamedBody {
     this.#res = res;
     this.#last = last;
     const stream = http2StreamOf(res);
-    // A pipelined response that waits for the one before it has no socket yet.
+    // A pipelined response that waits for the previous response has no socket yet.
     const socket = res instanceof ServerResponse ? res.socket : null;
     this.#out = stream ?? socket ?? res;
     this.framing = socket !== null && res.chunkedEncoding ? 'chunked' : 'plain';
     res.once('close', this.#flushed);
   }
 
-  /** True if enough data waits for the client: call `drained` before writing more. */
+  /** True if the client has too much unread data. Call `drained` before writing more. */
   get isFull(): boolean {
     return this.#isFull;
   }
@@ -86,7 +86,7 @@ export class StreamedBody {
     return !this.#res.destroyed && !this.#res.writableEnded;
   }
 
-  /** Ends the response as incomplete. */
+  /** Ends the response in a way that marks it as incomplete. */
   cut(): void {
     cutOff(this.#res);
   }

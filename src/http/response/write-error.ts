@@ -95,7 +95,7 @@ function writeResponse({ req, res }: Exchange, error: StatusError | OAuthError):
   const isLate = error.code === 408 || error.code === 504;
   if (isLate && req.httpVersionMajor < 2) res.setHeader('Connection', 'close');
   res.setHeader('Content-Length', bytes.length);
-  // Not left to `end`: if writing the headers failed there, the connection would stay open.
+  // The headers are written here and not by `end`: if `end` failed to write them, the connection would stay open.
   res.writeHead(error.code);
   res.end(req.method === 'HEAD' ? undefined : bytes);
 }

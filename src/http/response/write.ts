@@ -5,18 +5,18 @@ import { BodyWriter } from './body-writer.ts';
 import { acceptsGzip } from '../request/negotiate.ts';
 
 export interface WholeResponse {
-  /** 200 by default. */
+  /** Status; 200 by default. */
   readonly status?: number;
   readonly contentType: string;
   /** The body in pieces, which are neither altered nor all joined. */
   readonly body: readonly Buffer[];
-  /** Headers in addition to `Cache-Control: no-cache, private`, or in place of it. */
+  /** Additional headers. They may replace the default `Cache-Control: no-cache, private`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * A body whose parts are produced one at a time, after the previous ones are handed to the network. It is never in
- * memory as a whole.
+ * A body whose parts are produced one at a time. Each part is produced after the previous part was handed to the
+ * network. The body is never in memory as a whole.
  */
 export interface Streamed {
   /** Bytes; undefined if the length is known only at the end. */
@@ -34,13 +34,15 @@ export interface ListResponse {
   readonly gzipped?: (() => Promise<readonly Buffer[]>) | undefined;
 }
 
-/** Bytes from which a body is compressed, as in responsewriters of k8s.io/apiserver. */
+/** Minimum bytes of a body that is compressed, as in responsewriters of k8s.io/apiserver. */
 const gzipFrom = 128 * 1024;
-/** Bytes that are written to the socket at a time. If the client is slower, the rest is not produced yet. */
+/**
+ * Bytes that are written to the socket at a time. The next bytes are produced only after the socket has accepted these.
+ */
 const batchSize = 512 * 1024;
 /**
- * Bytes below which a piece is copied and joined with others, because writing it separately would cost more. It is not
- * larger, because copies lie outside V8's heap, and many of them make V8 mark the whole heap repeatedly.
+ * Bytes below which a piece is copied and joined with other pieces, because a separate write would cost more. The limit
+ * is low, because copies are outside V8's heap, and many of them make V8 mark the whole heap repeatedly.
  */
 const smallPiece = 1024;
 /** Bytes below which Buffer allocates from its pool. */
@@ -76,10 +78,10 @@ export async function writeList(req: Request, res: Response, response: ListRespo
   else await (gzip ? writeGzip(res, parts) : writeParts(res, parts));
 }
 
-/** Returns true if no response can be written, for example because the deadline has written one. */
+/** Returns true if no response can be written, for example because the deadline has already written a response. */
 const isWritten = (res: Response): boolean => res.headersSent || res.writableEnded || res.destroyed;
 
-/** Sets the headers. `isLarge`: the body may be compressed. */
+/** Sets the headers. `isLarge` is true if the body may be compressed. */
 function begin(
   res: Response,
   { status = 200, contentType, headers = {} }: Omit<WholeResponse, 'body'>,
@@ -101,8 +103,8 @@ async function finish(req: Request, res: Response, body: readonly Buffer[], leng
 }
 
 /**
- * Returns true if the items are large enough to compress. It stops early, because thousands of objects lie far apart in
- * memory.
+ * Returns true if the items are large enough to compress. Stops as soon as the result is known, because thousands of
+ * objects are far apart in memory.
  */
 function areLarge(items: ListResponse['items']): boolean {
   let size = 0;
@@ -112,7 +114,7 @@ function areLarge(items: ListResponse['items']): boolean {
 /** Returns the number of bytes. */
 export const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0);
 
-/** Writes a JSON document that ends with a newline, as those of Kubernetes do. */
+/** Writes a JSON document that ends with a newline, as in Kubernetes. */
 export const writeJson = (
   req: Request,
   res: Response,
@@ -123,7 +125,10 @@ export const writeJson = (
   return write(req, res, { contentType: 'application/json', ...response, body: [Buffer.from(`${text}\n`)] });
 };
 
-/** Ends a response with this body. Sets its length, which Node would do in the response to GET but not to HEAD. */
+/**
+ * Ends a response with this body. Sets Content-Length, because Node would set it in the response to GET but not to
+ * HEAD.
+ */
 export function endWith(res: Response, body: string): void {
   const bytes = Buffer.from(body);
   res.setHeader('Content-Length', bytes.length);
@@ -136,8 +141,8 @@ export const writeDone = (req: Request, res: Response): Promise<void> =>
   writeJson(req, res, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
 
 /**
- * Calls `send` with batches of pieces, in which small pieces are joined. `send` resolves when it needs the batch no
- * longer, with false to stop.
+ * Calls `send` with batches of pieces, in which small pieces are joined. `send` resolves when it no longer needs the
+ * batch; it resolves to false to stop.
  */
 async function inBatches(
   parts: Streamed['parts'],

@@ -25,15 +25,17 @@ export class YAMLFormatter {
   readonly blocks = new Blocks();
   /** The open objects and arrays, by their first byte. */
   readonly #open: number[] = [];
-  /** The previous token opened an object or array, which may be empty. */
+  /** True if the previous token opened an object or array, which may be empty. */
   #isOpen = false;
   #isAfterColon = false;
   #isInString = false;
   #isEscaped = false;
-  /** The string so far; undefined if it is written already, because it is too long to be plain. */
+  /** The current string so far; undefined if its start is already written, because it is too long to be plain. */
   #text: number[] | undefined;
 
-  /** Returns the number of consumed bytes. It stops when a block is full, because deeply nested text grows a thousandfold. */
+  /**
+   * Returns the number of consumed bytes. Stops when a block is full, because deeply nested text grows a thousandfold.
+   */
   push(json: Buffer): number {
     let taken = 0;
     for (const byte of json) {
@@ -81,7 +83,7 @@ export class YAMLFormatter {
     this.#isAfterColon = false;
   }
 
-  /** Starts an item. The first item of a list, or of an object in a list, stays on the line of the dash before it. */
+  /** Starts an item. The first item of a list or object inside a list is written on the line of the preceding dash. */
   #startItem(isNext: boolean): void {
     if (isNext || this.#isAfterColon) this.blocks.breakLine(this.#open.length - 1);
     this.#isOpen = false;
@@ -102,7 +104,7 @@ export class YAMLFormatter {
     if (isEnd) this.#isInString = false;
   }
 
-  /** Writes a short string, or the start of a long one. */
+  /** Writes a short string, or the start of a long string. */
   #putStart(text: readonly number[]): void {
     const isPlain = plain.test(String.fromCharCode(...text));
     for (const byte of isPlain ? text.slice(1, -1) : text) this.blocks.put(byte);
@@ -110,7 +112,7 @@ export class YAMLFormatter {
   }
 }
 
-/** Returns a small JSON document as YAML. It blocks the event loop, for 9 ms per MiB. */
+/** Returns a small JSON document as YAML. Blocks the event loop for 9 ms per MiB. */
 export function yamlOf(json: Buffer): Buffer {
   const formatter = new YAMLFormatter();
   const blocks: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** Namespaces whose logs a caller is allowed to see, and since when. */
+/** Determines the namespaces whose logs a caller is allowed to see, and the first visible second of each. */
 import { assertAllowed, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { badRequest, expired, forbidden, serviceUnavailable } from '../../runtime/errors.ts';
 import type { UserInfo } from '../../auth/user.ts';
@@ -27,16 +27,16 @@ interface Context extends Pick<RequestContext, 'signal'> {
 const getLogs = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '' };
 const maxCandidates = 10_000;
 /**
- * Maximum requested namespaces without a RoleBinding for the caller. Each costs a review by kube-apiserver, and anyone
- * can make up names.
+ * Maximum requested namespaces without a RoleBinding for the caller. Each namespace costs a review by kube-apiserver,
+ * and callers can request any names.
  */
 const maxUnbound = 200;
 
 /**
  * Returns the logs that the caller is allowed to see. Callers who are allowed to get pods/log in all namespaces see all
- * logs, including those of deleted namespaces. Other callers see the namespaces in which they have the right, since the
- * creation of each namespace. Candidates are the requested namespaces, or those in which a RoleBinding names the
- * caller.
+ * logs, including those of deleted namespaces. Other callers see the logs of the namespaces in which they have the
+ * right, from the creation of the namespace on. Candidates are the requested namespaces, or those in which a
+ * RoleBinding names the caller.
  */
 export async function visibleLogs(
   { authorizer, granted, catalogue }: LogAccess,
@@ -86,8 +86,8 @@ export async function assertSameVisible(...request: Parameters<typeof assertStil
 }
 
 /**
- * Returns the logs that the caller is allowed to see now. Throws 403 if any that were visible before are not: a stream
- * of them must end.
+ * Returns the logs that the caller is allowed to see now. Throws 403 if any previously visible logs are no longer
+ * visible, because their stream must end.
  */
 export async function assertStillVisible(
   access: LogAccess,

@@ -8,7 +8,7 @@ import type { Catalogue } from '../../cluster/catalogue/catalogue.ts';
 import { visitPods } from '../pod-lister.ts';
 import type { VisibleLogs } from './visible.ts';
 
-/** Maximum pod names in addition to the pattern of a workload, for one and for all workloads. */
+/** Maximum pod names in addition to the patterns, for each workload and for all workloads together. */
 const maxNames = 1_000;
 const maxNamesInAll = 10_000;
 
@@ -34,7 +34,7 @@ const searchOf = (workload: string, pattern: string, owns: Search['owns']): Sear
 });
 
 function found({ workload, pattern, ownPods, alsoPods, notPods: others }: Search): WorkloadPods {
-  // In another namespace, a pod with the name of an own pod may belong to another workload.
+  // In another namespace, a pod with the name of a pod of this workload may belong to another workload.
   const notPods = new Set([...others].filter((name) => !ownPods.has(name)));
   if (alsoPods.size > maxNames || notPods.size > maxNames)
     throw badRequest(`workload_query: "${workload}" matches too many pods: use a longer keyword, or name namespaces`);

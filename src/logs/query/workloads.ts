@@ -1,21 +1,22 @@
 /**
- * Patterns of the pod names of a workload, which find pods whose owner is no longer known. A generated name is cut to 58 characters before
- * five random ones are appended (k8s.io/apiserver pkg/storage/names). The name of a ReplicaSet ends with a hash of up to ten characters
- * (k8s.io/kubernetes pkg/controller ComputeHash), that of a CronJob's Job with the minute of its schedule.
+ * Patterns of the pod names of a workload, which find pods whose owner is no longer known. A generated name is cut to
+ * 58 characters before five random ones are appended (k8s.io/apiserver pkg/storage/names). The name of a ReplicaSet
+ * ends with a hash of up to ten characters (k8s.io/kubernetes pkg/controller ComputeHash), and the name of a CronJob's
+ * Job ends with the scheduled minute.
  */
 import type { WorkloadPods } from '../stores/log-store.ts';
 
 const maxBaseLength = 58;
 const random = '[a-z0-9]{5}';
-/** Characters of k8s.io/apimachinery pkg/util/rand, which form no words. */
+/** Characters of k8s.io/apimachinery pkg/util/rand, which cannot form words. */
 const hashed = '[bcdfghjklmnpqrstvwxz2456789]';
 const maxHashLength = 10;
 /** Digits of the minute of a CronJob, and of the index of an indexed Job. */
 const maxNumberLength = 10;
 
 /**
- * Returns patterns for the end of a generated name: `-`, up to `max` characters `added`, `-` and five random ones, if the base is long
- * enough.
+ * Returns patterns for the end of a generated name: `-`, up to `max` characters of the pattern `added`, `-` and five
+ * random characters. Long names are cut.
  */
 function generated(name: string, added: string, max: number): string[] {
   const left = maxBaseLength - name.length - 1;
@@ -23,7 +24,7 @@ function generated(name: string, added: string, max: number): string[] {
   const whole = Math.min(max, left - 1);
   return [
     ...(whole < 1 ? [] : [`-${added}{1,${whole}}-${random}`]),
-    // Cut before the second hyphen, or within the added characters.
+    // The name may be cut before the second hyphen, or within the added characters.
     ...(left > max ? [] : [`-${added}{${left}}${random}`]),
   ];
 }
@@ -47,7 +48,10 @@ export function podPatternOf(name: string): string {
   return endings.map((ending) => `${literal(name)}${ending}`).join('|');
 }
 
-/** Returns the pattern of the pod names of all workloads whose names contain the keyword. A hash that contains it matches too. */
+/**
+ * Returns the pattern of the pod names of all workloads whose names contain the keyword. Names whose hash contains the
+ * keyword match too.
+ */
 export function podPatternContaining(keyword: string): string {
   const within = `${anything}${literal(keyword.toLowerCase())}${anything}`;
   return `${within}-${random}|${within}-[0-9]+`;
@@ -57,8 +61,8 @@ export function podPatternContaining(keyword: string): string {
 const ending = /-(?:[a-z0-9]{5}|[0-9]+)$/;
 
 /**
- * Returns a function that matches whole pod names. A pattern that starts with a wildcard is tried only on names with the right ending,
- * because on others it would backtrack quadratically.
+ * Returns a function that matches whole pod names. A pattern that starts with a wildcard is tried only on names with
+ * the right ending, because it would backtrack quadratically on other names.
  */
 export function matcherOfPattern(pattern: string): (pod: string) => boolean {
   const whole = new RegExp(`^(?:${pattern})$`);
@@ -66,7 +70,7 @@ export function matcherOfPattern(pattern: string): (pod: string) => boolean {
   return (pod) => (!isWide || ending.test(pod)) && whole.test(pod);
 }
 
-/** Returns a function that checks by its name whether a pod belongs to the workload. */
+/** Returns a function that checks whether a pod name belongs to the workload. */
 export function matcherOf({ pattern, alsoPods, notPods }: WorkloadPods): (pod: string) => boolean {
   const matches = matcherOfPattern(pattern);
   const also = new Set(alsoPods);

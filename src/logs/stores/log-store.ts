@@ -1,7 +1,7 @@
 /**
  * Interface of log stores. A store only translates queries: its callers are responsible for rights, parameters, limits
  * and timeouts. A store throws its failures as StatusError without its address: 503 if it is down, 504 if it is slow,
- * 502 if its response is invalid. It never returns an empty result instead.
+ * 502 if its response is invalid. A store never hides a failure by an empty result.
  */
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { ListPods } from './pods/source.ts';
@@ -35,7 +35,7 @@ export interface WorkloadPods {
   readonly notPods: readonly string[];
 }
 
-/** Case-insensitive keywords; at least one of each list must be contained. An empty list has no effect. */
+/** Case-insensitive keywords. A record must contain at least one keyword of each list. An empty list has no effect. */
 interface Keywords {
   readonly namespace: readonly string[];
   readonly workload: readonly WorkloadPods[];
@@ -72,7 +72,7 @@ export interface LogPage {
 export const intervalUnits = ['s', 'm', 'h', 'd', 'w', 'M', 'q', 'y'] as const;
 
 export interface Interval {
-  /** Number of units, more than 1 only for s, m, h and d. */
+  /** Number of units. It may exceed 1 only for s, m, h and d. */
   readonly count: number;
   readonly unit: (typeof intervalUnits)[number];
 }
@@ -111,8 +111,8 @@ export interface Histogram extends Cut {
   readonly total: number;
   /**
    * Buckets from the first to the last with records, including empty ones between them. `time`: start in milliseconds
-   * since the epoch, which is a multiple of s, m, h or d since the epoch, a Monday, or the first day of a month,
-   * quarter or year, in UTC.
+   * since the epoch. In UTC, a start is a multiple of s, m, h or d since the epoch, a Monday, or the first day of a
+   * month, quarter or year.
    */
   readonly histograms: readonly { readonly time: number; readonly count: number }[];
 }
@@ -124,21 +124,21 @@ export interface LogStore {
   statistics(selection: Selection, signal: AbortSignal): Promise<Statistics>;
   histogram(selection: Selection, interval: Interval, signal: AbortSignal): Promise<Histogram>;
   /**
-   * Yields all records in pieces of bounded size, each fetched after the previous one was read. Returning early ends
-   * the requests upstream.
+   * Yields all records in pieces of bounded size. Each piece is fetched after the previous piece was read. Returning
+   * early aborts the requests to the store.
    */
   export(selection: Selection, order: TimeOrder, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
   /** Yields new records as they arrive. Stores without this method are polled (polling.ts). */
   follow?(selection: Selection, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
   /** Throws if the store is unavailable. */
   check(signal: AbortSignal): Promise<void>;
-  /** Closes its connections. */
+  /** Closes the connections to the store. */
   close(): Promise<void>;
 }
 
 /**
- * Returns the store for a caller, which reads as the caller or is shared by all. `holder` identifies the caller for
- * limits.
+ * Returns the store for a caller. The store either reads as the caller or is shared by all callers. `holder` identifies
+ * the caller for limits.
  */
 export type StoreFor = (caller: Caller, holder: string) => LogStore;
 
@@ -150,6 +150,8 @@ export interface StoreParts {
 /** Type of log store. `index.ts` registers it under the name of its configuration section. */
 export interface LogStoreType<Settings> {
   open(this: void, settings: Settings, parts: StoreParts): StoreFor;
-  /** True if its queries return in time with the records read so far. Other stores get a timeout. */
+  /**
+   * True if queries of the store end by themselves in time, with the records read so far. Other stores get a timeout.
+   */
   readonly limitsOwnTime?: true;
 }

@@ -1,6 +1,6 @@
 /**
- * Polls a store that cannot follow for new records. Log shippers deliver late and out of order, so each query repeats
- * the last `overlap` seconds. Only records that were not present before are returned.
+ * Polls for new records in a store that does not support tails. Log shippers deliver late and out of order, so each
+ * query repeats the last `overlap` seconds. Only records that were not present before are returned.
  */
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,7 @@ export interface PollingOptions {
   readonly overlap: number;
   /** Records per query. */
   readonly page: number;
-  /** Maximum known records; if there are more, late records may be lost. */
+  /** Maximum number of known records. Above it, late records may be lost. */
   readonly remembered: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -29,7 +29,10 @@ export const pollingDefaults: PollingOptions = {
   now: Date.now,
 };
 
-/** Identifies a record. Two records may be identical, so they are also counted. A digest avoids keeping large texts. */
+/**
+ * Identifies a record. Identical records have the same key, so they are also counted. A digest avoids keeping large
+ * texts.
+ */
 const keyOf = ({ time, namespace, pod, container, log }: LogRecord): string =>
   hash('sha256', JSON.stringify([time, namespace, pod, container, log]), 'base64');
 
@@ -63,7 +66,7 @@ export async function* followByPolling(
       }
       // Records that existed when polling started are not new.
       if (fresh.length > 0 && !isFirst) yield fresh;
-      // A short page is the last one, unless it was cut because its records are large.
+      // A short page is the last page, unless it was cut because its records are large.
       if (records.length === 0 || (records.length < page && partial === undefined)) break;
       from += records.length;
       const last = secondsOf(records.at(-1)?.time ?? '');

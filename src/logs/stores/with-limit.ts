@@ -5,7 +5,10 @@ import { wrapped, type StoreDecorator, type LogStream } from './wrapped.ts';
 
 const maxWait = 30_000;
 
-/** Returns a function that limits the use of a store by a holder (holderOf). All stores that it wraps share the limits. */
+/**
+ * Returns a function that limits the use of a store by a holder (holderOf). All stores that the function wraps share
+ * the limits.
+ */
 export function limited(limits = storeLimits): (store: LogStore, holder: string) => LogStore {
   const queries = new Slots({
     what: 'log queries',

@@ -1,12 +1,13 @@
 import type { LogRecord, LogStore, Selection } from './log-store.ts';
 import { timeText } from '../query/times.ts';
 
-/** Reports how many records of a store were dropped. */
+/** Reports the number of dropped records of a store. */
 export type Drop = (store: string, records: number) => void;
 
 /**
- * Drops records that the selection does not include: of other namespaces, and from before the first visible second of their namespace. The
- * query already contains this restriction, but the store is not trusted to apply it. Reports the number of dropped records.
+ * Drops records outside the selection: those of other namespaces, and those from before the first visible second of
+ * their namespace. The query already contains this restriction, but the store is not trusted to apply it. Reports the
+ * number of dropped records.
  */
 export function withScope(store: LogStore, drop: Drop): LogStore {
   const follow = store.follow?.bind(store);
@@ -29,7 +30,7 @@ export function withScope(store: LogStore, drop: Drop): LogStore {
         const piece = await pieces.next();
         if (piece.done === true) return piece.value;
         const records = filter(piece.value);
-        // A tail would write an empty chunk, which would end the body.
+        // An empty result is skipped, because a tail would write an empty chunk, which would end the body.
         if (records.length > 0) yield records;
       }
     } finally {

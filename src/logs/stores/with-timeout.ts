@@ -3,8 +3,8 @@ import type { LogStore } from './log-store.ts';
 import { wrapped, type StoreOperation, type LogStream } from './wrapped.ts';
 
 /**
- * Timeouts in milliseconds, for exports per piece. They are shorter than those of requests, so that the error names the
- * store as the cause. Checks have their own timeout (open-store.ts).
+ * Timeouts in milliseconds. The timeout of an export applies to each piece. The timeouts are shorter than the timeouts
+ * of requests, so that the error names the store as the cause. Checks have their own timeout (open-store.ts).
  */
 const timeouts: Partial<Record<StoreOperation, number>> = {
   query: 30_000,

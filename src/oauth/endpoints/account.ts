@@ -37,7 +37,7 @@ interface AccountLogin extends BrowserLogin {
   readonly account: Account;
 }
 
-/** Revokes the session `target` of the user; `others` revokes all except the current one. */
+/** Revokes the session `target` of the user; `others` revokes all sessions except the current one. */
 async function revoke(
   parts: AccountEndpointParts,
   page: PageRequest,
@@ -62,7 +62,7 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
   const { directory, showLogin } = parts;
   const ownPassword = new OwnPassword(parts);
 
-  /** Calls `run` with the login of this browser, or shows the login page. */
+  /** Calls `run` with the login of this browser, or shows the login page if there is none. */
   async function withLogin(page: PageRequest, run: (login: AccountLogin) => void | Promise<void>): Promise<void> {
     const login = await browserLogin(page, parts);
     const account = login && directory.account(login.subject.username);
@@ -95,7 +95,7 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
     const refused = await ownPassword.change(account, typed.password, typed.new_password, from);
     if (refused !== undefined) throw passwordRefusal(refused);
     const now = directory.account(account.username);
-    // The change revokes all logins with the old password, including this one.
+    // The change revokes all logins with the previous password, including the login of this browser.
     if (now !== undefined && (await browserLogin(page, parts)) === undefined)
       await logInBrowser(parts, page, { account: now });
     const notice = 'All other sessions that were started with the old password are logged out.';

@@ -1,7 +1,8 @@
 /**
- * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share these steps: 1 find the client and its
- * redirect_uri, 2 parse the request, 3 find the login of this browser or show the login page, 4 ask for consent, 5 redirect the browser
- * with a code. Errors of step 1 are shown to the user, later ones are redirected to the client.
+ * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share these steps: 1 find
+ * the client and its redirect_uri, 2 parse the request, 3 find the login of this browser or show the login page, 4
+ * request the user's consent, 5 redirect the browser with a code. Errors of step 1 are shown to the user, and later
+ * errors are redirected to the client.
  */
 import type { Directory } from '../../accounts/directory/directory.ts';
 import { sessionOwnerOf } from '../../tokens/sessions/session.ts';
@@ -35,11 +36,11 @@ export interface AuthorizationParts {
   readonly clock: () => number;
 }
 
-/** Lifetime of a code in milliseconds. RFC 6749 section 4.1.2 allows ten minutes, but a browser needs no more than one. */
+/** Lifetime of a code in milliseconds. RFC 6749 section 4.1.2 allows ten minutes, but a browser needs at most one. */
 const codeLife = 60_000;
 const path = '/oauth/authorize';
 const consentPath = '/oauth/consent';
-/** Maximum consents per login. The oldest are dropped and must be given again. */
+/** Maximum consents per login. The oldest consents are dropped, and the user must give them again. */
 const maxConsents = 50;
 
 export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint {
@@ -54,11 +55,12 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
           'consent pages if they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`. ' +
           'The code is valid for one minute and for one use. Errors are redirected too; only a wrong `client_id` ' +
           'or `redirect_uri` is shown to the user.',
-        // Parsed in `authorize`, because the client determines where errors are sent.
+        // The query is parsed in `authorize`, because the client determines where errors are sent.
         query: { ...authorizationParameters, parse: (query) => query },
         handler: (page) => authorize(parts, page, page.query),
       }),
-      // OpenID Connect Core section 3.1.2.1 allows clients to post. A browser sends cookies only after the redirect from the form.
+      // OpenID Connect Core section 3.1.2.1 allows clients to send the request as a form by POST. A browser sends
+      // cookies only after the redirect from the form.
       postedRoute({
         path,
         summary: 'Request an authorization code with a form',
@@ -118,7 +120,7 @@ async function authorize(
   const { auditID, sourceIP, log } = context;
   const destination = destinationOf(query, parts.directory);
   const sendBack = (parameters: Readonly<Record<string, string>>): void => {
-    // RFC 9207 for `iss`.
+    // RFC 9207 defines `iss`.
     const common = { state: query.get('state') ?? undefined, iss: parts.issuer() };
     seeOther(res, withParameters(destination.redirectURI, { ...parameters, ...common }));
   };

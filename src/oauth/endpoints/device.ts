@@ -67,7 +67,7 @@ async function show(parts: DeviceParts, page: PageRequest, typed = ''): Promise<
     userCodePage(page, { action, userCode: typed.slice(0, maxShown) });
 }
 
-/** Asks the user to confirm the device of the code, then applies the decision. */
+/** Asks the user to confirm the device that has this code, then applies the decision. */
 async function enter(
   parts: DeviceParts,
   page: PageRequest,

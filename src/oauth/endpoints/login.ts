@@ -1,4 +1,4 @@
-/** `/oauth/login`: the login page, and its form, which other pages show too. */
+/** `/oauth/login`: the login page and its form. Other pages show the form too. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { OwnPassword, type OwnPasswordParts } from '../../accounts/passwords/own.ts';

@@ -20,7 +20,7 @@ export interface LogoutParts {
 }
 
 const path = '/oauth/logout';
-/** Receives the confirmation of a logout page. */
+/** Path that receives the confirmation of a logout page. */
 export const confirmLogoutPath = '/oauth/logout/confirm';
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
@@ -65,7 +65,7 @@ async function revoke(
 ): Promise<void> {
   const { session, subject } = login;
   await sessions.revoke(session.metadata.name);
-  // The caller has checked that the hint is for the user who is logged in.
+  // The caller has checked that the hint identifies the user who is logged in.
   if (hint !== undefined) await sessions.revoke(hint.sid);
   res.appendHeader('Set-Cookie', cookie(loginCookie, ''));
   const { auditID, sourceIP, log } = context;
@@ -83,7 +83,7 @@ export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
     const request = validate(parts, given);
     const login = await browserLogin(page, parts);
     if (login !== undefined && request.hint?.sub !== login.subject.uid) {
-      // Section 2 requires a confirmation: without a matching hint, any site may have sent the user here.
+      // Section 2 requires a confirmation: without a matching hint, any site may have sent the user to this page.
       const { redirectURI } = request;
       logoutPage(page, {
         title: 'Log out?',

@@ -55,7 +55,10 @@ const metadataSchema = named(
 );
 
 const names = ['openid-configuration', 'oauth-authorization-server'] as const;
-/** RFC 8414 section 3, OpenID Connect Discovery section 4. Also served below /oauth, for clients that use it as their base URL. */
+/**
+ * RFC 8414 section 3, OpenID Connect Discovery section 4. The metadata is also served below /oauth, for clients that
+ * use that path as their base URL.
+ */
 const paths = ['', '/oauth'].flatMap((base) => names.map((name) => `${base}/.well-known/${name}`));
 
 /** Server metadata. All URLs are below the configured issuer and never depend on the `Host` header. */

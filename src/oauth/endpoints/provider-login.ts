@@ -34,7 +34,7 @@ export interface ProviderLoginParts extends BrowserLoginParts {
   readonly clock: () => number;
 }
 
-/** Milliseconds for a login at a provider, which may need a second factor. */
+/** Maximum milliseconds of a login at a provider. The login may require a second factor. */
 const maxLoginTime = 600_000;
 /** Maximum characters of `next`, because browsers drop cookies of more than 4 KiB. */
 const maxNextLength = 2_800;
@@ -132,8 +132,9 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
 }
 
 /**
- * Returns the state, nonce and verifier that the provider's response must match. They are derived from both cookies of this browser with a
- * key that only the replicas have. So `state` authenticates the cookies, including the expiry, and is useless in any other browser.
+ * Returns the state, nonce and verifier that the provider's response must match. These values are derived from both
+ * cookies of this browser with a key that only the replicas have. The `state` therefore authenticates the cookies,
+ * including the expiry, and is useless in any other browser.
  */
 function requestOf(
   { refreshTokens }: ProviderLoginParts,
@@ -193,7 +194,7 @@ async function requestPerson(
     try {
       return await redirectProviders.person(provider, query, request, sourceIP);
     } catch (error) {
-      // A refused person has authenticated at the provider, so the code was not guessed.
+      // PersonRefused means that the person has authenticated at the provider, so the code was not guessed.
       if (!(error instanceof PersonRefused)) limiter.failed(attempt);
       throw error;
     }
@@ -217,7 +218,7 @@ async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: 
   const request = requestOf(parts, req, pending);
   const isGenuine = request !== undefined && sameHash(request.state, page.query.state);
   if (!isGenuine || pending.provider !== provider || pending.until <= parts.clock()) throw expired();
-  // The cookie is valid for one attempt, successful or not.
+  // The cookie is valid for one attempt, whether or not it succeeds.
   res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
   const { auditID, sourceIP, userAgent, log } = context;
   // Until the outcome is known.

@@ -1,7 +1,8 @@
 /**
- * `POST /oauth/authenticate`: the token webhook of kube-apiserver (k8s.io/apiserver plugin/pkg/authenticator/token/webhook). Takes and
- * returns a TokenReview of authentication.k8s.io/v1. Only tokens of this server are authenticated, so reviews cannot loop. Any other
- * token, and one that the caller is not allowed to review, gets 200 with `authenticated: false`. kube-apiserver logs `status.error`.
+ * `POST /oauth/authenticate`: the token webhook of kube-apiserver (k8s.io/apiserver
+ * plugin/pkg/authenticator/token/webhook). Takes and returns a TokenReview of authentication.k8s.io/v1. Only tokens of
+ * this server are authenticated, so reviews cannot loop. For any other token, and for a token that the caller is not
+ * allowed to review, the response is 200 with `authenticated: false`. kube-apiserver logs `status.error`.
  */
 import type { Request } from 'express';
 import type { Client } from '../../accounts/directory/clients.ts';
@@ -81,7 +82,10 @@ const refused: Status = { authenticated: false };
 /** A caller that is allowed to review tokens of some clients. */
 interface Reviewer {
   readonly canReview: (clientID: string) => boolean;
-  /** Status of an invalid token and of one of another client: the same for both, so that it does not reveal which tokens are valid. */
+  /**
+   * Status for an invalid token and for a token of another client. The status is the same for both, so that it does not
+   * reveal which tokens are valid.
+   */
   readonly refusal: Status;
 }
 
@@ -113,9 +117,9 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
   }
 
   /**
-   * Returns whether the reviewed token is the credential of the request itself. kube-apiserver sends such a review if it does not know its
-   * own credential, and a TokenReview to authenticate the caller would wait for this response. The body is searched and not parsed,
-   * because the caller is not authenticated yet.
+   * Returns whether the reviewed token is the credential of the request itself. kube-apiserver sends such a review if
+   * it cannot authenticate its own credential. A TokenReview to authenticate the caller would then wait for this
+   * response. The body is searched and not parsed, because the caller is not authenticated yet.
    */
   function reviewsOwnCredential({ headers }: Request, body: Buffer): boolean {
     const credential = bearerCredentials(headers.authorization) ?? '';
@@ -131,7 +135,8 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
     const { claims, subject } = standing;
     const ofCluster = await audiences();
     const matching = accepted.filter((one) => one === claims.aud || ofCluster.includes(one));
-    // A response without audiences means those of kube-apiserver, so it is allowed only while they are unknown.
+    // A response without audiences stands for the audiences of kube-apiserver, so it is allowed only while these are
+    // unknown.
     if (accepted.length > 0 && matching.length === 0 && ofCluster.length > 0) return refused;
     return {
       authenticated: true,
@@ -153,7 +158,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
           'and `status.error` says so for any other. The client `platform` is rejected. Tokens that this server ' +
           'did not issue are never authenticated.',
         access: { kind: 'client', schemes: ['client', 'bearer'] },
-        // client-go sends its timeout.
+        // client-go sends the parameter `timeout`.
         query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends it')]),
         // The caller authenticates before its body is parsed.
         body: {

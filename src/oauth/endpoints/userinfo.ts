@@ -33,7 +33,7 @@ const userinfoSchema = named(
 const usage = 'send "Authorization: Bearer <token>"';
 
 const noToken = (problem = 'the access token is missing'): OAuthError =>
-  // RFC 6750 section 3.1: a challenge to a request without a token has no error.
+  // RFC 6750 section 3.1: the challenge for a request without a token contains no error code.
   new OAuthError('invalid_request', `${problem}: ${usage}`, {
     status: 401,
     headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
@@ -54,7 +54,10 @@ const optionalForm: RequestBody<Form | undefined> = {
   read: async (req, context) => (req.headers['content-type'] === undefined ? undefined : form.read(req, context)),
 };
 
-/** `GET` and `POST /oauth/userinfo` (OpenID Connect Core section 5.3): the user of an access token with the scope `openid`. */
+/**
+ * `GET` and `POST /oauth/userinfo` (OpenID Connect Core section 5.3): returns the claims about the user of an access
+ * token with the scope `openid`.
+ */
 export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
   const path = '/oauth/userinfo';
 

@@ -26,7 +26,10 @@ function refused({ client, context }: GrantRequest, reason: string): OAuthError 
   );
 }
 
-/** Implements RFC 6749 section 4.1.3 with PKCE. All problems of the code get the same response. A reused code revokes its session. */
+/**
+ * Implements RFC 6749 section 4.1.3 with PKCE. The response is the same for all problems of the code. A reused code
+ * revokes its session.
+ */
 export function authorizationCodeGrant({ directory, sessions }: GrantParts): Grant {
   return defineGrant({
     grantType: authorizationCodeGrantType,

@@ -8,9 +8,9 @@ import { refreshGrantType } from './refresh-token.ts';
 
 export const deviceGrantType = 'urn:ietf:params:oauth:grant-type:device_code';
 
-/** Milliseconds between two polls of a device. Each early poll adds the same amount. */
+/** Minimum milliseconds between two polls of a device. Each early poll adds the same amount to the interval. */
 export const pollInterval = 5_000;
-/** Milliseconds for the user to open a browser, log in and enter the code. */
+/** Lifetime of a device code in milliseconds, in which the user must open a browser, log in and enter the user code. */
 export const deviceCodeLife = 10 * 60_000;
 
 const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
@@ -48,7 +48,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     grantType: deviceGrantType,
     parameters: { device_code: described('`device_code` from `POST /oauth/device_authorization`', text) },
     async find({ fields: { device_code: code }, client, isRetry }) {
-      // A code without a valid seal is unknown and must not fill the cache.
+      // A code without a valid seal was not issued by this server and must not fill the cache.
       const sid = sessions.codes.sessionOf(code);
       if (sid !== undefined && !isRetry) checkInterval(sid);
       const found = await sessions.codes.find(code, client.name, isRetry);

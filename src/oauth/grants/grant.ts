@@ -32,7 +32,7 @@ export interface GrantRequest {
 /** A valid grant that has not been redeemed yet. */
 export interface Candidate {
   readonly subject: Subject;
-  /** Redeems the grant and starts the session; 'changed' if another request changed the session meanwhile. */
+  /** Redeems the grant and starts the session; 'changed' if another request changed the session in the meantime. */
   redeem(): Promise<GrantResult | 'changed'>;
 }
 
@@ -46,14 +46,14 @@ export interface GrantResult {
   readonly scope: string | undefined;
   /** Nonce for the id_token (OpenID Connect Core section 3.1.3.6). */
   readonly nonce?: string;
-  /** Token exchange only (RFC 8693 section 2.2.1). */
+  /** Type of the issued token, for token exchange only (RFC 8693 section 2.2.1). */
   readonly issuedTokenType?: string;
 }
 
-/** A grant type with its own checks. The endpoint does the shared steps. */
+/** A grant type with its own checks. The token endpoint performs the shared steps. */
 export interface Grant {
   readonly grantType: string;
-  /** Parameters of this grant only. */
+  /** Parameters that only this grant uses. */
   readonly parameters: Shape;
   /** Checks the request without redeeming anything. */
   find(request: GrantRequest): Promise<Candidate>;

@@ -6,7 +6,7 @@ import { passwordGrant } from './password.ts';
 import { refreshTokenGrant } from './refresh-token.ts';
 import { tokenExchangeGrant } from './token-exchange.ts';
 
-/** Creates all grants. A new grant needs a file, a line here, and its grant type in config/schema.ts. */
+/** Creates all grants. To add a grant, create a file, add a line here, and add its grant type to config/schema.ts. */
 export const createGrants = (parts: GrantParts): readonly Grant[] => [
   passwordGrant(parts),
   refreshTokenGrant(parts),

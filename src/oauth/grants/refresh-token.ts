@@ -13,8 +13,8 @@ function refused({ client, context }: GrantRequest, reason: string): OAuthError 
 }
 
 /**
- * Implements RFC 6749 section 6, with rotation (RFC 9700 section 4.14.2). All problems of the token get the same
- * response. A reused token revokes its session.
+ * Implements RFC 6749 section 6, with rotation (RFC 9700 section 4.14.2). The response is the same for all problems of
+ * the token. A reused token revokes its session.
  */
 export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
   return defineGrant({
@@ -35,7 +35,7 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
         redeem: async () => {
           const refreshed = await found.use();
           if (refreshed === 'changed') return refreshed;
-          // The user may have changed during the write.
+          // The user may have been changed during the write.
           const now = subjectOf(refreshed.session, directory);
           if (now === undefined) throw refused(request, 'ended');
           return { ...refreshed, subject: now, scope };

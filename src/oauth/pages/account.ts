@@ -70,7 +70,7 @@ export function accountPage({ req, res }: PageExchange, page: AccountPage): void
 function item({ metadata: { name }, spec, status }: Session, current: string): Html {
   const { clientID, sourceIP, userAgent = '', createdAt, code } = spec;
   const id = `session-${name}`;
-  // The address of a device is more useful than that of the browser that authorized it.
+  // The address of a device is more useful than the address of the browser that authorized the device.
   const origin = [code?.sourceIP ?? sourceIP ?? '', userAgent].filter((text) => text !== '').join(', ');
   const logOut = html`<button name="end" value="${name}" class="second" aria-describedby="${id}">Log out</button>`;
   return html`<li>

@@ -4,12 +4,12 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { OAuthError } from '../../runtime/errors.ts';
 import { html, type Html } from '../../http/response/html.ts';
 
-/** Holds the login of the browser. */
+/** Cookie with the login of the browser. */
 export const loginCookie = '__Host-platform-login';
-/** Binds forms to the browser for which they were rendered. */
+/** Cookie that binds forms to the browser for which they were rendered. */
 export const formCookie = '__Host-platform-form';
 
-/** Holds the state of a login at an OpenID provider. */
+/** Cookie with the state of a login at an OpenID provider. */
 export const providerCookie = '__Host-platform-provider';
 
 /** Attributes that the prefix `__Host-` requires. The prefix prevents other hosts of the site from replacing the cookies. */
@@ -17,7 +17,10 @@ const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 
 type CookieName = typeof loginCookie | typeof formCookie | typeof providerCookie;
 
-/** Returns undefined also if the name occurs twice, because one of them is forged. The library cookie would return the first. */
+/**
+ * Returns the value of a cookie; undefined if the cookie is missing or occurs twice, because one of the two is forged.
+ * The library `cookie` would return the first.
+ */
 export function readCookie(req: Request, name: CookieName): string | undefined {
   const found = (req.headers.cookie ?? '')
     .split(';')
@@ -30,7 +33,7 @@ export function readCookie(req: Request, name: CookieName): string | undefined {
 export const cookie = (name: CookieName, value: string): string =>
   `${name}=${value}; ${attributes}${value === '' ? '; Max-Age=0' : ''}`;
 
-/** Field that prevents cross-site request forgery, of the login form too (RFC 9700 section 4.7.1 for the other forms). */
+/** Form field that prevents cross-site request forgery (RFC 9700 section 4.7.1). The login form has this field too. */
 export const formTokenField = 'form_token';
 
 const tokenOf = (secret: string): Buffer => createHash('sha256').update(`form:${secret}`).digest();

@@ -38,7 +38,10 @@ export interface DeviceConsent {
   readonly username: string;
 }
 
-/** Shows the device before the user decides, so that nobody is tricked into authorizing another's device (RFC 8628 section 5.4). */
+/**
+ * Shows the device before the user decides, so that nobody is tricked into authorizing the device of somebody else (RFC
+ * 8628 section 5.4).
+ */
 export function deviceConsentPage(exchange: PageExchange, consent: DeviceConsent): void {
   const { action, userCode, client, scope, sourceIP, username } = consent;
   const content = html`<p>

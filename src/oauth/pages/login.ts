@@ -20,7 +20,8 @@ export const newPasswordFields: Html = html`<label for="new-password">New passwo
   <input id="new-password-again" name="new_password_again" type="password" autocomplete="new-password" required />`;
 
 /**
- * Throws unless both entries of the new password are equal: a typing error in a hidden field would lock out the user.
+ * Throws unless both entries of the new password are equal, because a typing error in a hidden field would lock out the
+ * user.
  */
 export function assertConfirmed(typed: {
   readonly new_password?: string | undefined;
@@ -44,7 +45,7 @@ interface LoginPage {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Returns the redirect URI of the client for which the user logs in, if there is one. */
+/** Returns the redirect URI of the client for which the user logs in, if any. */
 function destinationOf(next: string): string | undefined {
   const uri = new URLSearchParams(next.slice(next.indexOf('?') + 1)).get('redirect_uri') ?? '';
   return URL.canParse(uri) ? uri : undefined;
@@ -57,15 +58,13 @@ interface ProviderButton {
   readonly displayName?: string | undefined;
 }
 
-/**
- * Returns a function that shows the login page, with a button for each OpenID provider that is configured at that time.
- */
+/** Returns a function that shows the login page, with a button for each currently configured OpenID provider. */
 export const loginPages =
   (providers: () => readonly ProviderButton[]): ShowLogin =>
   (exchange, page) =>
     loginPage(exchange, page, page.changesPassword === true ? [] : providers());
 
-/** Shows fields for a username and a password, and for a new password if it is required. */
+/** Shows fields for a username and a password. Also shows fields for a new password if one is required. */
 function loginPage({ req, res }: PageExchange, page: LoginPage, providers: readonly ProviderButton[]): void {
   const { next, username = '', problem, changesPassword = false, status, headers } = page;
   const token = formToken(req, res);

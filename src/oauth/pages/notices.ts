@@ -14,7 +14,7 @@ interface LogoutPage {
   readonly redirectURI: string | undefined;
 }
 
-/** Shows who is logged in, and a button to log out. */
+/** Shows the user who is logged in, and a button to log out. */
 export function logoutPage({ req, res }: PageExchange, page: LogoutPage): void {
   const { title, action, username, query, redirectURI } = page;
   const content = html`<p>You are logged in as <strong>${username}</strong>.</p>
@@ -27,8 +27,8 @@ export function logoutPage({ req, res }: PageExchange, page: LogoutPage): void {
 }
 
 /**
- * Sends the browser to an identity provider with a page instead of a redirect. Browsers check every redirect after a form against
- * `form-action`, and the hosts through which a provider redirects are unknown.
+ * Sends the browser to an identity provider by a page instead of a redirect. Browsers check every redirect after a form
+ * against `form-action`, and the hosts through which a provider redirects are unknown.
  */
 export function redirectPage(res: Response, { url, name }: { readonly url: string; readonly name: string }): void {
   writePage(res, {
@@ -40,7 +40,7 @@ export function redirectPage(res: Response, { url, name }: { readonly url: strin
   });
 }
 
-/** Shows an error. `again`: path of the page where the user can try again. */
+/** Shows an error. `again`: path of the page at which the user can try again. */
 export function failurePage(
   { res, context }: Pick<PageRequest, 'res' | 'context'>,
   { code: status, headers, message, cause }: OAuthError | StatusError,
@@ -53,7 +53,7 @@ export function failurePage(
   writePage(res, { title: 'Something went wrong', content, status, headers });
 }
 
-/** Confirms that something is done. `link`: a page of this server to continue with. */
+/** Shows a confirmation. `link`: a page of this server to continue with. */
 export function donePage(
   res: Response,
   title: string,

@@ -1,5 +1,5 @@
 /**
- * The layout of all pages: rendered by the server, without scripts, so that the Content-Security-Policy can forbid
+ * The layout of all pages. The server renders pages without scripts, so that the Content-Security-Policy can forbid
  * nearly everything.
  */
 import type { Response } from 'express';
@@ -14,15 +14,16 @@ export interface HTMLPage {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   /**
-   * URI outside this server to which a form of the page may redirect: browsers check redirects against `form-action`.
+   * URI outside this server to which a form of the page may redirect. Browsers check such redirects against
+   * `form-action`.
    */
   readonly formTarget?: string | undefined;
 }
 
 /**
  * Returns source expressions (Content Security Policy 3, section 2.3.1) for a redirect to the URI: its origin, or its
- * scheme if the origin cannot be expressed. They also allow all https addresses, because browsers check further
- * redirects by the client too.
+ * scheme if the origin cannot be expressed. The expressions also allow all https addresses, because browsers check
+ * further redirects by the client too.
  */
 function sourcesOf(uri: string): string {
   const { origin, hostname, protocol } = new URL(uri);
@@ -45,7 +46,7 @@ export function sentence(message: string): string {
   return `${start}${message.slice(1)}${/[.?!]$/.test(message) ? '' : '.'}`;
 }
 
-/** Shows the problem of the last attempt. Inputs refer to it with `aria-describedby`. */
+/** Shows the problem of the last attempt. Inputs refer to this element with `aria-describedby`. */
 export const problemAlert = (problem: string | undefined): Html | undefined =>
   problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`;
 
@@ -72,7 +73,7 @@ export function writePage(res: Response, { title, content, status = 200, headers
     'Cache-Control': 'no-store',
     'Content-Security-Policy': policy(formTarget),
     'X-Frame-Options': 'DENY',
-    // Without a policy, browsers send "Origin: null" with the forms of these pages.
+    // Without a referrer policy, browsers send "Origin: null" with the forms of these pages.
     'Referrer-Policy': 'same-origin',
     ...headers,
   };

@@ -42,12 +42,15 @@ interface FormRoute<P extends string, S extends Shape> extends Pick<
   'path' | 'summary' | 'description' | 'pathParameters'
 > {
   readonly fields: S;
-  /** Fields that are described as optional. The handler parses the ones that it needs. */
+  /** Fields that are described as optional. The handler parses the fields that it needs. */
   readonly furtherFields?: Shape;
   readonly handler: (request: FormRequest<P, Values<S>>) => Promise<void>;
 }
 
-/** Serves a form of a page: 1 read it, 2 check that a page of this server showed it to this browser, 3 parse it. */
+/**
+ * Serves a form of a page in three steps: 1 read the form, 2 check that a page of this server showed it to this
+ * browser, 3 parse the fields.
+ */
 export function formRoute<const P extends string, const S extends Shape>({
   fields,
   furtherFields = {},
@@ -76,7 +79,7 @@ interface PostedRoute extends Pick<Route, 'path' | 'summary'> {
   readonly query: OAuthParameters<unknown>;
 }
 
-/** Accepts the parameters of a page in a form of a client, and redirects the browser to the page. */
+/** Accepts the parameters of a page as a form from a client, and redirects the browser to the page. */
 export const postedRoute = ({ query, ...route }: PostedRoute): Route =>
   forPeople(
     defineRoute({
@@ -104,7 +107,7 @@ const forPeople = (route: Route): Route => ({
   },
 });
 
-/** Sends 303: the browser requests the location with GET, whatever method it has used. */
+/** Sends 303, so that the browser requests the location with GET after any method. */
 export function seeOther(res: Response, location: string): void {
   res.statusCode = 303;
   res.setHeader('Location', location);

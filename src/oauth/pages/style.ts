@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import { Html } from '../../http/response/html.ts';
 
-/** Styles of all pages. Text has a contrast of at least 7 on both backgrounds (WCAG 2.2, 1.4.6), borders of inputs of 3 (1.4.11). */
+/**
+ * Styles of all pages. The contrast of text is at least 7 on both backgrounds (WCAG 2.2, 1.4.6), and that of input
+ * borders at least 3 (1.4.11).
+ */
 const style = `
 :root { color-scheme: light dark; --back: #f4f5f7; --card: #fff; --text: #1b1f24; --soft: #4a5058; --line: #7d858f; --main: #0b4fae; --on-main: #fff; --bad: #9b1c1c; }
 @media (prefers-color-scheme: dark) { :root { --back: #14171a; --card: #1e2226; --text: #eef0f2; --soft: #b9c0c8; --line: #8a939d; --main: #9cc4ff; --on-main: #10233d; --bad: #ffb4ab; } }

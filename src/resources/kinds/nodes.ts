@@ -43,7 +43,10 @@ interface Node extends KubeObject {
 
 export interface NodeFields {
   readonly unschedulable: boolean;
-  /** True if a condition of the node is unhealthy. Independent of `unschedulable`: a node may be both. */
+  /**
+   * True if a condition of the node is unhealthy. Independent of `unschedulable`; a node may be both unhealthy and
+   * unschedulable.
+   */
   readonly isUnhealthy: boolean;
   readonly ready: string;
   readonly roles: string;
@@ -66,7 +69,7 @@ function rolesOf(labels: Readonly<Record<string, string>> = {}): string {
   return [...roles].toSorted((a, b) => (a < b ? -1 : 1)).join(',') || '<none>';
 }
 
-/** Conditions whose healthy status is False, and those whose healthy status is True. */
+/** Conditions that are healthy if their status is False, and those that are healthy if it is True. */
 const falseIfHealthy = new Set(['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable']);
 const trueIfHealthy = new Set(['Ready', 'ConfigOK', 'KubeletReady']);
 

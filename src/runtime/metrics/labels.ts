@@ -1,9 +1,12 @@
-/** Values of labels. Callers must not be able to create time series, so each label has a maximum number of values. */
+/**
+ * Allowed values of labels. Each label has a maximum number of values, so that callers cannot create unlimited time
+ * series.
+ */
 
 export interface LabelValues<V extends string = string> {
-  /** For the documentation. */
+  /** Description for the documentation. */
   readonly description: string;
-  /** Maximum number of values, `other` included. */
+  /** Maximum number of values, including `other`. */
   readonly max: number;
   /** Returns the value, or `other` if it is not allowed. */
   readonly bound: (value: V) => string;
@@ -11,18 +14,20 @@ export interface LabelValues<V extends string = string> {
 
 const other = 'other';
 
-/** A fixed set of values. */
+/** Allows a fixed set of values. */
 export function oneOf<const V extends string>(...values: readonly V[]): LabelValues<V> {
   return among(values, values.map((value) => `\`${value}\``).join(', '));
 }
 
-/** A fixed set of values that is too large for a list in the documentation. */
+/** Allows a fixed set of values that is too large for a list in the documentation. */
 export function among<V extends string>(values: readonly V[], description: string): LabelValues<V> {
   const allowed: ReadonlySet<string> = new Set(values);
   return { description, max: allowed.size + 1, bound: (value) => (allowed.has(value) ? value : other) };
 }
 
-/** The first `max` values. Only for names that callers do not choose, such as those in the configuration. */
+/**
+ * Allows the first `max` values. Use it only for names that callers do not choose, such as those in the configuration.
+ */
 export function first(max: number, description: string): LabelValues {
   const known = new Set<string>();
   return {
@@ -37,7 +42,7 @@ export function first(max: number, description: string): LabelValues {
   };
 }
 
-/** Values that are added while the server runs. `add` is not for values that callers choose. */
+/** Allows values that are added while the server runs. `add` must not be used for values that callers choose. */
 export function registered(max: number, description: string): LabelValues & { readonly add: (value: string) => void } {
   const known = new Set<string>();
   return {
@@ -46,7 +51,7 @@ export function registered(max: number, description: string): LabelValues & { re
     add: (value) => {
       if (known.size < max) known.add(value);
     },
-    // Requests for no resource have ''.
+    // Non-resource requests have ''.
     bound: (value) => (value === '' || known.has(value) ? value : other),
   };
 }

@@ -9,7 +9,7 @@ export const registry = new Registry();
 type LabelSet = Readonly<Record<string, LabelValues<never>>>;
 
 export interface Definition<L extends LabelSet = LabelSet> {
-  /** Without the prefix `platform_apiserver_`. Ends with the unit, and counters with `total`. */
+  /** Name without the prefix `platform_apiserver_`. Names end with the unit, those of counters with `total`. */
   readonly name: string;
   readonly help: string;
   readonly labels: L;
@@ -76,7 +76,7 @@ export interface LevelMetric<L extends LabelSet> extends Defined<L> {
   add(labels: Labels<L>, change: 1 | -1): void;
 }
 
-/** A gauge that counts what is in progress. */
+/** A gauge of the number of tasks in progress. */
 export function level<L extends LabelSet>(definition: Definition<L>): LevelMetric<L> {
   const metric = new Gauge(configurationOf(definition));
   const bounded = bounding(definition);
@@ -87,7 +87,9 @@ export function level<L extends LabelSet>(definition: Definition<L>): LevelMetri
 export type Sample<L extends LabelSet> = readonly [Labels<L>, number];
 
 export interface CollectedMetric<L extends LabelSet> extends Defined<L> {
-  /** Sets the function that reads the values whenever the metrics are collected. It replaces an earlier one. */
+  /**
+   * Sets the function that reads the values whenever the metrics are collected. The function replaces an earlier one.
+   */
   read(values: () => Iterable<Sample<L>>): void;
 }
 
@@ -107,7 +109,7 @@ export function collected<L extends LabelSet>(
     for (const [labels, value] of read?.() ?? []) this.inc(bounded(labels), value);
   }
   const metric = kind === 'counter' ? Counter : Gauge;
-  // It registers itself.
+  // The metric registers itself.
   // oxlint-disable-next-line no-new
   new metric({ ...options, collect });
   return {

@@ -1,4 +1,7 @@
-/** Authorization codes and device codes: a session in phase Pending starts when its code is used, once. */
+/**
+ * Authorization codes and device codes. A session in phase Pending starts when its code is used. Each code can be used
+ * once.
+ */
 import { reuses } from '../../runtime/metrics/definitions.ts';
 import { rfc3339, type Clock } from '../../runtime/time.ts';
 import { hashToken, newSessionID, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
@@ -13,8 +16,8 @@ export type PendingSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code
 };
 
 /**
- * Reason why a code was not redeemed. 'waiting': the user has not decided about the device yet; 'refused': the user
- * denied it.
+ * Reason why a code was not redeemed. 'waiting': the user has not yet approved or denied the device; 'refused': the
+ * user denied it.
  */
 export type Unredeemed = 'unknown' | 'ended' | 'reused' | 'waiting' | 'refused';
 
@@ -22,8 +25,9 @@ export type Unredeemed = 'unknown' | 'ended' | 'reused' | 'waiting' | 'refused';
 export interface FoundCode {
   readonly session: Session;
   /**
-   * Starts the session, with a refresh token if it is refreshable. 'ended': the code has expired or was revoked, or the
-   * login that authorized it is no longer active. 'changed': another request changed the session since it was found.
+   * Starts the session, with a refresh token if `isRefreshable` is true. 'ended': the code has expired or was revoked,
+   * or the login that authorized it is no longer active. 'changed': another request changed the session since it was
+   * found.
    */
   use(isRefreshable: boolean): Promise<Redeemed | 'ended' | 'changed'>;
 }
@@ -56,8 +60,8 @@ export class Codes {
   }
 
   /**
-   * Returns a code that starts a session within `life` milliseconds. `refreshable`: the session lives as long as one
-   * with a refresh token. `name` is the name of the session.
+   * Returns a code that starts a session within `life` milliseconds. If `refreshable` is true, the session has the
+   * lifetime of a session with a refresh token. `name` is the name of the session.
    */
   async create(
     { code, ...spec }: PendingSession,
@@ -77,14 +81,14 @@ export class Codes {
     return token;
   }
 
-  /** Returns the session that a code names; undefined without a valid seal. */
+  /** Returns the name of the session to which a code belongs; undefined without a valid seal. */
   sessionOf(code: string): string | undefined {
     return this.#tokens.sessionOf(code);
   }
 
   /**
    * Finds the session of a code of this client. Does not redeem the code, but a reused authorization code revokes its
-   * session (RFC 6749 section 4.1.2). `isRetry`: another request changed the session.
+   * session (RFC 6749 section 4.1.2). `isRetry` is true if another request changed the session.
    */
   async find(code: string, clientID: string, isRetry: boolean): Promise<FoundCode | Unredeemed> {
     const sid = this.#tokens.sessionOf(code);
@@ -111,15 +115,18 @@ export class Codes {
     return phase === 'Revoked' ? 'refused' : 'ended';
   }
 
-  /** Returns whether the cache has a device that waits. Devices poll often, and the cache is recent enough for them. */
+  /**
+   * Returns whether the device waits for approval, according to the cache. Devices poll often, and the cache is recent
+   * enough for them.
+   */
   #isKnownToWait(sid: string, clientID: string): boolean {
     const known = this.#store.isStale() ? undefined : this.#store.known(sid);
     return known?.spec.clientID === clientID && known.spec.userName === '' && this.#lifetimes.isPending(known);
   }
 
   /**
-   * Returns whether the login that authorized a code is still active. Reads the cluster, because it may have been
-   * revoked just now.
+   * Returns whether the login that authorized a code is still active. Reads from the cluster, because the login may
+   * have been revoked just now.
    */
   async #isLoginActive({ spec: { code } }: Session): Promise<boolean> {
     if (code?.login === undefined) return true;

@@ -1,11 +1,13 @@
-/** Creates sessions: writes them before they are used, and limits them per user. */
+/** Creates sessions. Writes each session before it is used, and limits the number of sessions per user. */
 import { rfc3339, type Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import { timesOf, type Session, type SessionSpec } from './session.ts';
 
-/** Maximum active sessions of a user: endless logins must fill neither the cluster nor the memory of the replicas. */
+/**
+ * Maximum active sessions of a user, so that endless logins fill neither the cluster nor the memory of the replicas.
+ */
 const maxOfUser = 100;
 /** Maximum active sessions of a program, which may have many instances that log in. */
 const maxOfProgram = 1_000;
@@ -43,7 +45,10 @@ export class SessionCreation {
     return session;
   }
 
-  /** Deletes the least recently used sessions of a user who has too many. Failures do not fail the login: the next one tries again. */
+  /**
+   * Deletes the least recently used sessions of a user who has too many. A failure does not fail the login, because the
+   * next login tries again.
+   */
   async deleteExcess({ metadata: { name }, spec, status: { phase } }: Session): Promise<void> {
     if (spec.userUID === '') return;
     const max = phase === 'Pending' ? maxPending : spec.subjectKind === undefined ? maxOfUser : maxOfProgram;

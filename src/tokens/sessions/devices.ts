@@ -9,14 +9,14 @@ import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { SessionOwner, Session, SessionSpec } from './session.ts';
 
-/** Maximum devices that wait for approval. They are limited because they are not authenticated. */
+/** Maximum devices that wait for approval. The number is limited, because devices are not authenticated. */
 const maxDevices = 1_000;
 const maxPerAddress = 20;
 
 export interface NewDevice {
   readonly userCode: string;
   readonly sourceIP: string;
-  /** Milliseconds. */
+  /** Lifetime of the codes in milliseconds. */
   readonly life: number;
   readonly refreshable: boolean;
 }
@@ -37,8 +37,8 @@ export class Devices {
   }
 
   /**
-   * Returns the device code; undefined if the user code, from which every replica derives the session name, is in use. Throws 429 if too
-   * many devices wait.
+   * Returns the device code; undefined if the user code is in use. Every replica derives the session name from the user
+   * code. Throws 429 if too many devices wait.
    */
   async create(
     spec: Pick<SessionSpec, 'clientID' | 'scope'>,
@@ -70,14 +70,14 @@ export class Devices {
     }
   }
 
-  /** Returns the session of a user code if the device still waits for approval. Reads the cluster. */
+  /** Returns the session of a user code if the device still waits for approval. Reads from the cluster. */
   async findPending(userCode: string): Promise<Session | undefined> {
     const session = await this.#store.readLatest(this.#tokens.sessionFor(userCode));
     const isWaiting = session !== undefined && this.#lifetimes.isPending(session) && session.spec.userName === '';
     return isWaiting ? session : undefined;
   }
 
-  /** Allows the device to log in as the user. False if the code has expired, or was revoked or changed. */
+  /** Allows the device to log in as the user. Returns false if the code has expired, or was revoked or changed. */
   async approve(
     session: Session,
     user: SessionOwner & { readonly authenticatedAt: string; readonly login: string },

@@ -42,10 +42,7 @@ export class Lifetimes {
     return !this.isActive(session) && !this.isPending(session);
   }
 
-  /**
-   * Returns when everything that a login authorized expires, in milliseconds since the epoch: nothing outlives the
-   * login.
-   */
+  /** Returns the time at which a login and all sessions that it authorized expire, in milliseconds since the epoch. */
   endOf(authenticatedAt: string): number {
     return parseMilliseconds(authenticatedAt) + this.settings.sessionMaxAge;
   }

@@ -9,8 +9,8 @@ import type { Logger } from '../../runtime/logger.ts';
 import type { Session } from './session.ts';
 
 /**
- * Milliseconds until a request fails. Shorter than the grace period of a refresh, so that a client whose refresh hung gets its 503 while a
- * retry still returns the successor.
+ * Timeout of a request in milliseconds. It is shorter than the grace period of a refresh, so that a client whose
+ * refresh hangs gets 503 while a retry still returns the successor.
  */
 const requestTimeout = 3_000;
 
@@ -43,7 +43,7 @@ export class SessionRequests {
   /** Creates the session and returns it as stored. */
   async post(session: Session): Promise<Session> {
     try {
-      // Only the metadata is requested: the rest is known.
+      // Only the metadata is requested, because the rest is known.
       const options = { method: 'POST', body: session, headers: metadataHeaders } as const;
       const { metadata } = await this.#send<Pick<Session, 'metadata'>>(this.#path, options);
       return { ...session, metadata };
@@ -55,7 +55,7 @@ export class SessionRequests {
     }
   }
 
-  /** Returns undefined if the session was changed or deleted meanwhile. */
+  /** Replaces the session. Returns undefined if it was changed or deleted in the meantime. */
   async put(session: Session): Promise<Session | undefined> {
     try {
       return await this.#send(`${this.#path}/${session.metadata.name}`, { method: 'PUT', body: session });
@@ -65,7 +65,7 @@ export class SessionRequests {
     }
   }
 
-  /** Returns false if the session was changed or deleted meanwhile. */
+  /** Deletes the session. Returns false if it was changed or deleted in the meantime. */
   async delete({ metadata }: Session): Promise<boolean> {
     try {
       await this.#send(`${this.#path}/${metadata.name}`, {
@@ -79,7 +79,7 @@ export class SessionRequests {
     }
   }
 
-  /** Throws KubeError 404 and 409, which callers handle, and 503 for anything else. */
+  /** Throws KubeError 404 and 409, which callers handle, and 503 for any other failure. */
   async #send<T = Session>(path: string, options?: KubeRequest): Promise<T> {
     const timeout = new AbortController();
     const cancel = this.#clock.after(requestTimeout, () => timeout.abort(new Error('request timed out')));

@@ -1,6 +1,6 @@
 /**
- * Rotates refresh tokens. Each is valid for one use, and a retry within the grace period gets the same successor. Any later use revokes
- * the session (RFC 9700 section 4.14.2).
+ * Rotates refresh tokens. Each token is valid for one use, and a retry within the grace period gets the same successor.
+ * Any later use revokes the session (RFC 9700 section 4.14.2).
  */
 import { reuses } from '../../runtime/metrics/definitions.ts';
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
@@ -10,13 +10,16 @@ import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Session } from './session.ts';
 
-/** Milliseconds for which a failed write of a rotation is remembered: the cluster may have applied it without a response. */
+/**
+ * Milliseconds for which a failed write of a rotation is remembered, because the cluster may have applied the write
+ * without a response.
+ */
 const unconfirmedLife = 600_000;
 
 /** A refresh token that is valid now, and its session. */
 export interface FoundRefreshToken {
   readonly session: Session;
-  /** Returns its successor; 'changed' if another request changed the session since it was found. */
+  /** Returns the successor of the token; 'changed' if another request changed the session since it was found. */
   use(): Promise<Refreshed | 'changed'>;
 }
 
@@ -48,8 +51,8 @@ export class Rotation {
   }
 
   /**
-   * Finds the session of a refresh token (RFC 6749 section 6) of this client. Does not rotate it, but a reused token revokes its session.
-   * `isRetry`: another request changed the session.
+   * Finds the session of a refresh token (RFC 6749 section 6) of this client. Does not rotate the token, but a reused
+   * token revokes its session. `isRetry` is true if another request changed the session.
    */
   async find(
     token: string,
@@ -59,7 +62,8 @@ export class Rotation {
     const sid = this.#tokens.sessionOf(token);
     if (sid === undefined) return 'unknown';
     const known = this.#store.known(sid);
-    // The cache may lag behind another replica. It suffices for a rotation, because that write fails if the session has changed.
+    // The cache may lag behind another replica. The cache suffices for a rotation, because the write of a rotation
+    // fails if the session has changed.
     if (!isRetry && known?.spec.clientID === clientID && this.#stateOf(known, token) === 'rotate')
       return { session: known, use: () => this.#rotate(known, token) };
     const session = await (known !== undefined || isRetry ? this.#store.readLatest(sid) : this.#store.read(sid));
@@ -79,8 +83,8 @@ export class Rotation {
   }
 
   /**
-   * Returns the session of a refresh token, and whether the token is valid now. Changes nothing. Reads the cluster, because the cache may
-   * lag behind another replica.
+   * Returns the session of a refresh token, and whether the token is valid now. Changes nothing. Reads from the
+   * cluster, because the cache may lag behind another replica.
    */
   async inspect(token: string): Promise<{ readonly session: Session; readonly isCurrent: boolean } | undefined> {
     const sid = this.#tokens.sessionOf(token);
@@ -88,7 +92,7 @@ export class Rotation {
     return session && { session, isCurrent: !['reused', 'ended'].includes(this.#stateOf(session, token)) };
   }
 
-  /** Returns the state of a token. 'unconfirmed': it was rotated, but no client has received its successor. */
+  /** Returns the state of a token. 'unconfirmed': the token was rotated, but no client has received its successor. */
   #stateOf(session: Session, token: string): 'rotate' | 'repeat' | 'unconfirmed' | 'reused' | 'ended' {
     if (!this.#lifetimes.isActive(session)) return 'ended';
     const { currentHash, previousHash, rotatedAt } = session.status;
@@ -119,7 +123,10 @@ export class Rotation {
     }
   }
 
-  /** Returns the successor that the failed request could not return. Its grace period starts now, on every replica. */
+  /**
+   * Returns the successor that the failed request could not return. The grace period of that successor starts now, on
+   * every replica.
+   */
   async #reissue(session: Session, token: string): Promise<Refreshed | 'changed'> {
     const updated = await this.#store.replace(session, {
       ...session.status,

@@ -1,6 +1,6 @@
 /**
- * The Sessions that this replica knows: those from the watch and those just written here. Sessions that are unknown, or whose state must
- * be certain, are read from the cluster.
+ * The Sessions known to this replica: those delivered by the watch and those just written by this replica. Sessions
+ * that are unknown, or whose state must be certain, are read from the cluster.
  */
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, sessionsPath } from '../../config/names.ts';
@@ -13,9 +13,15 @@ import { Topic } from '../../runtime/lifecycle.ts';
 import { SessionRequests } from './requests.ts';
 import type { Session, SessionSpec } from './session.ts';
 
-/** Milliseconds without a sign of life from the watch until the cache is stale: it may miss a revocation (docs/security.md). */
+/**
+ * Milliseconds without data from the watch until the cache counts as stale, because it may miss a revocation
+ * (docs/security.md).
+ */
 const maxSilence = 15_000;
-/** Seconds until a watch is renewed. Only the watch itself can prove that it works, not another request. */
+/**
+ * Seconds until a watch is renewed. Only a new response to the watch proves that the watch works; other requests do
+ * not.
+ */
 const watchSeconds = 5;
 /** Milliseconds for which a session that was not found is not read again. */
 const unknownLife = 2_000;
@@ -27,9 +33,9 @@ export class SessionStore {
   readonly #requests: SessionRequests;
   readonly #informer: Informer<Session>;
   readonly #clock: Clock;
-  /** Sessions just written here, until the watch delivers them; 'deleted' once they are gone. */
+  /** Sessions just written by this replica, until the watch delivers them; 'deleted' for deleted sessions. */
   readonly #written: BoundedCache<Session | 'deleted'>;
-  /** Session names by the UID of the user, expired and revoked ones included. */
+  /** Session names by the UID of the user, including expired and revoked sessions. */
   readonly #ofUser = new Map<string, Set<string>>();
   /** Reads in progress, by session name. */
   readonly #reads = new InProgress<Promise<Session | undefined>>('session_reads');
@@ -50,7 +56,7 @@ export class SessionStore {
     this.#requests = new SessionRequests(options);
     this.#informer = new Informer<Session>({ ...options, path: sessionsPath(options.namespace), watchSeconds });
     this.#informer.onChange((type, session) => {
-      // Names are never reused, so a session that was written here must not revive a deleted one.
+      // Names are never reused, so a session that this replica has written must not replace a deleted session.
       if (type === 'DELETED') this.#written.set(session.metadata.name, 'deleted');
       if (type === 'DELETED' || session.status.phase === 'Revoked') this.ended.publish(session.metadata.name);
       if (type === 'DELETED') this.#forget(session);
@@ -75,7 +81,7 @@ export class SessionStore {
     return this.#clock.now() - this.#informer.lastSignOfLife() > maxSilence;
   }
 
-  /** Returns a session without a read of the cluster. */
+  /** Returns a session without a read from the cluster. */
   known(sid: string): Session | undefined {
     const written = this.#written.get(sid);
     if (written === 'deleted') return undefined;
@@ -87,7 +93,7 @@ export class SessionStore {
     return watched;
   }
 
-  /** Returns the session as the watch delivered it, even if a newer one was written here. */
+  /** Returns the session as the watch delivered it, even if this replica has written a newer version. */
   watched(sid: string): Session | undefined {
     return this.#informer.get(this.#namespace, sid);
   }
@@ -102,7 +108,7 @@ export class SessionStore {
     return this.#ofUser.get(userUID)?.size ?? 0;
   }
 
-  /** Returns the known sessions of a user, expired and revoked ones included. */
+  /** Returns the known sessions of a user, including expired and revoked sessions. */
   ofUser(userUID: string): Session[] {
     return [...(this.#ofUser.get(userUID) ?? [])]
       .map((sid) => this.known(sid))
@@ -110,12 +116,12 @@ export class SessionStore {
       .filter((session) => session.spec.userUID === userUID);
   }
 
-  /** Number of known sessions, expired and revoked ones included. */
+  /** Number of known sessions, including expired and revoked ones. */
   get size(): number {
     return this.#informer.size;
   }
 
-  /** Returns the known sessions of all users, expired and revoked ones included. */
+  /** Returns the known sessions of all users, including expired and revoked sessions. */
   ofAll(): Session[] {
     return [...this.#ofUser.keys()].flatMap((userUID) => this.ofUser(userUID));
   }
@@ -162,14 +168,17 @@ export class SessionStore {
     return session;
   }
 
-  /** Updates the status of a session. Returns undefined if another request changed the session meanwhile. */
+  /** Updates the status of a session. Returns undefined if another request changed the session in the meantime. */
   async replace(session: Session, status: Session['status']): Promise<Session | undefined> {
     const updated = await this.#requests.put({ ...session, status });
     if (updated !== undefined) this.#remember(updated);
     return updated;
   }
 
-  /** Revokes a session, even if other requests change it meanwhile, and returns after the write. Throws like `retryIfChanged`. */
+  /**
+   * Revokes a session, even if other requests change it concurrently. Returns after the write. Throws like
+   * `retryIfChanged`.
+   */
   async revoke(session: Session): Promise<void> {
     await retryIfChanged(async (isRetry) => {
       const current = isRetry ? await this.readLatest(session.metadata.name) : session;
@@ -178,7 +187,7 @@ export class SessionStore {
     });
   }
 
-  /** Deletes a session unless it was changed meanwhile. */
+  /** Deletes a session unless it was changed in the meantime. */
   async delete(session: Session): Promise<void> {
     if (await this.#requests.delete(session)) this.#written.set(session.metadata.name, 'deleted');
   }
@@ -193,7 +202,7 @@ export class SessionStore {
   #note({ metadata, spec }: Session): void {
     const sids = this.#ofUser.get(spec.userUID) ?? new Set();
     this.#ofUser.set(spec.userUID, sids.add(metadata.name));
-    // The session of a device has no user before its approval.
+    // The session of a device has no user before a user approves it.
     if (spec.userUID !== '') this.#ofUser.get('')?.delete(metadata.name);
   }
 
@@ -208,7 +217,10 @@ const versionOf = ({ metadata }: Session): bigint => BigInt(metadata.resourceVer
 
 const maxAttempts = 5;
 
-/** Repeats an attempt if another request changed its session or took its name meanwhile. Throws 503 after five attempts. */
+/**
+ * Repeats an attempt if another request changed its session or took its name in the meantime. Throws 503 after five
+ * attempts.
+ */
 export async function retryIfChanged<T>(attempt: (isRetry: boolean) => Promise<T | 'changed'>): Promise<T> {
   for (let count = 0; count < maxAttempts; count += 1) {
     const result = await attempt(count > 0);

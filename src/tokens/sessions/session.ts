@@ -1,11 +1,11 @@
-/** The Session object in the cluster. Its name is never reused. */
+/** The Session object in the cluster. The name of a Session is never reused. */
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import { parseMilliseconds } from '../../runtime/time.ts';
 
 /** A user at an identity provider. */
 export interface Identity {
   readonly provider: string;
-  /** Identifier that the provider never reassigns. */
+  /** Identifier that the provider never assigns to another user. */
   readonly subject: string;
 }
 
@@ -18,7 +18,7 @@ export interface SessionCode {
   /** Authorization code only: values that its redemption must match (RFC 6749 section 4.1.3, RFC 7636 section 4.6). */
   readonly redirectURI?: string;
   readonly challenge?: string;
-  /** OpenID Connect Core section 3.1.2.1. */
+  /** Nonce of the request (OpenID Connect Core section 3.1.2.1). */
   readonly nonce?: string;
   /** Device code only: address of the device. */
   readonly sourceIP?: string;
@@ -29,14 +29,14 @@ export interface SessionCode {
 }
 
 export interface SessionSpec {
-  /** Kind of the subject; a user if it is absent. */
+  /** Kind of the subject; undefined for a user. */
   readonly subjectKind?: 'Client' | 'ServiceAccount';
-  /** Username, empty like the UID while a device waits for approval. */
+  /** Username. Both username and UID are empty while a device waits for approval. */
   readonly userName: string;
   readonly userUID: string;
   readonly clientID: string;
   readonly scope?: string;
-  /** Local password with which the user logged in. */
+  /** Identifies the local password with which the user logged in. */
   readonly credentialID?: string;
   /** Identity with which the user logged in at an identity provider. */
   readonly identity?: Identity;
@@ -105,7 +105,7 @@ export const timesOf = ({ spec, status }: Session): Times => ({
 export interface Dismissed {
   readonly userUID?: string;
   readonly clientID?: string;
-  /** Local password of the login. */
+  /** Identifies the local password of the login. */
   readonly credentialID?: string;
   /** Identity provider of the login, and the user there. */
   readonly provider?: string;

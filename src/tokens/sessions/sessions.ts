@@ -1,7 +1,7 @@
 /**
- * Sessions: one object in the cluster per login, watched by every replica and written with compare-and-swap, so any
- * replica serves any request. A session is active until it is revoked, idle or too old, or its user, password or client
- * is gone (docs/security.md).
+ * Sessions: one object in the cluster per login, watched by every replica and written with compare-and-swap. Any
+ * replica can therefore serve any request. A session is active until it is revoked, idle or too old, or its user,
+ * password or client is removed (docs/security.md).
  */
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -93,15 +93,18 @@ export class Sessions {
     return { session: await this.#creation.create(name, spec, until, status), refreshToken };
   }
 
-  /** Creates a session that expires with its only access token, and at `until` (milliseconds since the epoch) at the latest. */
+  /**
+   * Creates a session that expires with its only access token, and no later than `until` (milliseconds since the
+   * epoch).
+   */
   async createFixed(spec: NewSession, until = Infinity): Promise<Session> {
     const end = Math.min(until, this.#clock.now() + this.#lifetimes.settings.accessTokenMaxAge);
     return await this.#creation.create(newSessionID(), spec, end, { phase: 'Active' });
   }
 
   /**
-   * Returns the session if it is active. An unknown one is read from the cluster once for all concurrent requests, so a login on another
-   * replica takes effect at once. Throws 503 if the cache is stale.
+   * Returns the session if it is active. An unknown session is read from the cluster once for all concurrent requests,
+   * so a login on another replica takes effect at once. Throws 503 if the cache is stale.
    */
   async active(sid: string): Promise<Session | undefined> {
     if (this.#store.isStale()) throw serviceUnavailable('session state is temporarily unavailable');
@@ -110,18 +113,23 @@ export class Sessions {
     return session !== undefined && this.#lifetimes.isActive(session) ? session : undefined;
   }
 
-  /** Returns a cached session if it is active. Undefined also if the session is unknown here, or the cache is stale. */
+  /**
+   * Returns a cached session if it is active. Returns undefined if the session is not cached, or the cache is stale.
+   */
   known(sid: string): Session | undefined {
     const session = this.#store.isStale() ? undefined : this.#store.known(sid);
     return session !== undefined && this.#lifetimes.isActive(session) ? session : undefined;
   }
 
-  /** Returns the active sessions of a user that this replica knows. */
+  /** Returns the user's active sessions that are known to this replica. */
   ofUser(userUID: string): Session[] {
     return this.#store.ofUser(userUID).filter((session) => this.#lifetimes.isActive(session));
   }
 
-  /** Stores the consents of a browser login. If the session was changed meanwhile, they are lost and the user is asked again. */
+  /**
+   * Stores the consents of a browser login. If the session was changed in the meantime, the consents are lost and the
+   * user is asked again.
+   */
   async setConsents(session: Session, consents: readonly string[]): Promise<void> {
     await this.#store.replace(session, { ...session.status, consents });
   }
@@ -133,8 +141,9 @@ export class Sessions {
   }
 
   /**
-   * Revokes all other sessions that the user had when `create` wrote this one, and returns after the writes. The cluster orders all writes,
-   * so each of several concurrent logins revokes only the earlier ones, and only the last login stays.
+   * Revokes all other sessions that the user had when `create` wrote this session. Returns after the writes. The
+   * cluster orders all writes, so each of several concurrent logins revokes only the earlier ones, and only the last
+   * login remains.
    */
   async revokeOthers({ metadata: { name, resourceVersion }, spec }: Session): Promise<void> {
     const all = await this.#readLive(spec, { resourceVersion, resourceVersionMatch: 'Exact' });
@@ -143,8 +152,8 @@ export class Sessions {
   }
 
   /**
-   * Revokes all sessions of a user except `except`, those just created on another replica included. Returns their number after the
-   * writes.
+   * Revokes all sessions of a user except `except`, including those just created on another replica. Returns their
+   * number after the writes.
    */
   async revokeAll(user: Pick<SessionSpec, 'userName' | 'userUID'>, except?: string): Promise<number> {
     const all = (await this.#readLive(user)).filter(({ metadata }) => metadata.name !== except);
@@ -157,14 +166,14 @@ export class Sessions {
     return (await this.#store.readOfUser(...query)).filter((one) => !this.#lifetimes.isOver(one));
   }
 
-  /** Number of sessions that this replica knows, expired and revoked ones included. */
+  /** Number of sessions known to this replica, including expired and revoked ones. */
   get size(): number {
     return this.#store.size;
   }
 
   /**
-   * Revokes the dismissed sessions that this replica knows, one after the other. Every replica does so. The sweeper deletes those that
-   * cannot be revoked now. Never rejects.
+   * Permanently revokes the matching sessions known to this replica, one after the other. Every replica does so. The
+   * sweeper deletes sessions that cannot be revoked now. Never rejects.
    */
   async dismiss(dismissed: Dismissed): Promise<void> {
     const { userUID } = dismissed;
@@ -174,7 +183,7 @@ export class Sessions {
     const revokeEach = async (): Promise<void> => {
       await before;
       for (const { metadata } of all) {
-        // Another replica may have revoked it meanwhile.
+        // Another replica may have revoked the session in the meantime.
         const session = this.#store.known(metadata.name);
         if (this.#isStopped || session === undefined || this.#lifetimes.isOver(session)) continue;
         try {

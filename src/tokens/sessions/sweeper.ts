@@ -43,7 +43,7 @@ export class Sweeper {
     for (const { metadata } of store.allWatched()) {
       if (this.#stopped.signal.aborted || failures === maxFailures) return;
       try {
-        // Another replica may have deleted it meanwhile.
+        // Another replica may have deleted the session in the meantime.
         const session = store.watched(metadata.name);
         if (session !== undefined && (lifetimes.isOver(session) || this.#isDismissed(session)))
           await store.delete(session);
@@ -55,8 +55,8 @@ export class Sweeper {
   }
 
   /**
-   * Returns whether a session is dismissed and old enough: a younger one may belong to a user, password or link that
-   * this replica does not know yet.
+   * Returns whether a session must be revoked permanently and is old enough. A newer session may belong to a user,
+   * password or link that is not yet known to this replica.
    */
   #isDismissed({ spec }: Session): boolean {
     const { clock, isDismissed } = this.#options;

@@ -10,7 +10,7 @@ export interface AccountPanelParts {
   readonly report: (text: string, isProblem: boolean, ...more: readonly Node[]) => void;
 }
 
-/** Shows who is logged in, and the ways to log in. */
+/** Shows the user who is logged in, and the ways to log in. */
 export class AccountPanel {
   readonly element = el('section', { class: 'account', 'aria-label': 'Account' });
   readonly #parts: AccountPanelParts;

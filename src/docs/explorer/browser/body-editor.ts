@@ -36,7 +36,7 @@ export function bodyEditor(
   return { element, read: () => editor.read() };
 }
 
-/** Creates one button per example that fills it in. */
+/** Creates a button for each example, which fills in that example. */
 const exampleButtons = (
   examples: readonly ShownExample[],
   target: HTMLElement,

@@ -6,7 +6,7 @@
 export interface PendingLogin {
   readonly state: string;
   readonly verifier: string;
-  /** Fragment that names the operation that was shown. */
+  /** Fragment with the ID of the operation that was shown. */
   readonly hash: string;
   readonly withCustomResources: boolean;
 }
@@ -18,7 +18,7 @@ export class LoginProblem extends Error {}
 export const isAt = (base: URL, issuer: string): boolean =>
   URL.canParse(`${issuer}/`) && new URL(`${issuer}/`).href === base.href;
 
-/** Parses the stored pending login. Any script of this origin may have written it. */
+/** Parses the stored pending login. The value is not trusted, because any script of this origin may have written it. */
 export function parsePendingLogin(stored: string | null): PendingLogin | undefined {
   if (stored === null) return undefined;
   try {

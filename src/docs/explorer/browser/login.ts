@@ -23,7 +23,7 @@ const clientID = 'platform-docs';
 const scope = 'openid profile email groups offline_access';
 /** Key in the session storage while the browser is at the login page. */
 const key = 'platform-docs-login';
-/** A token that expires within this many milliseconds is refreshed before use. */
+/** Minimum remaining milliseconds of a token; it is refreshed before use if fewer remain. */
 const minLifetime = 30_000;
 
 const base64url = (bytes: Uint8Array): string =>
@@ -46,7 +46,7 @@ export class ExplorerLogin {
     this.#changed = changed;
   }
 
-  /** True if users can log in at this URL: logins redirect to the issuer only. */
+  /** True if users can log in at this URL. Logins redirect only to the issuer. */
   get isHere(): boolean {
     return isAt(this.#site.base, this.#site.issuer);
   }
@@ -79,7 +79,7 @@ export class ExplorerLogin {
   /** Exchanges the code, and resolves with the pending login. Throws LoginProblem. */
   async finish(query: URLSearchParams): Promise<PendingLogin> {
     const pending = parsePendingLogin(sessionStorage.getItem(key));
-    // A pending login accepts one response, valid or not.
+    // A pending login accepts only one response, whether or not it is valid.
     sessionStorage.removeItem(key);
     const code = authorizationCode(query, pending, this.#site.issuer);
     if (!this.isHere || pending === undefined) throw new LoginProblem(`Log in at ${this.#site.issuer}/docs.`);
@@ -156,7 +156,7 @@ export class ExplorerLogin {
       return { access, refresh: typeof refresh === 'string' ? refresh : undefined, expiresAt };
     }
     const reason = textOf(body['error_description']) || textOf(body['error']) || String(response.status);
-    // A temporary failure: the tokens may still be valid.
+    // This failure is temporary: the tokens may still be valid.
     if (response.status === 429 || response.status >= 500)
       throw new LoginProblem(`Login is temporarily unavailable: ${reason}. Try again.`);
     if (this.#tokens === before) this.forget();

@@ -1,4 +1,4 @@
-/** The page: a list of operations, and next to it the operation that the fragment of the URL names. */
+/** The page: a list of operations beside the operation named by the fragment of the URL. */
 import { AccountPanel } from './account.ts';
 import { button, el, prose } from './dom.ts';
 import { ExplorerLogin, messageOf, type Site } from './login.ts';

@@ -1,4 +1,4 @@
-/** Reads descriptions in OpenAPI 3.1 from /swagger. Those of custom resources may contain anything. */
+/** Reads descriptions in OpenAPI 3.1 from /swagger. The content of custom resource descriptions is not trusted. */
 
 export type ShownSchema = Readonly<Record<string, unknown>>;
 
@@ -71,7 +71,7 @@ export const isObject = (value: unknown): value is ShownSchema =>
 const objectOf = (value: unknown): ShownSchema => (isObject(value) ? value : {});
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-/** Reads own members only: a description may have a member called `constructor`. */
+/** Reads only own properties, because a description may have a property called `constructor`. */
 const member = (of: unknown, name: string): unknown => (isObject(of) && Object.hasOwn(of, name) ? of[name] : undefined);
 
 /** Resolves `$ref`. */

@@ -21,7 +21,7 @@ export interface OperationViewContext {
 const maxUnfolded = 8;
 /** Parameters that stay unfolded. */
 const common = new Set([
-  // Logs.
+  // Parameters of log queries.
   'operation',
   'namespaces',
   'pods',
@@ -30,7 +30,7 @@ const common = new Set([
   'end_time',
   'size',
   'follow',
-  // Lists.
+  // Parameters of lists.
   'page',
   'limit',
   'sortBy',
@@ -147,7 +147,10 @@ export class OperationView {
     return form;
   }
 
-  /** Returns the inputs of the parameters. If there are many optional ones, all but the most used are folded. */
+  /**
+   * Returns the inputs of the parameters. If there are many optional parameters, all except the most common ones are
+   * folded.
+   */
   #fields(): readonly HTMLElement[] {
     const { parameters } = this.#operation;
     if (parameters.length === 0) return [];
@@ -243,7 +246,7 @@ export class OperationView {
       ],
       ...(body === undefined ? {} : { body: bytesOf(body) }),
       signal,
-      // No cookies: the token is the only credential. Redirects are reported, not followed.
+      // Cookies are not sent, because the token is the only credential. Redirects are reported, not followed.
       credentials: 'omit',
       redirect: 'manual',
       cache: 'no-store',

@@ -8,7 +8,7 @@ export interface Field {
 
 export type SentBody =
   | { readonly kind: 'text'; readonly type: string; readonly text: string }
-  /** Contains a secret: code samples read it from standard input. */
+  /** Contains a secret, which code samples read from standard input. */
   | { readonly kind: 'input'; readonly type: string; readonly text: string }
   /** True for an HTML form. */
   | { readonly kind: 'form'; readonly fields: readonly Field[] };
@@ -33,7 +33,7 @@ export interface HTTPRequest {
   readonly isStream: boolean;
 }
 
-/** A parameter has a value that cannot be sent. */
+/** Error for a parameter whose value cannot be sent. */
 export class Unsendable extends Error {
   /** Index of the parameter. */
   readonly index: number;
@@ -55,7 +55,7 @@ export function requestOf(operation: ShownOperation, { parameters, accept, body,
   let { path } = operation;
   for (const [parameter, value, index] of given.filter(([one]) => one.in === 'path')) {
     if (value === '') throw new Unsendable(`${parameter.name}: enter a value; it is part of the path`, index);
-    // Browsers remove such segments and request another path.
+    // Browsers would remove such segments and request another path.
     if (value === '.' || value === '..')
       throw new Unsendable(`${parameter.name}: "${value}" cannot be sent in a path`, index);
     // encodeURIComponent throws for half of a surrogate pair.

@@ -26,7 +26,9 @@ export class ResponseView {
     this.element = el('section', { 'aria-label': 'Response', class: 'response' }, this.#status, this.#rest);
   }
 
-  /** Shows the response to `send` until it ends or `signal` is aborted. Resolves with the response, if there is one. */
+  /**
+   * Shows the response to `send` until the response ends or `signal` is aborted. Resolves with the response, if any.
+   */
   async follow(
     send: () => Promise<Response>,
     { signal, isStream }: { readonly signal: AbortSignal; readonly isStream: boolean },
@@ -108,7 +110,7 @@ class BodyView {
     for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
       this.#bytes += part.value.length;
       this.#timer ??= setTimeout(() => this.#render(), interval);
-      // Only the size of the rest is shown.
+      // The page shows only the size of the rest.
       if (this.#excerpt.isCut && !this.#isStream) continue;
       const text = decoder.decode(part.value, { stream: true });
       this.#excerpt.add(indenter === undefined ? text : indenter.add(text));

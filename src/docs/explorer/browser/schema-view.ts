@@ -57,7 +57,7 @@ function about(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   return description === '' ? [] : [el('p', { class: 'hint' }, ...phrase(description))];
 }
 
-/** Shows a line that unfolds to the properties of the schema, or of the items of a list. */
+/** Shows a line that unfolds to the properties of the schema or of its list items. */
 function below(head: readonly Child[], given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   let at = given;
   for (let depth = 0; depth < 16; depth += 1) {

@@ -35,7 +35,7 @@ export class Excerpt {
       return;
     }
     this.#push(text);
-    // Cutting after every piece would take quadratic time.
+    // Cutting the text after every piece would take quadratic time.
     if (this.#length <= 2 * this.#limit) return;
     this.#isCut = true;
     const kept = this.#pieces.join('').slice(-this.#limit);

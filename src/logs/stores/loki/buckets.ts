@@ -1,4 +1,7 @@
-/** Counts for histograms. Loki counts by steps, which start at a multiple of their length, and returns the end of each. */
+/**
+ * Counts for histograms. Loki counts by steps, which start at multiples of their length, and reports the end of each
+ * step.
+ */
 import { badRequest } from '../../../runtime/errors.ts';
 import { assertFewBuckets, lengthOf, maxBuckets } from '../../query/intervals.ts';
 import { Reasons, type Interval, type TimeOrder } from '../log-store.ts';
@@ -16,7 +19,7 @@ const day = 86_400;
 /** Number of records by the start of a step, in seconds since the epoch. */
 type Counts = (readonly [second: number, count: number])[];
 
-/** Returns the length in seconds of a step that divides all buckets. Throws 400 if there is none. */
+/** Returns the length in seconds of a step that divides all buckets evenly. Throws 400 if no such step exists. */
 export function stepOf({ limits, client: { name } }: Tenant, interval: Interval): number {
   const { count, unit } = interval;
   if (!['s', 'm', 'h', 'd'].includes(unit)) return day;
@@ -43,7 +46,10 @@ export async function countBySteps(
   return end === undefined ? counts : [...counts, [end, await countAt(tenant, query, end, signal)]];
 }
 
-/** Narrows the spans to the existing records if they have too many buckets. Throws 400 if there are still too many. */
+/**
+ * Narrows the spans to the existing records if the spans have too many buckets. Throws 400 if the narrowed spans still
+ * have too many.
+ */
 async function narrowedSpans(
   tenant: Tenant,
   request: LokiRequest,

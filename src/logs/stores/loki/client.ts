@@ -39,7 +39,7 @@ export interface LokiLimits {
   readonly length: number;
 }
 
-/** The request exceeds a limit of the tenant; a smaller one may succeed. */
+/** Error for a request that exceeds a limit of the tenant. A smaller request may succeed. */
 export class LimitExceeded extends StatusError {
   /** `max` is undefined if Loki does not report the limit. */
   readonly allowed: { readonly limit: keyof LokiLimits; readonly max: number | undefined };
@@ -133,7 +133,7 @@ export class LokiClient {
     });
   }
 
-  /** Returns the labels of streams with records in this time range or shortly before or after it. */
+  /** Returns the labels of streams with records in this time range, or shortly before or after the range. */
   async series(selector: string, { from, to }: TimeRange, signal: AbortSignal): Promise<readonly LabelSet[]> {
     const parameters = { 'match[]': selector, start: String(from), end: String(to) };
     const { status, data = [] } = await this.#post('/series', parameters, signal);
@@ -141,7 +141,10 @@ export class LokiClient {
     return data;
   }
 
-  /** Looks up in the index whether streams with this label may exist. Loki's index statistics would omit small amounts. */
+  /**
+   * Looks up in the index whether streams with this label may exist. The index statistics of Loki are not used, because
+   * they omit small amounts.
+   */
   async hasAny(label: string, selector: string, { from, to }: TimeRange, signal: AbortSignal): Promise<boolean> {
     const parameters = { query: selector, start: String(from), end: String(to) };
     const { status, data = [] } = await this.#post(`/label/${label}/values`, parameters, signal);
@@ -186,7 +189,7 @@ export class LokiClient {
     return this.#client.invalidResponse(new Error(`expected ${expected}`));
   }
 
-  /** Returns the error for responses that concern the request; Loki's errors are plain text. */
+  /** Returns the error for responses that reject the request itself. Error responses of Loki are plain text. */
   #explain(text: string, status: number): StatusError | undefined {
     const store = `the log store "${this.name}"`;
     const entries = /max_entries_limit_per_query \(\d+ > (\d+)\)/.exec(text);

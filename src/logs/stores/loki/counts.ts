@@ -47,7 +47,7 @@ export async function countContainers(
   { query, spans, end }: LokiRequest,
   signal: AbortSignal,
 ): Promise<Statistics> {
-  // Leaves room for containers that start meanwhile.
+  // Leaves room for containers that start in the meantime.
   const max = Math.ceil(limits.series * 0.9);
   const seen = new Set<string>();
   let logs = 0;

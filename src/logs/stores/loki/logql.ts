@@ -23,7 +23,9 @@ const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\
 
 const equals = (label: string, value: string): string => `${label}=${quoted(value)}`;
 
-/** Returns a pattern for the character in both cases, if each is a single character. */
+/**
+ * Returns a pattern that matches the upper-case and lower-case form of a character, if each form is a single character.
+ */
 function anyCase(character: string): string {
   const small = character.toLowerCase();
   const both = [character, small, character.toUpperCase()].filter((one) => one.toLowerCase() === small);
@@ -31,7 +33,10 @@ function anyCase(character: string): string {
   return single.length === 1 ? escaped(character) : `[${single.join('')}]`;
 }
 
-/** Returns a case-insensitive pattern. Loki's `(?i)` does not even match some non-ASCII letters themselves. */
+/**
+ * Returns a case-insensitive pattern. `(?i)` is not used, because in Loki it fails to match some non-ASCII letters even
+ * in the same case.
+ */
 const folded = (keyword: string): string =>
   /^[\0-\x7f]*$/.test(keyword) ? `(?i:${escaped(keyword)})` : Array.from(keyword, anyCase).join('');
 
@@ -48,7 +53,7 @@ const noneOf = (label: string, values: readonly string[]): string =>
 const containing = (label: string, keywords: readonly string[]): string[] =>
   keywords.length === 0 ? [] : [`${label}=~${quoted(`.*(?:${keywords.map(folded).join('|')}).*`)}`];
 
-/** Returns a pattern for all pods of a workload, which may also match pods of others. */
+/** Returns a pattern for all pods of a workload. The pattern may also match pods of other workloads. */
 const patternOf = ({ pattern, alsoPods }: WorkloadPods): string => [pattern, ...alsoPods.map(escaped)].join('|');
 
 const podsOf = (label: string, workloads: readonly WorkloadPods[]): string[] =>
@@ -88,11 +93,13 @@ function matchersOf(
 const textStages = (field: string): readonly string[] => [
   `| json ${own.text}=${quoted(`[${quoted(field)}]`)}`,
   `| line_format ${quoted(`{{if .${own.text}}}{{.${own.text}}}{{else}}{{__line__}}{{end}}`)}`,
-  // Without this, lines that are not JSON would not be counted.
+  // Without this stage, lines that are not JSON would not be counted.
   `| drop ${own.text},__error__,__error_details__`,
 ];
 
-/** Filters records of namespaces that become visible later by time, because a selector cannot contain times. */
+/**
+ * Filters records by time for namespaces that become visible within the range, because a selector cannot contain times.
+ */
 function visibleStages({ visible }: Part, { namespace }: Labels): readonly string[] {
   if (visible === undefined || visible.later.length === 0) return [];
   const { later } = visible;
@@ -128,7 +135,7 @@ export function logQLQueryOf(
 /** Containers to which a query is restricted. */
 export interface QueryShare {
   readonly namespaces: readonly string[];
-  /** Pods, undefined for all of the namespaces. */
+  /** Pods; undefined for all pods of the namespaces. */
   readonly pods?: readonly string[];
 }
 
@@ -160,7 +167,7 @@ export const selectorOf = ({ matchers }: LogQLQuery): string => `{${matchers.joi
 /** Returns a query for the records. */
 export const linesOf = (query: LogQLQuery): string => [selectorOf(query), ...query.stages].join(' ');
 
-/** Returns a query for the number of records in a duration of Loki's syntax. */
+/** Returns a query for the number of records. `range` is a duration in Loki's syntax. */
 export const countOf = (query: LogQLQuery, range: string): string =>
   `sum(count_over_time(${linesOf(query)} [${range}]))`;
 

@@ -1,5 +1,5 @@
 /**
- * Reads records in pieces. Loki returns a limited number per request, so each request starts where the previous one
+ * Reads records in pieces. Loki returns a limited number per request, so each request starts where the previous request
  * ended.
  */
 import { Reasons, type Found, type LogRecord, type TimeOrder, type LogPage } from '../log-store.ts';
@@ -13,7 +13,7 @@ import { linesOf } from './logql.ts';
 import { extendedStart, rangesOf } from './spans.ts';
 import type { Tenant } from './tenant.ts';
 
-/** Records of the first request. */
+/** Number of records in the first request. */
 const firstSize = 1_000;
 
 interface RecordOptions {
@@ -25,8 +25,8 @@ interface RecordOptions {
 }
 
 /**
- * Yields all records of a part in order. No piece ends between records of the same time, so that their order does not
- * depend on the requests.
+ * Yields all records of a part in order. No piece ends between records with the same time, so that the order of records
+ * does not depend on the requests.
  */
 export async function* recordsOf(
   tenant: Tenant,
@@ -41,9 +41,9 @@ export async function* recordsOf(
     let { from, to } = range;
     while (from < to && left > 0) {
       const { entries, isCut } = await fetchFirst(query, { from, to }, size);
-      // Undefined if the response contains only records from just before `from`.
+      // There is no last record if the response contains only records from just before `from`.
       const last = entries.at(-1)?.time ?? textOf(from);
-      // The last time may have more records.
+      // Further records may have the same time as the last record.
       let piece = isCut ? entries.filter((entry) => entry.time !== last) : entries;
       const isOneTime = isCut && piece.length === 0;
       const at = BigInt(last);
@@ -71,13 +71,13 @@ interface Batch {
   readonly entries: readonly LokiEntry[];
   /** True if there may be more records. */
   readonly isCut: boolean;
-  /** Records from just before the range displaced some. */
+  /** True if records from just before the range displaced records of the range. */
   readonly isCrowded: boolean;
 }
 
 /**
- * Fetches up to `size` records in a response of up to `maxBytes`, by default 32 MiB. `requested` may start earlier;
- * records from before are dropped.
+ * Fetches up to `size` records in a response of up to `maxBytes`, by default 32 MiB. `requested` may start before the
+ * range; earlier records are dropped.
  */
 async function fetchBatch(
   { tenant, lines, order, signal }: Query,
@@ -115,7 +115,10 @@ async function fetchFirst(query: Query, range: TimeRange, size: number): Promise
     }
 }
 
-/** Fetches all records of a nanosecond, of which some are `known`, or as many as one response can contain. */
+/**
+ * Fetches all records of a nanosecond, or as many as one response can contain. The `known` records were already
+ * fetched.
+ */
 async function fetchTime(
   query: Query,
   at: bigint,

@@ -1,6 +1,6 @@
 /**
- * Splits a selection into requests to Loki. Long time ranges need many requests, so those without data in Loki's index
- * are left out.
+ * Splits a selection into requests to Loki. Long time ranges need many requests, so spans without data in Loki's index
+ * are omitted.
  */
 import type { Selection } from '../log-store.ts';
 import { mapRequests } from '../remote/paging.ts';
@@ -14,12 +14,12 @@ export interface LokiRequest {
   readonly query: LogQLQuery;
   /** Time spans of the part that may contain records, the oldest first, each within the maximum length of a query. */
   readonly spans: readonly TimeSpan[];
-  /** End of the selection, if the part includes it: its last second, whose first nanosecond is selected too. */
+  /** Last second of the selection, if it is in this part. The first nanosecond of that second is selected too. */
   readonly end: number | undefined;
 }
 
 const day = 86_400;
-/** Seconds since the epoch; no records in Loki are older. */
+/** Seconds since the epoch. Loki has no older records. */
 const oldest = Date.UTC(2018, 0) / 1_000;
 /** Seconds for which the start of the data is cached. */
 const cacheTime = 600;
@@ -42,7 +42,7 @@ export class RequestPlanner {
       const isLast = part.end === selection.end * 1_000;
       const bounds = {
         from: Math.max(oldest, (part.start ?? 0) / 1_000),
-        // Records are not from the future, except if clocks differ.
+        // Records are not from the future, except for small clock differences.
         to: Math.min(this.#now() + day, Math.ceil(part.end / 1_000)),
       };
       return {
@@ -61,7 +61,10 @@ export class RequestPlanner {
     return await this.#nonEmpty(selectorOf(query), spansOfLength({ from, to: time.to }, length), signal);
   }
 
-  /** Returns the start of the data. It is looked up again from time to time, because retention moves it. */
+  /**
+   * Returns the start of the data. The start is looked up again from time to time, because it changes as old data is
+   * deleted.
+   */
   async #findDataStart(signal: AbortSignal): Promise<number> {
     const now = this.#now();
     if (this.#dataStart !== undefined && now < this.#dataStart.until) return this.#dataStart.time;

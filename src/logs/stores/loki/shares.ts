@@ -1,9 +1,9 @@
-/** Groups of containers: a count by container returns only a few hundred series, so containers are queried in groups. */
+/** Groups containers for counts by container, which return at most a few hundred series. */
 import { sum } from '../remote/paging.ts';
 import type { LokiStream } from './client.ts';
 import type { Labels, QueryShare } from './logql.ts';
 
-/** Returns a key of the container, which does not depend on other labels of the stream. */
+/** Returns a key of the container that does not depend on other labels of the stream. */
 export const containerOf = (found: LokiStream['labels'], { namespace, pod, container }: Labels): string =>
   JSON.stringify([found[namespace] ?? '', found[pod] ?? '', found[container] ?? '']);
 
@@ -40,7 +40,7 @@ export function sharesOfContainers(
   ];
 }
 
-/** Groups names so that the sum of the sizes per group is at most `max`. */
+/** Groups names so that the sum of the sizes in each group is at most `max`. */
 function grouped(all: readonly { readonly name: string; readonly size: number }[], max: number): string[][] {
   const groups: string[][] = [];
   let left = 0;

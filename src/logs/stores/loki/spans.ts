@@ -12,7 +12,10 @@ const nanoseconds = 1_000_000_000n;
 /** Returns the first nanosecond of a second. */
 export const startOf = (second: number): bigint => BigInt(second) * nanoseconds;
 
-/** Returns the last nanosecond before a second. A range of whole seconds that ends there starts at the start of a second. */
+/**
+ * Returns the last nanosecond before a second. A range of whole seconds that ends at this nanosecond starts at the
+ * start of a second.
+ */
 export const lastBefore = (second: number): bigint => startOf(second) - 1n;
 
 /** Splits a span into consecutive ones of at most `length` seconds. */
@@ -24,12 +27,15 @@ export const spansOfLength = ({ from, to }: TimeSpan, length: number): readonly 
 
 export const exactly = ({ from, to }: TimeSpan): TimeRange => ({ from: startOf(from), to: startOf(to) });
 
-/** Starts a nanosecond earlier: Loki omits the last entry of a chunk if the range starts exactly at its time. */
+/**
+ * Starts a nanosecond earlier, because Loki omits the last entry of a chunk if the range starts exactly at the entry's
+ * time.
+ */
 export const extendedStart = ({ from, to }: TimeRange): TimeRange => ({ from: from - 1n, to });
 
 /**
- * Starts a millisecond earlier, for requests to the index. Loki splits them by day and omits the last millisecond of each day
- * (util.ForInterval), and rejects a range that starts within it.
+ * Starts a millisecond earlier, for requests to the index. Loki splits such requests by day, omits the last millisecond
+ * of each day (util.ForInterval), and rejects a range that starts in that millisecond.
  */
 export const extendedForIndex = ({ from, to }: TimeRange): TimeRange => ({ from: from - 1_000_000n, to });
 

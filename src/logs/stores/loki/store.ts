@@ -1,4 +1,7 @@
-/** Loki 2.9 and later. It supports neither offsets nor totals: pages are read from the first record on, and separate queries count. */
+/**
+ * Loki 2.9 and later. Loki supports neither offsets nor totals, so pages are read from the first record on, and
+ * separate queries count records.
+ */
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { bucketOf, bucketsBetween } from '../../query/intervals.ts';
 import {
@@ -44,7 +47,7 @@ class Loki implements LogStore {
       const requests = await this.#planner.plan(selection, spansOf(selection), signal);
       const counting = mapRequests(requests, async (one) => await countAll(tenant, one, signal));
       const ordered = inOrder(requests, page.order);
-      // A single part does not need its count to skip records.
+      // A single part needs no count to skip records.
       const counts = requests.length === 1 ? undefined : inOrder(await counting, page.order);
       const [totals, found] = await Promise.all([counting, pageOf(tenant, ordered, counts, page, signal)]);
       return { total: sum(totals), ...found };

@@ -4,7 +4,7 @@ import { endpointOf, type SecretReader } from '../remote/endpoint.ts';
 import { LimitExceeded, LokiClient, type LokiLimits } from './client.ts';
 
 const day = 86_400;
-/** Default limits of Loki; a tenant may have lower ones. */
+/** Default limits of Loki. A tenant may have lower limits. */
 const defaultLimits: LokiLimits = { entries: 5_000, series: 500, length: 30 * day };
 const minLength = 3_600;
 
@@ -30,7 +30,7 @@ export class Tenant {
     return this.#limits;
   }
 
-  /** Repeats `send` with lower limits if the tenant has lower ones than assumed. */
+  /** Repeats `send` with lower limits if the limits of the tenant are lower than assumed. */
   async retryWithinLimits<T>(send: () => Promise<T>): Promise<T> {
     for (;;) {
       const { limits } = this;
@@ -42,7 +42,10 @@ export class Tenant {
     }
   }
 
-  /** Returns whether repeating the request helps. `used`: its limits; a concurrent request may have learned lower ones since. */
+  /**
+   * Returns whether the request should be repeated. `used`: limits of the request. A concurrent request may have
+   * learned lower limits in the meantime.
+   */
   learnLimit(error: unknown, used: LokiLimits): boolean {
     if (!(error instanceof LimitExceeded)) return false;
     const { limit, max } = error.allowed;

@@ -1,4 +1,4 @@
-/** Records with a total order, and the first of them within a limited memory. */
+/** Orders records totally, and keeps the first ones in limited memory. */
 import type { LogRecord, TimeOrder } from '../log-store.ts';
 
 export interface PodLogEntry {
@@ -35,7 +35,7 @@ export class FirstEntries {
   readonly #maxBytes: number;
   #entries: PodLogEntry[] = [];
   #bytes = 0;
-  /** Entries after this one are not among the first. */
+  /** Last of the first entries; entries after it are not needed. */
   #last: PodLogEntry | undefined;
   #isCut = false;
 

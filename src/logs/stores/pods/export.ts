@@ -1,18 +1,21 @@
 /**
- * Exports all records in order from logs that can only be read from a given second on. If the records exceed the memory limit, the first
- * scan measures their size, and they are read again in windows of a limited size.
+ * Exports all records in order. Logs can only be read from a given second on. If the records exceed the memory limit,
+ * the first scan measures their size, and windows of a limited size are then read one by one.
  */
 import type { LogRecord, TimeOrder } from '../log-store.ts';
 import { endOfSecond, secondsOf } from '../../query/times.ts';
 import { compareIn, FirstEntries, sizeOf, type PodLogEntry } from './entry.ts';
 import { scan, type ScanOptions } from './scan.ts';
 
-/** Records per piece. */
+/** Number of records per piece. */
 const pieceSize = 1_000;
 /** Maximum number of time slots, which are one second or longer. */
 const maxSlots = 10_000;
 
-/** Bytes of records by time slot. Slots start with a length of one second, which is doubled when there are too many. */
+/**
+ * Bytes of records by time slot. A slot initially lasts one second; the length is doubled when there are too many
+ * slots.
+ */
 export class Sizes {
   #slots = new Map<number, number>();
   #length = 1;

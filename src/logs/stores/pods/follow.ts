@@ -27,7 +27,9 @@ class RecordBuffer {
   #filled: (() => void) | undefined;
   #writers: (() => void)[] = [];
 
-  /** Adds a record. Returns undefined while there is room, otherwise a promise that resolves when there is. */
+  /**
+   * Adds a record. Returns undefined if the buffer has room, otherwise a promise that resolves when it has room again.
+   */
   add(record: LogRecord): Promise<void> | undefined {
     this.#records.push(record);
     this.#bytes += sizeOf(record);
@@ -40,7 +42,10 @@ class RecordBuffer {
     this.#filled = undefined;
   }
 
-  /** Resolves at the next `wake`. A wake-up before the call is lost, so check in the same event-loop turn that the buffer is empty. */
+  /**
+   * Resolves at the next `wake`. A wake-up before the call is lost. Callers must therefore check in the same event-loop
+   * turn that the buffer is empty.
+   */
   filled(): Promise<void> {
     return new Promise((resolve) => (this.#filled = resolve));
   }
@@ -64,7 +69,7 @@ interface Reading {
   /** True once the log was read to its end; the container writes no more until it restarts. */
   isDone: boolean;
   time: string;
-  /** Number of lines with that time. */
+  /** Number of lines with the time of the last line. */
   count: number;
 }
 
@@ -151,7 +156,7 @@ class Follower {
     const { caller, takeSlot } = this.#options;
     const freeSlot = takeSlot();
     reading.isOpen = true;
-    // A tail skips existing records, except those of containers that started after it.
+    // A tail skips existing records, except those of containers that started after the tail.
     const from = reading.time === '' ? (reading.isNew ? {} : { tailLines: 0 }) : { since: secondsOf(reading.time) };
     try {
       const options = { ...from, follow: true, signal: this.#signal };

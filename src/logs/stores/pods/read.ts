@@ -40,7 +40,7 @@ function timeIn(line: Buffer, length: number): string | undefined {
   return isUsual ? text : normalizeTime(text);
 }
 
-/** Splits chunks into lines, and cuts long lines without buffering the rest. */
+/** Splits chunks into lines. Cuts long lines without buffering the rest. */
 class Lines {
   #pieces: Buffer[] = [];
   #size = 0;
@@ -94,7 +94,7 @@ async function requestLog(
       limitBytes,
       follow: follow === true ? 'true' : undefined,
     },
-    // The log is plain text, but errors are JSON.
+    // A log is plain text, but an error is JSON.
     headers: { accept: 'application/json, */*' },
     signal,
     lane: 'logs',
@@ -123,7 +123,8 @@ export async function readLog(
     if (response.status !== 200) {
       await readBody(body, maxErrorBytes).catch(() => undefined);
       if (response.status === 403) return result('refused');
-      // 204: the pod is not scheduled. 400: the container has not started, or has no previous instance.
+      // 204 means that the pod is not scheduled. 400 means that the container has not started, or has no previous
+      // instance.
       return result([204, 400, 404].includes(response.status) ? 'none' : 'unreadable');
     }
     if (options.follow === true) clearTimeout(timer);

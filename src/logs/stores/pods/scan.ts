@@ -1,4 +1,4 @@
-/** Reads many logs, a few concurrently, and passes on the lines in the requested time window. */
+/** Reads many logs, a few concurrently, and selects the lines in the requested time window. */
 import { serviceUnavailable } from '../../../runtime/errors.ts';
 import { mapConcurrent } from '../../../runtime/promises.ts';
 import type { Caller, LogRecord, Reasons } from '../log-store.ts';
@@ -21,12 +21,12 @@ export interface ScanOptions {
   readonly caller: Caller;
   readonly sources: readonly ContainerLog[];
   readonly window: Window;
-  /** Returns whether the text of a line is selected; undefined if all are. */
+  /** Returns whether the text of a line is selected; undefined if all lines are selected. */
   readonly wanted: ((text: string) => boolean) | undefined;
   readonly atOnce: number;
-  /** Maximum newest lines per log. */
+  /** Maximum number of lines per log, counted from the newest. */
   readonly tailLines?: number;
-  /** Maximum bytes per log, counted from the oldest of these lines. */
+  /** Maximum bytes per log, counted from the oldest line of `tailLines`. */
   readonly limitBytes: number;
   /** Milliseconds after which the remaining logs are skipped; undefined: no limit. */
   readonly budget?: number;
@@ -42,7 +42,7 @@ const disorder = 2;
 
 const nameOf = ({ namespace, pod, container }: ContainerLog): string => `${namespace}/${pod}/${container}`;
 
-/** Collects which logs were not read completely, for messages without addresses. */
+/** Collects the logs that were not read completely, for messages without addresses. */
 class IncompleteLogs {
   readonly #reasons: Reasons;
   #read = 0;

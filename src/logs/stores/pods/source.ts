@@ -6,9 +6,9 @@ import { compareTexts } from './entry.ts';
 export interface LogContainer {
   readonly name: string;
   readonly restarts: number;
-  /** The log from before the last restart is available too. */
+  /** True if the log from before the last restart is available too. */
   readonly hasPrevious: boolean;
-  /** The container has terminated. */
+  /** True if the container has terminated. */
   readonly isOver: boolean;
 }
 
@@ -38,12 +38,14 @@ export interface ContainerLog {
   readonly isOver: boolean;
 }
 
-/** Returns whether the query names pods in some way; such queries may read more containers. */
+/**
+ * Returns whether the query is limited to certain pods, by name or otherwise. Such queries may read more containers.
+ */
 export const isNarrow = ({ namespaces, workloads, pods, keywords }: Selection): boolean =>
   namespaces !== undefined ||
   [workloads, pods, keywords.namespace, keywords.workload, keywords.pod].some(({ length }) => length > 0);
 
-/** Converts to lower case. A final sigma becomes a plain one, because a keyword may end within a word. */
+/** Converts to lower case. A final sigma becomes a plain sigma, because a keyword may end within a word. */
 function folded(text: string): string {
   const small = text.toLowerCase();
   return small.includes('ς') ? small.replaceAll('ς', 'σ') : small;

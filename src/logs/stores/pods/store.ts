@@ -1,7 +1,7 @@
 /**
- * Logs of existing pods that the nodes still keep; needs no log store in the cluster. Requests to kube-apiserver are
- * sent as the caller, so RBAC applies. It cannot search, sort or count, so this store does, within a limited time
- * window and memory.
+ * Reads the logs of existing pods from their nodes, without a log store in the cluster. Requests to kube-apiserver are
+ * sent as the caller, so RBAC applies. kube-apiserver cannot search, sort or count, so this store does so, within a
+ * limited time window and memory.
  */
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { serviceUnavailable } from '../../../runtime/errors.ts';
@@ -33,22 +33,22 @@ import { millisecondsOf, timeText } from '../../query/times.ts';
 export interface PodsLimits {
   /** Maximum logs of one query that are read concurrently. */
   readonly atOnce: number;
-  /** Maximum containers of a query that names pods in some way, and of one that does not. */
+  /** Maximum containers of a query that is limited to certain pods (`isNarrow`), and of any other query. */
   readonly narrow: number;
   readonly wide: number;
   /** Seconds before the end of a query without a start. */
   readonly window: number;
-  /** Maximum newest lines per log. */
+  /** Maximum number of lines per log, counted from the newest. */
   readonly lines: number;
   /** Maximum bytes per log. */
   readonly bytes: number;
   /**
-   * Maximum bytes of records in memory, for a query and for an export. An export holds them for as long as its client
-   * reads.
+   * Maximum bytes of records in memory, for a query and for an export. An export holds them until its client has read
+   * them.
    */
   readonly queryBytes: number;
   readonly exportBytes: number;
-  /** Milliseconds for a query. */
+  /** Maximum milliseconds of a query. */
   readonly budget: number;
   /** Maximum containers of one tail, of all tails of one user, and of all tails. */
   readonly followed: number;
@@ -151,7 +151,7 @@ class PodsStore implements LogStore {
   }
 
   async check(): Promise<void> {
-    // kube-apiserver has its own health check.
+    // No check is needed here, because kube-apiserver has its own health check.
   }
 
   async close(): Promise<void> {
@@ -162,7 +162,7 @@ class PodsStore implements LogStore {
     return AbortSignal.any([signal, this.#shared.ended.signal]);
   }
 
-  /** Reads within the limits of a query. Returns why the result is incomplete. */
+  /** Reads within the limits of a query. Returns the reasons why the result is incomplete. */
   async #scan(selection: Selection, signal: AbortSignal, take: Take): Promise<Reasons> {
     const { lines, budget } = this.#shared.limits;
     const options = await this.#scanOptions(selection, signal);
@@ -183,7 +183,7 @@ class PodsStore implements LogStore {
     const signal = this.#until(requestSignal);
     const max = limits[isNarrow(selection) ? 'narrow' : 'wide'];
     const sources = await sourcesOf(list, selection, max, reasons, signal);
-    // Containers of newer pods have no older records.
+    // Pods created within the window have no older records.
     if (start === undefined && sources.some(({ createdAt }) => createdAt < window.from * 1_000))
       reasons.add(noStart(limits));
     const wanted = textWanted(selection);
@@ -192,7 +192,7 @@ class PodsStore implements LogStore {
   }
 }
 
-/** Returns a function that creates the store of a caller; all share the slots for followed containers. */
+/** Returns a function that creates the store of a caller; all stores share the slots for followed containers. */
 export function podsStore(options: PodsOptions): StoreFor {
   const { allFollowed, followedPerUser } = options.limits;
   const slots = new Slots({ what: 'followed containers', total: allFollowed, perUser: followedPerUser });

@@ -1,6 +1,7 @@
 /**
- * Splits a selection into several queries: a query can contain hundreds of namespaces with different first visible
- * seconds, or thousands with the same one. Parts are consecutive time spans, or disjoint sets of namespaces.
+ * Splits a selection into several queries. A query can contain hundreds of namespaces with different first visible
+ * seconds, or thousands with the same first visible second. Parts are consecutive time spans, or disjoint sets of
+ * namespaces.
  */
 import type { TimeOrder, Selection } from '../log-store.ts';
 
@@ -26,12 +27,15 @@ export interface Part {
       };
 }
 
-/** Maximum clauses of a query, of which Lucene allows 1,024. A group of namespaces (`Since`) needs up to four. */
+/** Maximum clauses of a query. Lucene allows 1,024. A group of namespaces (`Since`) needs up to four clauses. */
 const maxClauses = 1_000;
 const clausesPerGroup = 4;
 const [minGroups, maxGroups] = [20, 200];
 
-/** Returns the maximum groups of `later` per query, which depends on the clauses that the other conditions need. */
+/**
+ * Returns the maximum number of groups in `later` per query. The number depends on the clauses that the other
+ * conditions need.
+ */
 function maxLaterGroups({ workloads, keywords }: Selection): number {
   const words = keywords.log.reduce((sum, keyword) => sum + keyword.split(/[^\w.]+/).length, 0);
   const names = [
@@ -111,6 +115,6 @@ export function sharesOf(selection: Selection): Part[] {
   return parts;
 }
 
-/** Returns the parts, which are sorted from the oldest on, in this order. */
+/** Returns the parts in this order. `parts` has the oldest first. */
 export const inOrder = <T>(parts: readonly T[], order: TimeOrder): readonly T[] =>
   order === 'asc' ? parts : parts.toReversed();

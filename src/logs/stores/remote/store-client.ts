@@ -1,12 +1,12 @@
 /**
  * HTTP requests to a log store. Every failure is a StatusError whose message contains neither the address nor the
- * credentials of the store. Its cause is only logged.
+ * credentials of the store. The cause of the error is only logged.
  */
 import { badGateway, serviceUnavailable, StatusError } from '../../../runtime/errors.ts';
 import { OutgoingClient, OutgoingError, type OutgoingResponse } from '../../../runtime/outgoing.ts';
 
 export interface StoreEndpoint {
-  /** URL, possibly with a path that prefixes those of requests. */
+  /** URL, possibly with a path, which is the prefix of all request paths. */
   readonly url: string;
   /** The only trusted CA of the store, in PEM. */
   readonly caCertificate?: string | undefined;
@@ -33,7 +33,7 @@ const maxConnections = 32;
 /** Maximum logged characters of an error response. */
 const maxLogged = 1_000;
 
-/** The response is too large; a request for fewer records may succeed. */
+/** Error for a response that is too large. A request for fewer records may succeed. */
 export class ResponseTooLarge extends StatusError {}
 
 export class StoreClient {
@@ -55,7 +55,7 @@ export class StoreClient {
     await this.#client.close();
   }
 
-  /** Returns the body of a response of 200. `explain` may return the error for another response. */
+  /** Returns the body of a response with status 200. `explain` may return the error for any other response. */
   async json(
     request: StoreRequest,
     explain?: (text: string, status: number) => StatusError | undefined,

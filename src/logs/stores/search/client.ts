@@ -23,7 +23,7 @@ export interface SearchResponse {
 type Found = readonly Readonly<Record<string, unknown>>[];
 
 const minVersions = { elasticsearch: 6, opensearch: 1 };
-/** Timeout after which the server aborts a search itself. */
+/** Timeout after which the server itself aborts a search. */
 const serverTimeout = '60s';
 
 export class SearchClient {
@@ -50,7 +50,10 @@ export class SearchClient {
     await this.#search(`${encodeURIComponent(this.#prefix)}-*`, { size: 0, terminate_after: 1 }, signal);
   }
 
-  /** Returns the type of the server. Concurrent first calls each send a request, so that none depends on the abort signal of another. */
+  /**
+   * Returns the type of the server. Concurrent first calls each send a request, so that no call depends on the abort
+   * signal of another call.
+   */
   async server(signal: AbortSignal): Promise<Server> {
     return (this.#server ??= await this.#detectServer(signal));
   }
@@ -77,7 +80,7 @@ export class SearchClient {
     return value;
   }
 
-  /** Returns the aggregation `buckets`. If no index exists, a response has no aggregations. */
+  /** Returns the aggregation `buckets`. A response has no aggregations if no index exists. */
   bucketsOf({ _shards, aggregations }: SearchResponse): Found {
     return _shards.total === 0 ? [] : this.#list(aggregations?.['buckets'], 'buckets');
   }
@@ -114,7 +117,7 @@ export class SearchClient {
     return response as SearchResponse;
   }
 
-  /** Returns the error for responses that concern the request. */
+  /** Returns the error for responses that reject the request itself. */
   #explain(text: string): StatusError | undefined {
     if (text.includes('circuit_breaking_exception'))
       return new ResponseTooLarge('ServiceUnavailable', 503, `the log store "${this.name}" is low on memory`, {

@@ -12,7 +12,7 @@ export interface Document {
   } | null;
 }
 
-/** Fields that are read of a document. */
+/** Fields of a document that are read. */
 export const documentFields = [
   'log',
   'time',
@@ -31,11 +31,11 @@ export const fields = {
 const fullTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/;
 
 /**
- * Returns `time` with nanoseconds, which must be within the millisecond. fluent-bit's script for containerd omits leading zeros: ".5000000"
- * is 5 ms, while it means half a second elsewhere.
+ * Returns `time` with nanoseconds. The time must be within the given millisecond. fluent-bit's script for containerd
+ * omits leading zeros: ".5000000" is 5 ms, while it means half a second elsewhere.
  */
 export function exactTime(time: unknown, milliseconds: number): string {
-  // The usual case.
+  // Most documents already have such a time.
   if (typeof time === 'string' && fullTime.test(time) && millisecondsOf(time) === milliseconds) return time;
   const whole = new Date(milliseconds).toISOString();
   const expected = whole.slice(20, 23);

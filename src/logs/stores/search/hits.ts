@@ -11,15 +11,15 @@ import type { SearchQueryParts, Clause } from './query.ts';
 /** Maximum `from` + `size` of a request (index.max_result_window). */
 export const window = 10_000;
 /**
- * Maximum hits of the first response, when the length of records is unknown, and of the others. The server builds each
- * response in memory.
+ * Maximum hits of the first response, when the length of records is unknown, and of later responses. The server builds
+ * each response in memory.
  */
 const firstHits = 1_000;
 const maxHits = 5_000;
 
 export interface HitOptions {
   readonly order: TimeOrder;
-  /** Fields that are read of each document. */
+  /** Fields of each document that are read. */
   readonly source: readonly string[];
   /** Number of skipped documents; 0 by default. */
   readonly skip?: number;
@@ -30,8 +30,8 @@ export interface HitOptions {
 }
 
 /**
- * Yields documents in order. Documents of different shards may have the same sort values, so each request repeats the
- * documents with those of the last one. Documents that were already read are dropped.
+ * Yields documents in order. Documents of different shards may have the same sort values, so each request starts with
+ * all documents that have the sort values of the last one. Documents that were already read are dropped.
  */
 export async function* hitsOf(
   client: SearchClient,

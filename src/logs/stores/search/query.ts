@@ -30,8 +30,8 @@ const maxPatternLength = 1_000;
 const startsWithWildcard = (pattern: string): boolean => /^(?:\.|\[[^\]]*\])\*/.test(pattern);
 
 /**
- * Joins patterns of whole names to as few clauses as possible. `NONE` disables operators that only Lucene has. Patterns that start with a
- * wildcard are not joined, because they would exceed the state limit of an index.
+ * Joins patterns of whole names into as few clauses as possible. `NONE` disables operators that only Lucene has.
+ * Patterns that start with a wildcard are not joined, because they would exceed the state limit of an index.
  */
 function matching(field: string, patterns: readonly string[]): Clause[] {
   const joined: string[] = [];
@@ -54,7 +54,10 @@ function anyCase(character: string): string {
   return /[.?+*|{}[\]()"\\#@&<>~^$]/.test(character) ? `\\${character}` : character;
 }
 
-/** Returns a pattern such as `.*[eE][rR][rR].*`; if it is too long, only in lower case, as names in Kubernetes are. */
+/**
+ * Returns a pattern such as `.*[eE][rR][rR].*`; if the pattern is too long, it is only in lower case, like names in
+ * Kubernetes.
+ */
 function containing(keyword: string): string {
   const pattern = `.*${Array.from(keyword, anyCase).join('')}.*`;
   return pattern.length <= maxPatternLength ? pattern : `.*${keyword.toLowerCase().replaceAll('.', '\\.')}.*`;
@@ -80,7 +83,9 @@ function podsOf(workloads: readonly WorkloadPods[]): Clause[] {
 /** Escapes the special characters of wildcard patterns. */
 const literal = (word: string): string => word.replace(/[\\*?]/g, '\\$&');
 
-/** Matches words of the text that start or end with this one or contain it; undefined if only the whole word matches. */
+/**
+ * Matches words of the text that start with, end with or contain this word; undefined if only the whole word matches.
+ */
 function wordLike(word: string, isOpenBefore: boolean, isOpenAfter: boolean): Clause | undefined {
   if (isOpenBefore) return { wildcard: { [fields.text]: { value: `*${literal(word)}${isOpenAfter ? '*' : ''}` } } };
   return isOpenAfter ? { prefix: { [fields.text]: { value: word } } } : undefined;
@@ -144,10 +149,16 @@ export function queryOf({ selection, part, phrases, timeField, excluded }: Searc
 }
 
 const day = 86_400_000;
-/** Maximum indices in a request, whose path has a limited length; more are selected by a pattern. */
+/**
+ * Maximum indices that a request names, because the length of its path is limited. More indices are selected by a
+ * pattern.
+ */
 const maxDays = 33;
 
-/** Returns the indices that may contain records of the time range, plus a day on each side, because shippers may use another time zone. */
+/**
+ * Returns the indices that may contain records of the time range. Includes a day on each side, because shippers may use
+ * another time zone.
+ */
 export function indicesOf(prefix: string, { start, end }: Part): string[] {
   const first = start === undefined ? -Infinity : Math.floor(start / day) - 1;
   const last = Math.floor(end / day) + 1;

@@ -1,4 +1,4 @@
-/** Logs that a shipper writes to Elasticsearch or OpenSearch, with one index per day. */
+/** Reads logs that a shipper writes to Elasticsearch or OpenSearch, with one index per day. */
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { badRequest } from '../../../runtime/errors.ts';
 import { bucketOf, bucketsBetween, assertFewBuckets } from '../../query/intervals.ts';
@@ -51,7 +51,7 @@ export class SearchStore implements LogStore {
     const read = async (queries: readonly SearchQueryParts[]): Promise<Found> =>
       await this.#page(queries, page, signal);
     const isNewest = page.order === 'desc' && page.from === 0 && page.size > 0;
-    // Records within the millisecond of the end would be first on this page, and are rare.
+    // Records within the millisecond of the end are rare. They would be first on this page.
     const endsBefore = ({ records: [first] }: Found): boolean => isBefore(first, selection.end);
     return await this.#withExactEnd(selection, signal, spans, read, isNewest ? endsBefore : undefined);
   }
@@ -104,9 +104,9 @@ export class SearchStore implements LogStore {
   }
 
   /**
-   * Reads a result without records after the end. The store has a resolution of milliseconds, so results include all records within the
-   * millisecond of the end. Those after the end are looked up concurrently, unless the result `endsBefore` that millisecond. If there are
-   * any, the result is read again without them.
+   * Reads a result without records after the end. The store has a resolution of milliseconds, so results include all
+   * records within the millisecond of the end. Records after the end are looked up concurrently, unless the result
+   * `endsBefore` that millisecond. If there are any, the result is read again without them.
    */
   async #withExactEnd<T>(
     selection: Selection,
@@ -186,7 +186,7 @@ export class SearchStore implements LogStore {
     return this.#client.totalOf(await this.#client.search(query, { size: 0, track_total_hits: true }, signal));
   }
 
-  /** Counts containers exactly; the store's cardinality aggregation is only an estimate. */
+  /** Counts containers exactly, because the cardinality aggregation of the store is only an estimate. */
   async #containers(query: SearchQueryParts, signal: AbortSignal): Promise<Statistics> {
     const sources = [fields.namespace, fields.pod, fields.container].map((field, index) => ({
       [`field${index}`]: { terms: { field } },
@@ -208,7 +208,7 @@ export class SearchStore implements LogStore {
     }
   }
 
-  /** Throws 400 if the time range of the data has too many buckets. Used for queries without a start. */
+  /** Throws 400 if the time range of the data has too many buckets. Callers use it for queries without a start. */
   async #assertFewBuckets(
     queries: readonly SearchQueryParts[],
     interval: Interval,

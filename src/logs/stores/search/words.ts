@@ -1,14 +1,17 @@
 /**
- * Keywords as phrases: an analyzed text field can only be searched for words and their order. Words are split as by Lucene's standard
- * analyzer (UAX #29 section 4.1, rules WB5 to WB13b).
+ * Converts keywords to phrases, because an analyzed text field can only be searched for words and their order. Words
+ * are split as by Lucene's standard analyzer (UAX #29 section 4.1, rules WB5 to WB13b).
  */
 
 /** Words of a keyword; the characters between them are ignored. */
 export interface Phrase {
   readonly words: readonly string[];
-  /** The first word may be the end of a word of the text. A single word that is open on both sides may be anywhere in it. */
+  /**
+   * True if the first word may be the end of a word of the text. A single word that is open on both sides may be
+   * anywhere in a word of the text.
+   */
   readonly isOpenBefore: boolean;
-  /** The last word may be the beginning of a word of the text. */
+  /** True if the last word may be the beginning of a word of the text. */
   readonly isOpenAfter: boolean;
 }
 
