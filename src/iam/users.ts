@@ -71,7 +71,7 @@ const ownUser = 'Without this right, you can change only the `displayName` of yo
 const grants =
   'Adding a group also requires the right to `impersonate` that group. Adding an identity requires the rights to `update users/identities` and to `impersonate` the user and each group of the user.';
 const configuredUsers =
-  'Users of the cluster configuration object can be changed and deleted only there: the response is 403.';
+  'Users of the cluster configuration object can be changed and deleted only there; for them, the response is 403.';
 
 const userBody = unparsedBody(jsonOrYAML(userSchema));
 
@@ -126,7 +126,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       path: userPath,
       summary: 'Get a user',
       description:
-        'Requires the right to `get users` in `iam.platform.io`. Your own user needs no right; a token that only allows changing the password is accepted.',
+        'Requires the right to `get users` in `iam.platform.io`. Your own user requires no right, and you can also get it with a token that only allows changing the password.',
       access: { ...authorizedByRoute, passwordChange: true },
       pathParameters: usernameInPath,
       query: getParameters,
@@ -217,7 +217,7 @@ const deleteRoute = (parts: UsersParts, writer: UserWriter): Route =>
     method: 'delete',
     path: userPath,
     summary: 'Delete a user',
-    description: `Also deletes the password, the sessions and the login records, so every replica rejects the tokens of the user. Role bindings to the name remain, and apply to a later user of the same name. Requires the right to \`delete users\` in \`iam.platform.io\`. ${configuredUsers}`,
+    description: `Also deletes the password, the sessions and the login records, so every replica rejects the tokens of the user. Role bindings that name the user remain, and apply to a later user of the same name. Requires the right to \`delete users\` in \`iam.platform.io\`. ${configuredUsers}`,
     access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: deleteParameters,

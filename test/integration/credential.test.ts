@@ -179,7 +179,7 @@ describe('kubectl', () => {
     expect((await call(`${secureGateway()}${whoami}`, { token: accessToken })).status).toBe(401);
     const again = await credential([...flags(), '--login=password', '--username=admin', '--logout']);
     expect(again.code).toBe(1);
-    expect(again.stderr).toContain('is cached for these flags; use the --login, --username and --audience');
+    expect(again.stderr).toContain('is cached for these flags; use the same --login, --username and --audience');
     writeFileSync(join(cacheFolder(), 'x'), '');
     remember(refreshToken);
     expect((await kubectl(['get', '--raw', whoami])).code).toBe(1);

@@ -71,7 +71,7 @@ export class Linking {
     const { identity, displayName } = person;
     const username = usernameOf(person.username);
     if (username === undefined)
-      throw new PersonRefused(`your name at ${identity.provider} cannot be turned into a username`);
+      throw new PersonRefused(`your name at ${identity.provider} cannot be converted to a username`);
     const taken = (): PersonRefused => {
       const reason = `the username ${username} is already taken`;
       this.#logRefusal(person, reason);
