@@ -64,7 +64,7 @@ function parse(line: string): Entry | undefined {
   }
 }
 
-/** Formats a value of a log line; of an error, only the message. */
+/** Formats a value of a log line. An error is formatted as its message. */
 function textOf(value: unknown): string {
   const { message = value } = (value ?? {}) as { readonly message?: unknown };
   const text = typeof message === 'string' ? message : JSON.stringify(message);

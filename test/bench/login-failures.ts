@@ -1,4 +1,4 @@
-/** Tests if the duration of a failed login reveals the reason of the failure. */
+/** Tests whether the duration of a failed login reveals the reason of the failure. */
 import { Connection, type Target } from './connection.ts';
 import { loginForm, type Users } from './readers.ts';
 import { problemOf, request, type Request } from './requests.ts';

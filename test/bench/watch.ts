@@ -22,7 +22,7 @@ export interface WatchFigures {
   readonly events: number;
   /** Events not received within a minute of the last change, or after the watch was closed. */
   readonly lost: number;
-  /** Milliseconds from the response to the write to the receipt. */
+  /** Milliseconds from the response to a write until the receipt of the event. */
   readonly p50: number;
   readonly p99: number;
   /** Microseconds of the server's CPU per event. */
@@ -49,7 +49,7 @@ interface Watched {
   readonly tokens: readonly string[];
   readonly pids: readonly number[];
   readonly path: (resourceVersion: string) => string;
-  /** CPU milliseconds of the server per change without watches, which are not caused by watching. */
+  /** Milliseconds of the server's CPU per change without watches. Watches do not cause this cost. */
   readonly spared: number;
 }
 

@@ -36,7 +36,7 @@ const names: NamesOf = (path, parameter) => {
 };
 /** Paths whose content differs from one request to the next. */
 const changing = /^\/(metrics|oauth|livez|readyz|healthz)|\/whoami|[?&]watch=/;
-/** Resource version of a list that is not cached. It is the cluster's. */
+/** Resource version of an uncached list, which is the cluster's. */
 const ownVersion = /"?resourceVersion"?: ?"\d+"/;
 /** Connections used in parallel, so that a consistent read that waits for the cache does not delay the others. */
 const lanes = 8;

@@ -87,7 +87,7 @@ function prepare(cluster: MemoryCluster): void {
   root('apis', [group('iam.platform.io', 'v1alpha2', [resource('users', 'User', 'Cluster')])]);
 }
 
-/** Returns the paths for a described one: of a cached and an uncached resource. */
+/** Returns the requested paths for a described path, with a cached and an uncached resource. */
 function pathsOf(path: string): string[] {
   const isObject = path.endsWith('/{name}');
   const isClusterScoped = isObject && !path.includes('{namespace}');

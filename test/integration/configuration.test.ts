@@ -176,7 +176,7 @@ const readSecret = async (name: string, key: string): Promise<string> =>
 const statusOfClient = async (secret: string): Promise<number> =>
   (await postForm({ ...passwordForm('alice'), client_id: 'referred', client_secret: secret })).status;
 
-// Hash or client secret are in Secrets, as carol's and the client's.
+// The hash of carol's password is in a Secret, and so is the secret of the client `referred`.
 describe('a Secret that the configuration refers to', () => {
   test("a changed password in a Secret that the configuration refers to applies immediately and revokes the user's sessions", async () => {
     const before = await readSecret(carolSecret, 'hash');

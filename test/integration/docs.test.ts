@@ -606,7 +606,7 @@ describe('a request at /docs that cannot be sent', () => {
     await page.keyboard.type('..');
     await page.keyboard.press('Enter');
     await expectAlert(page, '".." cannot be sent');
-    // It is not copied either.
+    // The button Copy rejects the value, too.
     await page.getByRole('button', { name: 'Copy' }).click();
     await page.locator('input[aria-invalid=true]:focus').waitFor();
     expect(await page.getByRole('button', { name: 'Copy', exact: true }).count()).toBe(1);

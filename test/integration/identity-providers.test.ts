@@ -524,7 +524,7 @@ describe('an OpenID provider', () => {
     const query = await openid.login(await pressButton(browser), 'o-1');
     const other = newBrowser();
     await expectRefused(other, await back(other, query), 400, 'not started in this browser');
-    // Not even if an attacker puts the cookie of the login into a victim's browser.
+    // An attacker who puts the cookie of the login into a victim's browser does not succeed either.
     await other.open(authorize);
     other.cookies.set('__Host-platform-provider', browser.cookies.get('__Host-platform-provider') ?? '');
     await expectRefused(other, await back(other, query), 400, 'not started in this browser');

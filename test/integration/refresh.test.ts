@@ -157,7 +157,7 @@ describe('settings of sessions', () => {
     await expectEnded(before.access_token);
     await expectRefused(before.refresh_token, a);
     expect(await statusWith(after.access_token, a)).toBe(200);
-    // 403: authenticated, without rights.
+    // The token is valid, but the user has no rights: 403.
     expect(await statusWith(alice.access_token, a)).toBe(403);
   });
 
@@ -170,7 +170,7 @@ describe('settings of sessions', () => {
       await eventually('the other sessions have ended', async () => {
         for (const at of [a, b]) {
           const statuses = await Promise.all(started.map(({ access_token }) => statusWith(access_token, at)));
-          // 403: authenticated, without rights.
+          // The token is valid, but the user has no rights: 403.
           expect(statuses.toSorted((x, y) => x - y)).toEqual([401, 401, 401, 403]);
         }
       });

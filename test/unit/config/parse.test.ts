@@ -4,7 +4,7 @@ import { formatProblem, parseConfiguration } from '../../../src/config/parse.ts'
 
 const hour = 3_600_000;
 
-/** The document of the contract (section 8). */
+/** A complete document as users write it. */
 const example = `apiVersion: config.platform.io/v1alpha1
 kind: PlatformConfiguration
 authentication:

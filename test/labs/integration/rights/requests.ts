@@ -17,7 +17,8 @@ export interface Request {
   /** The response counts the selected objects in `totalItems`. */
   readonly counts?: boolean;
   /**
-   * A list of Namespaces contains those that a role in them allows the user to get, even if another role allows more.
+   * A list of Namespaces contains each Namespace that the user is allowed to get by a role in it, even if another role
+   * allows more.
    */
   readonly isPartial?: boolean;
   /** Reports if the request is allowed; undefined if that depends on more than one right. */

@@ -67,7 +67,7 @@ describe('a listener that closes', () => {
 
 test.each([
   ['1.0', 'resets', 'ECONNRESET'],
-  // Its client reads the received data, and sees that the body is incomplete.
+  // The client of the connection reads the received data, and sees that the body is incomplete.
   ['1.1', 'closes', undefined],
 ])(
   'a shutdown during a response over HTTP/%s that the client does not read %s its connection',
