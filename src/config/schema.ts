@@ -200,7 +200,9 @@ const client = z
       .string()
       .min(1)
       .optional()
-      .describe('The client_secret. A client that is not public has one of secret, secretHash and secretRef'),
+      .describe(
+        'The client_secret. A client that is not public must have exactly one of secret, secretHash and secretRef',
+      ),
     secretHash: passwordHash.optional().describe('Hash of the secret, bcrypt or argon2id'),
     secretRef: secretKeyRef.optional().describe('Secret with the client_secret. Recommended'),
     grantTypes: z
@@ -218,7 +220,9 @@ const client = z
       .max(100)
       .default([])
       .describe('Groups of platform:client:<name>, the user of the client_credentials grant'),
-    redirectURIs: redirectURIs.describe('Exact URIs for authorization codes. On 127.0.0.1 and [::1] any port matches'),
+    redirectURIs: redirectURIs.describe(
+      'Exact URIs to which authorization codes are sent. On 127.0.0.1 and [::1], any port matches',
+    ),
     postLogoutRedirectURIs: redirectURIs.describe('Exact URIs for redirects after a logout'),
     consent: z
       .boolean()
@@ -265,7 +269,7 @@ const loginLimit = z.strictObject({
     .max(1000)
     .default(5)
     .describe('Maximum failures of one user from one address within the window'),
-  within: duration('10m').describe('Window: how long a failure counts'),
+  within: duration('10m').describe('Time for which a failure counts: the window of these limits'),
   perAddress: z
     .int()
     .min(1)
@@ -290,12 +294,12 @@ const authentication = z.strictObject({
     .refine(isHTTPSURL, httpsURLExpected)
     .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment')
     .describe('Issuer of the tokens, and the URL below which clients reach this server'),
-  keyRotation: duration('720h', '1h').describe('Age at which a new signing key takes over'),
+  keyRotation: duration('720h', '1h').describe('Age at which a signing key is replaced by a new one'),
   signingAlgorithm: z.enum(signingAlgorithms).default('ES256').describe('Signing algorithm of access tokens'),
-  accessTokenMaxAge: duration('2h').describe('Lifetime of an access token, limited by its session'),
+  accessTokenMaxAge: duration('2h').describe('Lifetime of an access token, limited by the lifetime of its session'),
   refreshTokenIdle: duration('4h').describe('Time without a refresh after which a session expires'),
-  refreshGrace: duration('10s', '0s').describe('How long a used refresh token still returns the same successor'),
-  sessionMaxAge: duration('720h').describe('Maximum lifetime of a session after its login'),
+  refreshGrace: duration('10s', '0s').describe('Time for which a used refresh token still returns the same successor'),
+  sessionMaxAge: duration('720h').describe('Maximum lifetime of a session'),
   maximumClockSkew: duration('10s', '0s').describe('Allowed clock skew for exp and nbf. iat is not checked'),
   multipleLogin: z.boolean().default(true).describe("If false, a new login revokes the user's other sessions"),
   loginLimit: loginLimit.prefault({}).describe('Limits of failed logins'),

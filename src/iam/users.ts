@@ -98,7 +98,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       path,
       summary: 'List users',
       description:
-        'Returns the User objects and the users of the cluster configuration object, which have the annotation `iam.platform.io/source`. Requires the right to `list users` in `iam.platform.io`; with `fieldSelector=metadata.name=NAME` the right to that user is enough. User objects are watched at `/kapis/resources.platform.io/v1alpha3/users.iam.platform.io`.',
+        'Returns the User objects and the users of the cluster configuration object, which have the annotation `iam.platform.io/source`. Requires the right to `list users` in `iam.platform.io`; with `fieldSelector=metadata.name=NAME` the right to that user is enough. Watch User objects at `/kapis/resources.platform.io/v1alpha3/users.iam.platform.io`.',
       access: authorizedByRoute,
       query: queriesOf(usersDefinition).list,
       responses: objectResponse(userListSchema, 'A page of users'),

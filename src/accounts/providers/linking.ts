@@ -18,7 +18,7 @@ const isSame = (one: Identity, { provider, subject }: Identity): boolean =>
   one.provider === provider && one.subject === subject;
 
 const notWritten = (cause: unknown): Error =>
-  serviceUnavailable('the user cannot be created in the cluster now; try again', 1, cause);
+  serviceUnavailable('the user cannot be created in the cluster at the moment; try again', 1, cause);
 
 export class Linking {
   readonly #config: LiveConfiguration;

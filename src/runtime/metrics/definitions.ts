@@ -21,8 +21,8 @@ const verbs = oneOf<string>(
   'head',
 );
 const codes = among([...Object.keys(STATUS_CODES), '499'], 'HTTP status, or 499 if the client disconnected first');
-const clients = first(200, 'OAuth clients of the configuration; empty on the pages and for unknown clients');
-const grants = first(20, 'supported grants; empty on the pages and for unknown grants');
+const clients = first(200, 'OAuth clients of the configuration; empty for logins on the pages and for unknown clients');
+const grants = first(20, 'supported grants; empty for logins on the pages and for unknown grants');
 /** `plural.group`, from the cluster's discovery. */
 const cachedResources = first(2_000, 'cached resources as `PLURAL.GROUP`');
 const collections = first(1_000, 'resources that the server reads');
