@@ -123,7 +123,7 @@ function ratio(values: readonly number[], by: readonly number[]): Ratio {
   return { median: median(all), lowest: Math.min(...all), highest: Math.max(...all) };
 }
 
-/** Reports if the medians differ by more than any round of equal builds. */
+/** Reports whether the medians differ by more than any round of equal builds. */
 export const isWorse = ({ change, equal }: Comparison): boolean =>
   change.median > Math.max(1, equal.highest, 1 / equal.lowest);
 

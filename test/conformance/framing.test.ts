@@ -172,8 +172,8 @@ test.each(protocols)('slow readers, and readers that close, receive intact data 
   for (const { face, request } of lists) {
     const clients = [];
     const messages = [];
-    // Sequentially: the cluster runs in this process and writes a list at once; the server would meanwhile time out a
-    // handshake.
+    // The clients receive the lists sequentially, because the cluster in this process writes a whole list at once.
+    // Meanwhile, the server would time out the handshakes of other clients.
     for (let count = 0; count < 3; count += 1) {
       const client = face.client(protocol);
       clients.push(client);

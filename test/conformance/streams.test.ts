@@ -167,7 +167,7 @@ function proxiedRows(): Row[] {
 
 interface Opened {
   readonly row: Row;
-  /** Reports if the stream has ended. */
+  /** Reports whether the stream has ended. */
   readonly hasEnded: () => boolean;
   readonly ended: Promise<void>;
 }

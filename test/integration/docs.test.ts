@@ -559,7 +559,7 @@ describe('an administrator at /docs', () => {
       .first()
       .waitFor();
     await page.getByText('1850 more', { exact: true }).first().waitFor();
-    // Bidirectional marks affect nothing else.
+    // Bidirectional marks in these texts do not affect other texts.
     for (const one of ['.schema .type', '.schema .name'])
       expect(await page.evaluate(`getComputedStyle(document.querySelector('${one}')).unicodeBidi`)).toBe('isolate');
 
