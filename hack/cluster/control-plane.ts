@@ -16,7 +16,7 @@ import { programs } from './programs.ts';
 import { until } from './until.ts';
 
 export interface ControlPlaneOptions {
-  /** Folder for all of its state. Each control plane needs its own. */
+  /** Folder for the whole state of the control plane. Each control plane needs a dedicated folder. */
   readonly dir: string;
   /** Number of nodes. Default: the current number, or three in a new cluster. */
   readonly nodes?: number | undefined;

@@ -1,6 +1,6 @@
 /**
- * Latency and rejected requests of twenty users or addresses, while another one uses as much as possible of a resource
- * that they share.
+ * Latency and rejected requests of twenty users or addresses, while one more user or address uses as much as possible
+ * of a shared resource.
  */
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';

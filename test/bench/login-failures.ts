@@ -35,7 +35,7 @@ export async function measureLoginFailures(
   const problems = new Set<string>();
   const connection = new Connection(target);
   for (let index = -5; index < samples; index++) {
-    // In random order, so that the sequence does not matter.
+    // The order is random, so that the sequence does not matter.
     for (const [reason, make] of shuffled(Object.entries(makers))) {
       signal.throwIfAborted();
       const { text, expected } = make(index + 5);

@@ -57,7 +57,7 @@ of the hot path with the plain way and fails if it saves too little. These three
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);
 
 const interrupted = new AbortController();
-/** False while this bench waits for another one, whose processes must not be touched. */
+/** False while this bench waits for another bench to end, whose processes must not be touched. */
 let started = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {

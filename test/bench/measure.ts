@@ -117,7 +117,7 @@ function figuresOf(subject: Subject, one: Measured, rest: readonly AtRest[]): Fi
   const atRest = (pids: readonly number[]): number =>
     rest.reduce((sum, { cpuPerChange, pids: [pid = 0] }) => sum + (pids.includes(pid) ? cpuPerChange * changes : 0), 0);
   // The cost of the changes themselves is subtracted for kube-apiserver, because they are written only to this server.
-  // Following them is part of our server's cost.
+  // For our server, following the changes is part of the cost.
   const spared = server === 'kube-apiserver' ? atRest(job?.pids ?? []) : 0;
   return {
     cpu: Math.max(0, one.cpu - spared) / requests,

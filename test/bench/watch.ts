@@ -33,7 +33,7 @@ export interface WatchFigures {
   readonly problems: readonly string[];
 }
 
-/** Few processes, since they share the machine. */
+/** The processes are few, since they share the machine with the server. */
 const processes = 2;
 const observedSeconds = 10;
 /** Time for the changes to reach their rate. */
@@ -97,7 +97,7 @@ async function measure(
   signal: AbortSignal,
 ): Promise<WatchFigures> {
   const { kubeApiserver } = site;
-  // Without this, each watch would start with the changes since its resourceVersion.
+  // Stops the changes. Otherwise each watch would start with the changes since its resourceVersion.
   await changes.setRate(0);
   const { text } = request(`${paths.core}?limit=1`, {}, { token: kubeApiserver.tokens[0] });
   const response = await sendOnce(kubeApiserver.tls, text);

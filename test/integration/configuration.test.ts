@@ -263,7 +263,7 @@ describe('an invalid configuration', () => {
   test('an invalid configuration is rejected as a whole, with every problem and its path', async () => {
     const problems = await refuse(breaks);
     expect(pathsOf(problems).toSorted()).toEqual(broken.toSorted());
-    // None of it takes effect, not even the valid parts.
+    // No part of the configuration takes effect, not even a valid one.
     expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
     expect((await postForm(passwordForm('Capital', 'plain'))).status).toBe(400);
   });

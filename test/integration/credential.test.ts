@@ -82,7 +82,7 @@ async function kubectl(args: readonly string[]): Promise<Executed> {
     contexts: [{ name: 'platform', context: { cluster: 'platform', user: 'me' } }],
     'current-context': 'platform',
   };
-  // Another kubectl may be reading it.
+  // Another kubectl may be reading the file, so an existing file is not overwritten.
   if (!existsSync(kubeconfig)) writeFileSync(kubeconfig, stringify(document));
   return execute(lab().kubectl, args, { env: { KUBECONFIG: kubeconfig, HOME: home }, timeout: 60_000 });
 }

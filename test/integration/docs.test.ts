@@ -51,7 +51,7 @@ const evilKind = {
     ],
   },
 };
-/** A custom resource whose operations collide with those of the other one, with very long texts. */
+/** A custom resource whose operations collide with those of the resource above. It has very long texts. */
 const statusKind = {
   ...evilKind,
   metadata: { name: 'trapstatuses.docs.example.com' },

@@ -183,7 +183,7 @@ describe('LDAP with the mapping auto', () => {
       identities: [{ provider: 'corp', subject: expect.stringMatching(/^[-0-9a-f]{36}$/) as unknown }],
     });
     expect(spec).not.toHaveProperty('groups');
-    // A refresh keeps the groups; a later login, by e-mail address or on the other replica, is of the same user.
+    // A refresh keeps the groups; a later login by e-mail address or on the other replica logs in the same user.
     const refreshed = (await postForm(refreshForm(tokens.refresh_token))).json as Tokens;
     expect((await whoami(refreshed.access_token)).groups).toContain('corp:engineers');
     for (const name of ['erin', 'Erin', 'erin@example.org'])

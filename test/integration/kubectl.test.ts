@@ -40,7 +40,8 @@ const manifest = (): string => join(lab().dir, 'node.json');
 const may = async (client: Kubectl, verb: string, ...as: readonly string[]): Promise<string> =>
   (await client('auth', 'can-i', verb, ours, ...as)).stdout.trim();
 
-// After its start kube-apiserver may not describe nodes yet, and this server's descriptions are based on its.
+// kube-apiserver may not describe nodes immediately after its start, and the descriptions of this server are based on
+// those of kube-apiserver.
 beforeAll(described, 240_000);
 
 describe.each([

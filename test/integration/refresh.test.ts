@@ -125,13 +125,13 @@ describe('after the grace period', () => {
     const other = await login('admin', a);
     const first = await login('admin', a);
     const second = await refresh(first.refresh_token, a);
-    // In a later millisecond.
+    // Reuse in a later millisecond than the refresh.
     await new Promise((resolve) => setTimeout(resolve, 20));
     await expectRefused(first.refresh_token, b);
     await expectEnded(first.access_token);
     await expectEnded(second.access_token);
     await expectRefused(second.refresh_token, a);
-    // Another login of the same user is another session.
+    // Another login of the same user has a separate session.
     expect(await statusWith(other.access_token, b)).toBe(200);
     await refresh(other.refresh_token, b);
   });

@@ -125,7 +125,7 @@ const problems = (text: string): string[] => {
   const parsed = parseConfiguration(text);
   return parsed.ok ? [] : parsed.problems.map(formatProblem);
 };
-/** Removes the names beside the indexes; test/unit/config/error-map.test.ts covers them. */
+/** Removes the names that follow the indexes of list entries; test/unit/config/error-map.test.ts covers them. */
 const unnamed = (path: string): string => path.replaceAll(/ \([^)]*\)/g, '');
 const paths = (text: string): string[] => {
   const parsed = parseConfiguration(text);

@@ -382,7 +382,7 @@ describe('a client that does not read its response', () => {
     await listener.close(50);
   });
 
-  // For HTTP/1.1 more than both ends of a connection buffer, for HTTP/2 more than Node buffers.
+  // The body exceeds what both ends of an HTTP/1.1 connection buffer, and what Node.js buffers for HTTP/2.
   const large = doing((req, res) => void res.end(Buffer.alloc((req.httpVersionMajor === 1 ? 8 : 1) * 1024 * 1024)));
   const late = '/kapis/version?timeout=2s';
   const { app: generous } = face({ settings: { maxInFlight: 8, maxInFlightPerUser: 8 }, routes: [large] });
